@@ -1,0 +1,188 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// What every `--help` ends with.
+const LEARN_MORE: &str =
+    "The language is described in docs/language.md, with examples in examples/kernels/.";
+
+/// You write the mathematics of a tensor operator; Tensorwright works out ranges, shapes and cost.
+///
+/// A file holds one or more definitions:
+///
+///     def matmul(float(M,K) A, float(K,N) B) -> (C) {
+///       C(m,n) +=! A(m,k) * B(k,n)
+///     }
+///
+/// Index variables are implicit, `k` is summed because it stands only on the right, and all ranges
+/// are inferred from the sizes.
+#[derive(Debug, Parser)]
+#[command(name = "tensorwright", version, verbatim_doc_comment, after_help = LEARN_MORE)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(CheckArgs),
+    Explain(ExplainArgs),
+    Run(RunArgs),
+    List(ListArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Check files without sizes: syntax, names, types, and ranges that nothing can determine
+///
+/// Every problem comes with a code, its place and what to do about it; several are reported at
+/// once. Exits with 1 if there is an error.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright check matmul.tc
+  tensorwright check --format json examples/kernels/*.tc   # for editors and scripts")]
+pub(crate) struct CheckArgs {
+    /// The files to check
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Show what will be computed for given sizes: shapes, ranges and why, stages, cost
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright explain examples/kernels/gemm.tc --def gemm --size M=128,N=64,K=32
+  tensorwright explain examples/kernels/conv2d.tc --def conv2d_padded \\
+      --size B=1,IP=64,H=56,W=56,OP=128,KH=3,KW=3,s=2,p=1
+  tensorwright explain blur.tc --def blur3x3 --size H=64,W=64 --text    # as source text")]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+
+    /// Print the program as source text with every size and range spelled out
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) text: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Run a definition on the reference interpreter: slow, every read checked, sums in high precision
+///
+/// Inputs that are not given are random, and depend on the seed and the name of the input alone.
+/// Sizes that follow from the shapes of given inputs need not be given.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright run examples/kernels/gemm.tc --def gemm --size M=4,N=5,K=6
+  tensorwright run matmul.tc --def matmul --input A=a.npy --input B=b.npy --output C=c.npy
+  tensorwright run gather.tc --def gather --size N=100,A=3,B=4 --seed 7 --format json")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+
+    /// Take an input from a NumPy file; may be repeated
+    #[arg(long = "input", value_name = "NAME=FILE.npy", value_parser = binding)]
+    pub(crate) inputs: Vec<(String, PathBuf)>,
+
+    /// Write an output to a NumPy file; may be repeated
+    #[arg(long = "output", value_name = "NAME=FILE.npy", value_parser = binding)]
+    pub(crate) outputs: Vec<(String, PathBuf)>,
+
+    /// The seed of the random inputs
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// List the definitions of a file with their signatures and sizes
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  tensorwright list examples/kernels/conv2d.tc")]
+pub(crate) struct ListArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright completions bash > ~/.local/share/bash-completion/completions/tensorwright
+  tensorwright completions zsh > ~/.zfunc/_tensorwright
+  tensorwright completions fish > ~/.config/fish/completions/tensorwright.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Which definition, with which sizes.
+#[derive(Debug, Args)]
+pub(crate) struct ProgramArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// The definition; may be left out if the file has only one
+    #[arg(long = "def", value_name = "NAME")]
+    pub(crate) def: Option<String>,
+
+    /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
+    #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size)]
+    pub(crate) sizes: Vec<(String, i64)>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// `M=128`
+fn size(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = split(text, "M=128")?;
+    let value = value.parse().map_err(|_| {
+        format!("`{value}` is not a whole number; write a size as NAME=NUMBER, such as {name}=128")
+    })?;
+    Ok((name.to_owned(), value))
+}
+
+/// `A=file.npy`
+fn binding(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, file) = split(text, "A=a.npy")?;
+    Ok((name.to_owned(), PathBuf::from(file)))
+}
+
+fn split<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim(), value.trim()))
+        }
+        _ => Err(format!("a name, `=` and a value are needed, such as {example}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,58 @@
+//! Files in and out, with errors that say which file and what to do.
+
+use std::io::Read;
+use std::path::Path;
+
+use tensorwright::{Buffer, Code, Diagnostic, Diagnostics, Module, Source, npy};
+
+/// The largest source file that is read; the parser refuses texts long before this.
+const MAX_SOURCE: u64 = 16 << 20;
+
+/// The largest `.npy` file that is read.
+const MAX_NPY: u64 = 9 << 30;
+
+/// Reads and checks a source file.
+pub(crate) fn module(path: &Path) -> Result<Module, Diagnostics> {
+    let bytes = read(path, MAX_SOURCE)?;
+    Module::parse_bytes(&path.display().to_string(), &bytes)
+}
+
+/// Reads a buffer from a `.npy` file.
+pub(crate) fn buffer(path: &Path) -> Result<Buffer, Diagnostics> {
+    let bytes = read(path, MAX_NPY)?;
+    npy::decode(&bytes).map_err(|error| {
+        let message = format!("{} cannot be used: {error}", path.display());
+        problem(path, message, Some("write it with numpy.save"))
+    })
+}
+
+/// Writes a buffer to a `.npy` file.
+pub(crate) fn write(path: &Path, buffer: &Buffer) -> Result<(), Diagnostics> {
+    let bytes = npy::encode(buffer).map_err(|error| problem(path, error.to_string(), None))?;
+    std::fs::write(path, bytes).map_err(|error| {
+        problem(path, format!("{} cannot be written: {error}", path.display()), None)
+    })
+}
+
+/// Reads a file up to a limit, so that `/dev/zero` is an error and not the end of memory.
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Diagnostics> {
+    let failed = |error: std::io::Error| {
+        problem(path, format!("{} cannot be read: {error}", path.display()), None)
+    };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit {
+        let message = format!("{} is larger than {} MiB", path.display(), limit >> 20);
+        return Err(problem(path, message, None));
+    }
+    Ok(bytes)
+}
+
+fn problem(path: &Path, message: String, help: Option<&str>) -> Diagnostics {
+    let mut diagnostic = Diagnostic::without_place(Code::InvalidFile, message);
+    if let Some(help) = help {
+        diagnostic = diagnostic.help(help);
+    }
+    Diagnostics::new(Source::new(&path.display().to_string(), ""), vec![diagnostic])
+}

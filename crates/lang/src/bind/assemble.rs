@@ -1,0 +1,191 @@
+//! The program from resolved statements: every write makes a new version of its tensor.
+
+use super::flatten::{Flat, Step};
+use super::resolve::Resolved;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::hir::{Comprehension, Def, Symbol};
+use crate::infer::Range;
+use crate::ops::AssignOp;
+use crate::program::{Axis, AxisKind, Combine, Program, Stage, Tensor, TensorId};
+use crate::source::Source;
+
+/// The most iterations that one statement may have.
+const MAX_ITERATIONS: u128 = 1 << 62;
+
+/// The most bytes that one tensor may have.
+const MAX_BYTES: i128 = 1 << 62;
+
+/// Builds the program. Every step has been resolved.
+pub(super) fn assemble(
+    source: &Source,
+    def: &Def,
+    flat: &Flat<'_>,
+    shapes: &[Option<Vec<i64>>],
+    scalars: &[Option<i64>],
+    resolved: Vec<Option<Resolved>>,
+) -> Result<Program, Vec<Diagnostic>> {
+    let mut assembler = Assembler {
+        flat,
+        shapes,
+        tensors: Vec::new(),
+        stages: Vec::new(),
+        current: vec![None; flat.tensors.len()],
+        errors: Vec::new(),
+    };
+    let params = (0..def.params as u32).map(Symbol);
+    let params = params.filter(|param| scalars[param.0 as usize].is_none());
+    let updated = def.returns.iter().copied().filter(|result| {
+        result.0 as usize >= def.params && flat.tensors[result.0 as usize].updated
+    });
+    for symbol in params.chain(updated) {
+        let id = assembler.tensor(symbol);
+        assembler.current[symbol.0 as usize] = Some(id);
+    }
+    let inputs = assembler.tensors.len();
+    for (step, resolved) in flat.steps.iter().zip(resolved) {
+        match (step, resolved) {
+            (Step::Alias { target, source }, _) => {
+                assembler.current[target.0 as usize] = assembler.current[source.0 as usize];
+            }
+            (Step::Compute(stmt, site), Some(resolved)) => {
+                let before = assembler.errors.len();
+                assembler.stage(stmt, resolved);
+                for error in assembler.errors.split_off(before) {
+                    assembler.errors.push(flat.with_calls(error, site.call));
+                }
+            }
+            (Step::Compute(..), None) => {}
+        }
+    }
+    let outputs =
+        def.returns.iter().filter_map(|result| assembler.current[result.0 as usize]).collect();
+    if !assembler.errors.is_empty() {
+        return Err(assembler.errors);
+    }
+    Ok(Program {
+        name: def.name.clone(),
+        tensors: assembler.tensors,
+        inputs,
+        outputs,
+        stages: assembler.stages,
+        source: source.clone(),
+    })
+}
+
+struct Assembler<'a> {
+    flat: &'a Flat<'a>,
+    shapes: &'a [Option<Vec<i64>>],
+    tensors: Vec<Tensor>,
+    stages: Vec<Stage>,
+    /// The newest version of each tensor.
+    current: Vec<Option<TensorId>>,
+    errors: Vec<Diagnostic>,
+}
+
+impl Assembler<'_> {
+    /// A new version of a tensor.
+    fn tensor(&mut self, symbol: Symbol) -> TensorId {
+        let tensor = &self.flat.tensors[symbol.0 as usize];
+        let shape = self.shapes[symbol.0 as usize].clone().unwrap_or_default();
+        let bytes = shape.iter().try_fold(tensor.dtype.bytes() as i128, |bytes, extent| {
+            bytes.checked_mul(i128::from(*extent)).filter(|bytes| *bytes <= MAX_BYTES)
+        });
+        if bytes.is_none() {
+            let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
+            let message = format!("`{}` is too large: {}", tensor.name, extents.join(" x "));
+            self.errors.push(
+                Diagnostic::new(Code::TooLarge, tensor.span, message)
+                    .here("it would have more than 2^62 bytes")
+                    .help("use smaller sizes"),
+            );
+        }
+        let id = TensorId(self.tensors.len() as u32);
+        self.tensors.push(Tensor {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype,
+            shape,
+            is_const: tensor.is_const,
+            span: tensor.span,
+        });
+        id
+    }
+
+    fn stage(&mut self, stmt: &Comprehension, resolved: Resolved) {
+        let Resolved { ranges, mut body } = resolved;
+        let shape = self.shapes[stmt.target.0 as usize].clone().unwrap_or_default();
+        let before = self.current[stmt.target.0 as usize];
+        let covers = |(range, extent): (&Range, &i64)| range.lo == 0 && range.hi == *extent;
+        let spatial: Vec<Range> = ranges[..stmt.rank].iter().map(|(range, _)| *range).collect();
+        let whole = spatial.iter().zip(&shape).all(covers);
+        if before.is_none() && !whole {
+            self.errors.push(self.partly_defined(stmt, &spatial, &shape));
+        }
+        let combine = match stmt.op {
+            AssignOp::Assign => Combine::Assign,
+            AssignOp::Reduce { op, initialize: true } => Combine::Reduce(op),
+            AssignOp::Reduce { op, initialize: false } => Combine::Accumulate(op),
+        };
+        let base = before.filter(|_| !whole || matches!(combine, Combine::Accumulate(_)));
+        let iterations = ranges.iter().try_fold(1u128, |product, (range, _)| {
+            product
+                .checked_mul((range.hi - range.lo).unsigned_abs().into())
+                .filter(|product| *product <= MAX_ITERATIONS)
+        });
+        let current = &self.current;
+        body.for_each_read_mut(&mut |read| {
+            // Reads of a tensor without a value were refused when names were checked.
+            read.tensor = current[read.tensor.0 as usize].unwrap_or(read.tensor);
+        });
+        let axes = stmt
+            .vars
+            .iter()
+            .zip(ranges)
+            .enumerate()
+            .map(|(number, (var, (range, reason)))| Axis {
+                name: var.name.clone(),
+                kind: if number < stmt.rank { AxisKind::Spatial } else { AxisKind::Reduce },
+                lo: range.lo,
+                hi: range.hi,
+                reason,
+            })
+            .collect();
+        let errors = self.errors.len();
+        let output = self.tensor(stmt.target);
+        // A tensor that is too large was reported; its loops are, then, as well.
+        if iterations.is_none() && self.errors.len() == errors {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::TooLarge,
+                    stmt.span,
+                    "this statement has too many iterations",
+                )
+                .here("more than 2^62")
+                .help("use smaller sizes"),
+            );
+        }
+        self.current[stmt.target.0 as usize] = Some(output);
+        self.stages.push(Stage { output, base, axes, combine, body, span: stmt.span });
+    }
+
+    fn partly_defined(&self, stmt: &Comprehension, ranges: &[Range], shape: &[i64]) -> Diagnostic {
+        let name = &self.flat.tensors[stmt.target.0 as usize].name;
+        let message =
+            format!("the first statement of `{name}` does not compute all of its elements");
+        let gaps: Vec<String> = ranges
+            .iter()
+            .zip(shape)
+            .zip(&stmt.vars)
+            .filter(|((range, extent), _)| range.lo != 0 || range.hi != **extent)
+            .map(|((range, extent), var)| {
+                format!("`{}` is {} to {} of 0 to {}", var.name, range.lo, range.hi - 1, extent - 1)
+            })
+            .collect();
+        let indices: Vec<&str> =
+            stmt.vars[..stmt.rank].iter().map(|var| var.name.as_str()).collect();
+        Diagnostic::new(Code::PartlyDefined, stmt.span, message).here(gaps.join(", ")).help(format!(
+                "compute all elements first, for example `{name}({}) = 0`, and then these; or \
+                 shift the subscripts on the right side so that the range starts at 0",
+                indices.join(", ")
+            ))
+    }
+}

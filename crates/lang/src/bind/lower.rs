@@ -1,0 +1,211 @@
+//! From checked statements to program expressions, with sizes as numbers.
+
+use super::simplify::{self, boolean};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::dtype::DType;
+use crate::hir;
+use crate::ops::{ArithOp, UnaryOp};
+use crate::program::{AxisId, Expr, Index, Place, Read, Scalar, TensorId};
+use crate::source::Span;
+
+/// What names stand for when a statement is lowered. Tensors keep the numbers of their symbols.
+pub(super) struct Lowering<'a> {
+    pub(super) tensors: &'a [hir::Tensor],
+    /// The sizes of the definition.
+    pub(super) sizes: &'a [i64],
+    /// The integer scalars that have a value.
+    pub(super) scalars: &'a [Option<i64>],
+    /// The shapes that are known; those that a statement asks for are.
+    pub(super) shapes: &'a [Option<Vec<i64>>],
+}
+
+type Lowered<T> = Result<T, Diagnostic>;
+
+impl Lowering<'_> {
+    /// A constant.
+    pub(super) fn constant(&self, int: &hir::Int, span: Span) -> Lowered<i64> {
+        let index = self.int(int, span, false)?;
+        index.as_constant().ok_or_else(|| overflow(span))
+    }
+
+    fn dtype(&self, symbol: TensorId) -> DType {
+        self.tensors[symbol.0 as usize].dtype
+    }
+
+    /// Index arithmetic in normal form. Where `data` is set, an integer scalar without a value is
+    /// read when the program runs.
+    fn int(&self, int: &hir::Int, span: Span, data: bool) -> Lowered<Index> {
+        match int {
+            hir::Int::Literal(value) => Ok(Index::constant(*value)),
+            hir::Int::Size(size) => Ok(Index::constant(self.sizes[size.0 as usize])),
+            hir::Int::DimOf(symbol, dim) => {
+                let shape = self.shapes[symbol.0 as usize].as_deref().unwrap_or_default();
+                let extent = shape.get(*dim as usize).copied();
+                extent.map(Index::constant).ok_or_else(|| overflow(span))
+            }
+            hir::Int::Var(var) => Ok(Index::axis(AxisId(var.0))),
+            hir::Int::Scalar(symbol, span) => match self.scalars[symbol.0 as usize] {
+                Some(value) => Ok(Index::constant(value)),
+                None if data => Ok(Index::value(Expr::Read(Read {
+                    tensor: TensorId(symbol.0),
+                    subscripts: Vec::new(),
+                    checked: Vec::new(),
+                    place: Place(*span),
+                }))),
+                None => Err(self.missing_scalar(*symbol, *span)),
+            },
+            hir::Int::Arith(op, lhs, rhs, span) => {
+                let (lhs, rhs) = (self.int(lhs, *span, data)?, self.int(rhs, *span, data)?);
+                self.arith(*op, lhs, rhs, *span)
+            }
+            hir::Int::Min(a, b) => Ok(self.int(a, span, data)?.min(self.int(b, span, data)?)),
+            hir::Int::Max(a, b) => Ok(self.int(a, span, data)?.max(self.int(b, span, data)?)),
+            hir::Int::Value(value) => Ok(match self.unwidened(self.expr(value)?) {
+                Expr::Index(index, DType::Int64) => index,
+                Expr::Const(scalar) if i64::try_from(scalar.as_integer()).is_ok() => {
+                    Index::constant(scalar.as_integer() as i64)
+                }
+                value => Index::value(value),
+            }),
+        }
+    }
+
+    /// A value without conversions to `int64`: index arithmetic has 64 bits, so they say nothing.
+    fn unwidened(&self, value: Expr) -> Expr {
+        match value {
+            Expr::Cast(DType::Int64, inner) if self.is_index_type(&inner) => self.unwidened(*inner),
+            value => value,
+        }
+    }
+
+    fn is_index_type(&self, value: &Expr) -> bool {
+        let dtype = value.dtype(&|symbol| self.dtype(symbol));
+        dtype.is_integer() && dtype != DType::UInt64
+    }
+
+    fn missing_scalar(&self, symbol: hir::Symbol, span: Span) -> Diagnostic {
+        let tensor = &self.tensors[symbol.0 as usize];
+        let name = &tensor.name;
+        let message = format!("the scalar `{name}` shapes the program and has no value");
+        Diagnostic::new(Code::MissingScalar, span, message)
+            .here("needed here to infer ranges")
+            .label(tensor.span, "declared here")
+            .help(format!("give it a value together with the sizes, for example `{name}=2`"))
+    }
+
+    fn arith(&self, op: ArithOp, lhs: Index, rhs: Index, span: Span) -> Lowered<Index> {
+        let result = match (op, lhs.as_constant(), rhs.as_constant()) {
+            (ArithOp::Add, ..) => lhs.add(&rhs),
+            (ArithOp::Sub, ..) => lhs.sub(&rhs),
+            (ArithOp::Mul, Some(factor), _) => rhs.scale(factor),
+            (ArithOp::Mul, _, Some(factor)) => lhs.scale(factor),
+            (ArithOp::Div | ArithOp::Rem, _, Some(divisor)) if divisor <= 0 => {
+                return Err(bad_divisor(divisor, span));
+            }
+            (ArithOp::Div, _, Some(divisor)) => lhs.div(divisor),
+            (ArithOp::Rem, _, Some(divisor)) => Some(lhs.rem(divisor)),
+            (ArithOp::Mul | ArithOp::Div | ArithOp::Rem, ..) => {
+                let (lhs, rhs) =
+                    (self.value_of(lhs, DType::Int64), self.value_of(rhs, DType::Int64));
+                Some(Index::value(Expr::Arith(op, Box::new(lhs), Box::new(rhs))))
+            }
+        };
+        result.ok_or_else(|| overflow(span))
+    }
+
+    /// An index expression as a value of a type.
+    fn value_of(&self, index: Index, dtype: DType) -> Expr {
+        if let Some(value) = index.as_constant() {
+            return Expr::Const(constant(dtype, i128::from(value)));
+        }
+        match index.into_value() {
+            Ok(value) if value.dtype(&|symbol| self.dtype(symbol)) == dtype => value,
+            Ok(value) => Expr::Cast(dtype, Box::new(value)),
+            Err(index) => Expr::Index(index, dtype),
+        }
+    }
+
+    pub(super) fn expr(&self, expr: &hir::Expr) -> Lowered<Expr> {
+        Ok(match expr {
+            hir::Expr::Float(value, dtype) => {
+                Expr::Const(Scalar::float(dtype.unwrap_or(DType::Float), *value))
+            }
+            hir::Expr::Int(int, dtype, span) => {
+                let index = self.int(int, *span, true)?;
+                self.value_of(index, dtype.unwrap_or(DType::Int32))
+            }
+            hir::Expr::Bool(value) => boolean(*value),
+            hir::Expr::Read(symbol, subscripts, span) => {
+                if let Some(value) = self.scalars[symbol.0 as usize] {
+                    let dtype = self.tensors[symbol.0 as usize].dtype;
+                    return Ok(Expr::Const(constant(dtype, i128::from(value))));
+                }
+                let subscripts: Lowered<Vec<Index>> =
+                    subscripts.iter().map(|subscript| self.int(subscript, *span, false)).collect();
+                Expr::Read(Read {
+                    tensor: TensorId(symbol.0),
+                    subscripts: subscripts?,
+                    checked: Vec::new(),
+                    place: Place(*span),
+                })
+            }
+            hir::Expr::Unary(UnaryOp::Neg, a) => match self.expr(a)? {
+                Expr::Const(scalar) if scalar.dtype().is_float() => {
+                    Expr::Const(Scalar::float(scalar.dtype(), -scalar.as_f64()))
+                }
+                Expr::Const(scalar) => {
+                    Expr::Const(Scalar::integer(scalar.dtype(), -scalar.as_integer()))
+                }
+                a => Expr::Unary(UnaryOp::Neg, Box::new(a)),
+            },
+            hir::Expr::Unary(UnaryOp::Not, a) => match self.expr(a)? {
+                Expr::Const(scalar) => boolean(scalar.as_integer() == 0),
+                a => Expr::Unary(UnaryOp::Not, Box::new(a)),
+            },
+            hir::Expr::Arith(op, a, b) => simplify::arith(*op, self.expr(a)?, self.expr(b)?),
+            hir::Expr::Compare(op, a, b) => Expr::Compare(*op, self.boxed(a)?, self.boxed(b)?),
+            hir::Expr::CompareInt(op, a, b) => {
+                let span = Span::default();
+                simplify::compare_index(*op, self.int(a, span, true)?, self.int(b, span, true)?)
+            }
+            hir::Expr::Logic(op, a, b) => simplify::logic(*op, self.expr(a)?, self.expr(b)?),
+            hir::Expr::Select(c, a, b) => {
+                simplify::select(self.expr(c)?, self.expr(a)?, self.expr(b)?)
+            }
+            hir::Expr::Call(builtin, args) => {
+                let args: Lowered<Vec<Expr>> = args.iter().map(|arg| self.expr(arg)).collect();
+                Expr::Call(*builtin, args?)
+            }
+            hir::Expr::Cast(dtype, a) => Expr::Cast(*dtype, self.boxed(a)?),
+        })
+    }
+
+    fn boxed(&self, expr: &hir::Expr) -> Lowered<Box<Expr>> {
+        Ok(Box::new(self.expr(expr)?))
+    }
+}
+
+fn constant(dtype: DType, value: i128) -> Scalar {
+    if dtype.is_float() {
+        Scalar::float(dtype, value as f64)
+    } else {
+        Scalar::integer(dtype, value)
+    }
+}
+
+fn bad_divisor(divisor: i64, span: Span) -> Diagnostic {
+    if divisor == 0 {
+        return Diagnostic::new(Code::DivisionByZero, span, "division by zero")
+            .here("the divisor is zero for these sizes");
+    }
+    let message = format!("the divisor is {divisor}, and must be positive in index arithmetic");
+    Diagnostic::new(Code::NonPositiveDivisor, span, message)
+        .here("too small for these sizes")
+        .help("write `-(a / b)` for a negative divisor `-b`")
+}
+
+fn overflow(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::TooLarge, span, "this index arithmetic overflows 64 bits")
+        .here("too large for these sizes")
+        .help("use smaller sizes or factors")
+}

@@ -1,0 +1,225 @@
+//! Sizes become numbers, calls disappear, ranges are inferred: from checked definitions to a
+//! [`Program`].
+
+mod assemble;
+mod bounds;
+mod flatten;
+mod lower;
+mod resolve;
+mod simplify;
+mod site;
+mod stuck;
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Code, Diagnostic, nearest};
+use crate::hir::{Def, Dim, Int, Size};
+use crate::program::Program;
+use crate::source::Source;
+
+use flatten::{Agreement, Flat, Rule, flatten};
+use lower::Lowering;
+use resolve::Resolver;
+
+/// The largest value of a size.
+const MAX_SIZE: i64 = 1 << 48;
+
+/// What the sizes are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A program is wanted; everything must fit.
+    Bind,
+    /// Sizes are made up to see whether ranges can be determined at all; nothing needs to fit.
+    Structure,
+}
+
+/// Binds a definition to sizes.
+pub(crate) fn bind(
+    source: &Source,
+    defs: &[Option<Def>],
+    def: &Def,
+    values: &BTreeMap<String, i64>,
+) -> Result<Program, Vec<Diagnostic>> {
+    let (sizes, mut scalars) = sizes(def, values)?;
+    let flat = flatten(defs, def).map_err(|error| vec![error])?;
+    scalars.resize(flat.tensors.len(), None);
+    let mut resolver = resolver(def, &flat, &sizes, &scalars, Mode::Bind);
+    let resolved = resolver.resolve();
+    // Sizes that disagree lead to errors in what is called; the call is what is wrong.
+    let disagreements = disagreements(&resolver);
+    if !disagreements.is_empty() {
+        return Err(disagreements);
+    }
+    let Resolver { shapes, diagnostics, scalars, .. } = resolver;
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    assemble::assemble(source, def, &flat, &shapes, scalars, resolved)
+}
+
+/// The problems of a definition that do not depend on sizes: ranges that can be chosen in several
+/// ways, or that nothing determines. `budget` limits the work over a whole text.
+pub(crate) fn check_structure(
+    defs: &[Option<Def>],
+    def: &Def,
+    budget: &mut usize,
+) -> Vec<Diagnostic> {
+    let sizes = vec![64; def.sizes.len()];
+    let flat = match flatten(defs, def) {
+        Ok(flat) => flat,
+        Err(error) => return vec![error],
+    };
+    let Some(left) = budget.checked_sub(flat.steps.len()) else { return Vec::new() };
+    *budget = left;
+    let scalars: Vec<Option<i64>> = (0..flat.tensors.len())
+        .map(|number| (number < def.params && is_static(&def.tensors[number])).then_some(1))
+        .collect();
+    let mut resolver = resolver(def, &flat, &sizes, &scalars, Mode::Structure);
+    resolver.resolve();
+    let structural = |code| matches!(code, Code::AmbiguousRange | Code::UnderConstrained);
+    let here = |diagnostic: &Diagnostic| {
+        structural(diagnostic.code) && diagnostic.span().is_some_and(|span| def.span.contains(span))
+    };
+    resolver.diagnostics.into_iter().filter(here).collect()
+}
+
+/// Whether a tensor of a signature is an integer scalar, which may be given a value with the sizes.
+pub(crate) fn is_static(tensor: &crate::hir::Tensor) -> bool {
+    tensor.rank == 0 && tensor.dtype.is_integer() && !tensor.updated
+}
+
+fn resolver<'a>(
+    def: &Def,
+    flat: &'a Flat<'a>,
+    sizes: &'a [i64],
+    scalars: &'a [Option<i64>],
+    mode: Mode,
+) -> Resolver<'a> {
+    let extent = |dim: &Dim| match dim {
+        Dim::Size(size) => sizes[size.0 as usize],
+        Dim::Literal(extent) => *extent,
+    };
+    let shapes = flat.tensors.iter().enumerate().map(|(number, tensor)| {
+        let known = number < def.params || tensor.rank == 0;
+        known.then(|| tensor.dims.iter().map(extent).collect())
+    });
+    let shapes = shapes.collect();
+    Resolver { flat, sizes, scalars, shapes, mode, diagnostics: Vec::new() }
+}
+
+/// The sizes of a definition in order, and per parameter the value of an integer scalar.
+#[allow(clippy::type_complexity, reason = "two lists that are made together and used apart")]
+fn sizes(
+    def: &Def,
+    values: &BTreeMap<String, i64>,
+) -> Result<(Vec<i64>, Vec<Option<i64>>), Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let mut missing = Vec::new();
+    let mut sizes = Vec::with_capacity(def.sizes.len());
+    for size in &def.sizes {
+        match values.get(&size.name) {
+            Some(value) if (1..=MAX_SIZE).contains(value) => sizes.push(*value),
+            Some(value) => {
+                let message = format!("the size `{}` cannot be {value}", size.name);
+                let limit = if *value < 1 { "at least 1" } else { "at most 2^48" };
+                errors.push(
+                    Diagnostic::new(Code::InvalidSize, size.span, message)
+                        .here(format!("a size is {limit}")),
+                );
+            }
+            None => missing.push(size),
+        }
+    }
+    let params = &def.tensors[..def.params];
+    let scalars: Vec<Option<i64>> = params
+        .iter()
+        .map(|param| values.get(&param.name).copied().filter(|_| is_static(param)))
+        .collect();
+    let statics = params.iter().filter(|param| is_static(param)).map(|param| param.name.as_str());
+    let known: Vec<&str> = def.sizes.iter().map(|size| size.name.as_str()).chain(statics).collect();
+    for name in values.keys().filter(|name| !known.contains(&name.as_str())) {
+        // A misspelled size is not missing as well.
+        let near = nearest(name, known.iter().copied());
+        missing.retain(|size| Some(size.name.as_str()) != near);
+        errors.push(unknown_size(def, name, &known));
+    }
+    if !missing.is_empty() {
+        errors.push(missing_sizes(&missing));
+    }
+    if errors.is_empty() { Ok((sizes, scalars)) } else { Err(errors) }
+}
+
+fn missing_sizes(missing: &[&Size]) -> Diagnostic {
+    let list = |text: &dyn Fn(&Size) -> String, between: &str| {
+        missing.iter().map(|size| text(size)).collect::<Vec<_>>().join(between)
+    };
+    let names = list(&|size| format!("`{}`", size.name), ", ");
+    let message = match missing.len() {
+        1 => format!("the size {names} has no value"),
+        _ => format!("the sizes {names} have no values"),
+    };
+    let example = list(&|size| format!("{}=64", size.name), ",");
+    missing
+        .iter()
+        .fold(Diagnostic::without_place(Code::MissingSize, message), |diagnostic, size| {
+            diagnostic.label(size.span, "what is its value?")
+        })
+        .help(format!("sizes are needed to infer ranges; give values, for example `{example}`"))
+}
+
+fn unknown_size(def: &Def, name: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("`{}` has no size `{name}`", def.name);
+    let diagnostic = Diagnostic::without_place(Code::UnknownSize, message);
+    match (nearest(name, known.iter().copied()), known) {
+        (Some(near), _) => diagnostic.help(format!("did you mean `{near}`?")),
+        (None, []) => diagnostic.help("it has no sizes at all"),
+        (None, _) => diagnostic.help(format!("its sizes are {}", known.join(", "))),
+    }
+}
+
+/// Sizes of arguments that a callee's signature, or `concat`, says are equal.
+fn disagreements(resolver: &Resolver<'_>) -> Vec<Diagnostic> {
+    let lowering = Lowering {
+        tensors: &resolver.flat.tensors,
+        sizes: resolver.sizes,
+        scalars: resolver.scalars,
+        shapes: &resolver.shapes,
+    };
+    let mut errors = Vec::new();
+    for agreement in &resolver.flat.agreements {
+        let first = lowering.constant(&agreement.first, agreement.first_span);
+        let second = lowering.constant(&agreement.second, agreement.second_span);
+        // A tensor without a shape has its own error.
+        let (Ok(first), Ok(second)) = (first, second) else { continue };
+        if first != second {
+            let error = disagreement(agreement, first, second);
+            errors.push(resolver.flat.with_calls(error, agreement.call));
+        }
+    }
+    errors
+}
+
+fn disagreement(agreement: &Agreement, first: i64, second: i64) -> Diagnostic {
+    let place = |int: &Int, value: i64| match int {
+        Int::DimOf(_, dim) => format!("its dimension {dim} is {value}"),
+        _ => format!("declared with {value}"),
+    };
+    let (message, help) = match &agreement.rule {
+        Rule::Size { callee, name } => (
+            format!("the arguments of `{callee}` disagree about its size `{name}`: {first} and {second}"),
+            "pass tensors whose sizes agree",
+        ),
+        Rule::Literal { callee } => (
+            format!("`{callee}` takes a tensor with an extent of {first}, and gets {second}"),
+            "pass a tensor of that size, or declare the parameter with a size name",
+        ),
+        Rule::Concat => (
+            format!("`concat` joins along the last dimension, and another one disagrees: {first} and {second}"),
+            "all dimensions but the last must be equal",
+        ),
+    };
+    Diagnostic::new(Code::SizesDisagree, agreement.second_span, message)
+        .here(place(&agreement.second, second))
+        .label(agreement.first_span, place(&agreement.first, first))
+        .help(help)
+}

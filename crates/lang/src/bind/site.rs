@@ -1,0 +1,119 @@
+//! Where a statement stands in the text. A statement of a callee has been rewritten in terms of
+//! its caller; errors speak the language of the place they point at, and say which call led there.
+
+use super::flatten::Flat;
+use crate::diagnostic::Diagnostic;
+use crate::hir::{self, Comprehension, Def, Dim, Expr, Int, Symbol};
+use crate::infer::Access;
+use crate::source::Span;
+
+/// The place of a statement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site<'a> {
+    /// The definition that it is part of.
+    pub(super) def: &'a Def,
+    /// The statement before names were replaced by those of the caller.
+    pub(super) written: &'a Comprehension,
+    /// The call that led there; see [`Flat::calls`].
+    pub(super) call: Option<CallId>,
+}
+
+/// The number of a call in [`Flat::calls`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CallId(pub(super) usize);
+
+/// A call on the way from the outermost definition to a statement.
+#[derive(Debug)]
+pub(super) struct CallSite {
+    pub(super) span: Span,
+    /// The call of the definition that this call is part of.
+    pub(super) outer: Option<CallId>,
+}
+
+impl Site<'_> {
+    /// The tensor of an access, as the text calls it.
+    pub(super) fn tensor(&self, access: &Access<'_>) -> Option<&hir::Tensor> {
+        let symbol = match self.read(access) {
+            _ if access.is_target => self.written.target,
+            read => read?.0,
+        };
+        self.def.tensors.get(symbol.0 as usize)
+    }
+
+    /// The extent of the dimension of an access as the text would put it: `N`, `3` or `A.0`.
+    pub(super) fn extent(&self, access: &Access<'_>) -> Option<String> {
+        let tensor = self.tensor(access)?;
+        Some(match tensor.dims.get(access.dimension) {
+            Some(Dim::Size(size)) => self.def.sizes[size.0 as usize].name.clone(),
+            Some(Dim::Literal(extent)) => extent.to_string(),
+            None => format!("{}.{}", tensor.name, access.dimension),
+        })
+    }
+
+    /// Whether the subscript of an access is made of index variables and numbers alone, so that
+    /// its text does not depend on the values of sizes.
+    pub(super) fn is_free_of_sizes(&self, access: &Access<'_>) -> bool {
+        let subscript = self.read(access).and_then(|(_, subscripts)| subscripts.get(access.dimension));
+        access.is_target || subscript.is_some_and(is_free_of_sizes)
+    }
+
+    fn read(&self, access: &Access<'_>) -> Option<(Symbol, &[Int])> {
+        find_read(&self.written.rhs, access.span)
+    }
+}
+
+impl Flat<'_> {
+    /// Adds the calls that led to an error: the innermost ones and the outermost.
+    pub(super) fn with_calls(&self, mut error: Diagnostic, call: Option<CallId>) -> Diagnostic {
+        const SHOWN: usize = 2;
+        let chain = std::iter::successors(call, |call| self.calls[call.0].outer);
+        let calls: Vec<Span> = chain.map(|call| self.calls[call.0].span).collect();
+        for (depth, span) in calls.iter().enumerate() {
+            if depth < SHOWN || depth + 1 == calls.len() {
+                error = error.label(*span, if depth == 0 { "in this call" } else { "from here" });
+            }
+        }
+        error
+    }
+}
+
+/// The read that stands at a place.
+fn find_read(expr: &Expr, span: Span) -> Option<(Symbol, &[Int])> {
+    match expr {
+        Expr::Float(..) | Expr::Bool(_) => None,
+        Expr::Int(int, ..) => find_in_int(int, span),
+        Expr::Read(symbol, subscripts, here) if *here == span => Some((*symbol, subscripts)),
+        Expr::Read(_, subscripts, _) => subscripts.iter().find_map(|s| find_in_int(s, span)),
+        Expr::Unary(_, operand) | Expr::Cast(_, operand) => find_read(operand, span),
+        Expr::Arith(_, lhs, rhs) | Expr::Compare(_, lhs, rhs) | Expr::Logic(_, lhs, rhs) => {
+            find_read(lhs, span).or_else(|| find_read(rhs, span))
+        }
+        Expr::CompareInt(_, lhs, rhs) => {
+            find_in_int(lhs, span).or_else(|| find_in_int(rhs, span))
+        }
+        Expr::Select(condition, then, otherwise) => {
+            [condition, then, otherwise].into_iter().find_map(|expr| find_read(expr, span))
+        }
+        Expr::Call(_, args) => args.iter().find_map(|arg| find_read(arg, span)),
+    }
+}
+
+fn find_in_int(int: &Int, span: Span) -> Option<(Symbol, &[Int])> {
+    match int {
+        Int::Arith(_, lhs, rhs, _) | Int::Min(lhs, rhs) | Int::Max(lhs, rhs) => {
+            find_in_int(lhs, span).or_else(|| find_in_int(rhs, span))
+        }
+        Int::Value(value) => find_read(value, span),
+        _ => None,
+    }
+}
+
+fn is_free_of_sizes(int: &Int) -> bool {
+    match int {
+        Int::Literal(_) | Int::Var(_) => true,
+        Int::Size(_) | Int::DimOf(..) | Int::Scalar(..) | Int::Value(_) => false,
+        Int::Arith(_, lhs, rhs, _) | Int::Min(lhs, rhs) | Int::Max(lhs, rhs) => {
+            is_free_of_sizes(lhs) && is_free_of_sizes(rhs)
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! From syntax to typed values: names are resolved, types are worked out, literals take the type
+//! of what they meet.
+//!
+//! A function that returns `None` has reported why.
+
+mod apply;
+mod int;
+mod read;
+
+use std::collections::HashMap;
+
+use super::coerce;
+use super::scope::{Entity, Scope};
+use crate::builtin::CONSTANTS;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::dtype::DType;
+use crate::hir::{Expr, Int, Symbol, Ty, Var, VarId};
+use crate::ops::{ArithOp, CompareOp, UnaryOp};
+use crate::source::Span;
+use crate::syntax::ast::{self, ExprKind, Ident};
+
+use int::negate;
+
+/// The statement whose expressions are being worked out.
+pub(super) struct Elaborator<'s, 'a> {
+    pub(super) scope: &'s mut Scope<'a>,
+    /// The index variables met so far; those of the left side come first.
+    pub(super) vars: Vec<Var>,
+    var_ids: HashMap<&'a str, VarId>,
+    /// The tensor that the statement writes.
+    target: Option<(Symbol, &'a [Ident])>,
+    /// How many subscripts surround the expression.
+    subscript_depth: usize,
+}
+
+/// What a name stands for inside a statement.
+enum Named {
+    Tensor(Symbol),
+    Int(Int),
+    Constant(f64),
+}
+
+impl<'s, 'a> Elaborator<'s, 'a> {
+    pub(super) fn new(scope: &'s mut Scope<'a>) -> Self {
+        Self { scope, vars: Vec::new(), var_ids: HashMap::new(), target: None, subscript_depth: 0 }
+    }
+
+    pub(super) fn set_target(&mut self, symbol: Symbol, indices: &'a [Ident]) {
+        self.target = Some((symbol, indices));
+    }
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.scope.report(diagnostic);
+    }
+
+    pub(super) fn add_var(&mut self, name: &'a str, span: Span) -> VarId {
+        let id = VarId(self.vars.len() as u32);
+        self.vars.push(Var { name: name.to_owned(), span, range: None });
+        self.var_ids.insert(name, id);
+        id
+    }
+
+    /// Forgets the variables from a number on, and returns them.
+    pub(super) fn forget_vars(&mut self, from: usize) -> Vec<Var> {
+        self.var_ids.retain(|_, id| (id.0 as usize) < from);
+        self.vars.split_off(from)
+    }
+
+    pub(super) fn var(&self, name: &str) -> Option<VarId> {
+        self.var_ids.get(name).copied()
+    }
+
+    /// Resolves a bare name; one that is nothing else is an index variable.
+    fn named(&mut self, name: &'a str, span: Span) -> Named {
+        match self.scope.names.get(name) {
+            Some(Entity::Size(size)) => return Named::Int(Int::Size(*size)),
+            Some(Entity::Tensor(symbol)) => return Named::Tensor(*symbol),
+            None => {}
+        }
+        if let Some((_, value)) = CONSTANTS.iter().find(|(constant, _)| *constant == name) {
+            return Named::Constant(*value);
+        }
+        let var = self.var(name).unwrap_or_else(|| self.add_var(name, span));
+        Named::Int(Int::Var(var))
+    }
+
+    /// A value with its type.
+    pub(super) fn value(&mut self, expr: &'a ast::Expr) -> Option<(Expr, Ty)> {
+        let span = expr.span;
+        let int = |int| Some((Expr::Int(int, None, span), Ty::AnyInt));
+        match &expr.kind {
+            ExprKind::Int(value) => int(Int::Literal(self.literal(*value, span)?)),
+            ExprKind::Float(value) => Some((Expr::Float(*value, None), Ty::AnyFloat)),
+            ExprKind::Bool(value) => Some((Expr::Bool(*value), Ty::Typed(DType::Bool))),
+            ExprKind::DimOf(tensor, dim) => int(self.dim_of(tensor, *dim, span)?),
+            ExprKind::Name(name) => match self.named(name, span) {
+                Named::Int(index) => int(index),
+                Named::Constant(value) => Some((Expr::Float(value, None), Ty::AnyFloat)),
+                Named::Tensor(symbol) => self.read(symbol, span, span, &[]),
+            },
+            ExprKind::Apply(callee, args) => self.apply(expr, callee, args),
+            ExprKind::Unary(op, operand) => self.unary(*op, operand, span),
+            ExprKind::Arith(op, lhs, rhs) => self.arith(*op, lhs, rhs, span),
+            ExprKind::Compare(op, lhs, rhs) => {
+                Some((self.compare(*op, lhs, rhs)?, Ty::Typed(DType::Bool)))
+            }
+            ExprKind::Logic(op, lhs, rhs) => {
+                let sides = (self.condition(lhs), self.condition(rhs));
+                let (lhs, rhs) = (sides.0?, sides.1?);
+                let logic = Expr::Logic(*op, Box::new(lhs), Box::new(rhs));
+                Some((logic, Ty::Typed(DType::Bool)))
+            }
+            ExprKind::Select(condition, then, otherwise) => {
+                let condition = self.condition(condition);
+                let branches = (self.value(then), self.value(otherwise));
+                let (condition, lhs, rhs) = (condition?, branches.0?, branches.1?);
+                let what = "the two branches of `?:`";
+                let (then, otherwise, ty) =
+                    self.unify((lhs, then.span), (rhs, otherwise.span), what)?;
+                let select = Expr::Select(Box::new(condition), Box::new(then), Box::new(otherwise));
+                Some((select, ty))
+            }
+        }
+    }
+
+    fn literal(&mut self, value: u64, span: Span) -> Option<i64> {
+        let literal = i64::try_from(value).ok();
+        if literal.is_none() {
+            let message = format!("the literal {value} is too large");
+            self.report(
+                Diagnostic::new(Code::LiteralOutOfRange, span, message)
+                    .here(format!("the largest is {}", i64::MAX))
+                    .help("pass larger values in as a tensor or a scalar"),
+            );
+        }
+        literal
+    }
+
+    fn condition(&mut self, expr: &'a ast::Expr) -> Option<Expr> {
+        let (value, ty) = self.value(expr)?;
+        if ty == Ty::Typed(DType::Bool) {
+            return Some(value);
+        }
+        let text = coerce::describe(ty);
+        self.report(
+            Diagnostic::new(Code::NotBoolean, expr.span, "a condition must be a `bool`")
+                .here(format!("this is {text}"))
+                .help("compare it with something, for example `... != 0`"),
+        );
+        None
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &'a ast::Expr, span: Span) -> Option<(Expr, Ty)> {
+        if op == UnaryOp::Not {
+            let condition = self.condition(operand)?;
+            return Some((Expr::Unary(op, Box::new(condition)), Ty::Typed(DType::Bool)));
+        }
+        let (value, ty) = self.value(operand)?;
+        self.numeric(ty, operand.span)?;
+        Some(match value {
+            Expr::Int(int, None, _) => (Expr::Int(negate(int, span), None, span), ty),
+            Expr::Float(value, dtype) => (Expr::Float(-value, dtype), ty),
+            value => (Expr::Unary(op, Box::new(value)), ty),
+        })
+    }
+
+    fn numeric(&mut self, ty: Ty, span: Span) -> Option<()> {
+        if ty != Ty::Typed(DType::Bool) {
+            return Some(());
+        }
+        self.report(
+            Diagnostic::new(Code::NotNumeric, span, "there is no arithmetic on `bool`")
+                .here("this is a `bool`")
+                .help("convert it, for example `int32(...)`, or choose with `... ? 1 : 0`"),
+        );
+        None
+    }
+
+    fn arith(
+        &mut self,
+        op: ArithOp,
+        lhs: &'a ast::Expr,
+        rhs: &'a ast::Expr,
+        span: Span,
+    ) -> Option<(Expr, Ty)> {
+        let sides = (self.value(lhs), self.value(rhs));
+        let (left, right) = (sides.0?, sides.1?);
+        self.numeric(left.1, lhs.span)?;
+        self.numeric(right.1, rhs.span)?;
+        if matches!(op, ArithOp::Div | ArithOp::Rem) {
+            self.divisor(&right.0, &left, rhs.span)?;
+        }
+        let (left, right) = match (left, right) {
+            ((Expr::Int(a, None, _), _), (Expr::Int(b, None, _), _)) => {
+                let int = Int::arith(op, a, b, span);
+                return Some((Expr::Int(int, None, span), Ty::AnyInt));
+            }
+            sides => sides,
+        };
+        let what = format!("the two sides of `{}`", op.symbol());
+        let (left, right, ty) = self.unify((left, lhs.span), (right, rhs.span), &what)?;
+        let is_float = matches!(ty, Ty::AnyFloat) || matches!(ty, Ty::Typed(d) if d.is_float());
+        if op == ArithOp::Rem && is_float {
+            self.report(
+                Diagnostic::new(Code::NeedsInteger, span, "`%` is for integers")
+                    .here("these are fractions")
+                    .help("write `fmod(a, b)` for the remainder of floating-point numbers"),
+            );
+            return None;
+        }
+        Some((Expr::Arith(op, Box::new(left), Box::new(right)), ty))
+    }
+
+    /// Refuses a division by the literal 0 (of integers; a fraction may divide by zero).
+    fn divisor(&mut self, divisor: &Expr, dividend: &(Expr, Ty), span: Span) -> Option<()> {
+        let float = matches!(dividend.1, Ty::AnyFloat)
+            || matches!(dividend.1, Ty::Typed(dtype) if dtype.is_float());
+        if matches!(divisor, Expr::Int(Int::Literal(0), ..)) && !float {
+            self.report(
+                Diagnostic::new(Code::DivisionByZero, span, "division by zero")
+                    .here("this is zero"),
+            );
+            return None;
+        }
+        Some(())
+    }
+
+    /// Brings two operands to one type.
+    fn unify(
+        &mut self,
+        ((lhs, lhs_ty), lhs_span): ((Expr, Ty), Span),
+        ((rhs, rhs_ty), rhs_span): ((Expr, Ty), Span),
+        what: &str,
+    ) -> Option<(Expr, Expr, Ty)> {
+        let ty = lhs_ty.join(rhs_ty);
+        match ty {
+            Ty::Typed(dtype) => {
+                if let (Ty::Typed(a), Ty::Typed(b)) = (lhs_ty, rhs_ty)
+                    && a != b
+                {
+                    let diagnostic = mismatch((a, lhs_span), (b, rhs_span), what);
+                    self.report(diagnostic);
+                    return None;
+                }
+                let lhs = coerce::coerce(self.scope, lhs, lhs_ty, dtype, lhs_span)?;
+                let rhs = coerce::coerce(self.scope, rhs, rhs_ty, dtype, rhs_span)?;
+                Some((lhs, rhs, ty))
+            }
+            _ => {
+                if ty == Ty::AnyFloat {
+                    coerce::no_integer_division(self.scope, &lhs, lhs_ty, lhs_span)?;
+                    coerce::no_integer_division(self.scope, &rhs, rhs_ty, rhs_span)?;
+                }
+                Some((lhs, rhs, ty))
+            }
+        }
+    }
+
+    /// A comparison. Integers are compared by index arithmetic, in 64 bits and without wrapping
+    /// around (only `uint64`, which that cannot hold, is compared as it is); everything else is
+    /// compared as values of one type.
+    fn compare(&mut self, op: CompareOp, lhs: &'a ast::Expr, rhs: &'a ast::Expr) -> Option<Expr> {
+        let types = (self.scope.settled_type(lhs), self.scope.settled_type(rhs));
+        let integers = types.0.is_integer() && types.1.is_integer();
+        let unsigned = [types.0, types.1].contains(&Ty::Typed(DType::UInt64));
+        if integers && !unsigned {
+            let sides = (self.int(lhs), self.int(rhs));
+            return Some(Expr::CompareInt(op, sides.0?, sides.1?));
+        }
+        let sides = (self.value(lhs), self.value(rhs));
+        let what = format!("the two sides of `{}`", op.symbol());
+        let (left, right, ty) = self.unify((sides.0?, lhs.span), (sides.1?, rhs.span), &what)?;
+        let dtype = ty.settle();
+        let left = coerce::coerce(self.scope, left, ty, dtype, lhs.span)?;
+        let right = coerce::coerce(self.scope, right, ty, dtype, rhs.span)?;
+        Some(Expr::Compare(op, Box::new(left), Box::new(right)))
+    }
+}
+
+fn mismatch(
+    (lhs, lhs_span): (DType, Span),
+    (rhs, rhs_span): (DType, Span),
+    what: &str,
+) -> Diagnostic {
+    let message = format!("{what} have different types, `{lhs}` and `{rhs}`");
+    // The conversion that loses least: to the floating-point or wider type.
+    let rank = |dtype: DType| (dtype.is_float(), dtype.bytes(), dtype);
+    let to = if rank(lhs) >= rank(rhs) { lhs } else { rhs };
+    let side = if to == lhs { "right" } else { "left" };
+    Diagnostic::new(Code::TypeMismatch, lhs_span.to(rhs_span), message)
+        .label(lhs_span, format!("`{lhs}`"))
+        .label(rhs_span, format!("`{rhs}`"))
+        .help(format!("conversions are explicit: write `{to}(...)` around the {side} one"))
+}

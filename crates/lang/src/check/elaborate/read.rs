@@ -1,0 +1,138 @@
+//! Reads of tensors, and the rules about when a tensor has a value.
+
+use super::Elaborator;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::hir::{Expr, Int, Symbol, Tensor, Ty};
+use crate::source::Span;
+use crate::syntax::ast::{self, ExprKind, Ident};
+
+impl<'a> Elaborator<'_, 'a> {
+    /// A read of a tensor, with the rules about when it has a value.
+    pub(super) fn read(
+        &mut self,
+        symbol: Symbol,
+        name_span: Span,
+        span: Span,
+        args: &'a [ast::Expr],
+    ) -> Option<(Expr, Ty)> {
+        self.scope.used[symbol.0 as usize] = true;
+        let tensor = self.scope.tensor(symbol).clone();
+        if args.len() != tensor.rank {
+            let diagnostic = wrong_rank(&tensor, name_span, span, args.len());
+            self.report(diagnostic);
+            return None;
+        }
+        self.read_has_value(symbol, name_span)?;
+        if let Some((target, indices)) = self.target
+            && target == symbol
+        {
+            self.read_of_target(&tensor.name, indices, span, args)?;
+        }
+        self.subscript_depth += 1;
+        let subscripts: Vec<Option<Int>> = args.iter().map(|arg| self.int(arg)).collect();
+        self.subscript_depth -= 1;
+        let subscripts = subscripts.into_iter().collect::<Option<Vec<Int>>>()?;
+        Some((Expr::Read(symbol, subscripts, span), Ty::Typed(tensor.dtype)))
+    }
+
+    /// A tensor that has no value yet may be read if it is a result: the caller supplies it.
+    pub(super) fn read_has_value(&mut self, symbol: Symbol, span: Span) -> Option<()> {
+        if self.scope.is_assigned(symbol) {
+            return Some(());
+        }
+        let name = self.scope.tensor(symbol).name.clone();
+        let reads_itself = self.target.is_some_and(|(target, _)| target == symbol);
+        if reads_itself && self.scope.is_result(&name) {
+            self.scope.tensors[symbol.0 as usize].updated = true;
+            return Some(());
+        }
+        let message = format!("`{name}` is read before it is computed");
+        let diagnostic = Diagnostic::new(Code::UsedBeforeDefined, span, message);
+        let later = self.scope.later_assignment(symbol);
+        self.report(if reads_itself {
+            diagnostic
+                .here("it has no value yet")
+                .help(format!("give `{name}` a first value in a statement before this one"))
+        } else {
+            diagnostic
+                .here("it has no value yet")
+                .label(later, "it is computed here")
+                .help("move the statement that computes it up")
+        });
+        None
+    }
+
+    /// The paper's rule for in-place updates (section 3): only element by element, and never
+    /// inside a subscript.
+    fn read_of_target(
+        &mut self,
+        name: &str,
+        indices: &[Ident],
+        span: Span,
+        args: &[ast::Expr],
+    ) -> Option<()> {
+        let left: Vec<&str> = indices.iter().map(|index| index.name.as_str()).collect();
+        if self.subscript_depth > 0 {
+            let message = format!("a subscript depends on `{name}`, which this statement writes");
+            self.report(
+                Diagnostic::new(Code::SubscriptReadsTarget, span, message)
+                    .here("read inside a subscript")
+                    .help("copy the indices to another tensor in a statement before this one"),
+            );
+            return None;
+        }
+        let same = args
+            .iter()
+            .zip(&left)
+            .all(|(arg, index)| matches!(&arg.kind, ExprKind::Name(name) if name == index));
+        if same {
+            return Some(());
+        }
+        let message =
+            format!("this update of `{name}` reads elements that it may have overwritten already");
+        self.report(
+            Diagnostic::new(Code::NotCausal, span, message)
+                .here(format!("reads another element than `{name}({})`", left.join(", ")))
+                .help(format!(
+                    "an update in place may read only `{name}({})`; write the result to a new tensor",
+                    left.join(", ")
+                )),
+        );
+        None
+    }
+}
+
+fn wrong_rank(tensor: &Tensor, name: Span, span: Span, found: usize) -> Diagnostic {
+    let (plural, rank) = (if tensor.rank == 1 { "" } else { "s" }, tensor.rank);
+    if found == 0 && rank > 0 && name == span {
+        let message = format!("`{}` is a tensor and needs subscripts here", tensor.name);
+        return Diagnostic::new(Code::TensorWithoutSubscripts, span, message)
+            .here(format!("it has {rank} dimension{plural}"))
+            .label(tensor.span, "declared here")
+            .help(format!("read one element: `{}({})`", tensor.name, sample_indices(rank)));
+    }
+    if rank == 0 {
+        let message = format!("`{}` is a scalar and has no dimensions", tensor.name);
+        return Diagnostic::new(Code::NotATensor, span, message)
+            .here("subscripts on a scalar")
+            .label(tensor.span, "declared here")
+            .help(format!("write `{}` alone", tensor.name));
+    }
+    let verb = if found == 1 { "is" } else { "are" };
+    let message = format!(
+        "`{}` has {rank} dimension{plural}, and {found} subscript{} {verb} given",
+        tensor.name,
+        if found == 1 { "" } else { "s" },
+    );
+    Diagnostic::new(Code::WrongRank, span, message)
+        .here(format!("{found} given"))
+        .label(tensor.span, format!("declared with {rank} dimension{plural}"))
+}
+
+fn sample_indices(rank: usize) -> String {
+    let names = ["i", "j", "k", "l"];
+    let indices: Vec<String> = (0..rank)
+        .map(|d| names.get(d).map_or_else(|| format!("i{d}"), |n| (*n).to_owned()))
+        .collect();
+    indices.join(", ")
+}

@@ -1,0 +1,156 @@
+//! The registry of diagnostic codes: one line each. A code has at least one example under
+//! `tests/diagnostics/`, and a test fails when one has none.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+macro_rules! codes {
+    ($($id:ident $name:ident $title:literal;)*) => {
+        /// What a diagnostic is about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $(#[doc = concat!(stringify!($id), ": ", $title, ".")] $name,)*
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &'static [Code] = &[$(Code::$name),*];
+
+            /// The stable identifier, such as `E0605`.
+            #[must_use]
+            pub const fn id(self) -> &'static str {
+                match self { $(Code::$name => stringify!($id)),* }
+            }
+
+            /// What the code means, in a few words.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Code::$name => $title),* }
+            }
+        }
+    };
+}
+
+codes! {
+    // Text and syntax.
+    E0101 UnexpectedCharacter "a character that the language does not use";
+    E0102 InvalidNumber "a malformed or too large number";
+    E0103 UnexpectedToken "something else was expected here";
+    E0104 UnclosedDelimiter "a parenthesis or brace that is never closed";
+    E0105 NestingTooDeep "an expression that nests too deeply";
+    E0106 NotUtf8 "a text that is not UTF-8";
+    E0107 SourceTooLarge "a text that is too large";
+    E0108 ReservedName "a name that the language keeps for itself";
+    E0109 TargetNeedsParentheses "a left side without subscripts";
+    E0110 AssignmentInExpression "`=` where `==` is meant";
+    E0111 TargetSubscript "a subscript on the left that is not an index variable";
+    E0112 UnknownType "an element type that does not exist";
+    // Names.
+    E0201 DuplicateDef "two `def`s of one name";
+    E0202 DuplicateParameter "two parameters of one name";
+    E0203 UnknownName "a name that is not known here";
+    E0204 UnknownFunction "a function or tensor that is not known";
+    E0205 WrongRank "the wrong number of subscripts";
+    E0206 WrongArgumentCount "the wrong number of arguments for a function";
+    E0207 NotATensor "subscripts on something that has no dimensions";
+    E0208 TensorWithoutSubscripts "a tensor without subscripts";
+    E0209 NoSuchDimension "a dimension that the tensor does not have";
+    E0210 OutputNeverAssigned "a result that no statement computes";
+    E0211 UsedBeforeDefined "a tensor that is read before it is computed";
+    E0212 AssignsInput "a statement that writes to an input";
+    E0213 DuplicateOutput "a result that is listed twice";
+    E0214 NotAnIndex "a name on the left that is not free to be an index variable";
+    E0215 DuplicateConstraint "two ranges for one index variable";
+    E0216 UnusedConstraint "a range for a variable that the statement does not use";
+    E0217 TooManyIndices "more index variables than a statement may have";
+    // Types.
+    E0301 TypeMismatch "operands of different types";
+    E0302 NotBoolean "a condition that is not a `bool`";
+    E0303 NotNumeric "arithmetic on `bool`";
+    E0304 LiteralOutOfRange "a literal that its type cannot hold";
+    E0305 FloatForInteger "a fraction where an integer is needed";
+    E0306 IntegerDivisionAsFloat "a division of integers used as a fraction";
+    E0307 NeedsFloat "a function of floating-point numbers applied to integers";
+    E0308 SubscriptNotInteger "a subscript that is not an integer";
+    E0309 TargetTypeMismatch "statements that give one tensor different types";
+    E0310 DivisionByZero "a division by the literal zero";
+    E0311 ReductionType "a reduction that its type does not have";
+    E0312 NeedsInteger "an operation of integers applied to fractions";
+    // Statements.
+    E0401 MissingReduction "an index variable on the right only, and no reduction";
+    E0402 RepeatedIndex "an index variable twice on the left";
+    E0403 NotCausal "an in-place update that reads elements it may have overwritten";
+    E0404 MixedReductions "different reductions into one tensor";
+    E0405 UninitializedReduction "a reduction onto values that do not exist yet";
+    E0406 SubscriptReadsTarget "a subscript that depends on the tensor being written";
+    E0407 ConstraintNotConstant "a range that is not constant";
+    E0408 RankChanged "a tensor written with different numbers of subscripts";
+    // Calls.
+    E0501 UnknownDef "a call of a `def` that does not exist";
+    E0502 RecursiveCall "a `def` that calls itself";
+    E0503 CallArgumentCount "a call with the wrong number of arguments";
+    E0504 CallResultCount "a call with the wrong number of results";
+    E0505 CallArgumentType "an argument that does not fit its parameter";
+    E0506 CallTargetAssigned "a call that would overwrite a tensor";
+    E0507 ProgramTooLong "calls that expand to too many statements";
+    // Ranges.
+    E0601 AmbiguousRange "ranges that can be chosen in more than one way";
+    E0602 UnderConstrained "an index variable whose range nothing determines";
+    E0603 GuardedRange "an index variable that only guarded reads use";
+    E0604 EmptyRange "a range with nothing in it";
+    E0605 OutOfBounds "a read outside of a tensor";
+    E0606 NegativeRange "a range that starts below zero";
+    E0607 PartlyDefined "a tensor of which some elements are never computed";
+    E0608 SizesDisagree "sizes that ought to be equal and are not";
+    E0609 NonPositiveDivisor "a divisor in a subscript that is not positive";
+    // Binding.
+    E0701 MissingSize "a size without a value";
+    E0702 UnknownSize "a value for a size that does not exist";
+    E0703 InvalidSize "a size that is not positive";
+    E0704 MissingScalar "a scalar that shapes the program and has no value";
+    E0705 TooLarge "a tensor or loop nest that is too large";
+    E0706 NoSuchDef "a `def` that the text does not have";
+    // Running.
+    E0801 MissingInput "an input that was not given";
+    E0802 UnknownInput "a value for an input that does not exist";
+    E0803 InputShape "an input of the wrong shape";
+    E0804 InputType "an input of the wrong type";
+    E0805 IndexOutOfBounds "an index from data that is out of bounds";
+    E0806 InvalidFile "a file that cannot be used";
+    // Warnings.
+    W0901 UnusedInput "an input that no statement reads";
+    W0902 UnusedResult "a tensor that is computed and never used";
+    W0903 ImplicitUpdate "a result that the caller must supply first";
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The program can be used; it may not do what was meant.
+    Warning,
+    /// The program cannot be used.
+    Error,
+}
+
+impl Code {
+    /// Whether it is an error or a warning.
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        if self.id().starts_with('W') { Severity::Warning } else { Severity::Error }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}

@@ -1,0 +1,11 @@
+//! Ranges: which values each index variable takes, and the proof that reads stay in bounds.
+
+mod access;
+mod facts;
+mod query;
+mod rounds;
+mod system;
+
+pub(crate) use access::{Access, accesses};
+pub(crate) use query::{Known, Range, Verdict};
+pub(crate) use rounds::{Origin, Settled, coefficient, index_axes, infer};

@@ -1,0 +1,136 @@
+//! Range inference in rounds (Tensor Comprehensions, section 3.1).
+//!
+//! Variables with a `where` range are settled from the start. Each round looks at the subscripts
+//! that have exactly one unsettled variable, takes for it the largest range from zero that stays
+//! in bounds whatever the settled variables are, intersects what several subscripts say, and
+//! settles it. Rounds go on until nothing changes.
+//!
+//! Where a guard mentions further unsettled variables, the subscript waits for them as long as
+//! other subscripts make progress.
+
+use super::access::Access;
+use super::facts::Guard;
+use super::query::{Known, Limit, Range};
+use crate::dtype::DType;
+use crate::program::{Atom, AxisId, Expr, Index, TensorId};
+
+/// A range and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Settled {
+    pub(crate) range: Range,
+    pub(crate) origin: Origin,
+}
+
+/// Where a range comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// A `where` clause.
+    Given,
+    /// The accesses (by number) that set the upper end, in this round.
+    Accesses { round: u32, limits: Vec<usize>, below: bool },
+}
+
+/// The outcome of inference: a settled range per variable, or `None` where there is none.
+pub(crate) fn infer(
+    given: &[Option<Range>],
+    accesses: &[Access<'_>],
+    dtype: &impl Fn(TensorId) -> DType,
+) -> Vec<Option<Settled>> {
+    let mut settled: Vec<Option<Settled>> = given
+        .iter()
+        .map(|range| range.map(|range| Settled { range, origin: Origin::Given }))
+        .collect();
+    let variables: Vec<Mentions> = accesses.iter().map(mentions).collect();
+    for round in 1.. {
+        let found = one_round(&settled, accesses, &variables, dtype, true);
+        let found = if found.is_empty() {
+            one_round(&settled, accesses, &variables, dtype, false)
+        } else {
+            found
+        };
+        if found.is_empty() {
+            break;
+        }
+        for (var, (hi, limits, below)) in found {
+            let origin = Origin::Accesses { round, limits, below };
+            settled[var] = Some(Settled { range: Range { lo: 0, hi }, origin });
+        }
+    }
+    settled
+}
+
+/// The variables of a subscript and of its guards, as sets of bits; a statement has at most 32.
+struct Mentions {
+    subscript: u64,
+    guards: u64,
+    /// Whether the subscript can determine a range: it is index arithmetic alone.
+    determines: bool,
+}
+
+fn mentions(access: &Access<'_>) -> Mentions {
+    let guards = access.guards.iter().fold(0, |set, guard| set | guard_axes(guard));
+    Mentions { subscript: index_axes(&access.index), guards, determines: !access.index.has_value() }
+}
+
+pub(crate) fn index_axes(index: &Index) -> u64 {
+    let mut set = 0;
+    index.walk_axes(&mut |axis| set |= 1 << axis.0);
+    set
+}
+
+fn guard_axes(guard: &Guard<'_>) -> u64 {
+    let mut set = 0;
+    guard.condition.walk(&mut |expr| {
+        if let Expr::CompareIndex(_, lhs, rhs) = expr {
+            set |= index_axes(lhs) | index_axes(rhs);
+        }
+    });
+    set
+}
+
+type Found = Vec<(usize, (i64, Vec<usize>, bool))>;
+
+fn one_round(
+    settled: &[Option<Settled>],
+    accesses: &[Access<'_>],
+    variables: &[Mentions],
+    dtype: &impl Fn(TensorId) -> DType,
+    wait_for_guards: bool,
+) -> Found {
+    let ranges: Vec<Option<Range>> = settled.iter().map(|s| s.as_ref().map(|s| s.range)).collect();
+    let unsettled: u64 =
+        (0..ranges.len()).filter(|var| ranges[*var].is_none()).map(|var| 1 << var).sum();
+    let known = Known { ranges: &ranges, dtype };
+    let mut found: Vec<Option<(i64, Vec<usize>, bool)>> = vec![None; ranges.len()];
+    for (number, (access, mentions)) in accesses.iter().zip(variables).enumerate() {
+        let open = mentions.subscript & unsettled;
+        if !mentions.determines || open.count_ones() != 1 {
+            continue;
+        }
+        if wait_for_guards && mentions.guards & unsettled & !open != 0 {
+            continue;
+        }
+        let var = open.trailing_zeros();
+        let (hi, below) = match known.limit(access, AxisId(var)) {
+            Limit::None => continue,
+            Limit::Above(at) => (at, false),
+            Limit::Below(at) => (at, true),
+        };
+        match &mut found[var as usize] {
+            Some((least, limits, _)) if *least == hi => limits.push(number),
+            Some((least, ..)) if *least < hi => {}
+            slot => *slot = Some((hi, vec![number], below)),
+        }
+    }
+    let found = found.into_iter().enumerate();
+    found.filter_map(|(var, found)| Some((var, found?))).collect()
+}
+
+/// The coefficient of an axis where it stands by itself in an index.
+pub(crate) fn coefficient(index: &Index, axis: AxisId) -> i64 {
+    index
+        .terms()
+        .iter()
+        .find(|term| term.atom == Atom::Axis(axis))
+        .map_or(0, |term| term.coefficient)
+}

@@ -1,0 +1,294 @@
+//! A checked source text: the way in.
+
+use std::collections::BTreeMap;
+
+use crate::bind;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, nearest};
+use crate::dtype::DType;
+use crate::hir;
+use crate::program::Program;
+use crate::source::{Source, Span};
+use crate::syntax;
+
+/// How many statements, calls expanded, are looked at for ranges that nothing can determine.
+const STRUCTURE_BUDGET: usize = 20_000;
+
+/// A source text whose definitions are free of errors that can be found without sizes.
+///
+/// ```
+/// use tensorwright_lang::Module;
+///
+/// let module = Module::parse(
+///     "matmul.tc",
+///     "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
+/// )?;
+/// let program = module.def("matmul")?.bind([("M", 4), ("K", 5), ("N", 6)])?;
+/// assert_eq!(program.analysis().flops, 2 * 4 * 5 * 6);
+/// # Ok::<(), tensorwright_lang::diagnostic::Diagnostics>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Module {
+    source: Source,
+    defs: Vec<Option<hir::Def>>,
+    warnings: Vec<Diagnostic>,
+}
+
+/// A definition of a [`Module`].
+#[derive(Debug, Clone, Copy)]
+pub struct Def<'m> {
+    module: &'m Module,
+    def: &'m hir::Def,
+}
+
+/// A parameter or a result of a definition, as far as it is known without sizes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Signature {
+    /// The name.
+    pub name: String,
+    /// The element type.
+    pub dtype: DType,
+    /// The extents as the text has them: names or numbers for a parameter, `_` for a result.
+    pub dims: Vec<String>,
+    /// Whether it is a `const` parameter.
+    pub is_const: bool,
+    /// Whether it is both: the caller supplies it and the program updates it.
+    pub updated: bool,
+}
+
+impl Module {
+    /// Parses and checks a text; `name` is what diagnostics call it.
+    ///
+    /// # Errors
+    /// All errors that can be found without sizes, and the warnings with them.
+    pub fn parse(name: &str, text: &str) -> Result<Module, Diagnostics> {
+        Module::parse_source(Source::new(name, text))
+    }
+
+    /// Like [`Module::parse`], for bytes that may not be UTF-8.
+    ///
+    /// # Errors
+    /// As [`Module::parse`], and for bytes that are not UTF-8.
+    pub fn parse_bytes(name: &str, bytes: &[u8]) -> Result<Module, Diagnostics> {
+        Module::parse_source(syntax::source_from_bytes(name, bytes)?)
+    }
+
+    fn parse_source(source: Source) -> Result<Module, Diagnostics> {
+        let (ast, mut diagnostics) = syntax::parse(&source);
+        // What follows from a syntax error is not worth a word.
+        let mut defs = Vec::new();
+        if diagnostics.is_empty() {
+            let (checked, found) = check::check(&ast);
+            defs = checked;
+            diagnostics.extend(found);
+            let mut budget = STRUCTURE_BUDGET;
+            for def in defs.iter().flatten() {
+                diagnostics.extend(bind::check_structure(&defs, def, &mut budget));
+            }
+        }
+        if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
+            return Err(Diagnostics::new(source, diagnostics));
+        }
+        Ok(Module { source, defs, warnings: diagnostics })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// What may not be meant.
+    #[must_use]
+    pub fn warnings(&self) -> Diagnostics {
+        Diagnostics::new(self.source.clone(), self.warnings.clone())
+    }
+
+    /// The definitions, in the order of the text.
+    pub fn defs(&self) -> impl Iterator<Item = Def<'_>> {
+        self.defs.iter().flatten().map(|def| Def { module: self, def })
+    }
+
+    /// The definition of a name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn def(&self, name: &str) -> Result<Def<'_>, Diagnostics> {
+        if let Some(def) = self.defs().find(|def| def.name() == name) {
+            return Ok(def);
+        }
+        let names: Vec<&str> = self.defs().map(|def| def.def.name.as_str()).collect();
+        let message = format!("{} has no `def {name}`", self.source.name());
+        let diagnostic = Diagnostic::without_place(Code::NoSuchDef, message);
+        let diagnostic = match (nearest(name, names.iter().copied()), names.as_slice()) {
+            (Some(near), _) => diagnostic.help(format!("did you mean `{near}`?")),
+            (None, []) => diagnostic.help("it has no definitions at all"),
+            (None, names) => diagnostic.help(format!("it has {}", names.join(", "))),
+        };
+        Err(Diagnostics::new(self.source.clone(), vec![diagnostic]))
+    }
+
+    /// Binds a definition to sizes: [`Module::def`] and [`Def::bind`] in one.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn bind<N: Into<String>>(
+        &self,
+        def: &str,
+        sizes: impl IntoIterator<Item = (N, i64)>,
+    ) -> Result<Program, Diagnostics> {
+        self.def(def)?.bind(sizes)
+    }
+}
+
+impl<'m> Def<'m> {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'m str {
+        &self.def.name
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.def.span
+    }
+
+    /// The module that it belongs to.
+    #[must_use]
+    pub fn module(&self) -> &'m Module {
+        self.module
+    }
+
+    /// The names of the sizes in its signature.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<&'m str> {
+        self.def.sizes.iter().map(|size| size.name.as_str()).collect()
+    }
+
+    /// The integer scalars among its parameters: they may be given values together with the sizes,
+    /// and must be where they shape the program (as strides do).
+    #[must_use]
+    pub fn integer_scalars(&self) -> Vec<&'m str> {
+        let params = self.def.tensors[..self.def.params].iter();
+        params.filter(|p| bind::is_static(p)).map(|p| p.name.as_str()).collect()
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn params(&self) -> Vec<Signature> {
+        let text = |dim: &hir::Dim| match dim {
+            hir::Dim::Size(size) => self.def.sizes[size.0 as usize].name.clone(),
+            hir::Dim::Literal(extent) => extent.to_string(),
+        };
+        let params = self.def.tensors[..self.def.params].iter();
+        params.map(|p| signature(p, p.dims.iter().map(text).collect())).collect()
+    }
+
+    /// The results.
+    #[must_use]
+    pub fn results(&self) -> Vec<Signature> {
+        let results = self.def.returns.iter().map(|result| &self.def.tensors[result.0 as usize]);
+        results.map(|r| signature(r, vec!["_".to_owned(); r.rank])).collect()
+    }
+
+    /// The number of statements, calls not expanded.
+    #[must_use]
+    pub fn statements(&self) -> usize {
+        self.def.body.len()
+    }
+
+    /// Binds the sizes (and integer scalars) to numbers, replaces calls by what they call, and
+    /// infers all ranges.
+    ///
+    /// # Errors
+    /// Missing or unknown sizes, and everything that does not fit: empty ranges, reads out of
+    /// bounds, sizes that disagree.
+    pub fn bind<N: Into<String>>(
+        &self,
+        sizes: impl IntoIterator<Item = (N, i64)>,
+    ) -> Result<Program, Diagnostics> {
+        let sizes: BTreeMap<String, i64> =
+            sizes.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let Module { source, defs, .. } = self.module;
+        bind::bind(source, defs, self.def, &sizes)
+            .map_err(|list| Diagnostics::new(source.clone(), list))
+    }
+}
+
+impl Def<'_> {
+    /// The sizes that follow from the shapes of inputs, together with those in `given`. Inputs
+    /// that the definition does not have are passed over here; running it reports them.
+    ///
+    /// # Errors
+    /// If shapes disagree with each other, with `given`, or with the signature.
+    pub fn sizes_from_shapes<'s>(
+        &self,
+        shapes: impl IntoIterator<Item = (&'s str, &'s [i64])>,
+        given: &BTreeMap<String, i64>,
+    ) -> Result<BTreeMap<String, i64>, Diagnostics> {
+        let mut sizes = given.clone();
+        let mut origin: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut errors = Vec::new();
+        for (name, shape) in shapes {
+            let params = &self.def.tensors[..self.def.params];
+            let Some(param) = params.iter().find(|param| param.name == name) else { continue };
+            if shape.len() != param.rank {
+                errors.push(wrong_rank(param, shape));
+                continue;
+            }
+            for (dim, extent) in param.dims.iter().zip(shape) {
+                let hir::Dim::Size(size) = dim else { continue };
+                let size = self.def.sizes[size.0 as usize].name.as_str();
+                let known = *sizes.entry(size.to_owned()).or_insert(*extent);
+                if known != *extent {
+                    errors.push(disagreement(size, known, *extent, param, origin.get(size)));
+                }
+                origin.entry(size).or_insert(param.span);
+            }
+        }
+        if errors.is_empty() {
+            return Ok(sizes);
+        }
+        Err(Diagnostics::new(self.module.source.clone(), errors))
+    }
+}
+
+fn wrong_rank(param: &hir::Tensor, shape: &[i64]) -> Diagnostic {
+    let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
+    let message = format!(
+        "the input `{}` has the shape ({}), and {} dimensions are declared",
+        param.name,
+        extents.join(", "),
+        param.rank
+    );
+    Diagnostic::new(Code::InputShape, param.span, message).here("declared here")
+}
+
+fn disagreement(
+    size: &str,
+    known: i64,
+    extent: i64,
+    param: &hir::Tensor,
+    origin: Option<&Span>,
+) -> Diagnostic {
+    let message =
+        format!("the size `{size}` is {known}, and the input `{}` makes it {extent}", param.name);
+    let diagnostic =
+        Diagnostic::new(Code::SizesDisagree, param.span, message).here(format!("{extent} here"));
+    match origin {
+        Some(span) => diagnostic.label(*span, format!("{known} here")),
+        None => diagnostic.note(format!("`{size}={known}` was given")),
+    }
+}
+
+fn signature(tensor: &hir::Tensor, dims: Vec<String>) -> Signature {
+    Signature {
+        name: tensor.name.clone(),
+        dtype: tensor.dtype,
+        dims,
+        is_const: tensor.is_const,
+        updated: tensor.updated,
+    }
+}

@@ -1,0 +1,263 @@
+//! The value that a stage computes at one point of its axes.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use super::{Index, TensorId};
+use crate::builtin::{Builtin, Signature};
+use crate::dtype::DType;
+use crate::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
+use crate::source::Span;
+
+/// An expression. Types are explicit: the operands of an operator have one type, and every change
+/// of type is a [`Expr::Cast`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Expr {
+    /// A constant.
+    Const(Scalar),
+    /// An index expression as a value of a type, computed in 64 bits and converted.
+    Index(Index, DType),
+    /// An element of a tensor.
+    Read(Read),
+    /// Negation, arithmetic or logical.
+    Unary(UnaryOp, Box<Expr>),
+    /// Arithmetic; integers wrap around, `/` and `%` on integers round down.
+    Arith(ArithOp, Box<Expr>, Box<Expr>),
+    /// A comparison of two values of one type.
+    Compare(CompareOp, Box<Expr>, Box<Expr>),
+    /// A comparison of index expressions, computed in 64 bits.
+    CompareIndex(CompareOp, Index, Index),
+    /// `&&` or `||`; the right side is evaluated only if the left side leaves it open.
+    Logic(LogicOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`; only the chosen branch is evaluated.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A function of numbers.
+    Call(Builtin, Vec<Expr>),
+    /// A conversion: to an integer from a floating-point type it rounds to zero and saturates, from
+    /// an integer type it wraps around; to `bool` it tests for non-zero.
+    Cast(DType, Box<Expr>),
+}
+
+/// An element of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Read {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// One subscript per dimension.
+    pub subscripts: Vec<Index>,
+    /// The dimensions whose subscript depends on data and must be checked when the program runs.
+    /// All others are proven to be in bounds.
+    pub checked: Vec<u32>,
+    /// Where the source text has it.
+    pub place: Place,
+}
+
+/// Where something stands in the source text. It is not part of the identity of the thing: all
+/// places compare equal and hash alike.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place(pub Span);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// A constant of a type. Equal constants have equal bits, so `0.0` and `-0.0` differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scalar {
+    dtype: DType,
+    /// Floats: the bits of the value as `f64`, which holds every supported float exactly.
+    /// Integers and `bool`: the value, sign-extended.
+    bits: u64,
+}
+
+impl Scalar {
+    /// A floating-point constant, rounded to the type.
+    #[must_use]
+    pub fn float(dtype: DType, value: f64) -> Self {
+        debug_assert!(dtype.is_float());
+        Self { dtype, bits: round_float(dtype, value).to_bits() }
+    }
+
+    /// An integer or `bool` constant, wrapped around to the type.
+    #[must_use]
+    pub fn integer(dtype: DType, value: i128) -> Self {
+        debug_assert!(!dtype.is_float());
+        Self { dtype, bits: wrap_integer(dtype, value) as u64 }
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// The value of a floating-point constant; an integer one is converted.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        if self.dtype.is_float() { f64::from_bits(self.bits) } else { self.as_integer() as f64 }
+    }
+
+    /// The value of an integer or `bool` constant; a floating-point one is truncated.
+    #[must_use]
+    pub fn as_integer(self) -> i128 {
+        match self.dtype {
+            DType::UInt64 => i128::from(self.bits),
+            dtype if dtype.is_float() => f64::from_bits(self.bits) as i128,
+            _ => i128::from(self.bits as i64),
+        }
+    }
+}
+
+/// Rounds to a neighbouring `f32`, to the one with an odd significand if the value lies between
+/// two. A second rounding to 22 bits or less then gives what one rounding would have given
+/// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
+/// rounding to odd"); rounding to nearest twice would not.
+#[must_use]
+pub fn round_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let widened = f64::from(nearest);
+    if widened == value || value.is_nan() {
+        return nearest;
+    }
+    let towards_zero = nearest.to_bits() - u32::from(widened.abs() > value.abs());
+    f32::from_bits(towards_zero | 1)
+}
+
+/// The nearest value of a floating-point type.
+#[must_use]
+pub fn round_float(dtype: DType, value: f64) -> f64 {
+    match dtype {
+        DType::Half => half::f16::from_f32(round_to_odd(value)).to_f64(),
+        DType::BFloat16 => half::bf16::from_f32(round_to_odd(value)).to_f64(),
+        DType::Float => f64::from(value as f32),
+        _ => value,
+    }
+}
+
+/// An integer wrapped around to a type; to `bool` it tests for non-zero.
+#[must_use]
+pub fn wrap_integer(dtype: DType, value: i128) -> i128 {
+    match dtype {
+        DType::Bool => i128::from(value != 0),
+        DType::Int8 => i128::from(value as i8),
+        DType::Int16 => i128::from(value as i16),
+        DType::Int32 => i128::from(value as i32),
+        DType::Int64 => i128::from(value as i64),
+        DType::UInt8 => i128::from(value as u8),
+        DType::UInt16 => i128::from(value as u16),
+        DType::UInt32 => i128::from(value as u32),
+        DType::UInt64 => i128::from(value as u64),
+        _ => value,
+    }
+}
+
+impl Expr {
+    /// The type of the value, given the types of tensors.
+    #[must_use]
+    pub fn dtype(&self, tensor_dtype: &impl Fn(TensorId) -> DType) -> DType {
+        match self {
+            Expr::Const(scalar) => scalar.dtype(),
+            Expr::Index(_, dtype) | Expr::Cast(dtype, _) => *dtype,
+            Expr::Read(read) => tensor_dtype(read.tensor),
+            Expr::Unary(UnaryOp::Neg, operand) => operand.dtype(tensor_dtype),
+            Expr::Unary(UnaryOp::Not, _)
+            | Expr::Compare(..)
+            | Expr::CompareIndex(..)
+            | Expr::Logic(..) => DType::Bool,
+            Expr::Arith(_, lhs, _) => lhs.dtype(tensor_dtype),
+            Expr::Select(_, then, _) => then.dtype(tensor_dtype),
+            Expr::Call(builtin, args) => match builtin.signature() {
+                Signature::FloatTest => DType::Bool,
+                Signature::Float | Signature::Numeric => {
+                    args.first().map_or(DType::Float, |arg| arg.dtype(tensor_dtype))
+                }
+            },
+        }
+    }
+
+    /// Calls `visit` with this expression and all below it, outermost first, including the ones
+    /// inside subscripts.
+    pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
+        visit(self);
+        match self {
+            Expr::Const(_) => {}
+            Expr::Index(index, _) => index.walk_values(visit),
+            Expr::Read(read) => read.subscripts.iter().for_each(|s| s.walk_values(visit)),
+            Expr::CompareIndex(_, lhs, rhs) => {
+                lhs.walk_values(visit);
+                rhs.walk_values(visit);
+            }
+            Expr::Unary(_, operand) | Expr::Cast(_, operand) => operand.walk(visit),
+            Expr::Arith(_, lhs, rhs) | Expr::Compare(_, lhs, rhs) | Expr::Logic(_, lhs, rhs) => {
+                lhs.walk(visit);
+                rhs.walk(visit);
+            }
+            Expr::Select(condition, then, otherwise) => {
+                condition.walk(visit);
+                then.walk(visit);
+                otherwise.walk(visit);
+            }
+            Expr::Call(_, args) => args.iter().for_each(|arg| arg.walk(visit)),
+        }
+    }
+
+    /// Calls `visit` with every element that the expression may read.
+    pub fn walk_reads<'a>(&'a self, visit: &mut impl FnMut(&'a Read)) {
+        self.walk(&mut |expr| {
+            if let Expr::Read(read) = expr {
+                visit(read);
+            }
+        });
+    }
+
+    /// Calls `change` with every read, including those inside subscripts. Places and tensors may
+    /// be changed; subscripts stay in normal form because only the reads inside values change.
+    pub(crate) fn for_each_read_mut(&mut self, change: &mut impl FnMut(&mut Read)) {
+        match self {
+            Expr::Const(_) => {}
+            Expr::Index(index, _) => index.for_each_value_mut(&mut |v| v.for_each_read_mut(change)),
+            Expr::Read(read) => {
+                for subscript in &mut read.subscripts {
+                    subscript.for_each_value_mut(&mut |value| value.for_each_read_mut(change));
+                }
+                change(read);
+            }
+            Expr::CompareIndex(_, lhs, rhs) => {
+                lhs.for_each_value_mut(&mut |value| value.for_each_read_mut(change));
+                rhs.for_each_value_mut(&mut |value| value.for_each_read_mut(change));
+            }
+            Expr::Unary(_, a) | Expr::Cast(_, a) => a.for_each_read_mut(change),
+            Expr::Arith(_, a, b) | Expr::Compare(_, a, b) | Expr::Logic(_, a, b) => {
+                a.for_each_read_mut(change);
+                b.for_each_read_mut(change);
+            }
+            Expr::Select(c, a, b) => {
+                c.for_each_read_mut(change);
+                a.for_each_read_mut(change);
+                b.for_each_read_mut(change);
+            }
+            Expr::Call(_, args) => args.iter_mut().for_each(|arg| arg.for_each_read_mut(change)),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The program: a graph of stages over tensors of known shape.
+//!
+//! This is FlexTensor's mini-graph (section 4.1): every node is a loop nest with *spatial* axes
+//! and *reduce* axes that makes one tensor. All sizes are numbers and all ranges are known.
+//!
+//! Source text may write to one name several times (`O(b,n) = B(n)`, then `O(b,n) += ...`, then
+//! `O(b,n) = max(O(b,n), 0)`). Here each of these writes makes a new *version* of the tensor, so
+//! the stages are a graph without cycles and "read all of the right side before writing"
+//! (Tensor Comprehensions, section 3) holds by construction. Whether versions share storage is
+//! for the schedule to decide.
+
+mod analysis;
+mod expr;
+mod hash;
+mod index;
+mod print;
+
+pub use analysis::{Analysis, StageAnalysis};
+pub use expr::{Expr, Place, Read, Scalar, round_float, round_to_odd, wrap_integer};
+pub use hash::ProgramHash;
+pub use index::{Atom, Index, Interval, Term};
+pub(crate) use print::index_text;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::dtype::DType;
+use crate::ops::ReductionOp;
+use crate::source::{Source, Span};
+
+/// The number of a tensor in [`Program::tensors`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct TensorId(pub u32);
+
+/// The number of an axis in [`Stage::axes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct AxisId(pub u32);
+
+/// A program with all sizes known.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Program {
+    /// The name of the `def`.
+    pub name: String,
+    /// Inputs first, in the order in which a caller passes them, then one tensor per stage.
+    pub tensors: Vec<Tensor>,
+    /// The number of leading tensors that the caller supplies.
+    pub inputs: usize,
+    /// The tensors that the caller receives, in the order of the signature.
+    pub outputs: Vec<TensorId>,
+    /// The stages in an order in which they can be run.
+    pub stages: Vec<Stage>,
+    /// The text that the program comes from.
+    pub source: Source,
+}
+
+/// A tensor, or one version of it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Tensor {
+    /// The name in the source text; versions share it.
+    pub name: String,
+    /// The element type.
+    pub dtype: DType,
+    /// The extents, outermost first; empty for a scalar.
+    pub shape: Vec<i64>,
+    /// Whether the caller promises that its values do not change between calls.
+    pub is_const: bool,
+    /// Where it is declared or first written.
+    pub span: Span,
+}
+
+/// A loop nest that makes one tensor.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stage {
+    /// The tensor that it makes.
+    pub output: TensorId,
+    /// The earlier version that supplies the elements outside the ranges of the spatial axes and,
+    /// for a reduction that accumulates, the values to start from.
+    pub base: Option<TensorId>,
+    /// The spatial axes, one per dimension of the output and in that order, then the reduce axes
+    /// in the order in which the body first mentions them.
+    pub axes: Vec<Axis>,
+    /// How the value of the body reaches the output.
+    pub combine: Combine,
+    /// The value.
+    pub body: Expr,
+    /// The statement in the source text.
+    pub span: Span,
+}
+
+/// How the values of a stage's body reach its output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Combine {
+    /// One value per element.
+    Assign,
+    /// A reduction from the operator's neutral element.
+    Reduce(ReductionOp),
+    /// A reduction onto the values of the base.
+    Accumulate(ReductionOp),
+}
+
+impl Combine {
+    /// The reduction operator, if there is one.
+    #[must_use]
+    pub fn reduction(self) -> Option<ReductionOp> {
+        match self {
+            Combine::Assign => None,
+            Combine::Reduce(op) | Combine::Accumulate(op) => Some(op),
+        }
+    }
+}
+
+/// Whether an axis ranges over elements of the output or over terms of a reduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AxisKind {
+    /// One iteration per element of the output; iterations do not depend on each other.
+    Spatial,
+    /// One iteration per term of the reduction.
+    Reduce,
+}
+
+/// One loop of a stage.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Axis {
+    /// The name of the index variable.
+    pub name: String,
+    /// Spatial or reduce.
+    pub kind: AxisKind,
+    /// The first value.
+    pub lo: i64,
+    /// One past the last value; above `lo`.
+    pub hi: i64,
+    /// Why the range is what it is.
+    pub reason: RangeReason,
+}
+
+impl Axis {
+    /// The number of iterations.
+    #[must_use]
+    pub fn extent(&self) -> i64 {
+        self.hi - self.lo
+    }
+}
+
+/// Why a range is what it is, for people to read.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum RangeReason {
+    /// A `where` clause says so.
+    Where {
+        /// The constraint.
+        span: Span,
+    },
+    /// It is as large as these accesses allow.
+    Access {
+        /// The round of inference that settled it, from 1.
+        round: u32,
+        /// The accesses that set the upper end.
+        limits: Vec<AccessLimit>,
+    },
+}
+
+/// An access that limits a range.
+#[derive(Debug, Clone, Serialize)]
+pub struct AccessLimit {
+    /// The name of the tensor.
+    pub tensor: String,
+    /// The dimension, from 0.
+    pub dimension: usize,
+    /// The extent of that dimension.
+    pub extent: i64,
+    /// The subscript as text.
+    pub subscript: String,
+    /// The access in the source text.
+    pub span: Span,
+    /// Whether the access is the one on the left of the statement.
+    pub is_target: bool,
+}
+
+impl Program {
+    /// The tensor of an id.
+    ///
+    /// Ids come from this program; an id of another program may panic.
+    #[must_use]
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.0 as usize]
+    }
+
+    /// The ids of the tensors that the caller supplies.
+    pub fn input_ids(&self) -> impl Iterator<Item = TensorId> + use<> {
+        (0..self.inputs as u32).map(TensorId)
+    }
+
+    /// The stage that makes a tensor; `None` for an input.
+    #[must_use]
+    pub fn stage_of(&self, id: TensorId) -> Option<&Stage> {
+        self.stages.get((id.0 as usize).checked_sub(self.inputs)?)
+    }
+}
+
+impl Tensor {
+    /// The number of elements; binding refuses tensors for which this would overflow.
+    #[must_use]
+    pub fn elements(&self) -> i64 {
+        self.shape.iter().product()
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub fn bytes(&self) -> i64 {
+        self.elements() * self.dtype.bytes() as i64
+    }
+
+    /// The type as source text writes it, such as `float(16, 3)`.
+    #[must_use]
+    pub fn type_text(&self) -> String {
+        if self.shape.is_empty() {
+            return self.dtype.to_string();
+        }
+        let extents: Vec<String> = self.shape.iter().map(i64::to_string).collect();
+        format!("{}({})", self.dtype, extents.join(", "))
+    }
+}
+
+impl Stage {
+    /// The axis of an id of this stage.
+    #[must_use]
+    pub fn axis(&self, id: AxisId) -> &Axis {
+        &self.axes[id.0 as usize]
+    }
+
+    /// The axes of one kind, with their ids.
+    pub fn axes_of(&self, kind: AxisKind) -> impl Iterator<Item = (AxisId, &Axis)> {
+        (0..).map(AxisId).zip(&self.axes).filter(move |(_, axis)| axis.kind == kind)
+    }
+
+    /// The number of spatial axes, which is the rank of the output.
+    #[must_use]
+    pub fn spatial(&self) -> usize {
+        self.axes_of(AxisKind::Spatial).count()
+    }
+
+    /// The product of the extents of one kind of axis.
+    #[must_use]
+    pub fn trip_count(&self, kind: AxisKind) -> u128 {
+        self.axes_of(kind).map(|(_, axis)| axis.extent() as u128).product()
+    }
+}
+
+/// Prints the program as source text with every size a number and every range spelled out. The
+/// text parses and binds to a program with the same [hash](Program::hash).
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&print::program_text(self))
+    }
+}

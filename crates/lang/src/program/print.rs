@@ -1,0 +1,308 @@
+//! The program as source text, and index expressions as text.
+
+use super::{Atom, Axis, AxisId, Combine, Expr, Index, Program, Read, Scalar, Stage, TensorId};
+use crate::builtin::Builtin;
+use crate::dtype::DType;
+use crate::ops::{ArithOp, AssignOp, UnaryOp};
+use crate::source::Span;
+use crate::syntax::ast::{self, ExprKind, Ident};
+use crate::syntax::{print_def, print_expr};
+
+/// The program as a `def` that binds, without any sizes, to the same program.
+pub(super) fn program_text(program: &Program) -> String {
+    print_def(&def(program))
+}
+
+/// An index expression as text, with names for axes and tensors.
+pub(crate) fn index_text(
+    index: &Index,
+    axis: &impl Fn(AxisId) -> String,
+    tensor: &impl Fn(TensorId) -> String,
+) -> String {
+    // Types decide only whether a conversion inside a product of data shows; either reads well.
+    let names = Names { axis, tensor, dtype: &|_| DType::Int32 };
+    print_expr(&names.index(index))
+}
+
+impl Stage {
+    /// The statement of the stage as text, with the names that the program uses.
+    #[must_use]
+    pub fn text(&self, program: &Program) -> String {
+        crate::syntax::print_stmt(&stmt(program, self, false))
+    }
+}
+
+fn ident(name: &str) -> Ident {
+    Ident { name: name.to_owned(), span: Span::default() }
+}
+
+fn expr(kind: ExprKind) -> ast::Expr {
+    ast::Expr { kind, span: Span::default() }
+}
+
+fn def(program: &Program) -> ast::Def {
+    let params = program.tensors[..program.inputs].iter().map(|tensor| ast::Param {
+        is_const: tensor.is_const,
+        dtype: tensor.dtype,
+        dims: tensor.shape.iter().map(|e| ast::Dim::Literal(*e, Span::default())).collect(),
+        name: ident(&tensor.name),
+        span: Span::default(),
+    });
+    let returns = program.outputs.iter().map(|output| ident(&program.tensor(*output).name));
+    ast::Def {
+        name: ident(&program.name),
+        params: params.collect(),
+        returns: returns.collect(),
+        body: program.stages.iter().map(|stage| stmt(program, stage, true)).collect(),
+        span: Span::default(),
+    }
+}
+
+fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
+    let names = Names {
+        axis: &|axis: AxisId| stage.axis(axis).name.clone(),
+        tensor: &|id: TensorId| program.tensor(id).name.clone(),
+        dtype: &|id: TensorId| program.tensor(id).dtype,
+    };
+    let op = match stage.combine {
+        Combine::Assign => AssignOp::Assign,
+        Combine::Reduce(op) => AssignOp::Reduce { op, initialize: true },
+        Combine::Accumulate(op) => AssignOp::Reduce { op, initialize: false },
+    };
+    let constraint = |axis: &Axis| ast::RangeConstraint {
+        var: ident(&axis.name),
+        lo: integer(i128::from(axis.lo)),
+        hi: integer(i128::from(axis.hi)),
+        span: Span::default(),
+    };
+    let axes = if ranges { stage.axes.as_slice() } else { &[] };
+    ast::Stmt::Comprehension(ast::Comprehension {
+        target: ident(&program.tensor(stage.output).name),
+        indices: stage.axes[..stage.spatial()].iter().map(|axis| ident(&axis.name)).collect(),
+        op,
+        rhs: names.expr(&stage.body, false),
+        constraints: axes.iter().map(constraint).collect(),
+        span: Span::default(),
+    })
+}
+
+/// An integer as index arithmetic; the text has no negative literals.
+fn integer(value: i128) -> ast::Expr {
+    match u64::try_from(value) {
+        Ok(value) => expr(ExprKind::Int(value)),
+        Err(_) if value == i128::from(i64::MIN) => {
+            let most = integer(value + 1);
+            let one = Box::new(integer(1));
+            expr(ExprKind::Arith(ArithOp::Sub, Box::new(most), one))
+        }
+        Err(_) => negative(integer(-value)),
+    }
+}
+
+fn negative(operand: ast::Expr) -> ast::Expr {
+    expr(ExprKind::Unary(UnaryOp::Neg, Box::new(operand)))
+}
+
+fn float(dtype: DType, value: f64) -> ast::Expr {
+    if value.is_sign_negative() {
+        return negative(float(dtype, -value));
+    }
+    if value.is_nan() {
+        return expr(ExprKind::Name("NAN".to_owned()));
+    }
+    if value.is_infinite() {
+        return expr(ExprKind::Name("INFINITY".to_owned()));
+    }
+    // The shortest number that rounds to the same value of the type.
+    let short: f64 = match dtype {
+        DType::Double => value,
+        _ => (value as f32).to_string().parse().unwrap_or(value),
+    };
+    let same = super::round_float(dtype, short).to_bits() == value.to_bits();
+    expr(ExprKind::Float(if same { short } else { value }))
+}
+
+/// What axes and tensors are called.
+struct Names<'a, A, T, D> {
+    axis: &'a A,
+    tensor: &'a T,
+    dtype: &'a D,
+}
+
+impl<A, T, D> Names<'_, A, T, D>
+where
+    A: Fn(AxisId) -> String,
+    T: Fn(TensorId) -> String,
+    D: Fn(TensorId) -> DType,
+{
+    fn index(&self, index: &Index) -> ast::Expr {
+        let constant = i128::from(index.constant_term());
+        let mut sum: Option<ast::Expr> = None;
+        // Positive terms first: `i - 1` and not `-1 + i`.
+        let (positive, negative_terms): (Vec<_>, Vec<_>) =
+            index.terms().iter().partition(|term| term.coefficient > 0);
+        for term in positive {
+            sum = Some(add(sum, ArithOp::Add, self.term(&term.atom, i128::from(term.coefficient))));
+        }
+        if constant > 0 || sum.is_none() && negative_terms.is_empty() {
+            sum = Some(add(sum, ArithOp::Add, integer(constant)));
+        }
+        for term in negative_terms {
+            let magnitude = -i128::from(term.coefficient);
+            sum = Some(add(sum, ArithOp::Sub, self.term(&term.atom, magnitude)));
+        }
+        if constant < 0 && !index.terms().is_empty() {
+            let magnitude =
+                u64::try_from(-constant).map_or(integer(constant), |c| expr(ExprKind::Int(c)));
+            sum = Some(add(sum, ArithOp::Sub, magnitude));
+        }
+        sum.unwrap_or_else(|| integer(0))
+    }
+
+    fn term(&self, atom: &Atom, coefficient: i128) -> ast::Expr {
+        let atom = self.atom(atom);
+        if coefficient == 1 {
+            return atom;
+        }
+        expr(ExprKind::Arith(ArithOp::Mul, Box::new(integer(coefficient)), Box::new(atom)))
+    }
+
+    fn atom(&self, atom: &Atom) -> ast::Expr {
+        let binary = |op, index: &Index, divisor: i64| {
+            let divisor = Box::new(integer(i128::from(divisor)));
+            expr(ExprKind::Arith(op, Box::new(self.index(index)), divisor))
+        };
+        let call = |name: &str, a: &Index, b: &Index| {
+            expr(ExprKind::Apply(ident(name), vec![self.index(a), self.index(b)]))
+        };
+        match atom {
+            Atom::Axis(axis) => expr(ExprKind::Name((self.axis)(*axis))),
+            Atom::Div(index, divisor) => binary(ArithOp::Div, index, *divisor),
+            Atom::Mod(index, divisor) => binary(ArithOp::Rem, index, *divisor),
+            Atom::Min(a, b) => call(Builtin::Min.name(), a, b),
+            Atom::Max(a, b) => call(Builtin::Max.name(), a, b),
+            Atom::Value(value) => self.nonlinear(value),
+        }
+    }
+
+    /// A value inside index arithmetic. Products and quotients of index arithmetic are 64-bit
+    /// arithmetic on converted operands; the conversions go without saying there.
+    fn nonlinear(&self, value: &Expr) -> ast::Expr {
+        match value {
+            Expr::Arith(op, a, b) if value.dtype(self.dtype) == DType::Int64 => {
+                let (a, b) = (Box::new(self.nonlinear(a)), Box::new(self.nonlinear(b)));
+                expr(ExprKind::Arith(*op, a, b))
+            }
+            Expr::Const(scalar) if scalar.dtype() == DType::Int64 => integer(scalar.as_integer()),
+            Expr::Index(index, DType::Int64) => self.index(index),
+            Expr::Cast(DType::Int64, operand) if self.is_index_type(operand) => {
+                self.expr(operand, false)
+            }
+            value => self.expr(value, false),
+        }
+    }
+
+    fn is_index_type(&self, value: &Expr) -> bool {
+        let dtype = value.dtype(self.dtype);
+        dtype.is_integer() && dtype != DType::UInt64
+    }
+
+    /// Whether a value has its type by itself, so that a literal beside it may stay bare.
+    fn has_type(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Const(scalar) => scalar.dtype() == DType::Bool,
+            Expr::Index(..) | Expr::Read(_) | Expr::Cast(..) => true,
+            Expr::Compare(..) | Expr::CompareIndex(..) | Expr::Logic(..) => true,
+            Expr::Unary(_, a) => self.has_type(a),
+            Expr::Arith(_, a, b) | Expr::Select(_, a, b) => self.has_type(a) || self.has_type(b),
+            Expr::Call(_, args) => args.iter().any(|arg| self.has_type(arg)),
+        }
+    }
+
+    /// The operands of an operator: literals stay bare where another operand gives the type.
+    fn operands<'e>(
+        &self,
+        operands: impl IntoIterator<Item = &'e Expr>,
+        bare: bool,
+    ) -> Vec<ast::Expr> {
+        let operands: Vec<&Expr> = operands.into_iter().collect();
+        let bare = bare || operands.iter().any(|operand| self.has_type(operand));
+        operands.into_iter().map(|operand| self.expr(operand, bare)).collect()
+    }
+
+    fn two(&self, a: &Expr, b: &Expr, bare: bool) -> (Box<ast::Expr>, Box<ast::Expr>) {
+        let mut operands = self.operands([a, b], bare).into_iter();
+        let mut next = || Box::new(operands.next().unwrap_or_else(|| integer(0)));
+        (next(), next())
+    }
+
+    /// A value; `bare` says that its type is clear from what surrounds it.
+    fn expr(&self, value: &Expr, bare: bool) -> ast::Expr {
+        let conversion =
+            |dtype: DType, operand| expr(ExprKind::Apply(ident(dtype.name()), vec![operand]));
+        match value {
+            Expr::Const(scalar) => self.constant(*scalar, bare),
+            Expr::Index(index, dtype) => conversion(*dtype, self.index(index)),
+            Expr::Read(read) => self.read(read),
+            Expr::Unary(op, a) => expr(ExprKind::Unary(*op, Box::new(self.expr(a, bare)))),
+            Expr::Arith(op, a, b) => {
+                let (a, b) = self.two(a, b, bare);
+                expr(ExprKind::Arith(*op, a, b))
+            }
+            Expr::Compare(op, a, b) => {
+                let (a, b) = self.two(a, b, false);
+                expr(ExprKind::Compare(*op, a, b))
+            }
+            Expr::CompareIndex(op, a, b) => {
+                expr(ExprKind::Compare(*op, Box::new(self.index(a)), Box::new(self.index(b))))
+            }
+            Expr::Logic(op, a, b) => {
+                let (a, b) = self.two(a, b, false);
+                expr(ExprKind::Logic(*op, a, b))
+            }
+            Expr::Select(condition, a, b) => {
+                let (a, b) = self.two(a, b, bare);
+                expr(ExprKind::Select(Box::new(self.expr(condition, false)), a, b))
+            }
+            Expr::Call(builtin, args) => {
+                // Bare integers as arguments would be index arithmetic, which is folded.
+                expr(ExprKind::Apply(ident(builtin.name()), self.operands(args, false)))
+            }
+            Expr::Cast(dtype, a) => conversion(*dtype, self.expr(a, false)),
+        }
+    }
+
+    fn read(&self, read: &Read) -> ast::Expr {
+        let name = (self.tensor)(read.tensor);
+        if read.subscripts.is_empty() {
+            return expr(ExprKind::Name(name));
+        }
+        let subscripts = read.subscripts.iter().map(|subscript| self.index(subscript)).collect();
+        expr(ExprKind::Apply(ident(&name), subscripts))
+    }
+
+    fn constant(&self, scalar: Scalar, bare: bool) -> ast::Expr {
+        let dtype = scalar.dtype();
+        let literal = match dtype {
+            DType::Bool => return expr(ExprKind::Bool(scalar.as_integer() != 0)),
+            dtype if dtype.is_float() => float(dtype, scalar.as_f64()),
+            // Beyond the largest literal: the number that wraps around to it.
+            DType::UInt64 if scalar.as_integer() > i128::from(i64::MAX) => {
+                let below = scalar.as_integer() - (1i128 << 64);
+                let difference =
+                    ExprKind::Arith(ArithOp::Sub, Box::new(integer(0)), Box::new(integer(-below)));
+                return expr(ExprKind::Apply(ident(dtype.name()), vec![expr(difference)]));
+            }
+            _ => integer(scalar.as_integer()),
+        };
+        if bare { literal } else { expr(ExprKind::Apply(ident(dtype.name()), vec![literal])) }
+    }
+}
+
+fn add(sum: Option<ast::Expr>, op: ArithOp, term: ast::Expr) -> ast::Expr {
+    match (sum, op) {
+        (None, ArithOp::Sub) => negative(term),
+        (None, _) => term,
+        (Some(sum), op) => expr(ExprKind::Arith(op, Box::new(sum), Box::new(term))),
+    }
+}

@@ -1,0 +1,177 @@
+//! The syntax tree: what the text says, before names and types are resolved.
+
+use crate::dtype::DType;
+use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, UnaryOp};
+use crate::source::Span;
+
+/// A name and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ident {
+    /// The name.
+    pub name: String,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A source text: several `def`s.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Module {
+    /// The definitions in the order of the text.
+    pub defs: Vec<Def>,
+}
+
+/// `def name(params) -> (returns) { body }`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Def {
+    /// The name.
+    pub name: Ident,
+    /// The parameters.
+    pub params: Vec<Param>,
+    /// The names of the results.
+    pub returns: Vec<Ident>,
+    /// The statements.
+    pub body: Vec<Stmt>,
+    /// From `def` to the closing brace.
+    pub span: Span,
+}
+
+/// `const float(M, K) A`, or `float a` for a scalar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Param {
+    /// Whether it is marked `const`: its values do not change between calls.
+    pub is_const: bool,
+    /// The element type.
+    pub dtype: DType,
+    /// The sizes; empty for a scalar.
+    pub dims: Vec<Dim>,
+    /// The name.
+    pub name: Ident,
+    /// The whole parameter.
+    pub span: Span,
+}
+
+/// One size of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dim {
+    /// A size that is bound when the program is.
+    Name(Ident),
+    /// A size fixed in the text.
+    Literal(i64, Span),
+}
+
+impl Dim {
+    /// Where it stands.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        match self {
+            Dim::Name(ident) => ident.span,
+            Dim::Literal(_, span) => *span,
+        }
+    }
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stmt {
+    /// `C(m, n) +=! A(m, k) * B(k, n) where k in 0:K`
+    Comprehension(Comprehension),
+    /// `a, b = f(x, y)`
+    Call(Call),
+}
+
+impl Stmt {
+    /// The whole statement.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        match self {
+            Stmt::Comprehension(comprehension) => comprehension.span,
+            Stmt::Call(call) => call.span,
+        }
+    }
+}
+
+/// `target(indices) op rhs where constraints`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comprehension {
+    /// The tensor that is written.
+    pub target: Ident,
+    /// The index variables on the left.
+    pub indices: Vec<Ident>,
+    /// `=`, or a reduction.
+    pub op: AssignOp,
+    /// The value.
+    pub rhs: Expr,
+    /// The `where` clause.
+    pub constraints: Vec<RangeConstraint>,
+    /// The whole statement.
+    pub span: Span,
+}
+
+/// `targets = callee(args)`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The tensors that take the results.
+    pub targets: Vec<Ident>,
+    /// The `def` that is called, or `concat`.
+    pub callee: Ident,
+    /// Names of tensors, or constant expressions for scalar parameters.
+    pub args: Vec<Expr>,
+    /// The whole statement.
+    pub span: Span,
+}
+
+/// `var in lo:hi`, the upper end excluded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RangeConstraint {
+    /// The index variable.
+    pub var: Ident,
+    /// The first value.
+    pub lo: Expr,
+    /// One past the last value.
+    pub hi: Expr,
+    /// The whole constraint.
+    pub span: Span,
+}
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where it stands (with parentheses around it left out).
+    pub span: Span,
+}
+
+/// The kinds of expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// An integer literal.
+    Int(u64),
+    /// A floating-point literal; never negative, never NaN, always finite.
+    Float(f64),
+    /// `true` or `false`.
+    Bool(bool),
+    /// An index variable, a size, a scalar, or a named constant.
+    Name(String),
+    /// `A.0`: the size of dimension 0 of `A`.
+    DimOf(Ident, u32),
+    /// `A(i, j)`, `exp(x)` or `float(x)`: which one is decided when names are resolved.
+    Apply(Ident, Vec<Expr>),
+    /// `-x`, `!x`
+    Unary(UnaryOp, Box<Expr>),
+    /// `a + b` and its kin.
+    Arith(ArithOp, Box<Expr>, Box<Expr>),
+    /// `a < b` and its kin.
+    Compare(CompareOp, Box<Expr>, Box<Expr>),
+    /// `a && b`, `a || b`
+    Logic(LogicOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+}
+
+/// The deepest that expressions may nest; deeper ones are refused by the parser, so that no later
+/// pass can overflow its stack. A chain of operators (`a + b + c`) nests once per operator.
+pub const MAX_DEPTH: usize = 160;
+
+/// The name of the built-in operation that joins tensors along their last dimension.
+pub const CONCAT: &str = "concat";

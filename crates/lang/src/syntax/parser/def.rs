@@ -1,0 +1,308 @@
+//! `def name(params) -> (returns) { body }`
+
+use super::{Parsed, Parser, Reported};
+use crate::diagnostic::{Code, Diagnostic, nearest};
+use crate::dtype::DType;
+use crate::source::Span;
+use crate::syntax::ast::{Def, Dim, Ident, Param, Stmt};
+use crate::syntax::number::{self, Number};
+use crate::syntax::token::{TokenKind, quote};
+
+impl Parser<'_> {
+    pub(super) fn def(&mut self) -> Parsed<Def> {
+        let start = self.def_keyword()?;
+        let name = self.name("the name of a definition")?;
+        let open = self.expect(TokenKind::LParen, "`(` and the parameters")?;
+        let (params, _) = self.list(open.span, Self::param)?;
+        self.known = names_of(&params);
+        let returns = self.returns()?;
+        let open = self.expect(TokenKind::LBrace, "`{` and the statements")?;
+        let body = self.body(open.span);
+        Ok(Def { name, params, returns, body, span: start.to(self.previous()) })
+    }
+
+    fn def_keyword(&mut self) -> Parsed<Span> {
+        const FOREIGN: [&str; 6] = ["fn", "func", "function", "fun", "define", "Def"];
+        let token = self.peek();
+        if let Some(def) = self.eat(TokenKind::Def) {
+            return Ok(def.span);
+        }
+        let mistaken = token.kind == TokenKind::Ident
+            && FOREIGN.contains(&self.slice(token.span))
+            && self.peek_at(1).kind == TokenKind::Ident;
+        if mistaken {
+            self.report(self.expected("`def`").help("write `def`").fix(token.span, "def"));
+            return Ok(self.bump().span);
+        }
+        if token.kind == TokenKind::RBrace {
+            let message = "this `}` closes nothing";
+            return self.fail(
+                Diagnostic::new(Code::UnexpectedToken, token.span, message)
+                    .here("there is no `{` for it")
+                    .help("remove it")
+                    .fix(token.span, ""),
+            );
+        }
+        if token.kind == TokenKind::Error {
+            return Err(Reported);
+        }
+        let help = "statements stand in definitions: `def name(float(N) A) -> (B) { ... }`";
+        self.fail(self.expected("`def`").help(help))
+    }
+
+    /// `[const] type name`
+    fn param(&mut self) -> Parsed<Param> {
+        let start = self.peek().span;
+        let is_const = self.eat(TokenKind::Const).is_some();
+        let dtype = self.element_type()?;
+        let before = self.last_report;
+        let mut dims = match self.eat(TokenKind::LParen) {
+            Some(open) => self.list(open.span, Self::dim)?.0,
+            None => Vec::new(),
+        };
+        if self.last_report != before && !self.at(TokenKind::Ident) {
+            // In `float(N A)` the name has been taken for a size.
+            return Err(Reported);
+        }
+        let name = self.name("the name of a parameter")?;
+        if dims.is_empty() && self.at(TokenKind::LParen) {
+            dims = self.dims_after_name(&name)?;
+        }
+        Ok(Param { is_const, dtype, dims, name, span: start.to(self.previous()) })
+    }
+
+    fn element_type(&mut self) -> Parsed<DType> {
+        let token = self.peek();
+        let word = self.slice(token.span);
+        if let Some(dtype) = DType::from_name(word) {
+            self.bump();
+            return Ok(dtype);
+        }
+        if token.kind != TokenKind::Ident {
+            return self.fail_expected("a parameter, such as `float(N) A`");
+        }
+        let next = self.peek_at(1).kind;
+        if matches!(next, TokenKind::Comma | TokenKind::RParen | TokenKind::Colon) {
+            let message = format!("the parameter {} has no type", quote(word));
+            return self.fail(
+                Diagnostic::new(Code::UnexpectedToken, token.span, message)
+                    .here("expected a type before the name")
+                    .help(format!("write `float(M, N) {word}`, or `float {word}` for a scalar")),
+            );
+        }
+        self.report(unknown_type(word, token.span));
+        self.bump();
+        Ok(DType::Float)
+    }
+
+    /// A size: a name or an integer.
+    fn dim(&mut self) -> Parsed<Dim> {
+        let token = self.peek();
+        match token.kind {
+            TokenKind::Int => {
+                self.bump();
+                let value = match number::decode(self.slice(token.span)) {
+                    Ok(Number::Int(value)) => i64::try_from(value).ok(),
+                    _ => Some(0), // reported by the lexer
+                };
+                let value = match value {
+                    Some(value) => value,
+                    None => return self.fail(size_too_large(token.span)),
+                };
+                Ok(Dim::Literal(value, token.span))
+            }
+            TokenKind::Error => Err(Reported),
+            _ => self.name("the name of a size").map(Dim::Name),
+        }
+    }
+
+    /// `float A(M, N)`: sizes where C has them.
+    fn dims_after_name(&mut self, name: &Ident) -> Parsed<Vec<Dim>> {
+        let open = self.peek().span;
+        let at = self.pos;
+        self.bump();
+        let (dims, close) = self.list(open, Self::dim)?;
+        let sizes = self.slice(open.to(close));
+        let diagnostic = Diagnostic::new(
+            Code::UnexpectedToken,
+            open.to(close),
+            "the sizes of a parameter follow its type, not its name",
+        )
+        .here("sizes do not belong here")
+        .help(format!("write the type as `float{sizes}`, then the name"))
+        .fix(name.span.to(close), format!("{sizes} {}", name.name));
+        if self.last_report.is_none_or(|last| last < at) {
+            self.report(diagnostic);
+        }
+        Ok(dims)
+    }
+
+    /// `-> (name, ...)`
+    fn returns(&mut self) -> Parsed<Vec<Ident>> {
+        if self.at(TokenKind::LBrace) {
+            let diagnostic = self.expected("`->` and the names of the results");
+            self.report(diagnostic.help("name the results: `-> (C)`"));
+            return Ok(Vec::new());
+        }
+        self.arrow()?;
+        let Some(open) = self.eat(TokenKind::LParen) else {
+            return self.bare_returns();
+        };
+        if let Some(close) = self.eat(TokenKind::RParen) {
+            let message = "a definition has at least one result";
+            self.report(
+                Diagnostic::new(Code::UnexpectedToken, open.span.to(close.span), message)
+                    .here("expected a name")
+                    .help("name what the statements compute: `-> (C)`"),
+            );
+            return Ok(Vec::new());
+        }
+        Ok(self.list(open.span, Self::result)?.0)
+    }
+
+    fn arrow(&mut self) -> Parsed<()> {
+        if self.eat(TokenKind::Arrow).is_some() {
+            return Ok(());
+        }
+        let diagnostic = self.expected("`->`").help("the results follow the parameters: `-> (C)`");
+        match self.kind() {
+            TokenKind::FatArrow | TokenKind::Colon => {
+                self.report(diagnostic.fix(self.peek().span, "->"));
+                self.bump();
+                Ok(())
+            }
+            TokenKind::LParen => {
+                self.report(diagnostic.fix(self.gap(), " ->"));
+                // The parenthesis is right where it is; mistakes after it are others.
+                Ok(())
+            }
+            TokenKind::Error => Err(Reported),
+            _ => self.fail(diagnostic),
+        }
+    }
+
+    /// The results without their parentheses: `-> C {`.
+    fn bare_returns(&mut self) -> Parsed<Vec<Ident>> {
+        let start = self.pos;
+        let diagnostic = self.expected("`(` and the names of the results");
+        if !matches!(self.kind(), TokenKind::Ident | TokenKind::Type) {
+            return self.fail(diagnostic.help("name the results: `-> (C)`"));
+        }
+        let mut results = vec![self.result()?];
+        while self.eat(TokenKind::Comma).is_some() {
+            results.push(self.result()?);
+        }
+        if self.last_report.is_none_or(|last| last < start) {
+            let first = results.first().map_or(self.previous(), |result| result.span);
+            let span = first.to(self.previous());
+            let fixed = format!("({})", self.slice(span));
+            self.report(diagnostic.help(format!("write {}", quote(&fixed))).fix(span, fixed));
+        }
+        Ok(results)
+    }
+
+    /// The name of a result. Its type is not written.
+    fn result(&mut self) -> Parsed<Ident> {
+        let typed = self.at(TokenKind::Type)
+            && matches!(self.peek_at(1).kind, TokenKind::Ident | TokenKind::LParen);
+        if typed {
+            let dtype = self.bump().span;
+            if let Some(open) = self.eat(TokenKind::LParen) {
+                self.list(open.span, Self::dim)?;
+            }
+            let message = "the type of a result is not written";
+            self.report(
+                Diagnostic::new(Code::UnexpectedToken, dtype.to(self.previous()), message)
+                    .here("this follows from the statements")
+                    .help("give only the name of the result"),
+            );
+        }
+        self.name("the name of a result")
+    }
+
+    /// The statements and the `}` of the `{` that is `open`.
+    fn body(&mut self, open: Span) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::RBrace => {
+                    self.bump();
+                    return body;
+                }
+                TokenKind::Def | TokenKind::End => {
+                    let _: Parsed<()> = self.fail_unclosed(open, "{", "}");
+                    return body;
+                }
+                TokenKind::Semicolon => {
+                    self.bump();
+                }
+                _ => {
+                    let start = self.pos;
+                    match self.stmt() {
+                        Ok(stmt) => body.push(stmt),
+                        Err(Reported) => self.skip_to_stmt(start),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn names_of(params: &[Param]) -> Vec<String> {
+    let mut names = Vec::new();
+    for param in params {
+        names.push(param.name.name.clone());
+        names.extend(param.dims.iter().filter_map(|dim| match dim {
+            Dim::Name(name) => Some(name.name.clone()),
+            Dim::Literal(..) => None,
+        }));
+    }
+    names.sort_unstable();
+    names
+}
+
+fn size_too_large(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::InvalidNumber, span, "this size is too large")
+        .here("does not fit 63 bits")
+        .help(format!("the largest size is {}", i64::MAX))
+}
+
+/// E0112 for a word where a type belongs, with the type that it most likely stands for.
+fn unknown_type(word: &str, span: Span) -> Diagnostic {
+    // What other languages call the types.
+    const FOREIGN: [(&str, &str); 20] = [
+        ("f16", "half"),
+        ("bf16", "bfloat16"),
+        ("f32", "float"),
+        ("f64", "double"),
+        ("i8", "int8"),
+        ("i16", "int16"),
+        ("i32", "int32"),
+        ("i64", "int64"),
+        ("u8", "uint8"),
+        ("u16", "uint16"),
+        ("u32", "uint32"),
+        ("u64", "uint64"),
+        ("char", "int8"),
+        ("short", "int16"),
+        ("long", "int64"),
+        ("unsigned", "uint32"),
+        ("uint", "uint32"),
+        ("size_t", "uint64"),
+        ("real", "float"),
+        ("boolean", "bool"),
+    ];
+    let aliases = DType::ALIASES.iter().map(|(alias, _)| *alias);
+    let known = DType::ALL.into_iter().map(DType::name).chain(aliases);
+    let foreign = FOREIGN.iter().find(|(name, _)| *name == word).map(|(_, dtype)| *dtype);
+    let diagnostic =
+        Diagnostic::new(Code::UnknownType, span, format!("there is no type {}", quote(word)))
+            .here("expected a type");
+    match foreign.or_else(|| nearest(word, known)) {
+        Some(dtype) => diagnostic.help(format!("did you mean `{dtype}`?")).fix(span, dtype),
+        None => {
+            let names: Vec<&str> = DType::ALL.into_iter().map(DType::name).collect();
+            diagnostic.help(format!("the types are {}", names.join(", ")))
+        }
+    }
+}

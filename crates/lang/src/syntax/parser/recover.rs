@@ -1,0 +1,105 @@
+//! Finding the way back after a mistake.
+//!
+//! Every look ahead is bounded, so that recovery is linear even in a text that is all mistakes.
+
+use super::Parser;
+use crate::syntax::token::TokenKind;
+
+impl Parser<'_> {
+    /// After a mistake in the definition that began at token `start`, skips to the next `def`.
+    pub(super) fn skip_to_def(&mut self, start: usize) {
+        if self.pos == start {
+            self.bump();
+        }
+        while !matches!(self.kind(), TokenKind::Def | TokenKind::End) {
+            self.bump();
+        }
+    }
+
+    /// After a mistake in the statement that began at token `start`, skips to the next statement
+    /// or to the end of the body.
+    pub(super) fn skip_to_stmt(&mut self, start: usize) {
+        let mut braces = 0usize;
+        loop {
+            match self.kind() {
+                TokenKind::Def | TokenKind::End => return,
+                TokenKind::RBrace if braces == 0 => return,
+                TokenKind::Semicolon if braces == 0 => return,
+                TokenKind::RBrace => braces -= 1,
+                TokenKind::LBrace => braces += 1,
+                _ if self.pos > start && braces == 0 && self.begins_stmt_line() => return,
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    /// Whether the parenthesis before the next token was most likely forgotten to be closed,
+    /// rather than something else being wrong at that token.
+    pub(super) fn looks_unclosed(&self) -> bool {
+        use TokenKind::{Arrow, Assign, Def, End, LBrace, RBrace, Semicolon, Where};
+        matches!(self.kind(), Arrow | Assign(_) | Def | End | LBrace | RBrace | Semicolon | Where)
+            || self.begins_stmt_line()
+    }
+
+    /// Whether the next token is the first on its line and starts a statement.
+    pub(super) fn begins_stmt_line(&self) -> bool {
+        self.peek().first_on_line && self.looks_like_stmt()
+    }
+
+    /// Whether a left side and an assignment stand here: `C(...) +=`, `a, b =` or `(a, b) =`.
+    /// Looks a bounded number of tokens ahead, far enough for every left side that is allowed.
+    pub(super) fn looks_like_stmt(&self) -> bool {
+        let after = match (self.kind(), self.peek_at(1).kind) {
+            (TokenKind::Ident, TokenKind::LParen) => self.after_subscripts(),
+            (TokenKind::Ident, _) => self.after_names(0),
+            (TokenKind::LParen, _) => {
+                let after = self.after_names(1);
+                after.filter(|at| self.peek_at(*at).kind == TokenKind::RParen).map(|at| at + 1)
+            }
+            _ => None,
+        };
+        after.is_some_and(|at| self.assigns_at(at))
+    }
+
+    /// Where the subscripts that follow the next token end. On the left they ought to be index
+    /// variables, but may be anything by mistake.
+    fn after_subscripts(&self) -> Option<usize> {
+        let mut parentheses = 0usize;
+        for ahead in 1..FARTHEST {
+            match self.peek_at(ahead).kind {
+                TokenKind::LParen => parentheses += 1,
+                TokenKind::RParen if parentheses == 1 => return Some(ahead + 1),
+                TokenKind::RParen => parentheses -= 1,
+                TokenKind::Assign(_) | TokenKind::Semicolon | TokenKind::LBrace => return None,
+                TokenKind::RBrace | TokenKind::Def | TokenKind::End => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Where a list of names that starts `ahead` of here ends.
+    fn after_names(&self, mut ahead: usize) -> Option<usize> {
+        while ahead < FARTHEST && self.peek_at(ahead).kind == TokenKind::Ident {
+            if self.peek_at(ahead + 1).kind != TokenKind::Comma {
+                return Some(ahead + 1);
+            }
+            ahead += 2;
+        }
+        None
+    }
+
+    /// Whether an assignment stands `ahead` of here, perhaps `min =` instead of `min=`.
+    fn assigns_at(&self, ahead: usize) -> bool {
+        let token = self.peek_at(ahead);
+        let reduction = token.kind == TokenKind::Ident
+            && !token.first_on_line
+            && matches!(self.slice(token.span), "min" | "max");
+        let at = if reduction { ahead + 1 } else { ahead };
+        matches!(self.peek_at(at).kind, TokenKind::Assign(_))
+    }
+}
+
+/// The most tokens that a left side may have before it is not taken for one.
+const FARTHEST: usize = 100;

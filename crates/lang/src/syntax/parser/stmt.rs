@@ -1,0 +1,433 @@
+//! Statements: comprehensions, calls, and their `where` clauses.
+
+use super::{Parsed, Parser, Reported};
+use crate::builtin::Builtin;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::dtype::DType;
+use crate::ops::{AssignOp, CompareOp, ReductionOp};
+use crate::source::Span;
+use crate::syntax::ast::{Call, Comprehension, Expr, ExprKind, Ident, RangeConstraint, Stmt};
+use crate::syntax::token::{TokenKind, quote};
+
+const ASSIGN: TokenKind = TokenKind::Assign(AssignOp::Assign);
+
+impl Parser<'_> {
+    /// A statement, up to what follows it.
+    pub(super) fn stmt(&mut self) -> Parsed<Stmt> {
+        let next = self.peek_at(1);
+        let subscripts = next.kind == TokenKind::LParen && !next.first_on_line;
+        let stmt = match self.kind() {
+            TokenKind::LParen => self.assignment_of_call()?,
+            TokenKind::Type if next.kind == TokenKind::Ident => return self.declaration(),
+            TokenKind::Ident | TokenKind::Type if subscripts => {
+                Stmt::Comprehension(self.comprehension()?)
+            }
+            TokenKind::Ident => self.assignment_of_call()?,
+            TokenKind::Where => {
+                let help = "`where` follows the statement whose index variables it is about";
+                return self.fail(self.expected("a statement").help(help));
+            }
+            _ => return self.fail_expected("a statement, such as `C(i) = A(i)`"),
+        };
+        self.end_of_stmt()?;
+        Ok(stmt)
+    }
+
+    /// `float x = ...`: tensors are not declared.
+    fn declaration(&mut self) -> Parsed<Stmt> {
+        let dtype = self.peek().span;
+        let message = "tensors are not declared: their types follow from their statements";
+        self.fail(
+            Diagnostic::new(Code::UnexpectedToken, dtype, message)
+                .here("no type belongs here")
+                .help("remove the type; `s() = ...` computes a scalar"),
+        )
+    }
+
+    /// `target(indices) op rhs where constraints`
+    fn comprehension(&mut self) -> Parsed<Comprehension> {
+        let target = self.name("the name of a tensor")?;
+        let open = self.expect(TokenKind::LParen, "`(`")?;
+        let (indices, _) = self.list(open.span, Self::index)?;
+        let op = self.assign_op(&target)?;
+        let rhs = self.expr()?;
+        let constraints = self.constraints()?;
+        let span = target.span.to(self.previous());
+        let indices = indices.into_iter().flatten().collect();
+        Ok(Comprehension { target, indices, op, rhs, constraints, span })
+    }
+
+    /// A subscript on the left; nothing if it is not the name of an index variable.
+    fn index(&mut self) -> Parsed<Option<Ident>> {
+        let next = self.peek_at(1).kind;
+        let ends = matches!(next, TokenKind::Comma | TokenKind::RParen | TokenKind::Assign(_));
+        if ends && !matches!(self.kind(), TokenKind::Int | TokenKind::Float | TokenKind::DimOf) {
+            return self.name("the name of an index variable").map(Some);
+        }
+        let before = self.last_report;
+        let tree = self.tree()?;
+        // `C(i j)` lacks a comma, which the list reports.
+        if let ExprKind::Name(name) = tree.expr.kind {
+            return Ok(Some(Ident { name, span: tree.extent }));
+        }
+        if self.last_report == before {
+            self.report(bad_index(&tree.expr, tree.extent, self.slice(tree.extent)));
+        }
+        Ok(None)
+    }
+
+    /// `=` or a reduction, after a left side with subscripts.
+    fn assign_op(&mut self, target: &Ident) -> Parsed<AssignOp> {
+        let token = self.peek();
+        match token.kind {
+            TokenKind::Assign(op) => {
+                self.bump();
+                Ok(op)
+            }
+            TokenKind::Compare(CompareOp::Eq) => {
+                let diagnostic = self.expected("`=`").help("`==` compares; `=` assigns");
+                self.report(diagnostic.fix(token.span, "="));
+                self.bump();
+                Ok(AssignOp::Assign)
+            }
+            TokenKind::Ident if self.peek_at(1).kind == ASSIGN => self.split_reduction(),
+            TokenKind::Error => Err(Reported),
+            _ => {
+                let diagnostic = self.expected("`=` or a reduction such as `+=!`");
+                let help = statement_help(&target.name)
+                    .unwrap_or("a statement is `C(i) = ...`, or `C(i) +=! ...` for a sum");
+                self.fail(diagnostic.help(help))
+            }
+        }
+    }
+
+    /// `min = x`, with a blank too many, or `avg=`, which does not exist.
+    fn split_reduction(&mut self) -> Parsed<AssignOp> {
+        let (word, equals) = (self.peek().span, self.peek_at(1).span);
+        let (name, whole) = (self.slice(word), word.to(equals));
+        let op = match name {
+            "min" => ReductionOp::Min,
+            "max" => ReductionOp::Max,
+            _ => {
+                let message = format!("there is no reduction {}", quote(&format!("{name}=")));
+                return self.fail(
+                    Diagnostic::new(Code::UnexpectedToken, whole, message)
+                        .here("not a reduction")
+                        .help("the reductions are `+=`, `*=`, `min=` and `max=`"),
+                );
+            }
+        };
+        let message = format!("the reduction `{name}=` is written without a blank");
+        self.report(
+            Diagnostic::new(Code::UnexpectedToken, whole, message)
+                .here("a blank too many")
+                .help(format!("write `{name}=`"))
+                .fix(whole, format!("{name}=")),
+        );
+        self.bump();
+        self.bump();
+        Ok(AssignOp::Reduce { op, initialize: false })
+    }
+
+    /// `a, b = f(x, y)`. Also what lacks its subscripts: `C = A(i) + 1`.
+    fn assignment_of_call(&mut self) -> Parsed<Stmt> {
+        let start = self.peek().span;
+        let targets = self.targets()?;
+        let op = match self.kind() {
+            TokenKind::Assign(op) => op,
+            TokenKind::Error => return Err(Reported),
+            _ => return self.fail_targets(&targets, start),
+        };
+        self.bump();
+        let (before, at) = (self.diagnostics.len(), self.pos);
+        let value = self.tree()?;
+        let bare = value.extent == value.expr.span;
+        let constraints = self.at(TokenKind::Where);
+        match value.expr.kind {
+            ExprKind::Apply(callee, args)
+                if op == AssignOp::Assign && bare && !constraints && is_def(&callee) =>
+            {
+                let span = start.to(self.previous());
+                Ok(Stmt::Call(Call { targets, callee, args, span }))
+            }
+            kind => {
+                let rhs = Expr { kind, span: value.expr.span };
+                if self.diagnostics.len() == before && self.last_report < Some(at) {
+                    self.report(self.needs_parentheses(&targets, op, &rhs));
+                }
+                self.recovered_comprehension(targets, op, rhs)
+            }
+        }
+    }
+
+    /// What `C = A(i) + 1` most likely means, once it has been reported.
+    fn recovered_comprehension(
+        &mut self,
+        targets: Vec<Ident>,
+        op: AssignOp,
+        rhs: Expr,
+    ) -> Parsed<Stmt> {
+        let constraints = self.constraints()?;
+        let Some(target) = targets.into_iter().next() else {
+            return Err(Reported);
+        };
+        let span = target.span.to(self.previous());
+        let indices = Vec::new();
+        Ok(Stmt::Comprehension(Comprehension { target, indices, op, rhs, constraints, span }))
+    }
+
+    /// E0109.
+    fn needs_parentheses(&self, targets: &[Ident], op: AssignOp, rhs: &Expr) -> Diagnostic {
+        let first = targets.first().map_or(rhs.span, |target| target.span);
+        let [target] = targets else {
+            let message = "only a call of a definition has several results";
+            return Diagnostic::new(Code::TargetNeedsParentheses, rhs.span, message)
+                .here("this is not a call")
+                .help("write one statement for each tensor, with its subscripts: `C(i) = ...`");
+        };
+        let name = &target.name;
+        // All index variables of a plain assignment stand on its left; a reduction may end in a
+        // scalar.
+        let mut indices = Vec::new();
+        if op == AssignOp::Assign {
+            self.subscript_names(rhs, false, &mut indices);
+        }
+        let subscripts = format!("({})", indices.join(", "));
+        let end = Span::new(first.end, first.end);
+        let help = if indices.is_empty() {
+            format!("write `{name}() {} ...` for a scalar", op.symbol())
+        } else {
+            format!("write `{name}{subscripts} {} ...`", op.symbol())
+        };
+        let message = format!("the left side {} has no subscripts", quote(name));
+        Diagnostic::new(Code::TargetNeedsParentheses, first, message)
+            .here("expected subscripts, in parentheses")
+            .note("without them, the right side must be a call of a definition: `C = f(A)`")
+            .help(help)
+            .fix(end, subscripts)
+    }
+
+    /// The names in the subscripts of an expression that may be index variables.
+    fn subscript_names<'e>(&self, expr: &'e Expr, inside: bool, names: &mut Vec<&'e str>) {
+        match &expr.kind {
+            ExprKind::Name(name) => {
+                let known = self.known.binary_search(name).is_ok();
+                // Ten subscripts are more than a suggestion can use.
+                if inside && !known && names.len() < 10 && !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+            ExprKind::Apply(callee, args) => {
+                let inside = inside || is_def(callee);
+                args.iter().for_each(|arg| self.subscript_names(arg, inside, names));
+            }
+            ExprKind::Unary(_, x) => self.subscript_names(x, inside, names),
+            ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+                self.subscript_names(a, inside, names);
+                self.subscript_names(b, inside, names);
+            }
+            ExprKind::Select(c, a, b) => {
+                [c, a, b].into_iter().for_each(|x| self.subscript_names(x, inside, names));
+            }
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::DimOf(..) => {}
+        }
+    }
+
+    /// `a, b` or `(a, b)`
+    fn targets(&mut self) -> Parsed<Vec<Ident>> {
+        const WHAT: &str = "the name of a tensor";
+        if let Some(open) = self.eat(TokenKind::LParen) {
+            if self.at(TokenKind::RParen) {
+                return self.fail_expected(WHAT);
+            }
+            return Ok(self.list(open.span, |parser| parser.name(WHAT))?.0);
+        }
+        let mut targets = vec![self.name(WHAT)?];
+        while self.eat(TokenKind::Comma).is_some() {
+            targets.push(self.name(WHAT)?);
+        }
+        Ok(targets)
+    }
+
+    /// Names that no `=` follows.
+    fn fail_targets<T>(&mut self, targets: &[Ident], start: Span) -> Parsed<T> {
+        let next = self.peek();
+        let diagnostic = self.expected("`=`");
+        let name = targets.first().map_or("", |target| target.name.as_str());
+        if next.kind == TokenKind::LParen {
+            let (name, help) = (quote(name), "must stand on the line of the name");
+            return self
+                .fail(diagnostic.help(format!("the `(` of the subscripts of {name} {help}")));
+        }
+        if self.slice(start) == "(" {
+            let help = "the `(` of subscripts must stand on the line of the name before it";
+            return self.fail(diagnostic.help(help));
+        }
+        let help = statement_help(name).unwrap_or("a statement is `C(i) = ...` or `C = f(A)`");
+        self.fail(diagnostic.help(help))
+    }
+
+    /// `where var in lo:hi, ...`, if there is one.
+    fn constraints(&mut self) -> Parsed<Vec<RangeConstraint>> {
+        let mut constraints = Vec::new();
+        if self.eat(TokenKind::Where).is_none() {
+            return Ok(constraints);
+        }
+        loop {
+            constraints.push(self.constraint()?);
+            match self.kind() {
+                TokenKind::Comma => {
+                    self.bump();
+                }
+                TokenKind::Logic(_) => {
+                    let comma = self.peek().span;
+                    let diagnostic = self.expected("`,`").help("separate ranges by commas");
+                    self.report(diagnostic.fix(comma, ","));
+                    self.bump();
+                }
+                _ => return Ok(constraints),
+            }
+        }
+    }
+
+    /// `var in lo:hi`
+    fn constraint(&mut self) -> Parsed<RangeConstraint> {
+        const FORM: &str = "a range is written `i in 0:N`, the upper end excluded";
+        if !self.at(TokenKind::Ident) {
+            let diagnostic = self.expected("an index variable and its range").help(FORM);
+            return if self.at(TokenKind::Error) { Err(Reported) } else { self.fail(diagnostic) };
+        }
+        let var = self.name("the name of an index variable")?;
+        let next = self.peek();
+        if next.kind == TokenKind::Ident && self.slice(next.span) == "in" {
+            self.bump();
+        } else if matches!(next.kind, ASSIGN | TokenKind::Colon) {
+            self.report(self.expected("`in`").help(FORM).fix(next.span, "in"));
+            self.bump();
+        } else if next.kind == TokenKind::Error {
+            return Err(Reported);
+        } else {
+            return self.fail(self.expected("`in`").help(FORM));
+        }
+        let (lo, hi) = self.range()?;
+        let span = var.span.to(self.previous());
+        Ok(RangeConstraint { var, lo, hi, span })
+    }
+
+    /// `lo:hi`. The lower end has no ternary outside parentheses, so that its `:` is the range's.
+    fn range(&mut self) -> Parsed<(Expr, Expr)> {
+        if self.at(TokenKind::Colon) {
+            let diagnostic = self.expected("the lower end of the range");
+            let fix = Span::new(self.peek().span.start, self.peek().span.start);
+            return self.fail(diagnostic.help("ranges mostly start at `0`").fix(fix, "0"));
+        }
+        let lo = self.binary(0)?;
+        match self.kind() {
+            TokenKind::Colon => {
+                self.bump();
+            }
+            TokenKind::Error => return Err(Reported),
+            TokenKind::Question => {
+                let help = "put the conditional expression in parentheses: `(c ? a : b):hi`";
+                return self.fail(self.expected("`:`").help(help));
+            }
+            _ => {
+                let message = "this range has only one end";
+                let end = self.slice(lo.extent);
+                let start = Span::new(lo.extent.start, lo.extent.start);
+                return self.fail(
+                    Diagnostic::new(Code::UnexpectedToken, lo.extent, message)
+                        .here("expected `lo:hi`")
+                        .help(format!("write {}", quote(&format!("0:{end}"))))
+                        .fix(start, "0:"),
+                );
+            }
+        }
+        if self.ends_stmt() {
+            return self.fail_expected("the upper end of the range");
+        }
+        Ok((lo.expr, self.expr()?))
+    }
+
+    fn ends_stmt(&self) -> bool {
+        use TokenKind::{Def, End, RBrace, Semicolon};
+        matches!(self.kind(), Def | End | RBrace | Semicolon) || self.begins_stmt_line()
+    }
+
+    /// Checks that what follows a statement may follow one, and takes a `;`.
+    fn end_of_stmt(&mut self) -> Parsed<()> {
+        let next = self.peek();
+        match next.kind {
+            TokenKind::Semicolon => {
+                self.bump();
+                Ok(())
+            }
+            TokenKind::RBrace | TokenKind::Def | TokenKind::End => Ok(()),
+            TokenKind::Ident | TokenKind::LParen | TokenKind::Type if next.first_on_line => Ok(()),
+            TokenKind::Ident | TokenKind::LParen if self.looks_like_stmt() => Ok(()),
+            TokenKind::Error => Err(Reported),
+            TokenKind::RParen => {
+                let message = "this `)` closes nothing";
+                self.fail(
+                    Diagnostic::new(Code::UnexpectedToken, next.span, message)
+                        .here("there is no `(` for it")
+                        .help("remove it")
+                        .fix(next.span, ""),
+                )
+            }
+            TokenKind::Where => {
+                let help = "a statement has one `where`; separate its ranges by commas";
+                self.fail(self.expected("the end of the statement").help(help))
+            }
+            kind => {
+                let diagnostic = self.expected("an operator or the end of the statement");
+                let previous = self.slice(self.previous());
+                let text = self.slice(next.span);
+                let help = if kind == TokenKind::LParen && previous == ")" {
+                    Some("all subscripts stand in one pair of parentheses: `A(i, j)`")
+                } else if kind == TokenKind::Float && text.starts_with('.') {
+                    Some("`A.0`, without a blank, is the size of dimension 0 of `A`")
+                } else if kind == TokenKind::FatArrow {
+                    Some("write `>=` to compare")
+                } else {
+                    None
+                };
+                self.fail(match help {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
+                })
+            }
+        }
+    }
+}
+
+/// Whether a name may be that of a `def` or a tensor: it is no function of numbers.
+fn is_def(callee: &Ident) -> bool {
+    Builtin::from_name(&callee.name).is_none() && DType::from_name(&callee.name).is_none()
+}
+
+/// What to do instead of a statement that other languages have.
+fn statement_help(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "for" | "while" => "there are no loops: every statement runs over all its index variables",
+        "if" | "else" => "there is no `if`: write `condition ? a : b` on the right side",
+        "return" => "there is no `return`: the results are those named after `->`",
+        "let" | "var" | "auto" | "val" => "tensors are not declared: write `s() = ...`",
+        _ => return None,
+    })
+}
+
+/// E0111.
+fn bad_index(expr: &Expr, span: Span, text: &str) -> Diagnostic {
+    let message = format!("the subscript {} on the left is not an index variable", quote(text));
+    let help = match expr.kind {
+        ExprKind::Int(_) => {
+            "a statement computes all elements: write `C(i) = ... where i in lo:hi` for some"
+        }
+        ExprKind::Apply(..) => "elements cannot be chosen by data: read them so on the right side",
+        _ => "use a plain name on the left, and shift the subscripts on the right side instead",
+    };
+    Diagnostic::new(Code::TargetSubscript, span, message)
+        .here("expected a name, such as `i`")
+        .help(help)
+}

@@ -1,0 +1,199 @@
+//! Syntax tree to canonical text: as few parentheses as precedence allows, one statement per line.
+
+use std::fmt::{self, Display, Write};
+
+use super::ast::{Comprehension, Def, Dim, Expr, ExprKind, Module, Param, RangeConstraint, Stmt};
+use crate::ops::{ArithOp, CompareOp, LogicOp};
+
+/// Lines longer than this are broken where that is easy.
+const MAX_WIDTH: usize = 100;
+
+/// A whole text: its definitions, with an empty line between them.
+#[must_use]
+pub fn print_module(module: &Module) -> String {
+    let defs: Vec<String> = module.defs.iter().map(print_def).collect();
+    defs.join("\n")
+}
+
+/// A definition, with a line break at its end.
+#[must_use]
+pub fn print_def(def: &Def) -> String {
+    let mut text = header(def);
+    for stmt in &def.body {
+        text += "  ";
+        text += &stmt_text(stmt, 2);
+        text.push('\n');
+    }
+    text + "}\n"
+}
+
+/// A statement, without a line break at its end.
+#[must_use]
+pub fn print_stmt(stmt: &Stmt) -> String {
+    stmt_text(stmt, 0)
+}
+
+/// An expression.
+#[must_use]
+pub fn print_expr(expr: &Expr) -> String {
+    Shown(expr, Level::Select).to_string()
+}
+
+fn header(def: &Def) -> String {
+    let returns = joined(def.returns.iter().map(|result| &result.name));
+    let params: Vec<String> = def.params.iter().map(param).collect();
+    let name = &def.name.name;
+    let line = format!("def {name}({}) -> ({returns}) {{\n", params.join(", "));
+    if line.chars().count() <= MAX_WIDTH + 1 {
+        return line;
+    }
+    format!("def {name}(\n    {}\n) -> ({returns}) {{\n", params.join(",\n    "))
+}
+
+fn param(param: &Param) -> String {
+    let prefix = if param.is_const { "const " } else { "" };
+    let dims = joined(param.dims.iter().map(|dim| match dim {
+        Dim::Name(name) => name.name.clone(),
+        Dim::Literal(value, _) => value.to_string(),
+    }));
+    let sizes = if param.dims.is_empty() { String::new() } else { format!("({dims})") };
+    format!("{prefix}{}{sizes} {}", param.dtype, param.name.name)
+}
+
+/// A statement that starts in the given column.
+fn stmt_text(stmt: &Stmt, column: usize) -> String {
+    match stmt {
+        Stmt::Comprehension(comprehension) => comprehension_text(comprehension, column),
+        Stmt::Call(call) => {
+            let targets = joined(call.targets.iter().map(|target| &target.name));
+            let args = joined(call.args.iter().map(|arg| Shown(arg, Level::Select)));
+            format!("{targets} = {}({args})", call.callee.name)
+        }
+    }
+}
+
+fn comprehension_text(comprehension: &Comprehension, column: usize) -> String {
+    let Comprehension { target, indices, op, rhs, constraints, .. } = comprehension;
+    let indices = joined(indices.iter().map(|index| &index.name));
+    let rhs = Shown(rhs, Level::Select);
+    let line = format!("{}({indices}) {} {rhs}", target.name, op.symbol());
+    if constraints.is_empty() {
+        return line;
+    }
+    let ranges = joined(constraints.iter().map(constraint));
+    let width = column + line.chars().count() + " where ".len() + ranges.chars().count();
+    if width <= MAX_WIDTH {
+        return format!("{line} where {ranges}");
+    }
+    format!("{line}\n{:indent$}where {ranges}", "", indent = column + 2)
+}
+
+fn constraint(constraint: &RangeConstraint) -> String {
+    // A ternary in the lower end would take the `:` of the range for its own.
+    let lo = Shown(&constraint.lo, Level::Or);
+    let hi = Shown(&constraint.hi, Level::Select);
+    format!("{} in {lo}:{hi}", constraint.var.name)
+}
+
+fn joined<T: Display>(items: impl Iterator<Item = T>) -> String {
+    let texts: Vec<String> = items.map(|item| item.to_string()).collect();
+    texts.join(", ")
+}
+
+/// How tightly an expression binds, loosest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Select,
+    Or,
+    And,
+    Equality,
+    Order,
+    Sum,
+    Product,
+    Unary,
+    Primary,
+}
+
+impl Level {
+    fn of(expr: &Expr) -> Level {
+        match &expr.kind {
+            ExprKind::Select(..) => Level::Select,
+            ExprKind::Logic(LogicOp::Or, ..) => Level::Or,
+            ExprKind::Logic(LogicOp::And, ..) => Level::And,
+            ExprKind::Compare(CompareOp::Eq | CompareOp::Ne, ..) => Level::Equality,
+            ExprKind::Compare(..) => Level::Order,
+            ExprKind::Arith(ArithOp::Add | ArithOp::Sub, ..) => Level::Sum,
+            ExprKind::Arith(..) => Level::Product,
+            ExprKind::Unary(..) => Level::Unary,
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Name(_)
+            | ExprKind::DimOf(..)
+            | ExprKind::Apply(..) => Level::Primary,
+        }
+    }
+
+    /// The next tighter level.
+    fn tighter(self) -> Level {
+        match self {
+            Level::Select => Level::Or,
+            Level::Or => Level::And,
+            Level::And => Level::Equality,
+            Level::Equality => Level::Order,
+            Level::Order => Level::Sum,
+            Level::Sum => Level::Product,
+            Level::Product => Level::Unary,
+            Level::Unary | Level::Primary => Level::Primary,
+        }
+    }
+}
+
+/// An expression where something at least as tight as the level is needed.
+struct Shown<'e>(&'e Expr, Level);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shown(expr, needed) = *self;
+        if Level::of(expr) >= needed {
+            return write_bare(f, expr);
+        }
+        f.write_char('(')?;
+        write_bare(f, expr)?;
+        f.write_char(')')
+    }
+}
+
+fn write_bare(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
+    let level = Level::of(expr);
+    let mut binary = |symbol: &str, left, right| {
+        // Operators associate to the left: on the right, the same level needs parentheses.
+        write!(f, "{} {symbol} {}", Shown(left, level), Shown(right, level.tighter()))
+    };
+    match &expr.kind {
+        ExprKind::Int(value) => write!(f, "{value}"),
+        // The shortest text that reads back as the same number, always with a point or exponent.
+        ExprKind::Float(value) => write!(f, "{value:?}"),
+        ExprKind::Bool(value) => write!(f, "{value}"),
+        ExprKind::Name(name) => f.write_str(name),
+        ExprKind::DimOf(tensor, dim) => write!(f, "{}.{dim}", tensor.name),
+        ExprKind::Apply(callee, args) => {
+            let args = joined(args.iter().map(|arg| Shown(arg, Level::Select)));
+            write!(f, "{}({args})", callee.name)
+        }
+        ExprKind::Unary(op, operand) => {
+            write!(f, "{}{}", op.symbol(), Shown(operand, Level::Unary))
+        }
+        ExprKind::Arith(op, left, right) => binary(op.symbol(), left, right),
+        ExprKind::Compare(op, left, right) => binary(op.symbol(), left, right),
+        ExprKind::Logic(op, left, right) => binary(op.symbol(), left, right),
+        ExprKind::Select(condition, chosen, other) => {
+            let condition = Shown(condition, Level::Or);
+            let (chosen, other) = (Shown(chosen, Level::Select), Shown(other, Level::Select));
+            write!(f, "{condition} ? {chosen} : {other}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

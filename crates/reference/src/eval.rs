@@ -1,0 +1,220 @@
+//! The value of an expression at one point of the axes of a stage.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use tensorwright_lang::diagnostic::{Code, Diagnostic};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::LogicOp;
+use tensorwright_lang::program::{AxisId, Expr, Index, Program, Read, Stage};
+
+use crate::buffer::Buffer;
+use crate::element::Value;
+use crate::number::Number;
+
+/// A failure on the way to a value; boxed, so that values stay cheap to return.
+pub(crate) type Failure = Box<Diagnostic>;
+
+/// A tensor that has been computed or supplied.
+pub(crate) struct Contents<'a> {
+    /// The elements.
+    pub(crate) buffer: Cow<'a, Buffer>,
+    /// The error bounds of the elements; none if all are exact.
+    pub(crate) errors: Option<Vec<f64>>,
+}
+
+impl Contents<'_> {
+    /// The element at a position.
+    pub(crate) fn number(&self, position: usize) -> Option<Number> {
+        let value = self.buffer.get(position)?;
+        let error = self.errors.as_ref().and_then(|errors| errors.get(position).copied());
+        let number = Number::from_value(self.buffer.dtype(), value);
+        Some(number.with_error(error.unwrap_or(0.0)))
+    }
+}
+
+/// What an expression can see.
+pub(crate) struct Scope<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) stage: &'a Stage,
+    /// The tensors of the program, by id; `None` if not computed yet or not needed any more.
+    pub(crate) tensors: &'a [Option<Contents<'a>>],
+    /// The values of the axes.
+    pub(crate) point: &'a [i64],
+}
+
+/// An index that was evaluated, and whether another evaluation may get another one.
+struct Evaluated {
+    value: i128,
+    uncertain: bool,
+}
+
+impl Scope<'_> {
+    /// The value of an expression. Recursion is as deep as the expression, which parsing limits.
+    pub(crate) fn eval(&self, expr: &Expr) -> Result<Number, Failure> {
+        Ok(match expr {
+            Expr::Const(scalar) => {
+                let dtype = scalar.dtype();
+                let value = if dtype.is_float() {
+                    Value::Float(scalar.as_f64())
+                } else {
+                    Value::Integer(scalar.as_integer())
+                };
+                Number::from_value(dtype, value)
+            }
+            Expr::Index(index, dtype) => {
+                let index = self.index(index)?;
+                let number = Number::integer(DType::Int64, index.value).cast(*dtype);
+                if index.uncertain { number.with_error(f64::INFINITY) } else { number }
+            }
+            Expr::Read(read) => self.read(read)?,
+            Expr::Unary(op, operand) => self.eval(operand)?.unary(*op),
+            Expr::Arith(op, lhs, rhs) => self.eval(lhs)?.arith(*op, self.eval(rhs)?),
+            Expr::Compare(op, lhs, rhs) => self.eval(lhs)?.compare(*op, self.eval(rhs)?),
+            Expr::CompareIndex(op, lhs, rhs) => {
+                let (lhs, rhs) = (self.index(lhs)?, self.index(rhs)?);
+                let holds = op.holds(Some(lhs.value.cmp(&rhs.value)));
+                Number::boolean(holds).with_error(f64::from(lhs.uncertain || rhs.uncertain))
+            }
+            Expr::Logic(op, lhs, rhs) => self.logic(*op, lhs, rhs)?,
+            Expr::Select(condition, then, otherwise) => self.select(condition, then, otherwise)?,
+            Expr::Call(builtin, args) => {
+                let mut numbers = [Number::boolean(false); 3];
+                for (number, arg) in numbers.iter_mut().zip(args) {
+                    *number = self.eval(arg)?;
+                }
+                Number::call(*builtin, numbers)
+            }
+            Expr::Cast(dtype, operand) => self.eval(operand)?.cast(*dtype),
+            _ => return Err(self.defect("it does not know an expression of this stage")),
+        })
+    }
+
+    /// `&&` or `||`. Only where the left side is uncertain is the right side evaluated against
+    /// the rules, and then its failure is no failure.
+    fn logic(&self, op: LogicOp, lhs: &Expr, rhs: &Expr) -> Result<Number, Failure> {
+        let left = self.eval(lhs)?;
+        let decided_by = op == LogicOp::Or;
+        if left.is_true() != decided_by {
+            let right = self.eval(rhs)?;
+            let decided = right.is_true() == decided_by && !right.is_uncertain();
+            let uncertain = right.is_uncertain() || (left.is_uncertain() && !decided);
+            return Ok(Number::boolean(right.is_true()).with_error(f64::from(uncertain)));
+        }
+        if !left.is_uncertain() {
+            return Ok(left);
+        }
+        let right = self.eval(rhs).ok();
+        let decided = right.is_some_and(|r| r.is_true() == decided_by && !r.is_uncertain());
+        Ok(Number::boolean(decided_by).with_error(f64::from(!decided)))
+    }
+
+    /// `c ? a : b`. Both branches are evaluated only where the condition is uncertain.
+    fn select(&self, condition: &Expr, then: &Expr, other: &Expr) -> Result<Number, Failure> {
+        let condition = self.eval(condition)?;
+        let (chosen, rejected) = if condition.is_true() { (then, other) } else { (other, then) };
+        let value = self.eval(chosen)?;
+        if !condition.is_uncertain() {
+            return Ok(value);
+        }
+        Ok(value.or_else(self.eval(rejected).ok()))
+    }
+
+    fn index(&self, index: &Index) -> Result<Evaluated, Failure> {
+        // Most subscripts are one axis and nothing else.
+        if let Some(axis) = index.as_axis() {
+            return Ok(Evaluated { value: i128::from(self.axis(axis)), uncertain: false });
+        }
+        let mut uncertain = false;
+        let axis = |axis: AxisId| self.axis(axis);
+        let value = index.eval(&axis, &mut |expr: &Expr| -> Result<i128, Failure> {
+            let number = self.eval(expr)?;
+            uncertain |= number.is_uncertain();
+            Ok(number.as_integer())
+        })?;
+        Ok(Evaluated { value, uncertain })
+    }
+
+    /// The value of an axis at this point.
+    fn axis(&self, axis: AxisId) -> i64 {
+        self.point.get(axis.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// An element of a tensor, with every subscript checked.
+    fn read(&self, read: &Read) -> Result<Number, Failure> {
+        let slot = self.tensors.get(read.tensor.0 as usize).and_then(Option::as_ref);
+        let Some(contents) = slot else {
+            return Err(self.defect("a stage reads a tensor that is not there"));
+        };
+        let shape = contents.buffer.shape();
+        if shape.len() != read.subscripts.len() {
+            return Err(self.defect("a read has the wrong number of subscripts"));
+        }
+        let mut position = 0;
+        let mut uncertain = false;
+        for (dimension, (subscript, extent)) in read.subscripts.iter().zip(shape).enumerate() {
+            let index = self.index(subscript)?;
+            if index.value < 0 || index.value >= i128::from(*extent) {
+                return Err(self.out_of_bounds(read, dimension, index.value, *extent));
+            }
+            uncertain |= index.uncertain;
+            position = position * (*extent as usize) + index.value as usize;
+        }
+        let Some(number) = contents.number(position) else {
+            return Err(self.defect("a tensor is smaller than its shape"));
+        };
+        Ok(if uncertain { number.with_error(f64::INFINITY) } else { number })
+    }
+
+    fn out_of_bounds(&self, read: &Read, dimension: usize, index: i128, extent: i64) -> Failure {
+        let name = self.program.tensors.get(read.tensor.0 as usize).map_or("?", |t| &t.name);
+        let what = format!(
+            "index {index} is out of bounds for dimension {dimension} of `{name}` (extent {extent})"
+        );
+        let at = self.point_text();
+        if !read.checked.contains(&(dimension as u32)) {
+            return Box::new(
+                Diagnostic::new(Code::OutOfBounds, read.place.0, format!("{what}{at}"))
+                    .here("range inference said that this read is in bounds")
+                    .note("the program is not at fault: the compiler's range inference is wrong")
+                    .help("please report this with the program and its sizes"),
+            );
+        }
+        let data = "the subscript is computed from data, so it is checked when the program runs";
+        Box::new(
+            Diagnostic::new(Code::IndexOutOfBounds, read.place.0, format!("{what}{at}"))
+                .here(format!("dimension {dimension} allows 0 to {}", extent - 1))
+                .note(data)
+                .help(
+                    "correct the data, or guard the read with a ternary, such as \
+                     `(i >= 0 && i < N) ? A(i) : 0`",
+                ),
+        )
+    }
+
+    /// The point of the axes, as in ` at i = 3, j = 0`; nothing if there are no axes.
+    fn point_text(&self) -> String {
+        let mut text = String::new();
+        for (axis, value) in self.stage.axes.iter().zip(self.point) {
+            let lead = if text.is_empty() { " at" } else { "," };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{lead} {} = {value}", axis.name);
+        }
+        text
+    }
+
+    /// Something that a correct compiler rules out.
+    pub(crate) fn defect(&self, what: &str) -> Failure {
+        defect(self.stage, what)
+    }
+}
+
+/// The report of something that a correct compiler rules out: never a panic.
+pub(crate) fn defect(stage: &Stage, what: &str) -> Failure {
+    let message = format!("the reference interpreter cannot run this program: {what}");
+    Box::new(
+        Diagnostic::new(Code::OutOfBounds, stage.span, message)
+            .note("the program is not at fault: this is a defect of the compiler")
+            .help("please report this with the program and its sizes"),
+    )
+}

@@ -1,0 +1,297 @@
+//! The reference interpreter: runs the stages of a program one after the other, every loop in
+//! order, every element on its own.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use tensorwright_lang::diagnostic::{Code, Diagnostic, nearest};
+use tensorwright_lang::program::{Combine, Program, Stage, Tensor, TensorId};
+
+use crate::buffer::Buffer;
+use crate::eval::{Contents, Failure, Scope, defect};
+use crate::number::Number;
+use crate::output::{Output, Run};
+use crate::reduce::Accumulator;
+
+/// Runs a program on inputs by name.
+///
+/// Every read is checked against the shape of its tensor. Intermediate tensors are dropped after
+/// their last use.
+///
+/// # Errors
+/// If an input is missing (`E0801`), unknown (`E0802`), or of the wrong shape (`E0803`) or type
+/// (`E0804`); if a subscript that is computed from data is out of bounds (`E0805`); if a tensor
+/// does not fit into memory (`E0705`).
+// A diagnostic is large, and there is one of them per run.
+#[allow(clippy::result_large_err)]
+pub fn run(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run, Diagnostic> {
+    run_boxed(program, inputs).map_err(|failure| *failure)
+}
+
+fn run_boxed(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run, Failure> {
+    let mut tensors = check_inputs(program, inputs)?;
+    let last_uses = last_uses(program);
+    for (number, stage) in program.stages.iter().enumerate() {
+        let made = run_stage(program, stage, &tensors)?;
+        let Some(slot) = tensors.get_mut(stage.output.0 as usize) else {
+            return Err(defect(stage, "a stage makes a tensor that does not exist"));
+        };
+        *slot = Some(made);
+        for (tensor, last_use) in tensors.iter_mut().zip(&last_uses) {
+            if *last_use == LastUse::Stage(number) {
+                *tensor = None;
+            }
+        }
+    }
+    let outputs = program.outputs.iter().map(|id| take_output(program, *id, &mut tensors));
+    Ok(Run { outputs: outputs.collect::<Result<_, _>>()? })
+}
+
+/// Matches the inputs with what the program declares.
+fn check_inputs<'a>(
+    program: &Program,
+    inputs: &'a BTreeMap<String, Buffer>,
+) -> Result<Vec<Option<Contents<'a>>>, Failure> {
+    let declared = program.tensors.get(..program.inputs).unwrap_or(&program.tensors);
+    for name in inputs.keys() {
+        if !declared.iter().any(|tensor| tensor.name == *name) {
+            return Err(Box::new(unknown_input(name, declared)));
+        }
+    }
+    let mut tensors = Vec::with_capacity(program.tensors.len());
+    for tensor in declared {
+        let Some(buffer) = inputs.get(&tensor.name) else {
+            return Err(Box::new(missing_input(tensor)));
+        };
+        if let Some(problem) = wrong_input(tensor, buffer) {
+            return Err(Box::new(problem));
+        }
+        tensors.push(Some(Contents { buffer: Cow::Borrowed(buffer), errors: None }));
+    }
+    tensors.resize_with(program.tensors.len(), || None);
+    Ok(tensors)
+}
+
+fn missing_input(tensor: &Tensor) -> Diagnostic {
+    let Tensor { name, span, .. } = tensor;
+    let expected = tensor.type_text();
+    let message = format!("input `{name}` is missing: the program needs a `{expected}`");
+    Diagnostic::new(Code::MissingInput, *span, message)
+        .help(format!("give it a value, such as `--input {name}={name}.npy` with a `{expected}`"))
+}
+
+fn unknown_input(name: &str, declared: &[Tensor]) -> Diagnostic {
+    let names: Vec<&str> = declared.iter().map(|tensor| tensor.name.as_str()).collect();
+    let list = match names.as_slice() {
+        [] => "the program has no inputs".to_owned(),
+        names => format!("the inputs are `{}`", names.join("`, `")),
+    };
+    let diagnostic =
+        Diagnostic::without_place(Code::UnknownInput, format!("there is no input `{name}`"));
+    match nearest(name, names.iter().copied()) {
+        Some(near) => diagnostic.note(list).help(format!("did you mean `{near}`?")),
+        None => diagnostic.help(list),
+    }
+}
+
+fn wrong_input(tensor: &Tensor, buffer: &Buffer) -> Option<Diagnostic> {
+    let Tensor { name, dtype, shape, span, .. } = tensor;
+    let expected = tensor.type_text();
+    let actual = buffer.type_text();
+    let message = format!("input `{name}` is a `{actual}`, and the program needs a `{expected}`");
+    if buffer.dtype() != *dtype {
+        let help = format!("convert its elements to `{dtype}`; nothing is converted silently");
+        return Some(Diagnostic::new(Code::InputType, *span, message).help(help));
+    }
+    if buffer.shape() != shape.as_slice() {
+        let help = "give an input of that shape, or bind the sizes to the shape of the input";
+        return Some(Diagnostic::new(Code::InputShape, *span, message).help(help));
+    }
+    None
+}
+
+/// When a tensor is needed for the last time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastUse {
+    Stage(usize),
+    Output,
+}
+
+fn last_uses(program: &Program) -> Vec<LastUse> {
+    // A tensor that nobody reads is not needed after the stage that makes it.
+    let made_by = |id: usize| LastUse::Stage(id.saturating_sub(program.inputs));
+    let mut uses: Vec<LastUse> = (0..program.tensors.len()).map(made_by).collect();
+    let mut note = |id: TensorId, last_use| {
+        if let Some(slot) = uses.get_mut(id.0 as usize) {
+            *slot = last_use;
+        }
+    };
+    for (number, stage) in program.stages.iter().enumerate() {
+        stage.body.walk_reads(&mut |read| note(read.tensor, LastUse::Stage(number)));
+        if let Some(base) = stage.base {
+            note(base, LastUse::Stage(number));
+        }
+    }
+    for id in &program.outputs {
+        note(*id, LastUse::Output);
+    }
+    uses
+}
+
+fn take_output(
+    program: &Program,
+    id: TensorId,
+    tensors: &mut [Option<Contents<'_>>],
+) -> Result<Output, Failure> {
+    let found = program.tensors.get(id.0 as usize);
+    let contents = tensors.get_mut(id.0 as usize).and_then(Option::take);
+    let (Some(tensor), Some(contents)) = (found, contents) else {
+        let message = "the program has an output that no stage makes: a defect of the compiler";
+        return Err(Box::new(Diagnostic::without_place(Code::OutputNeverAssigned, message)));
+    };
+    let buffer = contents.buffer.into_owned();
+    let tolerance = match contents.errors {
+        Some(errors) => errors,
+        None => zero_errors(tensor, buffer.len())?,
+    };
+    Ok(Output { name: tensor.name.clone(), buffer, tolerance })
+}
+
+/// Makes one tensor.
+fn run_stage<'a>(
+    program: &Program,
+    stage: &Stage,
+    tensors: &[Option<Contents<'a>>],
+) -> Result<Contents<'a>, Failure> {
+    let Some(tensor) = program.tensors.get(stage.output.0 as usize) else {
+        return Err(defect(stage, "a stage makes a tensor that does not exist"));
+    };
+    let base = match stage.base {
+        None => None,
+        Some(id) => match tensors.get(id.0 as usize) {
+            Some(Some(base)) => Some(base),
+            _ => {
+                return Err(defect(stage, "a stage starts from a tensor that is not there"));
+            }
+        },
+    };
+    let mut target = Target::new(tensor, base)?;
+    let rank = stage.spatial();
+    if rank != tensor.shape.len() || rank > stage.axes.len() {
+        return Err(defect(stage, "a stage has the wrong number of axes"));
+    }
+    if stage.axes.iter().any(|axis| axis.lo >= axis.hi) {
+        return Err(defect(stage, "an axis of a stage has nothing in it"));
+    }
+    let mut point: Vec<i64> = stage.axes.iter().map(|axis| axis.lo).collect();
+    loop {
+        let Some(position) = target.buffer.position(&point[..rank]) else {
+            return Err(defect(stage, "a stage writes outside of its tensor"));
+        };
+        let start = base.and_then(|base| base.number(position));
+        let number = element(program, stage, tensors, rank, &mut point, start)?;
+        target.store(position, number.store(tensor.dtype))?;
+        if !advance(stage, 0..rank, &mut point) {
+            break;
+        }
+    }
+    Ok(Contents { buffer: Cow::Owned(target.buffer), errors: target.errors })
+}
+
+/// One element: the value of the body, or its reduction over the reduce axes.
+fn element(
+    program: &Program,
+    stage: &Stage,
+    tensors: &[Option<Contents<'_>>],
+    rank: usize,
+    point: &mut [i64],
+    start: Option<Number>,
+) -> Result<Number, Failure> {
+    let eval = |point: &[i64]| Scope { program, stage, tensors, point }.eval(&stage.body);
+    let mut accumulator = match stage.combine {
+        Combine::Assign => return eval(point),
+        Combine::Reduce(op) | Combine::Accumulate(op) => {
+            Accumulator::neutral(op, program.tensor(stage.output).dtype)
+        }
+    };
+    if matches!(stage.combine, Combine::Accumulate(_)) {
+        let Some(start) = start else {
+            return Err(defect(stage, "a reduction accumulates onto nothing"));
+        };
+        accumulator.push(start);
+    }
+    loop {
+        accumulator.push(eval(point)?);
+        if !advance(stage, rank..stage.axes.len(), point) {
+            return Ok(accumulator.finish());
+        }
+    }
+}
+
+/// Moves some axes on to their next point, the innermost first, like an odometer. After the last
+/// point they are back at the first one, and the answer is `false`.
+fn advance(stage: &Stage, axes: std::ops::Range<usize>, point: &mut [i64]) -> bool {
+    for number in axes.rev() {
+        let (Some(axis), Some(value)) = (stage.axes.get(number), point.get_mut(number)) else {
+            return false;
+        };
+        *value += 1;
+        if *value < axis.hi {
+            return true;
+        }
+        *value = axis.lo;
+    }
+    false
+}
+
+/// The tensor that a stage is making.
+struct Target<'a> {
+    tensor: &'a Tensor,
+    buffer: Buffer,
+    /// Made when the first element that is not exact is stored.
+    errors: Option<Vec<f64>>,
+}
+
+impl<'a> Target<'a> {
+    /// Starts from a copy of the base, or from zeros that will all be overwritten.
+    fn new(tensor: &'a Tensor, base: Option<&Contents<'_>>) -> Result<Self, Failure> {
+        let zeros = Buffer::zeros(tensor.dtype, &tensor.shape)
+            .map_err(|error| too_large(tensor, &error.to_string()))?;
+        let mut target = Self { tensor, buffer: zeros, errors: None };
+        if let Some(base) = base {
+            for position in 0..target.buffer.len() {
+                if let Some(number) = base.number(position) {
+                    target.store(position, number)?;
+                }
+            }
+        }
+        Ok(target)
+    }
+
+    fn store(&mut self, position: usize, number: Number) -> Result<(), Failure> {
+        self.buffer.set(position, number.value());
+        if number.error() > 0.0 && self.errors.is_none() {
+            self.errors = Some(zero_errors(self.tensor, self.buffer.len())?);
+        }
+        if let Some(slot) = self.errors.as_mut().and_then(|errors| errors.get_mut(position)) {
+            *slot = number.error();
+        }
+        Ok(())
+    }
+}
+
+/// One bound per element; memory that there is not is an error.
+fn zero_errors(tensor: &Tensor, len: usize) -> Result<Vec<f64>, Failure> {
+    let mut errors = Vec::new();
+    errors
+        .try_reserve_exact(len)
+        .map_err(|_| too_large(tensor, "there is no memory for its error bounds"))?;
+    errors.resize(len, 0.0);
+    Ok(errors)
+}
+
+fn too_large(tensor: &Tensor, why: &str) -> Failure {
+    let Tensor { name, span, .. } = tensor;
+    let message = format!("`{name}`, a `{}`, is too large to run: {why}", tensor.type_text());
+    Box::new(Diagnostic::new(Code::TooLarge, *span, message).help("bind smaller sizes"))
+}

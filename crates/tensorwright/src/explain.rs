@@ -1,0 +1,207 @@
+//! What a program will compute, over which ranges and why, for people and for tools.
+
+mod text;
+
+use serde::Serialize;
+
+use tensorwright_lang::program::{AxisKind, Combine, RangeReason, Stage, Tensor, TensorId};
+
+use crate::{Analysis, DType, Program, Source};
+
+/// A program explained. `Display` gives text for people; it serialises for tools.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The name of the definition.
+    pub name: String,
+    /// The name of the source text.
+    pub source: String,
+    /// The canonical hash of the program.
+    pub hash: String,
+    /// The signature with all sizes as numbers.
+    pub signature: String,
+    /// What the caller supplies.
+    pub inputs: Vec<TensorExplanation>,
+    /// What the caller receives.
+    pub outputs: Vec<TensorExplanation>,
+    /// The stages, in order.
+    pub stages: Vec<StageExplanation>,
+    /// Loops, arithmetic and memory traffic.
+    pub analysis: Analysis,
+}
+
+/// An input or output.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct TensorExplanation {
+    /// The name.
+    pub name: String,
+    /// The element type.
+    pub dtype: DType,
+    /// The extents.
+    pub shape: Vec<i64>,
+    /// Whether it is a `const` input.
+    pub is_const: bool,
+    /// The number of bytes.
+    pub bytes: i64,
+}
+
+/// A stage: one loop nest that makes one tensor.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct StageExplanation {
+    /// The tensor that the stage makes, with `'` for each earlier version of the name.
+    pub makes: String,
+    /// Its type and shape.
+    pub tensor_type: String,
+    /// The statement in the source text, on one line.
+    pub statement: String,
+    /// The one-based line of the statement.
+    pub line: usize,
+    /// What the stage does with its values: `assign`, `reduce` or `accumulate`.
+    pub combine: &'static str,
+    /// The tensors it reads.
+    pub reads: Vec<String>,
+    /// The loops.
+    pub axes: Vec<AxisExplanation>,
+    /// Reads whose subscripts are checked when the program runs, such as `A dimension 0`.
+    pub run_time_checks: Vec<String>,
+}
+
+/// A loop of a stage and why its range is what it is.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct AxisExplanation {
+    /// The index variable.
+    pub name: String,
+    /// Spatial or reduce.
+    pub kind: AxisKind,
+    /// The first value.
+    pub lo: i64,
+    /// One past the last value.
+    pub hi: i64,
+    /// The reason, in a sentence.
+    pub because: String,
+    /// The reason as data.
+    pub reason: RangeReason,
+}
+
+impl Explanation {
+    pub(crate) fn new(program: &Program) -> Self {
+        let ir = program.ir();
+        Self {
+            name: ir.name.clone(),
+            source: ir.source.name().to_owned(),
+            hash: ir.hash().to_string(),
+            signature: signature(program),
+            inputs: program.inputs().iter().map(tensor).collect(),
+            outputs: program.outputs().into_iter().map(tensor).collect(),
+            stages: ir.stages.iter().map(|s| stage(program, s)).collect(),
+            analysis: ir.analysis(),
+        }
+    }
+}
+
+fn signature(program: &Program) -> String {
+    let typed = |tensor: &Tensor| {
+        let constant = if tensor.is_const { "const " } else { "" };
+        format!("{constant}{} {}", tensor.type_text(), tensor.name)
+    };
+    let inputs: Vec<String> = program.inputs().iter().map(typed).collect();
+    let outputs: Vec<String> = program.outputs().into_iter().map(typed).collect();
+    format!("{}({}) -> ({})", program.name(), inputs.join(", "), outputs.join(", "))
+}
+
+fn tensor(tensor: &Tensor) -> TensorExplanation {
+    TensorExplanation {
+        name: tensor.name.clone(),
+        dtype: tensor.dtype,
+        shape: tensor.shape.clone(),
+        is_const: tensor.is_const,
+        bytes: tensor.bytes(),
+    }
+}
+
+/// The name of a version of a tensor: `out`, then `out'`, then `out''`.
+fn version(program: &Program, id: TensorId) -> String {
+    let tensors = &program.ir().tensors;
+    let name = &tensors[id.0 as usize].name;
+    let earlier = tensors[..id.0 as usize].iter().filter(|t| t.name == *name).count();
+    match earlier {
+        0..=3 => format!("{name}{}", "'".repeat(earlier)),
+        _ => format!("{name}'{earlier}"),
+    }
+}
+
+fn stage(program: &Program, stage: &Stage) -> StageExplanation {
+    let ir = program.ir();
+    let mut reads: Vec<TensorId> = stage.base.into_iter().collect();
+    let mut checks = Vec::new();
+    stage.body.walk_reads(&mut |read| {
+        if !reads.contains(&read.tensor) {
+            reads.push(read.tensor);
+        }
+        for dimension in &read.checked {
+            checks.push(format!("{} dimension {dimension}", ir.tensor(read.tensor).name));
+        }
+    });
+    checks.sort();
+    checks.dedup();
+    let text = ir.source.slice(stage.span);
+    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or(line));
+    let words: Vec<&str> = without_comments.flat_map(str::split_whitespace).collect();
+    let axes = stage.axes.iter().map(|axis| AxisExplanation {
+        name: axis.name.clone(),
+        kind: axis.kind,
+        lo: axis.lo,
+        hi: axis.hi,
+        because: because(&ir.source, &axis.name, axis.hi, &axis.reason),
+        reason: axis.reason.clone(),
+    });
+    StageExplanation {
+        makes: version(program, stage.output),
+        tensor_type: ir.tensor(stage.output).type_text(),
+        statement: words.join(" "),
+        line: ir.source.line_column(stage.span.start).0,
+        combine: match stage.combine {
+            Combine::Assign => "assign",
+            Combine::Reduce(_) => "reduce",
+            Combine::Accumulate(_) => "accumulate",
+        },
+        reads: reads.into_iter().map(|id| version(program, id)).collect(),
+        axes: axes.collect(),
+        run_time_checks: checks,
+    }
+}
+
+/// Why a range is what it is, in a sentence.
+fn because(source: &Source, name: &str, hi: i64, reason: &RangeReason) -> String {
+    let (round, limits) = match reason {
+        RangeReason::Where { span } => {
+            let text: Vec<&str> = source.slice(*span).split_whitespace().collect();
+            return format!("given: {}", text.join(" "));
+        }
+        RangeReason::Access { round, limits } => (round, limits),
+    };
+    let Some(limit) = limits.first() else { return String::new() };
+    let place = format!("dimension {} of {}", limit.dimension, limit.tensor);
+    let others: Vec<String> = limits[1..]
+        .iter()
+        .filter(|other| (&other.tensor, other.dimension) != (&limit.tensor, limit.dimension))
+        .map(|other| format!("{} of {}", other.dimension, other.tensor))
+        .collect();
+    let also = match others.as_slice() {
+        [] => String::new(),
+        others => format!(", and of dimension {}", others.join(", ")),
+    };
+    if limit.is_target {
+        return format!("the extent of {place}, which another statement determines{also}");
+    }
+    if limit.subscript == name {
+        return format!("the extent of {place}{also}");
+    }
+    format!(
+        "the most for which {} stays below {}, the extent of {place} (at {name} = {hi} it would not; round {round}){also}",
+        limit.subscript, limit.extent
+    )
+}

@@ -1,0 +1,128 @@
+//! An explanation as text.
+
+use std::fmt::{self, Display, Formatter};
+
+use tensorwright_lang::program::AxisKind;
+
+use super::{Explanation, StageExplanation, TensorExplanation};
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.signature)?;
+        writeln!(f, "  from {}, program {}", self.source, self.hash)?;
+        tensors(f, "Inputs", &self.inputs)?;
+        tensors(f, "Outputs", &self.outputs)?;
+        writeln!(f, "\nStages, and why each range is what it is")?;
+        for (number, stage) in self.stages.iter().enumerate() {
+            self.stage(f, number + 1, stage)?;
+        }
+        self.graph(f)?;
+        self.costs(f)
+    }
+}
+
+fn tensors(f: &mut Formatter<'_>, title: &str, tensors: &[TensorExplanation]) -> fmt::Result {
+    writeln!(f, "\n{title}")?;
+    let width = tensors.iter().map(|tensor| tensor.name.len()).max().unwrap_or(0);
+    for tensor in tensors {
+        let extents: Vec<String> = tensor.shape.iter().map(i64::to_string).collect();
+        let constant = if tensor.is_const { "const " } else { "" };
+        let shape = if extents.is_empty() { "scalar".to_owned() } else { extents.join(" x ") };
+        let bytes = quantity(tensor.bytes as f64, "B", 1024.0);
+        writeln!(f, "  {:width$}  {constant}{} {shape}, {bytes}", tensor.name, tensor.dtype)?;
+    }
+    Ok(())
+}
+
+/// A number with a unit, in steps of `step`: `1.5 KiB`, `2.1 GFLOP`.
+fn quantity(value: f64, unit: &str, step: f64) -> String {
+    let binary = step > 1000.0;
+    let prefixes = if binary { ["Ki", "Mi", "Gi", "Ti", "Pi"] } else { ["k", "M", "G", "T", "P"] };
+    if value < step {
+        return format!("{value} {unit}");
+    }
+    let mut scaled = value;
+    let mut prefix = "";
+    for next in prefixes {
+        if scaled < step {
+            break;
+        }
+        scaled /= step;
+        prefix = next;
+    }
+    format!("{scaled:.2} {prefix}{unit}")
+}
+
+impl Explanation {
+    fn stage(&self, f: &mut Formatter<'_>, number: usize, stage: &StageExplanation) -> fmt::Result {
+        writeln!(f, "  {number}. {} {}  (line {})", stage.tensor_type, stage.makes, stage.line)?;
+        writeln!(f, "     {}", stage.statement)?;
+        let name = stage.axes.iter().map(|axis| axis.name.len()).max().unwrap_or(0);
+        let ranges: Vec<String> =
+            stage.axes.iter().map(|axis| format!("{}:{}", axis.lo, axis.hi)).collect();
+        let range = ranges.iter().map(String::len).max().unwrap_or(0);
+        for (axis, text) in stage.axes.iter().zip(&ranges) {
+            let kind = match axis.kind {
+                AxisKind::Spatial => "spatial",
+                AxisKind::Reduce => "reduce ",
+            };
+            writeln!(f, "       {:name$}  {text:range$}  {kind}  {}", axis.name, axis.because)?;
+        }
+        for check in &stage.run_time_checks {
+            writeln!(f, "       checked when it runs: the subscript of {check} depends on data")?;
+        }
+        Ok(())
+    }
+
+    fn graph(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nGraph")?;
+        for (stage, analysis) in self.stages.iter().zip(&self.analysis.stages) {
+            let reads =
+                if stage.reads.is_empty() { "nothing".to_owned() } else { stage.reads.join(", ") };
+            let consumers = match analysis.consumers {
+                0 => "a result".to_owned(),
+                1 => "1 consumer".to_owned(),
+                many => format!("{many} consumers"),
+            };
+            writeln!(f, "  {reads} -> {}  ({consumers})", stage.makes)?;
+        }
+        Ok(())
+    }
+
+    fn costs(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Explanation { analysis, .. } = self;
+        writeln!(f, "\nAnalysis")?;
+        writeln!(
+            f,
+            "  {} node{}, {} spatial and {} reduce loops",
+            analysis.nodes,
+            if analysis.nodes == 1 { "" } else { "s" },
+            analysis.spatial_loops,
+            analysis.reduce_loops
+        )?;
+        for stage in &analysis.stages {
+            let trips = |counts: &[i64]| {
+                let counts: Vec<String> = counts.iter().map(i64::to_string).collect();
+                if counts.is_empty() { "1".to_owned() } else { counts.join(" x ") }
+            };
+            writeln!(
+                f,
+                "  {}: {} elements, {} terms each; {} in, {} out, {} consumers; {}",
+                stage.name,
+                trips(&stage.spatial_trip_counts),
+                trips(&stage.reduce_trip_counts),
+                stage.inputs,
+                stage.outputs,
+                stage.consumers,
+                quantity(stage.flops as f64, "FLOP", 1000.0),
+            )?;
+        }
+        writeln!(
+            f,
+            "  {} in all, at least {} moved: {:.2} FLOP per byte",
+            quantity(analysis.flops as f64, "FLOP", 1000.0),
+            quantity(analysis.min_bytes as f64, "B", 1024.0),
+            analysis.arithmetic_intensity
+        )
+    }
+}

@@ -1,0 +1,57 @@
+//! You write the mathematics of a tensor operator or an image pipeline; Tensorwright works out
+//! the rest.
+//!
+//! A text of one or more `def`s is [parsed and checked](Module::parse), one of them is
+//! [bound to sizes](Def::bind), and the resulting [`Program`] can be [explained](Program::explain)
+//! and [run on the reference interpreter](Program::run_reference).
+//!
+//! ```
+//! use tensorwright::{Buffer, Inputs, Module};
+//!
+//! let module = Module::parse(
+//!     "matmul.tc",
+//!     "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
+//! )?;
+//! let program = module.def("matmul")?.bind([("M", 2), ("K", 3), ("N", 1)])?;
+//!
+//! let inputs = Inputs::from([
+//!     ("A".to_owned(), Buffer::from_f32(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?),
+//!     ("B".to_owned(), Buffer::from_f32(&[3, 1], vec![1.0, 0.0, -1.0])?),
+//! ]);
+//! let run = program.run_reference(&inputs)?;
+//! let c = run.output("C").ok_or("no output C")?;
+//! assert_eq!(c.buffer.as_f32(), Some(&[-2.0, -2.0][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Whatever is wrong with a text comes back as [`Diagnostics`]: every problem with a code, its
+//! place, and what to do about it. Their `Display` shows the lines of the text.
+//!
+//! ```
+//! let error = tensorwright::Module::parse(
+//!     "pool.tc",
+//!     "def pool(float(H,W) in) -> (out) { out(i,j) max=! in(2*i + kh, 2*j + kw) }",
+//! )
+//! .unwrap_err();
+//! assert!(error.to_string().contains("where kh in 0:2"));
+//! ```
+
+mod explain;
+mod module;
+mod program;
+
+pub use explain::{AxisExplanation, Explanation, StageExplanation, TensorExplanation};
+pub use module::{Def, Module};
+pub use program::{Inputs, Program};
+
+pub use tensorwright_lang::Signature;
+pub use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics, Fix, Label, Severity};
+pub use tensorwright_lang::dtype::DType;
+pub use tensorwright_lang::program::{Analysis, ProgramHash, StageAnalysis};
+pub use tensorwright_lang::source::{Source, Span};
+pub use tensorwright_reference::{
+    Buffer, BufferError, Mismatch, Output, Run, Stored, Summary, Value, npy, summarize,
+};
+
+/// The program as the compiler sees it, for tools that look inside.
+pub use tensorwright_lang::program as ir;

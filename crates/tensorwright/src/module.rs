@@ -1,0 +1,141 @@
+//! Source texts and their definitions.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang as lang;
+
+use crate::{Diagnostics, Inputs, Program, Signature, Source};
+
+/// A source text whose definitions are free of errors that can be found without sizes.
+#[derive(Debug, Clone)]
+pub struct Module {
+    inner: lang::Module,
+}
+
+/// A definition of a [`Module`].
+#[derive(Debug, Clone, Copy)]
+pub struct Def<'m> {
+    inner: lang::Def<'m>,
+}
+
+impl Module {
+    /// Parses and checks a text; `name` is what diagnostics call it.
+    ///
+    /// # Errors
+    /// All errors that can be found without sizes, and the warnings with them.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+        Ok(Self { inner: lang::Module::parse(name, text)? })
+    }
+
+    /// Like [`Module::parse`], for the bytes of a file, which may not be UTF-8.
+    ///
+    /// # Errors
+    /// As [`Module::parse`], and for bytes that are not UTF-8.
+    pub fn parse_bytes(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
+        Ok(Self { inner: lang::Module::parse_bytes(name, bytes)? })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        self.inner.source()
+    }
+
+    /// What may not be meant.
+    #[must_use]
+    pub fn warnings(&self) -> Diagnostics {
+        self.inner.warnings()
+    }
+
+    /// The definitions, in the order of the text.
+    pub fn defs(&self) -> impl Iterator<Item = Def<'_>> {
+        self.inner.defs().map(|inner| Def { inner })
+    }
+
+    /// The definition of a name.
+    ///
+    /// # Errors
+    /// If there is none; the message lists those that exist.
+    pub fn def(&self, name: &str) -> Result<Def<'_>, Diagnostics> {
+        Ok(Def { inner: self.inner.def(name)? })
+    }
+}
+
+impl<'m> Def<'m> {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'m str {
+        self.inner.name()
+    }
+
+    /// The one-based line on which it starts.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.inner.module().source().line_column(self.inner.span().start).0
+    }
+
+    /// The names of the sizes in its signature.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<&'m str> {
+        self.inner.sizes()
+    }
+
+    /// The integer scalars among its parameters: they may be given values together with the sizes,
+    /// and must be where they shape the program (as strides do).
+    #[must_use]
+    pub fn integer_scalars(&self) -> Vec<&'m str> {
+        self.inner.integer_scalars()
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn params(&self) -> Vec<Signature> {
+        self.inner.params()
+    }
+
+    /// The results.
+    #[must_use]
+    pub fn results(&self) -> Vec<Signature> {
+        self.inner.results()
+    }
+
+    /// The number of statements, calls not expanded.
+    #[must_use]
+    pub fn statements(&self) -> usize {
+        self.inner.statements()
+    }
+
+    /// Binds the sizes (and integer scalars) to numbers, replaces calls by what they call, and
+    /// infers all ranges.
+    ///
+    /// ```
+    /// # use tensorwright::Module;
+    /// let module = Module::parse("t.tc", "def f(float(N) A) -> (B) { B(i) = A(i) + A(i+1) }")?;
+    /// let program = module.def("f")?.bind([("N", 8)])?;
+    /// assert_eq!(program.outputs()[0].shape, [7]);
+    /// # Ok::<(), tensorwright::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Missing or unknown sizes, and everything that does not fit: empty ranges, reads out of
+    /// bounds, sizes that disagree.
+    pub fn bind<N: Into<String>>(
+        &self,
+        sizes: impl IntoIterator<Item = (N, i64)>,
+    ) -> Result<Program, Diagnostics> {
+        Ok(Program::new(self.inner.bind(sizes)?))
+    }
+
+    /// The sizes that follow from the shapes of inputs, together with those in `given`.
+    ///
+    /// # Errors
+    /// If shapes disagree with each other, with `given`, or with the signature.
+    pub fn sizes_of(
+        &self,
+        inputs: &Inputs,
+        given: &BTreeMap<String, i64>,
+    ) -> Result<BTreeMap<String, i64>, Diagnostics> {
+        let shapes = inputs.iter().map(|(name, buffer)| (name.as_str(), buffer.shape()));
+        self.inner.sizes_from_shapes(shapes, given)
+    }
+}

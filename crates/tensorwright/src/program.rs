@@ -1,0 +1,102 @@
+//! Programs: definitions bound to sizes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tensorwright_lang::program as ir;
+use tensorwright_reference as reference;
+
+use crate::{Analysis, Buffer, Code, Diagnostic, Diagnostics, Explanation, ProgramHash, Run};
+
+/// The inputs of a run, by name.
+pub type Inputs = BTreeMap<String, Buffer>;
+
+/// A definition bound to sizes: every range known, every read proven in bounds or marked to be
+/// checked.
+///
+/// It prints as source text with all sizes as numbers and all ranges spelled out; that text parses
+/// and binds to a program with the same [hash](Program::hash).
+#[derive(Debug, Clone)]
+pub struct Program {
+    ir: ir::Program,
+}
+
+impl Program {
+    pub(crate) fn new(ir: ir::Program) -> Self {
+        Self { ir }
+    }
+
+    /// The name of the definition.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.ir.name
+    }
+
+    /// The tensors that a caller supplies, in order.
+    #[must_use]
+    pub fn inputs(&self) -> &[ir::Tensor] {
+        &self.ir.tensors[..self.ir.inputs]
+    }
+
+    /// The tensors that a caller receives, in order.
+    #[must_use]
+    pub fn outputs(&self) -> Vec<&ir::Tensor> {
+        self.ir.outputs.iter().map(|output| self.ir.tensor(*output)).collect()
+    }
+
+    /// The stages and tensors, for tools that look inside.
+    #[must_use]
+    pub fn ir(&self) -> &ir::Program {
+        &self.ir
+    }
+
+    /// A hash that ignores names, comments and layout of the text, and nothing else.
+    #[must_use]
+    pub fn hash(&self) -> ProgramHash {
+        self.ir.hash()
+    }
+
+    /// Loops, trip counts, connections, arithmetic and memory traffic.
+    #[must_use]
+    pub fn analysis(&self) -> Analysis {
+        self.ir.analysis()
+    }
+
+    /// What will be computed, over which ranges, why, and at what cost: as data, and as text
+    /// through `Display`.
+    #[must_use]
+    pub fn explain(&self) -> Explanation {
+        Explanation::new(self)
+    }
+
+    /// Random inputs that depend on the seed and the names of the inputs alone. Integers that are
+    /// used as subscripts are drawn inside the bounds of what they index.
+    ///
+    /// # Errors
+    /// If an input is too large to allocate.
+    pub fn random_inputs(&self, seed: u64) -> Result<Inputs, Diagnostics> {
+        reference::random_inputs(&self.ir, seed).map_err(|error| {
+            let error = Diagnostic::without_place(Code::TooLarge, error.to_string());
+            self.diagnostics(error.help("use smaller sizes to run on the reference interpreter"))
+        })
+    }
+
+    /// Runs the program on the reference interpreter: slow, every read checked, sums in higher
+    /// precision. Each output comes with the error that an evaluation in its own type may have.
+    ///
+    /// # Errors
+    /// Missing, unknown or unfit inputs, and indices from data that are out of bounds.
+    pub fn run_reference(&self, inputs: &Inputs) -> Result<Run, Diagnostics> {
+        reference::run(&self.ir, inputs).map_err(|error| self.diagnostics(error))
+    }
+
+    fn diagnostics(&self, error: Diagnostic) -> Diagnostics {
+        Diagnostics::new(self.ir.source.clone(), vec![error])
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ir.fmt(f)
+    }
+}

@@ -1,0 +1,138 @@
+//! The example kernels, run on the reference interpreter, give what NumPy computed.
+//!
+//! `examples/golden/make.py` writes the inputs, the expected outputs and `cases.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tensorwright::{Buffer, DType, Inputs, Module, Output, npy};
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+#[derive(Debug)]
+struct Case {
+    file: String,
+    def: String,
+    sizes: BTreeMap<String, i64>,
+    inputs: BTreeMap<String, String>,
+    outputs: BTreeMap<String, String>,
+    dtypes: BTreeMap<String, DType>,
+}
+
+fn cases() -> Vec<Case> {
+    let text = std::fs::read_to_string(examples().join("golden/cases.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let strings = |value: &serde_json::Value| -> BTreeMap<String, String> {
+        serde_json::from_value(value.clone()).unwrap_or_default()
+    };
+    let case = |value: &serde_json::Value| Case {
+        file: value["file"].as_str().unwrap().to_owned(),
+        def: value["def"].as_str().unwrap().to_owned(),
+        sizes: serde_json::from_value(value["sizes"].clone()).unwrap(),
+        inputs: strings(&value["inputs"]),
+        outputs: strings(&value["outputs"]),
+        dtypes: strings(&value["dtypes"])
+            .into_iter()
+            .map(|(name, dtype)| (name, DType::from_name(&dtype).unwrap()))
+            .collect(),
+    };
+    json.as_array().unwrap().iter().map(case).collect()
+}
+
+impl Case {
+    fn buffer(&self, name: &str, file: &str) -> Buffer {
+        let bytes = std::fs::read(examples().join("golden").join(file)).unwrap();
+        let buffer = npy::decode(&bytes).unwrap();
+        self.dtypes.get(name).map_or(buffer.clone(), |dtype| buffer.convert(*dtype).unwrap())
+    }
+
+    fn run(&self) -> Result<(), String> {
+        let path = examples().join("kernels").join(&self.file);
+        let module = Module::parse_bytes(&self.file, &std::fs::read(path).unwrap())
+            .map_err(|error| error.to_string())?;
+        if !module.warnings().is_empty() {
+            return Err(module.warnings().to_string());
+        }
+        let program = module
+            .def(&self.def)
+            .and_then(|def| def.bind(self.sizes.clone()))
+            .map_err(|error| error.to_string())?;
+        let inputs: Inputs = self
+            .inputs
+            .iter()
+            .map(|(name, file)| (name.clone(), self.buffer(name, file)))
+            .collect();
+        let run = program.run_reference(&inputs).map_err(|error| error.to_string())?;
+        let names: BTreeSet<&str> = run.outputs.iter().map(|o| o.name.as_str()).collect();
+        let expected: BTreeSet<&str> = self.outputs.keys().map(String::as_str).collect();
+        if names != expected {
+            return Err(format!("the outputs are {names:?}, the golden files have {expected:?}"));
+        }
+        run.outputs.iter().try_for_each(|output| self.compare(output))
+    }
+
+    fn compare(&self, output: &Output) -> Result<(), String> {
+        let golden = self.buffer(&output.name, &self.outputs[&output.name]);
+        match output.mismatch(&golden) {
+            Some(mismatch) => Err(format!("output {}: {mismatch}", output.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn every_case_gives_what_numpy_computed() {
+    let failures: Vec<String> = cases()
+        .iter()
+        .filter_map(|case| {
+            let error = case.run().err()?;
+            Some(format!("{} {} {:?}:\n{error}", case.file, case.def, case.sizes))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn every_definition_has_a_case() {
+    let covered: BTreeSet<(String, String)> =
+        cases().into_iter().map(|case| (case.file, case.def)).collect();
+    let mut files = 0;
+    for entry in std::fs::read_dir(examples().join("kernels")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let module = Module::parse_bytes(&file, &std::fs::read(&path).unwrap()).unwrap();
+        for def in module.defs() {
+            let key = (file.clone(), def.name().to_owned());
+            assert!(covered.contains(&key), "no golden case for {key:?}");
+        }
+        files += 1;
+    }
+    assert!(files >= 25, "only {files} example files found");
+}
+
+/// FlexTensor, table 3: the number of spatial and reduce loops and of nodes of each operator.
+#[test]
+fn the_analysis_agrees_with_flextensor_table_3() {
+    let table = [
+        ("matvec.tc", "gemv", 1, 1, 1),
+        ("gemm.tc", "gemm", 2, 1, 1),
+        ("bilinear.tc", "bilinear", 2, 2, 1),
+        ("conv1d.tc", "conv1d_two_stage", 6, 2, 2),
+        ("conv_transpose.tc", "conv1d_transpose", 9, 2, 3),
+        ("conv2d.tc", "conv2d_two_stage", 8, 3, 2),
+        ("conv_transpose.tc", "conv2d_transpose", 12, 3, 3),
+        ("conv_transpose.tc", "conv3d_transpose", 15, 4, 3),
+    ];
+    let cases = cases();
+    for (file, def, spatial, reduce, nodes) in table {
+        let case = cases.iter().find(|case| case.file == file && case.def == def).unwrap();
+        let path = examples().join("kernels").join(file);
+        let module = Module::parse_bytes(file, &std::fs::read(path).unwrap()).unwrap();
+        let program = module.def(def).unwrap().bind(case.sizes.clone()).unwrap();
+        let analysis = program.analysis();
+        let found = (analysis.spatial_loops, analysis.reduce_loops, analysis.nodes);
+        assert_eq!(found, (spatial, reduce, nodes), "{file} {def}");
+    }
+}

@@ -1,0 +1,387 @@
+//! The state of a program being written: its inputs, sizes, tensors and statements.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::Generated;
+use super::value::{Atom, Type};
+use crate::rng::Rng;
+
+/// The most iterations that one statement may take.
+const ITERATIONS: i64 = 15_000;
+
+/// A tensor that statements may read.
+#[derive(Debug, Clone)]
+pub(super) struct Tensor {
+    pub(super) name: String,
+    pub(super) dtype: Type,
+    pub(super) shape: Vec<i64>,
+}
+
+/// A parameter of the def being written.
+#[derive(Debug, Clone)]
+pub(super) struct Param {
+    pub(super) name: String,
+    /// Its whole declaration, such as `const float(N0,4) A0`.
+    declaration: String,
+    pub(super) kind: ParamKind,
+}
+
+/// What the caller of a def must supply for a parameter.
+#[derive(Debug, Clone)]
+pub(super) enum ParamKind {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A tensor of subscripts below a bound.
+    Index(Tensor, i64),
+    /// A number that is only computed with.
+    Scalar(Type),
+    /// An integer that shapes the program, and its value.
+    Shaping(i64),
+}
+
+/// A program being written.
+#[derive(Debug)]
+pub(super) struct Builder {
+    pub(super) rng: Rng,
+    /// Defs that this one calls, as text.
+    pub(super) callees: Vec<String>,
+    /// Whether this def is called by another: then nothing may be in-out.
+    pub(super) is_callee: bool,
+    pub(super) params: Vec<Param>,
+    sizes: Vec<(String, i64)>,
+    statements: Vec<String>,
+    tensors: Vec<Tensor>,
+    computed: Vec<String>,
+    in_out: Vec<Tensor>,
+    read: BTreeSet<String>,
+    features: BTreeSet<&'static str>,
+    names: usize,
+}
+
+impl Builder {
+    pub(super) fn new(rng: Rng) -> Self {
+        Self {
+            rng,
+            callees: Vec::new(),
+            is_callee: false,
+            params: Vec::new(),
+            sizes: Vec::new(),
+            statements: Vec::new(),
+            tensors: Vec::new(),
+            computed: Vec::new(),
+            in_out: Vec::new(),
+            read: BTreeSet::new(),
+            features: BTreeSet::new(),
+            names: 0,
+        }
+    }
+
+    /// Notes that the program uses a part of the language.
+    pub(super) fn uses(&mut self, feature: &'static str) {
+        self.features.insert(feature);
+    }
+
+    pub(super) fn absorb(&mut self, features: Vec<&'static str>) {
+        self.features.extend(features);
+    }
+
+    pub(super) fn statement_count(&self) -> usize {
+        self.statements.len()
+    }
+
+    /// A new name with a prefix that tells its kind.
+    pub(super) fn fresh(&mut self, prefix: &str) -> String {
+        self.names += 1;
+        format!("{prefix}{}", self.names)
+    }
+
+    /// Random extents whose product stays within what one statement may iterate.
+    pub(super) fn extents(&mut self, count: usize) -> Vec<i64> {
+        let mut left = ITERATIONS;
+        let mut extents = Vec::new();
+        for remaining in (0..count).rev() {
+            // Two for each variable that is still to come keeps the last from being all ones.
+            let most = (left >> remaining).clamp(1, 9);
+            let extent = self.rng.range(1, most);
+            left /= extent;
+            extents.push(extent);
+        }
+        self.rng.shuffle(&mut extents);
+        extents
+    }
+
+    /// Index variables that are not names of anything else.
+    pub(super) fn variables(&mut self, count: usize) -> Vec<String> {
+        const LETTERS: [&str; 10] = ["i", "j", "k", "l", "m", "n", "x", "y", "kh", "kw"];
+        let mut names = LETTERS.map(str::to_owned).to_vec();
+        self.rng.shuffle(&mut names);
+        names.truncate(count);
+        names
+    }
+
+    /// A dimension of an input: a literal or a size, a new one or one of that value.
+    fn dimension(&mut self, extent: i64) -> String {
+        if self.rng.chance(20) {
+            self.uses("literal dimension");
+            return extent.to_string();
+        }
+        let same: Vec<String> =
+            self.sizes.iter().filter(|size| size.1 == extent).map(|size| size.0.clone()).collect();
+        if !same.is_empty() && self.rng.chance(60) {
+            return self.rng.pick(&same).clone();
+        }
+        let name = self.fresh("N");
+        self.sizes.push((name.clone(), extent));
+        name
+    }
+
+    /// A new input.
+    pub(super) fn input(&mut self, dtype: Type, shape: &[i64]) -> Tensor {
+        let tensor = self.declare_input(dtype, shape);
+        let kind = ParamKind::Tensor(tensor.clone());
+        if let Some(param) = self.params.last_mut() {
+            param.kind = kind;
+        }
+        self.tensors.push(tensor.clone());
+        tensor
+    }
+
+    /// A new input whose elements are subscripts below a bound. Nothing else reads it.
+    pub(super) fn index_input(&mut self, dtype: Type, shape: &[i64], bound: i64) -> Tensor {
+        let tensor = self.declare_input(dtype, shape);
+        if let Some(param) = self.params.last_mut() {
+            param.kind = ParamKind::Index(tensor.clone(), bound);
+        }
+        tensor
+    }
+
+    fn declare_input(&mut self, dtype: Type, shape: &[i64]) -> Tensor {
+        let name = match self.rng.below(20) {
+            0 if !self.params.iter().any(|param| param.name == "in") => {
+                self.uses("odd name");
+                "in".to_owned()
+            }
+            1 => {
+                self.uses("odd name");
+                let name = self.fresh("LUT");
+                format!("2{name}")
+            }
+            _ => self.fresh("A"),
+        };
+        let dims: Vec<String> = shape.iter().map(|extent| self.dimension(*extent)).collect();
+        let constant = if !dims.is_empty() && self.rng.chance(15) { "const " } else { "" };
+        if !constant.is_empty() {
+            self.uses("const input");
+        }
+        if dtype == Type::Bool {
+            self.uses("bool tensor");
+        }
+        let spelled = dtype.spelled(&mut self.rng);
+        let tensor = Tensor { name: name.clone(), dtype, shape: shape.to_vec() };
+        let declaration = match dims.is_empty() {
+            true => format!("{spelled} {name}"),
+            false => format!("{constant}{spelled}({}) {name}", dims.join(",")),
+        };
+        let kind = ParamKind::Tensor(tensor.clone());
+        self.params.push(Param { name, declaration, kind });
+        tensor
+    }
+
+    /// A new scalar parameter, to compute with.
+    pub(super) fn scalar(&mut self, dtype: Type) -> Atom {
+        self.uses("scalar");
+        let name = self.fresh("a");
+        let declaration = format!("{} {name}", dtype.spelled(&mut self.rng));
+        self.params.push(Param { name: name.clone(), declaration, kind: ParamKind::Scalar(dtype) });
+        Atom::new(name, dtype)
+    }
+
+    /// A new integer scalar that shapes the program; its value is given like a size.
+    pub(super) fn shaping_scalar(&mut self, value: i64) -> String {
+        let name = self.fresh("s");
+        let declaration = format!("{} {name}", self.rng.pick(&["int", "int32"]));
+        self.params.push(Param {
+            name: name.clone(),
+            declaration,
+            kind: ParamKind::Shaping(value),
+        });
+        name
+    }
+
+    /// A tensor of a shape: one that exists, or a new input of a random type.
+    pub(super) fn operand(&mut self, shape: &[i64]) -> Tensor {
+        let fitting: Vec<Tensor> =
+            self.tensors.iter().filter(|tensor| tensor.shape == shape).cloned().collect();
+        if fitting.is_empty() || self.rng.chance(40) {
+            let dtype = Type::random(&mut self.rng);
+            return self.input(dtype, shape);
+        }
+        self.rng.pick(&fitting).clone()
+    }
+
+    /// A tensor of a type and shape that exists already, sometimes.
+    pub(super) fn existing(&mut self, dtype: Type, shape: &[i64]) -> Option<Tensor> {
+        let fits = |tensor: &&Tensor| tensor.dtype == dtype && tensor.shape == shape;
+        let fitting = self.tensors.iter().rfind(fits).cloned();
+        fitting.filter(|_| self.rng.chance(70))
+    }
+
+    /// A tensor that an earlier statement has computed, if there is one of these ranks.
+    pub(super) fn earlier(&mut self, ranks: std::ops::RangeInclusive<usize>) -> Option<Tensor> {
+        let fitting: Vec<Tensor> = self
+            .tensors
+            .iter()
+            .filter(|tensor| self.computed.contains(&tensor.name))
+            .filter(|tensor| ranks.contains(&tensor.shape.len()))
+            .filter(|tensor| tensor.shape.iter().product::<i64>() <= ITERATIONS)
+            .cloned()
+            .collect();
+        (!fitting.is_empty()).then(|| self.rng.pick(&fitting).clone())
+    }
+
+    /// A read of a tensor at subscripts. A parameter without dimensions is used by its name alone.
+    pub(super) fn read<S: AsRef<str>>(&mut self, tensor: &Tensor, subscripts: &[S]) -> Atom {
+        if self.computed.contains(&tensor.name) {
+            self.uses("chain");
+        } else if subscripts.is_empty() {
+            return Atom::new(&tensor.name, tensor.dtype);
+        }
+        self.read.insert(tensor.name.clone());
+        let subscripts: Vec<&str> = subscripts.iter().map(AsRef::as_ref).collect();
+        Atom::new(format!("{}({})", tensor.name, subscripts.join(",")), tensor.dtype)
+    }
+
+    /// Notes that something other than a statement here reads a tensor.
+    pub(super) fn mark_read(&mut self, name: &str) {
+        self.read.insert(name.to_owned());
+    }
+
+    /// A number spelled as a literal, as a size of that value or as the extent of a dimension.
+    pub(super) fn extent(&mut self, value: i64) -> String {
+        let mut spellings = vec![value.to_string()];
+        let sizes = self.sizes.iter().filter(|size| size.1 == value);
+        spellings.extend(sizes.map(|size| size.0.clone()));
+        for tensor in self.tensors.iter().filter(|tensor| tensor.name != "in") {
+            let dims = tensor.shape.iter().enumerate().filter(|(_, extent)| **extent == value);
+            spellings.extend(dims.map(|(dim, _)| format!("{}.{dim}", tensor.name)));
+        }
+        let spelling = self.rng.pick(&spellings).clone();
+        if spelling.contains('.') {
+            self.uses("id.num");
+        }
+        spelling
+    }
+
+    /// A clause that gives variables the ranges `lo:hi`.
+    pub(super) fn ranges(&mut self, ranges: &[(&str, i64, i64)]) -> String {
+        let mut constraints = Vec::new();
+        for (variable, lo, hi) in ranges {
+            let hi = self.extent(*hi);
+            constraints.push(format!("{variable} in {lo}:{hi}"));
+        }
+        if constraints.is_empty() {
+            return String::new();
+        }
+        self.uses("where");
+        format!(" where {}", constraints.join(", "))
+    }
+
+    /// Adds a statement.
+    pub(super) fn statement(&mut self, text: String) {
+        self.statements.push(text);
+    }
+
+    /// Adds `target(variables) assign value` and makes the target known.
+    pub(super) fn define<S: AsRef<str>>(
+        &mut self,
+        target: &Tensor,
+        variables: &[S],
+        assign_and_value: &str,
+    ) {
+        let variables: Vec<&str> = variables.iter().map(AsRef::as_ref).collect();
+        self.statement(format!("{}({}) {assign_and_value}", target.name, variables.join(",")));
+        self.computes(target);
+    }
+
+    /// Makes a tensor known that the statements so far compute.
+    pub(super) fn computes(&mut self, target: &Tensor) {
+        if target.dtype == Type::Bool {
+            self.uses("bool tensor");
+        }
+        if !self.computed.contains(&target.name) {
+            self.computed.push(target.name.clone());
+            self.tensors.push(target.clone());
+        }
+    }
+
+    /// Makes a result known that no later statement may read, because the caller supplies a part.
+    pub(super) fn returns(&mut self, target: &Tensor) {
+        self.in_out.push(target.clone());
+    }
+
+    /// The tensors that this def returns, if it were finished now: those that nothing reads, and
+    /// some that are read as well.
+    fn outputs(&mut self) -> Vec<Tensor> {
+        let mut outputs = Vec::new();
+        for name in self.computed.clone() {
+            let is_output = !self.read.contains(&name) || self.rng.chance(25);
+            let tensor = self.tensors.iter().find(|tensor| tensor.name == name);
+            outputs.extend(tensor.filter(|_| is_output).cloned());
+        }
+        outputs.extend(self.in_out.iter().cloned());
+        // An update may read its own target, so that everything is read: the last is returned.
+        if outputs.is_empty() {
+            let is_last = |tensor: &&Tensor| self.computed.last() == Some(&tensor.name);
+            outputs.extend(self.tensors.iter().find(is_last).cloned());
+        }
+        outputs
+    }
+
+    /// The text of the def alone, and what it returns.
+    pub(super) fn finish_def(&mut self, name: &str) -> (String, Vec<Tensor>) {
+        let outputs = self.outputs();
+        if outputs.len() > 1 {
+            self.uses("several results");
+        }
+        self.rng.shuffle(&mut self.params);
+        let params: Vec<&str> = self.params.iter().map(|p| p.declaration.as_str()).collect();
+        let results: Vec<&str> = outputs.iter().map(|tensor| tensor.name.as_str()).collect();
+        let mut text =
+            format!("def {name}({}) -> ({}) {{\n", params.join(", "), results.join(", "));
+        for statement in &self.statements {
+            let end = if self.rng.chance(15) { ";" } else { "" };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {statement}{end}");
+        }
+        text.push_str("}\n");
+        (text, outputs)
+    }
+
+    /// The whole program.
+    pub(super) fn finish(mut self, name: &str) -> Generated {
+        let (text, _) = self.finish_def(name);
+        let mut defs = self.callees.clone();
+        defs.push(text);
+        self.rng.shuffle(&mut defs);
+        let shaping = self.params.iter().filter_map(|param| match param.kind {
+            ParamKind::Shaping(value) => Some((param.name.clone(), value)),
+            _ => None,
+        });
+        let index = self.params.iter().filter_map(|param| match &param.kind {
+            ParamKind::Index(_, bound) => Some((param.name.clone(), *bound)),
+            _ => None,
+        });
+        Generated {
+            text: defs.join("\n"),
+            def: name.to_owned(),
+            sizes: self.sizes.iter().cloned().chain(shaping).collect(),
+            index_inputs: index.collect(),
+            features: self.features.into_iter().collect(),
+        }
+    }
+
+    pub(super) fn features(&self) -> Vec<&'static str> {
+        self.features.iter().copied().collect()
+    }
+}

@@ -1,0 +1,87 @@
+//! Calls of other defs, and `concat`.
+
+use super::IDEAS;
+use super::builder::{Builder, ParamKind, Tensor};
+use super::value::Type;
+use crate::rng::Rng;
+
+/// A def of one or two ideas, and a statement that calls it.
+pub(super) fn call(b: &mut Builder) {
+    // One level is enough: a def that is called does not call.
+    if b.is_callee {
+        return super::pointwise::map(b);
+    }
+    let name = b.fresh("f");
+    let mut callee = Builder::new(Rng::new(b.rng.next_u64()));
+    callee.is_callee = true;
+    for _ in 0..1 + callee.rng.below(2) {
+        let idea = *callee.rng.pick(IDEAS);
+        idea(&mut callee);
+    }
+    let (text, outputs) = callee.finish_def(&name);
+    b.uses("call");
+    b.absorb(callee.features());
+    b.callees.push(text);
+
+    let kinds: Vec<ParamKind> = callee.params.iter().map(|param| param.kind.clone()).collect();
+    let arguments: Vec<String> = kinds.iter().map(|kind| argument(b, kind)).collect();
+    let mut targets = Vec::new();
+    for output in outputs {
+        let target = Tensor { name: b.fresh("T"), ..output };
+        b.computes(&target);
+        targets.push(target.name);
+    }
+    let targets = match targets.join(", ") {
+        one if targets.len() == 1 => one,
+        // A parenthesis that starts a line is not a call of what the line before ends with.
+        several => format!("({several})"),
+    };
+    b.statement(format!("{targets} = {name}({})", arguments.join(", ")));
+}
+
+/// What to pass for a parameter.
+fn argument(b: &mut Builder, kind: &ParamKind) -> String {
+    match kind {
+        ParamKind::Tensor(tensor) => {
+            let passed = match b.existing(tensor.dtype, &tensor.shape) {
+                Some(passed) => passed,
+                None => b.input(tensor.dtype, &tensor.shape),
+            };
+            b.mark_read(&passed.name);
+            passed.name
+        }
+        ParamKind::Index(tensor, bound) => b.index_input(tensor.dtype, &tensor.shape, *bound).name,
+        // Constants that can be passed are numbers.
+        ParamKind::Scalar(dtype) if *dtype == Type::Bool || b.rng.chance(50) => {
+            b.scalar(*dtype).text
+        }
+        ParamKind::Scalar(dtype) => dtype.literal(&mut b.rng),
+        ParamKind::Shaping(value) if b.rng.chance(50) => b.shaping_scalar(*value),
+        ParamKind::Shaping(value) => value.to_string(),
+    }
+}
+
+/// `C = concat(A, B, D)`: equal but for the last dimension, which adds up.
+pub(super) fn concat(b: &mut Builder) {
+    b.uses("concat");
+    let dtype = Type::random(&mut b.rng);
+    let rank = b.rng.below(3);
+    let leading = b.extents(rank);
+    let mut names = Vec::new();
+    let mut total = 0;
+    for _ in 0..2 + b.rng.below(2) {
+        let last = b.rng.range(1, 5);
+        total += last;
+        let shape: Vec<i64> = leading.iter().copied().chain([last]).collect();
+        let part = match b.existing(dtype, &shape) {
+            Some(part) => part,
+            None => b.input(dtype, &shape),
+        };
+        b.mark_read(&part.name);
+        names.push(part.name);
+    }
+    let shape: Vec<i64> = leading.iter().copied().chain([total]).collect();
+    let target = Tensor { name: b.fresh("T"), dtype, shape };
+    b.statement(format!("{} = concat({})", target.name, names.join(", ")));
+    b.computes(&target);
+}

@@ -1,0 +1,181 @@
+//! Random valid programs, with sizes that make them quick to interpret.
+//!
+//! A program is a sequence of *ideas*: a contraction, a padded read, an update in place, a call.
+//! Each idea chooses its extents first and then gives its inputs the shapes that lead to them, so
+//! that every range is inferable, not empty and in bounds by construction. Ideas chain: one may
+//! read what an earlier one has computed.
+
+mod access;
+mod builder;
+mod call;
+mod contraction;
+mod gather;
+mod guarded;
+mod pointwise;
+mod update;
+mod value;
+
+use crate::rng::Rng;
+use builder::Builder;
+
+/// A random valid program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    /// The source text.
+    pub text: String,
+    /// The def to bind.
+    pub def: String,
+    /// A value for every size, and for every integer scalar that shapes the program.
+    pub sizes: Vec<(String, i64)>,
+    /// Inputs whose elements are subscripts as they are: each must be in `0..bound`.
+    pub index_inputs: Vec<(String, i64)>,
+    /// The parts of the language that the program uses: a subset of [`FEATURES`].
+    pub features: Vec<&'static str>,
+}
+
+/// Everything that programs may use; a test makes sure that they do.
+pub const FEATURES: &[&str] = &[
+    "pointwise",
+    "broadcast",
+    "transpose",
+    "scalar result",
+    "index as value",
+    "untyped result",
+    "contraction",
+    "several reduce variables",
+    "+=",
+    "*=",
+    "min=",
+    "max=",
+    "+=!",
+    "*=!",
+    "min=!",
+    "max=!",
+    "offset range",
+    "where",
+    "stencil",
+    "strided",
+    "dilated",
+    "reversed",
+    "scalar stride",
+    "division",
+    "inferred division",
+    "remainder",
+    "padding",
+    "padding by &&",
+    "padding by ||",
+    "padding by !",
+    "nested ternary",
+    "guard of &&",
+    "clamp",
+    "min and max subscripts",
+    "gather",
+    "guarded gather",
+    "reduced gather",
+    "initialize and accumulate",
+    "in place",
+    "partial update",
+    "shape from later statement",
+    "in-out",
+    "call",
+    "several results",
+    "concat",
+    "scalar",
+    "const input",
+    "literal dimension",
+    "id.num",
+    "cast",
+    "builtin",
+    "comparison",
+    "logic",
+    "bool tensor",
+    "integer division",
+    "ternary",
+    "chain",
+    "odd name",
+];
+
+/// An idea adds one or several statements that compute a new tensor.
+type Idea = fn(&mut Builder);
+
+const IDEAS: &[Idea] = &[
+    pointwise::map,
+    pointwise::map,
+    pointwise::indices,
+    contraction::contraction,
+    contraction::contraction,
+    access::stencil,
+    access::window,
+    access::reversed,
+    access::scalar_stride,
+    access::quotients,
+    guarded::padded,
+    guarded::padded,
+    guarded::joined,
+    guarded::clamped,
+    gather::gather,
+    update::accumulate,
+    update::partial,
+    update::shape_from_later,
+    update::in_out,
+    call::call,
+    call::concat,
+];
+
+/// The program of a seed.
+#[must_use]
+pub fn generate(seed: u64) -> Generated {
+    let mut builder = Builder::new(Rng::of(seed, 0));
+    let statements = 1 + builder.rng.below(6);
+    while builder.statement_count() < statements {
+        let idea = *builder.rng.pick(IDEAS);
+        idea(&mut builder);
+    }
+    builder.finish("kernel")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::token::tokens;
+
+    #[test]
+    fn a_program_is_a_function_of_its_seed() {
+        for seed in 0..200 {
+            assert_eq!(generate(seed), generate(seed));
+        }
+    }
+
+    #[test]
+    fn two_thousand_programs_exercise_every_feature() {
+        let used: BTreeSet<&str> = (0..2000).flat_map(|seed| generate(seed).features).collect();
+        let known: BTreeSet<&str> = FEATURES.iter().copied().collect();
+        let difference: Vec<_> = known.symmetric_difference(&used).collect();
+        assert!(difference.is_empty(), "unused or unlisted: {difference:?}");
+    }
+
+    #[test]
+    fn delimiters_match_and_sizes_are_used_and_positive() {
+        for seed in 0..500 {
+            let program = generate(seed);
+            let all = tokens(&program.text);
+            let count = |text: &str| all.iter().filter(|token| token.text == text).count();
+            assert_eq!(count("("), count(")"), "{}", program.text);
+            assert_eq!(count("{"), count("}"));
+            assert!(count(&program.def) == 1);
+            for (name, value) in &program.sizes {
+                assert!(count(name) >= 1, "{name} in {}", program.text);
+                assert!(*value >= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn programs_stay_small() {
+        for seed in 0..500 {
+            assert!(generate(seed).text.len() < 8000);
+        }
+    }
+}

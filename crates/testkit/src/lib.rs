@@ -1,0 +1,17 @@
+//! What property tests and fuzzers share: random valid programs, rewrites that keep a program's
+//! meaning, and mutations that do not keep anything.
+//!
+//! Everything here works on text alone and knows nothing of the compiler: a mistake in the real
+//! lexer or parser cannot hide itself by being in the test as well. Everything is a function of a
+//! seed, so a failure is replayed by its number.
+
+pub mod generate;
+pub mod mutate;
+pub mod rng;
+pub mod token;
+pub mod transform;
+
+pub use generate::{FEATURES, Generated, generate};
+pub use mutate::mutate;
+pub use rng::Rng;
+pub use transform::{Renamed, reformat, rename};

@@ -1,0 +1,289 @@
+//! Rewrites of a text that keep its meaning: other names, other blanks.
+//!
+//! A program's hash and everything computed from it must not notice them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::rng::Rng;
+use crate::token::{Kind, Token, tokens};
+
+/// Words that belong to the language: keywords, types, builtin functions and constants.
+pub const RESERVED: &[&str] = &[
+    "def",
+    "where",
+    "const",
+    "true",
+    "false",
+    "concat",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int",
+    "int64",
+    "uint8",
+    "byte",
+    "uint16",
+    "uint32",
+    "uint64",
+    "half",
+    "float16",
+    "bfloat16",
+    "float",
+    "float32",
+    "double",
+    "float64",
+    "INFINITY",
+    "NAN",
+    "M_PI",
+    "M_E",
+    "abs",
+    "min",
+    "max",
+    "clamp",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "lgamma",
+    "tgamma",
+    "sigmoid",
+    "floor",
+    "ceil",
+    "round",
+    "rint",
+    "nearbyint",
+    "trunc",
+    "pow",
+    "atan2",
+    "fmod",
+    "hypot",
+    "copysign",
+    "fma",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "fabs",
+    "fmin",
+    "fmax",
+    "in",
+];
+
+/// Whether a word belongs to the language, C's `f`-suffixed function names included.
+fn is_reserved(word: &str) -> bool {
+    let stem = word.strip_suffix('f').unwrap_or(word);
+    RESERVED.contains(&word) || (stem.len() > 2 && RESERVED.contains(&stem))
+}
+
+/// A text with other names, and what became of each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// The text.
+    pub text: String,
+    /// The new name of each old one: defs, tensors, scalars, sizes and index variables.
+    pub names: BTreeMap<String, String>,
+}
+
+impl Renamed {
+    /// What a name has become; itself if it was not in the text.
+    #[must_use]
+    pub fn name<'a>(&'a self, old: &'a str) -> &'a str {
+        self.names.get(old).map_or(old, String::as_str)
+    }
+}
+
+/// Gives every name of a text another one, the same one everywhere; blanks and comments stay.
+#[must_use]
+pub fn rename(text: &str, seed: u64) -> Renamed {
+    let mut rng = Rng::new(seed);
+    let mut names = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    let mut renamed = String::with_capacity(text.len());
+    let mut copied = 0;
+    let all = tokens(text);
+    for (at, token) in all.iter().enumerate() {
+        if token.kind != Kind::Word || is_language(&all, at) {
+            continue;
+        }
+        let name =
+            names.entry(token.text.to_owned()).or_insert_with(|| fresh(&mut rng, &mut taken));
+        let start = offset(text, token);
+        renamed.push_str(&text[copied..start]);
+        renamed.push_str(name);
+        copied = start + token.text.len();
+    }
+    renamed.push_str(&text[copied..]);
+    Renamed { text: renamed, names }
+}
+
+/// Where a token stands in the text that it is a part of.
+fn offset(text: &str, token: &Token<'_>) -> usize {
+    token.text.as_ptr() as usize - text.as_ptr() as usize
+}
+
+/// Whether a word is the language's and not the program's. `in` is both: it is a keyword only
+/// after the variable of a `where` clause.
+fn is_language(all: &[Token<'_>], at: usize) -> bool {
+    if all[at].text != "in" {
+        return is_reserved(all[at].text);
+    }
+    at >= 2 && all[at - 1].kind == Kind::Word && matches!(all[at - 2].text, "where" | ",")
+}
+
+/// A name that is new to this text, sometimes one with a digit in front.
+fn fresh(rng: &mut Rng, taken: &mut BTreeSet<String>) -> String {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    loop {
+        let mut name = String::new();
+        if rng.chance(10) {
+            name.push_str("7_");
+        }
+        for _ in 0..=rng.below(6) {
+            name.push(char::from(*rng.pick(LETTERS)));
+        }
+        if !is_reserved(&name) && taken.insert(name.clone()) {
+            return name;
+        }
+    }
+}
+
+/// Sets the same tokens with other blanks, line ends and comments.
+#[must_use]
+pub fn reformat(text: &str, seed: u64) -> String {
+    let mut rng = Rng::new(seed);
+    let mut out = String::with_capacity(2 * text.len());
+    let mut before: Option<Token<'_>> = None;
+    for token in tokens(text) {
+        if let Some(before) = before {
+            out.push_str(&gap(&before, &token, &mut rng));
+        }
+        out.push_str(token.text);
+        before = Some(token);
+    }
+    out.push('\n');
+    out
+}
+
+/// What may stand between two tokens.
+fn gap(before: &Token<'_>, after: &Token<'_>, rng: &mut Rng) -> String {
+    if before.kind == Kind::Dot || after.kind == Kind::Dot {
+        return String::new();
+    }
+    // Only `name(` on one line is a call; with a line end in between, it is not.
+    let call = before.kind == Kind::Word && after.text == "(";
+    if call && after.starts_line {
+        return format!("\n{}", blanks(rng));
+    }
+    if call {
+        return blanks(rng);
+    }
+    match rng.below(10) {
+        0 => format!("{}\n{}", blanks(rng), blanks(rng)),
+        1 => format!(" {}\n", rng.pick(&COMMENTS)),
+        2 | 3 if may_touch(before, after) => String::new(),
+        _ => format!(" {}", blanks(rng)),
+    }
+}
+
+const COMMENTS: [&str; 4] = ["# C(i) = 1", "#", "# where } def # (", "## déjà vu →"];
+
+fn blanks(rng: &mut Rng) -> String {
+    let count = rng.below(3);
+    (0..count).map(|_| if rng.chance(10) { '\t' } else { ' ' }).collect()
+}
+
+/// Whether two tokens stay two tokens without a blank between them: one is a word or number, and
+/// the other is an operator that neither starts a number nor continues a word.
+fn may_touch(before: &Token<'_>, after: &Token<'_>) -> bool {
+    let symbol = |token: &Token<'_>| {
+        token.kind == Kind::Symbol && !token.text.starts_with(|c: char| c.is_alphanumeric())
+    };
+    let word = |token: &Token<'_>| token.kind == Kind::Word;
+    (word(before) && symbol(after)) || (symbol(before) && word(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::generate;
+
+    /// The tokens without what a reformat may change. A line end matters only before a `(`.
+    fn structure(text: &str) -> Vec<(Kind, String, bool)> {
+        let all = tokens(text);
+        let line = |at: usize| {
+            at > 0 && all[at].text == "(" && all[at - 1].kind == Kind::Word && all[at].starts_line
+        };
+        (0..all.len()).map(|at| (all[at].kind, all[at].text.to_owned(), line(at))).collect()
+    }
+
+    #[test]
+    fn reformat_keeps_the_tokens_and_changes_the_text() {
+        for seed in 0..300 {
+            let text = generate(seed).text;
+            let other = reformat(&text, seed);
+            assert_ne!(text, other);
+            assert_eq!(structure(&text), structure(&other), "{text}\n---\n{other}");
+        }
+    }
+
+    #[test]
+    fn rename_is_a_bijection_on_names_and_keeps_all_else() {
+        for seed in 0..300 {
+            let text = generate(seed).text;
+            let renamed = rename(&text, seed);
+            let (old, new) = (tokens(&text), tokens(&renamed.text));
+            assert_eq!(old.len(), new.len());
+            for (at, (old_token, new_token)) in old.iter().zip(&new).enumerate() {
+                assert_eq!(old_token.kind, new_token.kind);
+                let expected = match old_token.kind {
+                    Kind::Word if !is_language(&old, at) => renamed.name(old_token.text),
+                    _ => old_token.text,
+                };
+                assert_eq!(new_token.text, expected);
+            }
+            let targets: BTreeSet<&String> = renamed.names.values().collect();
+            assert_eq!(targets.len(), renamed.names.len());
+        }
+    }
+
+    #[test]
+    fn the_two_meanings_of_in_are_told_apart() {
+        let renamed = rename("def f(float(N) in) -> (o) { o(i) = in(i) where i in 0:N }", 1);
+        assert!(renamed.names.contains_key("in"));
+        assert!(renamed.text.contains(" in 0:"));
+        assert_eq!(renamed.text.matches(" in ").count(), 1);
+    }
+
+    #[test]
+    fn a_call_stays_on_its_line_and_a_new_statement_on_its_own() {
+        for seed in 0..100 {
+            let text = reformat("x = f(a)\n y = z\n(a, b) = g(c)", seed);
+            let all = tokens(&text);
+            for pair in all.windows(2) {
+                if pair[0].kind == Kind::Word && pair[1].text == "(" {
+                    assert_eq!(pair[1].starts_line, pair[0].text == "z", "{text}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The arguments of the command.
+
+use std::thread::available_parallelism;
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// How many inputs.
+    pub(crate) count: u64,
+    /// The family of inputs.
+    pub(crate) seed: u64,
+    /// The index of the first.
+    pub(crate) from: u64,
+    /// How many threads.
+    pub(crate) jobs: usize,
+    /// Where longer inputs are cut.
+    pub(crate) max_bytes: usize,
+    /// Whether this process runs the inputs itself.
+    pub(crate) is_child: bool,
+}
+
+impl Options {
+    /// Reads the arguments after the command's name.
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            count: 100_000,
+            seed: 0,
+            from: 0,
+            jobs: available_parallelism().map_or(1, usize::from),
+            max_bytes: 200_000,
+            is_child: false,
+        };
+        let mut rest = arguments.iter();
+        while let Some(name) = rest.next() {
+            if name == "--child" {
+                options.is_child = true;
+                continue;
+            }
+            let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+            match name.as_str() {
+                "--count" => options.count = number(name, value)?,
+                "--seed" => options.seed = number(name, value)?,
+                "--from" => options.from = number(name, value)?,
+                "--jobs" => options.jobs = number::<usize>(name, value)?.clamp(1, 256),
+                "--max-bytes" => options.max_bytes = number(name, value)?,
+                _ => return Err(format!("no option {name}")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The arguments that make another process run these inputs.
+    pub(crate) fn for_child(&self) -> Vec<String> {
+        let Self { count, seed, from, jobs, max_bytes, .. } = self;
+        let text = format!(
+            "--child --count {count} --seed {seed} --from {from} --jobs {jobs} \
+             --max-bytes {max_bytes}"
+        );
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+    // `1_000_000` is easier to get right than `1000000`.
+    value.replace('_', "").parse().map_err(|_| format!("{name} needs a number, not `{value}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&arguments)
+    }
+
+    #[test]
+    fn the_child_gets_what_the_parent_got() {
+        let options = parse("--count 1_000 --seed 7 --from 3 --jobs 2 --max-bytes 99").unwrap();
+        let child = Options::parse(&options.for_child()).unwrap();
+        assert_eq!(child, Options { is_child: true, ..options });
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(parse("--count").unwrap_err(), "--count needs a value");
+        assert_eq!(parse("--count x").unwrap_err(), "--count needs a number, not `x`");
+        assert_eq!(parse("--cuont 1").unwrap_err(), "no option --cuont");
+    }
+}

@@ -1,0 +1,54 @@
+# The commands of a working day. `just` lists them; `just ci` is what every change must pass.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# List the commands.
+default:
+    @just --list
+
+# Type-check everything, tests included.
+check:
+    cargo check --workspace --all-targets
+
+# Run all tests, then the examples in the documentation. Arguments go to nextest: `just test ranges`.
+test *args:
+    cargo nextest run --workspace {{ args }}
+    cargo test --workspace --doc
+
+# Format the sources.
+fmt:
+    cargo fmt --all
+
+# The lints that CI denies.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Build the documentation; `just doc --open` shows it.
+doc *args:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps {{ args }}
+
+# Check and explain the example kernels.
+examples:
+    .ci/run examples
+
+# Check that the golden files are what their script computes.
+golden:
+    .ci/run golden
+
+# Feed mutated programs to the front end: `just fuzz --count 1000000 --seed 7`.
+fuzz *args:
+    cargo run --release -p tensorwright-xtask -- fuzz {{ args }}
+
+# Accept the snapshots that the tests now produce; review them as a diff.
+bless *args:
+    INSTA_UPDATE=always cargo nextest run --workspace {{ args }}
+    git diff --stat -- '*.snap'
+
+# Licences, duplicate versions and sources of the dependencies.
+deny:
+    .ci/run deny
+
+# Everything that a change must pass, or only the steps named: `just ci format clippy`.
+ci *steps:
+    .ci/run {{ steps }}
