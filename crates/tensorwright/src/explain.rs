@@ -4,7 +4,9 @@ mod text;
 
 use serde::Serialize;
 
-use tensorwright_lang::program::{AxisKind, Combine, RangeReason, Stage, Tensor, TensorId};
+use tensorwright_lang::program::{
+    AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
+};
 
 use crate::{Analysis, DType, Program, Source};
 
@@ -64,8 +66,30 @@ pub struct StageExplanation {
     pub reads: Vec<String>,
     /// The loops.
     pub axes: Vec<AxisExplanation>,
-    /// Reads whose subscripts are checked when the program runs, such as `A dimension 0`.
-    pub run_time_checks: Vec<String>,
+    /// The elements it reads, and why they exist.
+    pub accesses: Vec<AccessExplanation>,
+}
+
+/// A read of an element and why it is in bounds.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct AccessExplanation {
+    /// The read as the source text has it.
+    pub text: String,
+    /// Why it is in bounds.
+    pub in_bounds: InBounds,
+}
+
+/// Why a read is in bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InBounds {
+    /// For all values of the index variables.
+    Always,
+    /// Wherever the conditions around it let it happen.
+    Guarded,
+    /// A subscript depends on data and is checked when the program runs.
+    Checked,
 }
 
 /// A loop of a stage and why its range is what it is.
@@ -136,20 +160,16 @@ fn version(program: &Program, id: TensorId) -> String {
 fn stage(program: &Program, stage: &Stage) -> StageExplanation {
     let ir = program.ir();
     let mut reads: Vec<TensorId> = stage.base.into_iter().collect();
-    let mut checks = Vec::new();
+    let mut accesses: Vec<AccessExplanation> = Vec::new();
     stage.body.walk_reads(&mut |read| {
         if !reads.contains(&read.tensor) {
             reads.push(read.tensor);
         }
-        for dimension in &read.checked {
-            checks.push(format!("{} dimension {dimension}", ir.tensor(read.tensor).name));
+        let text = one_line(ir.source.slice(read.place.0));
+        if !read.subscripts.is_empty() && !accesses.iter().any(|access| access.text == text) {
+            accesses.push(AccessExplanation { text, in_bounds: in_bounds(program, stage, read) });
         }
     });
-    checks.sort();
-    checks.dedup();
-    let text = ir.source.slice(stage.span);
-    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or(line));
-    let words: Vec<&str> = without_comments.flat_map(str::split_whitespace).collect();
     let axes = stage.axes.iter().map(|axis| AxisExplanation {
         name: axis.name.clone(),
         kind: axis.kind,
@@ -161,7 +181,7 @@ fn stage(program: &Program, stage: &Stage) -> StageExplanation {
     StageExplanation {
         makes: version(program, stage.output),
         tensor_type: ir.tensor(stage.output).type_text(),
-        statement: words.join(" "),
+        statement: one_line(ir.source.slice(stage.span)),
         line: ir.source.line_column(stage.span.start).0,
         combine: match stage.combine {
             Combine::Assign => "assign",
@@ -170,7 +190,29 @@ fn stage(program: &Program, stage: &Stage) -> StageExplanation {
         },
         reads: reads.into_iter().map(|id| version(program, id)).collect(),
         axes: axes.collect(),
-        run_time_checks: checks,
+        accesses,
+    }
+}
+
+/// A piece of source text without comments and line breaks.
+fn one_line(text: &str) -> String {
+    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or(line));
+    let words: Vec<&str> = without_comments.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+fn in_bounds(program: &Program, stage: &Stage, read: &Read) -> InBounds {
+    let ir = program.ir();
+    let shape = &ir.tensor(read.tensor).shape;
+    let inside = |(subscript, extent): (&Index, &i64)| {
+        ir.range_of(stage, subscript).within(0, i128::from(*extent))
+    };
+    if !read.checked.is_empty() {
+        InBounds::Checked
+    } else if read.subscripts.iter().zip(shape).all(inside) {
+        InBounds::Always
+    } else {
+        InBounds::Guarded
     }
 }
 

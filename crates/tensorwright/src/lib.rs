@@ -40,7 +40,9 @@ mod explain;
 mod module;
 mod program;
 
-pub use explain::{AxisExplanation, Explanation, StageExplanation, TensorExplanation};
+pub use explain::{
+    AccessExplanation, AxisExplanation, Explanation, InBounds, StageExplanation, TensorExplanation,
+};
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
 

@@ -147,7 +147,11 @@ fn is_language(all: &[Token<'_>], at: usize) -> bool {
     if all[at].text != "in" {
         return is_reserved(all[at].text);
     }
-    at >= 2 && all[at - 1].kind == Kind::Word && matches!(all[at - 2].text, "where" | ",")
+    // After a variable of a `where` clause, and not after a type: `, half in` names a parameter.
+    at >= 2
+        && all[at - 1].kind == Kind::Word
+        && !is_reserved(all[at - 1].text)
+        && matches!(all[at - 2].text, "where" | ",")
 }
 
 /// A name that is new to this text, sometimes one with a digit in front.
@@ -156,7 +160,8 @@ fn fresh(rng: &mut Rng, taken: &mut BTreeSet<String>) -> String {
     loop {
         let mut name = String::new();
         if rng.chance(10) {
-            name.push_str("7_");
+            // With a letter: digits and `_` alone are taken for a number.
+            name.push_str("7x");
         }
         for _ in 0..=rng.below(6) {
             name.push(char::from(*rng.pick(LETTERS)));

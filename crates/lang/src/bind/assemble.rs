@@ -182,10 +182,12 @@ impl Assembler<'_> {
             .collect();
         let indices: Vec<&str> =
             stmt.vars[..stmt.rank].iter().map(|var| var.name.as_str()).collect();
-        Diagnostic::new(Code::PartlyDefined, stmt.span, message).here(gaps.join(", ")).help(format!(
+        Diagnostic::new(Code::PartlyDefined, stmt.span, message).here(gaps.join(", ")).help(
+            format!(
                 "compute all elements first, for example `{name}({}) = 0`, and then these; or \
                  shift the subscripts on the right side so that the range starts at 0",
                 indices.join(", ")
-            ))
+            ),
+        )
     }
 }

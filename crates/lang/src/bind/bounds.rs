@@ -61,7 +61,9 @@ pub(super) fn not_empty(
 ) -> Result<(), Vec<Diagnostic>> {
     let ranges: Vec<Option<Range>> = settled
         .iter()
-        .map(|settled| Some(Range { hi: settled.range.hi.max(settled.range.lo + 1), ..settled.range }))
+        .map(|settled| {
+            Some(Range { hi: settled.range.hi.max(settled.range.lo + 1), ..settled.range })
+        })
         .collect();
     let mut errors = Vec::new();
     for (var, settled) in settled.iter().enumerate() {
@@ -169,9 +171,7 @@ fn outside(
     let vars = index_axes(&access.index);
     let place: Vec<String> = (0..statement.stmt.vars.len())
         .filter(|var| vars >> var & 1 == 1)
-        .map(|var| {
-            format!("{} = {}", statement.stmt.vars[var].name, value_at(AxisId(var as u32)))
-        })
+        .map(|var| format!("{} = {}", statement.stmt.vars[var].name, value_at(AxisId(var as u32))))
         .collect();
     let verb = if access.is_target { "written" } else { "read" };
     if place.is_empty() {
@@ -202,7 +202,8 @@ fn advice(
     below: bool,
 ) -> String {
     if access.is_target {
-        return "make the range smaller, or the tensor larger where it is first computed".to_owned();
+        return "make the range smaller, or the tensor larger where it is first computed"
+            .to_owned();
     }
     let subscript = statement.subscript(access);
     let values = statement.interval(access, ranges);

@@ -83,10 +83,7 @@ struct Frame<'a> {
 }
 
 /// Expands all calls of a definition, without recursion: a text may call thousands deep.
-pub(super) fn flatten<'a>(
-    defs: &'a [Option<Def>],
-    def: &'a Def,
-) -> Result<Flat<'a>, Diagnostic> {
+pub(super) fn flatten<'a>(defs: &'a [Option<Def>], def: &'a Def) -> Result<Flat<'a>, Diagnostic> {
     let mut flattener = Flattener {
         flat: Flat {
             tensors: def.tensors.clone(),

@@ -11,12 +11,16 @@ use crate::source::Span;
 /// What names stand for when a statement is lowered. Tensors keep the numbers of their symbols.
 pub(super) struct Lowering<'a> {
     pub(super) tensors: &'a [hir::Tensor],
+    /// How many of the tensors are parameters.
+    pub(super) params: usize,
     /// The sizes of the definition.
     pub(super) sizes: &'a [i64],
     /// The integer scalars that have a value.
     pub(super) scalars: &'a [Option<i64>],
     /// The shapes that are known; those that a statement asks for are.
     pub(super) shapes: &'a [Option<Vec<i64>>],
+    /// Whether conditions that are constant for these sizes decide what is read at all.
+    pub(super) fold: bool,
 }
 
 type Lowered<T> = Result<T, Diagnostic>;
@@ -86,6 +90,13 @@ impl Lowering<'_> {
     fn missing_scalar(&self, symbol: hir::Symbol, span: Span) -> Diagnostic {
         let tensor = &self.tensors[symbol.0 as usize];
         let name = &tensor.name;
+        if symbol.0 as usize >= self.params {
+            let message = format!("`{name}` is computed, and its value is needed before that");
+            return Diagnostic::new(Code::MissingScalar, span, message)
+                .here("needed here to infer ranges")
+                .label(tensor.span, "computed here")
+                .help("use a parameter such as `int s` or a constant in its place");
+        }
         let message = format!("the scalar `{name}` shapes the program and has no value");
         Diagnostic::new(Code::MissingScalar, span, message)
             .here("needed here to infer ranges")
@@ -166,7 +177,12 @@ impl Lowering<'_> {
             hir::Expr::Compare(op, a, b) => Expr::Compare(*op, self.boxed(a)?, self.boxed(b)?),
             hir::Expr::CompareInt(op, a, b) => {
                 let span = Span::default();
-                simplify::compare_index(*op, self.int(a, span, true)?, self.int(b, span, true)?)
+                let (a, b) = (self.int(a, span, true)?, self.int(b, span, true)?);
+                if self.fold {
+                    simplify::compare_index(*op, a, b)
+                } else {
+                    Expr::CompareIndex(*op, a, b)
+                }
             }
             hir::Expr::Logic(op, a, b) => simplify::logic(*op, self.expr(a)?, self.expr(b)?),
             hir::Expr::Select(c, a, b) => {

@@ -104,7 +104,7 @@ fn resolver<'a>(
         known.then(|| tensor.dims.iter().map(extent).collect())
     });
     let shapes = shapes.collect();
-    Resolver { flat, sizes, scalars, shapes, mode, diagnostics: Vec::new() }
+    Resolver { flat, params: def.params, sizes, scalars, shapes, mode, diagnostics: Vec::new() }
 }
 
 /// The sizes of a definition in order, and per parameter the value of an integer scalar.
@@ -135,6 +135,18 @@ fn sizes(
         .iter()
         .map(|param| values.get(&param.name).copied().filter(|_| is_static(param)))
         .collect();
+    for (param, value) in params.iter().zip(&scalars) {
+        let range = param.dtype.integer_range();
+        if let (Some(value), Some((lo, hi))) = (value, range)
+            && !(lo..=hi).contains(&i128::from(*value))
+        {
+            let message = format!("the scalar `{}` is {value}", param.name);
+            errors.push(
+                Diagnostic::new(Code::InvalidSize, param.span, message)
+                    .here(format!("the values of `{}` are {lo} to {hi}", param.dtype)),
+            );
+        }
+    }
     let statics = params.iter().filter(|param| is_static(param)).map(|param| param.name.as_str());
     let known: Vec<&str> = def.sizes.iter().map(|size| size.name.as_str()).chain(statics).collect();
     for name in values.keys().filter(|name| !known.contains(&name.as_str())) {
@@ -181,9 +193,11 @@ fn unknown_size(def: &Def, name: &str, known: &[&str]) -> Diagnostic {
 fn disagreements(resolver: &Resolver<'_>) -> Vec<Diagnostic> {
     let lowering = Lowering {
         tensors: &resolver.flat.tensors,
+        params: resolver.params,
         sizes: resolver.sizes,
         scalars: resolver.scalars,
         shapes: &resolver.shapes,
+        fold: true,
     };
     let mut errors = Vec::new();
     for agreement in &resolver.flat.agreements {
@@ -206,7 +220,9 @@ fn disagreement(agreement: &Agreement, first: i64, second: i64) -> Diagnostic {
     };
     let (message, help) = match &agreement.rule {
         Rule::Size { callee, name } => (
-            format!("the arguments of `{callee}` disagree about its size `{name}`: {first} and {second}"),
+            format!(
+                "the arguments of `{callee}` disagree about its size `{name}`: {first} and {second}"
+            ),
             "pass tensors whose sizes agree",
         ),
         Rule::Literal { callee } => (
@@ -214,7 +230,9 @@ fn disagreement(agreement: &Agreement, first: i64, second: i64) -> Diagnostic {
             "pass a tensor of that size, or declare the parameter with a size name",
         ),
         Rule::Concat => (
-            format!("`concat` joins along the last dimension, and another one disagrees: {first} and {second}"),
+            format!(
+                "`concat` joins along the last dimension, and another one disagrees: {first} and {second}"
+            ),
             "all dimensions but the last must be equal",
         ),
     };

@@ -28,6 +28,8 @@ pub(super) struct Resolved {
 /// The state of the work.
 pub(super) struct Resolver<'a> {
     pub(super) flat: &'a Flat<'a>,
+    /// How many of the tensors are parameters.
+    pub(super) params: usize,
     pub(super) sizes: &'a [i64],
     pub(super) scalars: &'a [Option<i64>],
     pub(super) shapes: Vec<Option<Vec<i64>>>,
@@ -120,9 +122,11 @@ impl Resolver<'_> {
     ) -> Result<Attempt, Vec<Diagnostic>> {
         let lowering = Lowering {
             tensors: &self.flat.tensors,
+            params: self.params,
             sizes: self.sizes,
             scalars: self.scalars,
             shapes: &self.shapes,
+            fold: self.mode == Mode::Bind,
         };
         let mut body = lowering.expr(&stmt.rhs).map_err(|error| vec![error])?;
         let given = self.given_ranges(stmt, &lowering)?;
@@ -130,7 +134,8 @@ impl Resolver<'_> {
         let tensors = &self.flat.tensors;
         let dtype = |id: TensorId| tensors[id.0 as usize].dtype;
         let settled = infer::infer(&given, &accesses, &dtype);
-        let statement = bounds::Statement { stmt, site, tensors, accesses: &accesses, mode: self.mode };
+        let statement =
+            bounds::Statement { stmt, site, tensors, accesses: &accesses, mode: self.mode };
         let Some(settled) = settled.iter().cloned().collect::<Option<Vec<Settled>>>() else {
             let errors = stuck::explain(&statement, &settled, &given, &dtype);
             return Ok(if self.mode == Mode::Structure && errors.is_empty() {

@@ -53,7 +53,8 @@ impl Site<'_> {
     /// Whether the subscript of an access is made of index variables and numbers alone, so that
     /// its text does not depend on the values of sizes.
     pub(super) fn is_free_of_sizes(&self, access: &Access<'_>) -> bool {
-        let subscript = self.read(access).and_then(|(_, subscripts)| subscripts.get(access.dimension));
+        let subscript =
+            self.read(access).and_then(|(_, subscripts)| subscripts.get(access.dimension));
         access.is_target || subscript.is_some_and(is_free_of_sizes)
     }
 
@@ -88,9 +89,7 @@ fn find_read(expr: &Expr, span: Span) -> Option<(Symbol, &[Int])> {
         Expr::Arith(_, lhs, rhs) | Expr::Compare(_, lhs, rhs) | Expr::Logic(_, lhs, rhs) => {
             find_read(lhs, span).or_else(|| find_read(rhs, span))
         }
-        Expr::CompareInt(_, lhs, rhs) => {
-            find_in_int(lhs, span).or_else(|| find_in_int(rhs, span))
-        }
+        Expr::CompareInt(_, lhs, rhs) => find_in_int(lhs, span).or_else(|| find_in_int(rhs, span)),
         Expr::Select(condition, then, otherwise) => {
             [condition, then, otherwise].into_iter().find_map(|expr| find_read(expr, span))
         }

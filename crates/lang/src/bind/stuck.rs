@@ -71,7 +71,9 @@ fn connected(statement: &Statement<'_>, open: u64, var: usize) -> u64 {
 
 fn names(statement: &Statement<'_>, group: u64) -> Vec<String> {
     let vars = statement.stmt.vars.iter().enumerate();
-    vars.filter(|(var, _)| group >> var & 1 == 1).map(|(_, var)| format!("`{}`", var.name)).collect()
+    vars.filter(|(var, _)| group >> var & 1 == 1)
+        .map(|(_, var)| format!("`{}`", var.name))
+        .collect()
 }
 
 /// `a`, `a and b`, `a, b and c`
@@ -217,15 +219,14 @@ fn under_constrained(statement: &Statement<'_>, vars: &[usize]) -> Diagnostic {
         let info = &statement.stmt.vars[*var];
         diagnostic = diagnostic.label(info.span, format!("how far does `{}` go?", info.name));
     }
-    let ranges: Vec<_> = vars
-        .iter()
-        .map(|var| (statement.stmt.vars[*var].name.clone(), "...".to_owned()))
-        .collect();
+    let ranges: Vec<_> =
+        vars.iter().map(|var| (statement.stmt.vars[*var].name.clone(), "...".to_owned())).collect();
     let (text, _) = clause(statement, &ranges);
     let data = statement.accesses.iter().any(|access| index_axes(&access.index) & set != 0);
     diagnostic = diagnostic.help(format!("give the {plural}: `{text}`"));
     if data {
-        diagnostic.note("a subscript that depends on data is checked at run time and limits nothing")
+        diagnostic
+            .note("a subscript that depends on data is checked at run time and limits nothing")
     } else {
         diagnostic.note("ranges follow from the subscripts of the tensors that are read")
     }

@@ -2,12 +2,13 @@
 
 use super::coerce;
 use super::elaborate::Elaborator;
-use super::scope::Scope;
+use super::scope::{Scope, Signature};
 use super::statement::writes_no_input;
 use crate::builtin::Builtin;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::dtype::DType;
 use crate::hir::{self, Arg, Call, Comprehension, Expr, Int, Stmt, Symbol, Ty, Var, VarId};
-use crate::ops::{ArithOp, AssignOp, CompareOp};
+use crate::ops::{ArithOp, AssignOp, CompareOp, UnaryOp};
 use crate::syntax::ast::{self, ExprKind};
 
 /// Checks a call; `None` if it has errors, which are reported.
@@ -62,7 +63,12 @@ pub(super) fn check<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<St
         .targets
         .iter()
         .zip(&signature.results)
-        .map(|(target, result)| call_target(scope, target, result))
+        .map(|(target, result)| {
+            let start = start_of(call, &signature, result);
+            not_read_otherwise(scope, call, target, start)?;
+            let in_place = passes(call, start, &target.name);
+            call_target(scope, target, result, start, in_place)
+        })
         .collect();
     Some(Stmt::Call(Call {
         callee,
@@ -144,7 +150,12 @@ fn argument<'a>(scope: &mut Scope<'a>, arg: &'a ast::Expr, param: &hir::Tensor) 
             }
             Some(Arg::Int(int))
         }
-        (Expr::Float(value, _), Ty::AnyFloat) if param.dtype.is_float() => Some(Arg::Float(value)),
+        (value, Ty::AnyFloat) if param.dtype.is_float() && fraction(&value).is_some() => {
+            fraction(&value).map(Arg::Float)
+        }
+        (Expr::Bool(value), _) if param.dtype == DType::Bool => {
+            Some(Arg::Int(Int::Literal(i64::from(value))))
+        }
         (_, ty) => {
             let message = format!(
                 "the parameter `{}` has type `{}` and takes a scalar or a constant",
@@ -157,6 +168,26 @@ fn argument<'a>(scope: &mut Scope<'a>, arg: &'a ast::Expr, param: &hir::Tensor) 
             );
             None
         }
+    }
+}
+
+/// The value of arithmetic on literals.
+fn fraction(value: &Expr) -> Option<f64> {
+    match value {
+        Expr::Float(value, _) => Some(*value),
+        Expr::Int(Int::Literal(value), ..) => Some(*value as f64),
+        Expr::Unary(UnaryOp::Neg, operand) => Some(-fraction(operand)?),
+        Expr::Arith(op, lhs, rhs) => {
+            let (lhs, rhs) = (fraction(lhs)?, fraction(rhs)?);
+            match op {
+                ArithOp::Add => Some(lhs + rhs),
+                ArithOp::Sub => Some(lhs - rhs),
+                ArithOp::Mul => Some(lhs * rhs),
+                ArithOp::Div => Some(lhs / rhs),
+                ArithOp::Rem => None,
+            }
+        }
+        _ => None,
     }
 }
 
@@ -212,8 +243,72 @@ fn shape_words(tensor: &hir::Tensor) -> String {
     }
 }
 
+/// What a result of a call starts from.
+#[derive(Clone, Copy, PartialEq)]
+enum Start {
+    /// Nothing: the callee computes it.
+    Nothing,
+    /// The value that the tensor on the left has.
+    Target,
+    /// The value of this argument: the callee updates a parameter.
+    Argument(usize),
+}
+
+fn start_of(call: &ast::Call, signature: &Signature, result: &hir::Tensor) -> Start {
+    let param = signature.params.iter().position(|param| param.name == result.name);
+    match param.filter(|position| *position < call.args.len()) {
+        Some(position) => Start::Argument(position),
+        None if result.updated => Start::Target,
+        None => Start::Nothing,
+    }
+}
+
+/// Whether the value that a result starts from is that of the tensor that takes it.
+fn passes(call: &ast::Call, start: Start, target: &str) -> bool {
+    match start {
+        Start::Nothing => false,
+        Start::Target => true,
+        Start::Argument(position) => {
+            matches!(&call.args[position].kind, ExprKind::Name(name) if name == target)
+        }
+    }
+}
+
+/// A tensor that a call updates cannot be another argument too: would that one see the update?
+fn not_read_otherwise(
+    scope: &mut Scope<'_>,
+    call: &ast::Call,
+    target: &ast::Ident,
+    start: Start,
+) -> Option<()> {
+    let own = match start {
+        Start::Nothing => return Some(()),
+        Start::Target => None,
+        Start::Argument(position) => Some(position),
+    };
+    let other = call.args.iter().enumerate().find(|(position, arg)| {
+        let named = matches!(&arg.kind, ExprKind::Name(name) if *name == target.name);
+        named && Some(*position) != own
+    });
+    let Some((_, arg)) = other else { return Some(()) };
+    let message = format!("the call updates `{}` and reads it as another argument", target.name);
+    scope.report(
+        Diagnostic::new(Code::CallTargetAssigned, arg.span, message)
+            .here("read here")
+            .label(target.span, "updated here")
+            .help("copy it to a tensor with another name first and pass that"),
+    );
+    None
+}
+
 /// A tensor that takes a result: new, unless the callee updates it.
-fn call_target(scope: &mut Scope<'_>, target: &ast::Ident, result: &hir::Tensor) -> Option<Symbol> {
+fn call_target(
+    scope: &mut Scope<'_>,
+    target: &ast::Ident,
+    result: &hir::Tensor,
+    start: Start,
+    in_place: bool,
+) -> Option<Symbol> {
     let Some(symbol) = scope.tensor_named(&target.name) else {
         let message = format!("`{}` is a size and cannot be computed", target.name);
         scope.report(
@@ -224,21 +319,21 @@ fn call_target(scope: &mut Scope<'_>, target: &ast::Ident, result: &hir::Tensor)
         return None;
     };
     writes_no_input(scope, target, symbol)?;
-    if result.updated {
-        if !scope.is_assigned(symbol) {
-            if !scope.is_result(&target.name) {
-                let message = format!("the call updates `{}`, which has no value yet", target.name);
-                scope.report(
-                    Diagnostic::new(Code::UsedBeforeDefined, target.span, message)
-                        .here("no value yet")
-                        .label(result.span, "the callee starts from the value it is given")
-                        .help("compute a first value in a statement before the call"),
-                );
-                return None;
-            }
-            scope.tensors[symbol.0 as usize].updated = true;
+    let assigned = scope.is_assigned(symbol);
+    if start == Start::Target && !assigned {
+        if !scope.is_result(&target.name) {
+            let message = format!("the call updates `{}`, which has no value yet", target.name);
+            scope.report(
+                Diagnostic::new(Code::UsedBeforeDefined, target.span, message)
+                    .here("no value yet")
+                    .label(result.span, "the callee starts from the value it is given")
+                    .help("compute a first value in a statement before the call"),
+            );
+            return None;
         }
-    } else if scope.is_assigned(symbol) {
+        scope.tensors[symbol.0 as usize].updated = true;
+    }
+    if assigned && !in_place {
         let message = format!("the call would overwrite `{}`", target.name);
         scope.report(
             Diagnostic::new(Code::CallTargetAssigned, target.span, message)
@@ -265,7 +360,7 @@ fn concat<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Comprehensio
     let parts = concat_parts(scope, call)?;
     let first = scope.tensor(*parts.first()?).clone();
     let result = hir::Tensor { updated: false, ..first.clone() };
-    let symbol = call_target(scope, target, &result)?;
+    let symbol = call_target(scope, target, &result, Start::Nothing, false)?;
     let rank = first.rank;
     let last = VarId(rank as u32 - 1);
     let span = call.span;

@@ -160,7 +160,15 @@ impl<'a> Scope<'a> {
 
     fn dim(&mut self, dim: &'a ast::Dim) -> Dim {
         let ident = match dim {
-            ast::Dim::Literal(extent, _) => return Dim::Literal(*extent),
+            ast::Dim::Literal(extent, span) => {
+                if *extent < 1 {
+                    self.report(
+                        Diagnostic::new(Code::InvalidSize, *span, format!("the size is {extent}"))
+                            .here("sizes are at least 1"),
+                    );
+                }
+                return Dim::Literal(*extent);
+            }
             ast::Dim::Name(ident) => ident,
         };
         match self.names.get(ident.name.as_str()).copied() {

@@ -43,6 +43,15 @@ pub(super) fn check<'a>(
             elaborator.add_var(&index.name, index.span);
         }
     }
+    // Reduce axes with a `where` range come in its order, the others as they are met: so the
+    // order of axes does not depend on how sums inside subscripts are arranged.
+    for c in stmt.constraints.iter().take(MAX_VARS) {
+        let name = c.var.name.as_str();
+        let free = elaborator.var(name).is_none() && !elaborator.scope.names.contains_key(name);
+        if let Some(span) = stmt.rhs.first_mention(name).filter(|_| free) {
+            elaborator.add_var(name, span);
+        }
+    }
     let rhs = elaborator.value(&stmt.rhs);
     let ranges: Vec<_> = stmt.constraints.iter().map(|c| constraint(&mut elaborator, c)).collect();
     let mut vars = elaborator.vars;
@@ -141,10 +150,20 @@ pub(super) fn writes_no_input(
     symbol: Symbol,
 ) -> Option<()> {
     let is_input = (symbol.0 as usize) < scope.params;
-    if !is_input || scope.tensor(symbol).updated {
+    if !is_input || scope.tensor(symbol).updated && !scope.tensor(symbol).is_const {
         return Some(());
     }
     let span = scope.tensor(symbol).span;
+    if scope.tensor(symbol).is_const {
+        let message = format!("`{}` is `const`, and this statement writes to it", name.name);
+        scope.report(
+            Diagnostic::new(Code::AssignsInput, name.span, message)
+                .here("written here")
+                .label(span, "promised not to change from one call to the next")
+                .help("remove `const`, or write to a tensor with another name"),
+        );
+        return None;
+    }
     let message = format!("`{}` is an input, and this statement writes to it", name.name);
     scope.report(
         Diagnostic::new(Code::AssignsInput, name.span, message)

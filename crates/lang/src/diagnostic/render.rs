@@ -53,10 +53,9 @@ fn report<'a>(diagnostic: &Diagnostic, source: &'a Source, colour: bool) -> Repo
             continue;
         }
         // ariadne starts a new frame wherever the order goes back to an earlier line.
-        let mut drawn = Label::new(place(source, label.span)).with_order(label.span.end as i32);
-        if !label.text.is_empty() {
-            drawn = drawn.with_message(&label.text);
-        }
+        let drawn = Label::new(place(source, label.span)).with_order(label.span.end as i32);
+        // Without a text a place would not be marked at all.
+        let drawn = drawn.with_message(if label.text.is_empty() { "here" } else { &label.text });
         builder.add_label(drawn.with_color(if number == 0 { hue } else { Color::Blue }));
     }
     for note in &diagnostic.notes {

@@ -49,6 +49,8 @@ fn conjoin(left: Vec<Vec<Fact>>, right: Vec<Vec<Fact>>) -> Vec<Vec<Fact>> {
     both
 }
 
+/// Only comparisons of index arithmetic say anything. Floating-point ones must not: where `a < b`
+/// does not hold, `a >= b` need not hold either.
 fn condition(expr: &Expr, holds: bool) -> Vec<Vec<Fact>> {
     let nothing = || vec![Vec::new()];
     match expr {
@@ -64,26 +66,8 @@ fn condition(expr: &Expr, holds: bool) -> Vec<Vec<Fact>> {
             }
         }
         Expr::CompareIndex(op, lhs, rhs) => compare(*op, lhs.clone(), rhs.clone(), holds),
-        Expr::Compare(op, lhs, rhs) => match (leaf(lhs), leaf(rhs)) {
-            (Some(lhs), Some(rhs)) => compare(*op, lhs, rhs, holds),
-            _ => nothing(),
-        },
         Expr::Const(scalar) if (scalar.as_integer() != 0) != holds => Vec::new(),
         _ => nothing(),
-    }
-}
-
-/// Values that a comparison sees as they are: constants and reads. Arithmetic on values may wrap
-/// around, so nothing is concluded from it.
-fn leaf(expr: &Expr) -> Option<Index> {
-    match expr {
-        Expr::Const(scalar) if scalar.dtype().is_integer() => {
-            Some(Index::constant(i64::try_from(scalar.as_integer()).ok()?))
-        }
-        // Floating-point values become opaque integers that no subscript mentions: harmless.
-        Expr::Read(_) => Some(Index::value(expr.clone())),
-        Expr::Cast(dtype, _) if dtype.is_integer() => Some(Index::value(expr.clone())),
-        _ => None,
     }
 }
 

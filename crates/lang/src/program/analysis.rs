@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{AxisKind, Expr, Interval, Program, Read, Stage, TensorId};
+use super::{AxisKind, Expr, Index, Interval, Program, Read, Stage, TensorId};
 
 /// What can be said of one stage without running it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -172,21 +172,30 @@ fn stage_footprint(program: &Program, stage: &Stage) -> BTreeMap<TensorId, u128>
 
 /// The smallest box that holds what one read touches, cut to the tensor.
 fn read_box(program: &Program, stage: &Stage, read: &Read) -> Vec<Interval> {
-    let axis = |id| {
-        let axis = stage.axis(id);
-        Interval { lo: i128::from(axis.lo), hi: i128::from(axis.hi) - 1 }
-    };
-    let value = |expr: &Expr| {
-        let dtype = expr.dtype(&|id| program.tensor(id).dtype);
-        let (lo, hi) =
-            dtype.integer_range().unwrap_or((i128::from(i64::MIN), i128::from(i64::MAX)));
-        Interval { lo, hi }
-    };
     let shape = &program.tensor(read.tensor).shape;
-    let cut = |(subscript, extent): (&super::Index, &i64)| {
-        let range = subscript.interval(&axis, &value);
+    let cut = |(subscript, extent): (&Index, &i64)| {
+        let range = program.range_of(stage, subscript);
         let last = i128::from(*extent) - 1;
         Interval { lo: range.lo.clamp(0, last), hi: range.hi.clamp(0, last) }
     };
     read.subscripts.iter().zip(shape).map(cut).collect()
+}
+
+impl Program {
+    /// The values that an index expression of a stage takes over the ranges of the axes, without
+    /// regard to guards, or a range that contains them.
+    #[must_use]
+    pub fn range_of(&self, stage: &Stage, index: &Index) -> Interval {
+        let axis = |id| {
+            let axis = stage.axis(id);
+            Interval { lo: i128::from(axis.lo), hi: i128::from(axis.hi) - 1 }
+        };
+        let value = |expr: &Expr| {
+            let dtype = expr.dtype(&|id| self.tensor(id).dtype);
+            let all = (i128::from(i64::MIN), i128::from(i64::MAX));
+            let (lo, hi) = dtype.integer_range().unwrap_or(all);
+            Interval { lo, hi }
+        };
+        index.interval(&axis, &value)
+    }
 }

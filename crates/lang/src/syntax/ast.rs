@@ -169,6 +169,27 @@ pub enum ExprKind {
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
+impl Expr {
+    /// Where a bare name first stands in the expression.
+    #[must_use]
+    pub fn first_mention(&self, name: &str) -> Option<Span> {
+        let in_all = |list: &[Expr]| list.iter().find_map(|expr| expr.first_mention(name));
+        match &self.kind {
+            ExprKind::Name(other) => (other == name).then_some(self.span),
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::DimOf(..) => None,
+            ExprKind::Apply(_, args) => in_all(args),
+            ExprKind::Unary(_, a) => a.first_mention(name),
+            ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+                a.first_mention(name).or_else(|| b.first_mention(name))
+            }
+            ExprKind::Select(c, a, b) => c
+                .first_mention(name)
+                .or_else(|| a.first_mention(name))
+                .or_else(|| b.first_mention(name)),
+        }
+    }
+}
+
 /// The deepest that expressions may nest; deeper ones are refused by the parser, so that no later
 /// pass can overflow its stack. A chain of operators (`a + b + c`) nests once per operator.
 pub const MAX_DEPTH: usize = 160;

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use tensorwright_lang::program::AxisKind;
 
-use super::{Explanation, StageExplanation, TensorExplanation};
+use super::{Explanation, InBounds, StageExplanation, TensorExplanation};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -68,8 +68,13 @@ impl Explanation {
             };
             writeln!(f, "       {:name$}  {text:range$}  {kind}  {}", axis.name, axis.because)?;
         }
-        for check in &stage.run_time_checks {
-            writeln!(f, "       checked when it runs: the subscript of {check} depends on data")?;
+        for access in &stage.accesses {
+            let why = match access.in_bounds {
+                InBounds::Always => "always in bounds",
+                InBounds::Guarded => "in bounds wherever the conditions around it hold",
+                InBounds::Checked => "depends on data: checked when it runs",
+            };
+            writeln!(f, "       reads {}: {why}", access.text)?;
         }
         Ok(())
     }

@@ -50,8 +50,9 @@ impl Parser<'_> {
     /// Whether a left side and an assignment stand here: `C(...) +=`, `a, b =` or `(a, b) =`.
     /// Looks a bounded number of tokens ahead, far enough for every left side that is allowed.
     pub(super) fn looks_like_stmt(&self) -> bool {
-        let after = match (self.kind(), self.peek_at(1).kind) {
-            (TokenKind::Ident, TokenKind::LParen) => self.after_subscripts(),
+        let next = self.peek_at(1);
+        let after = match (self.kind(), next.kind) {
+            (TokenKind::Ident, TokenKind::LParen) if !next.first_on_line => self.after_subscripts(),
             (TokenKind::Ident, _) => self.after_names(0),
             (TokenKind::LParen, _) => {
                 let after = self.after_names(1);
