@@ -1,6 +1,7 @@
 //! The example kernels, run on the reference interpreter, give what NumPy computed.
 //!
 //! `examples/golden/make.py` writes the inputs, the expected outputs and `cases.json`.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

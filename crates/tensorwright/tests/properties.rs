@@ -1,5 +1,6 @@
 //! Properties of all programs, tried on random ones. Every failure prints its seed and program;
 //! `cargo run -p tensorwright-testkit --example generate -- SEED` prints the program again.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use tensorwright::{Code, Diagnostics, Module, Program};
 use tensorwright_lang::program::{AxisKind, Expr, RangeReason, Stage};

@@ -1,5 +1,6 @@
 //! Programs of the size that will come: a thousand stages, twelve nested loops, sizes whose
 //! products pass 2^40. The limits on time are ten times what an optimised build needs.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 //! there is to say about them. The only file here that knows the compiler.
 
 use tensorwright_lang::Module;
+use tensorwright_lang::diagnostic::Diagnostics;
 use tensorwright_testkit::Rng;
 
 /// How far an input got.
@@ -20,12 +21,12 @@ pub(crate) fn run(bytes: &[u8], known: &[(String, i64)], rng: &mut Rng) -> Reach
     let module = match Module::parse_bytes("fuzz.tc", bytes) {
         Ok(module) => module,
         Err(diagnostics) => {
-            std::hint::black_box(diagnostics.render(false));
+            render(&diagnostics, rng);
             return Reached::Rejected;
         }
     };
     let mut reached = Reached::Checked;
-    std::hint::black_box(module.warnings().render(false));
+    render(&module.warnings(), rng);
     for def in module.defs() {
         let names = def.sizes().into_iter().chain(def.integer_scalars());
         let sizes: Vec<(&str, i64)> = names.map(|name| (name, choose(name, known, rng))).collect();
@@ -35,11 +36,18 @@ pub(crate) fn run(bytes: &[u8], known: &[(String, i64)], rng: &mut Rng) -> Reach
                 reached = Reached::Bound;
             }
             Err(diagnostics) => {
-                std::hint::black_box(diagnostics.render(false));
+                render(&diagnostics, rng);
             }
         }
     }
     reached
+}
+
+/// Draws what there is to say. Drawing takes longer than all the rest, so only some are drawn.
+fn render(diagnostics: &Diagnostics, rng: &mut Rng) {
+    if rng.chance(20) {
+        std::hint::black_box(diagnostics.render(rng.chance(50)));
+    }
 }
 
 /// Mostly the size that fits, sometimes one that is too small, too large or absurd.
