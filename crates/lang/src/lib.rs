@@ -1,5 +1,12 @@
-//! From source text to a checked, range-inferred [`Program`](program::Program).
-#![warn(missing_docs)]
+//! The language: from source text to a checked, range-inferred [`Program`].
+//!
+//! ```text
+//! text -> syntax::ast::Module -> checked definitions -> Program
+//!         syntax::parse          Module::parse          Def::bind
+//! ```
+//!
+//! [`Module`] is the way in; it runs all of it and reports what is wrong as
+//! [`Diagnostics`](diagnostic::Diagnostics). Nothing here does I/O or reads a clock.
 
 mod bind;
 pub mod builtin;

@@ -57,3 +57,8 @@ pub use tensorwright_reference::{
 
 /// The program as the compiler sees it, for tools that look inside.
 pub use tensorwright_lang::program as ir;
+
+/// The examples of the README, compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,234 @@
+//! The command as a person or a script uses it.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn tensorwright(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tensorwright"))
+        .args(args)
+        .current_dir(root())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+/// The standard output of a command that succeeds.
+fn stdout(args: &[&str]) -> String {
+    let output = tensorwright(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&stdout(args)).unwrap()
+}
+
+/// A directory that is removed at the end of the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("tensorwright-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const CONV: &str = "B=1,IP=3,H=8,W=9,OP=4,KH=3,KW=3,s=2,p=1";
+
+#[test]
+fn explain_tells_ranges_and_reasons_of_a_strided_padded_convolution() {
+    let text = stdout(&[
+        "explain",
+        "examples/kernels/conv2d.tc",
+        "--def",
+        "conv2d_padded",
+        "--size",
+        CONV,
+    ]);
+    insta::assert_snapshot!("explain_conv2d_padded", text);
+}
+
+#[test]
+fn explain_tells_where_shapes_come_from_over_several_statements() {
+    let sizes = "B=3,M=5,N=4";
+    let text =
+        stdout(&["explain", "examples/kernels/mlp.tc", "--def", "MLP1", "--size", sizes]);
+    insta::assert_snapshot!("explain_mlp1", text);
+}
+
+#[test]
+fn explain_as_text_can_be_explained_again() {
+    let scratch = Scratch::new("text");
+    let file = scratch.file("conv.tc");
+    let args = ["examples/kernels/conv2d.tc", "--def", "conv2d_padded", "--size", CONV];
+    let text = stdout(&[&["explain"][..], &args[..], &["--text"][..]].concat());
+    std::fs::write(&file, &text).unwrap();
+    let first = json(&[&["explain"][..], &args[..], &["--format", "json"][..]].concat());
+    let second = json(&["explain", &file, "--format", "json"]);
+    assert_eq!(first["hash"], second["hash"]);
+    assert_eq!(first["analysis"], second["analysis"]);
+}
+
+#[test]
+fn explain_as_json_has_what_a_tool_needs() {
+    let value = json(&[
+        "explain",
+        "examples/kernels/gemm.tc",
+        "--def",
+        "gemm",
+        "--size",
+        "M=128,N=64,K=32",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(value["outputs"][0]["shape"], serde_json::json!([128, 64]));
+    assert_eq!(value["analysis"]["flops"], 2 * 128 * 64 * 32);
+    let axes = value["stages"][0]["axes"].as_array().unwrap();
+    let names: Vec<&str> = axes.iter().map(|axis| axis["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["m", "n", "k"]);
+    assert_eq!(axes[2]["kind"], "reduce");
+    assert_eq!(axes[2]["hi"], 32);
+}
+
+#[test]
+fn check_speaks_json_to_editors() {
+    let output = tensorwright(&[
+        "check",
+        "--format",
+        "json",
+        "examples/kernels/gemm.tc",
+        "tests/diagnostics/E0601_max_pooling_without_where.tc",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["ok"], false);
+    let first = &value["diagnostics"][0];
+    assert_eq!(first["code"], "E0601");
+    assert_eq!(first["severity"], "error");
+    assert!(first["labels"][0]["start"]["line"].as_u64().unwrap() > 0);
+    assert!(first["fix"]["replacement"].as_str().unwrap().contains("where"));
+}
+
+#[test]
+fn run_reads_and_writes_numpy_files_and_repeats_itself() {
+    let scratch = Scratch::new("run");
+    let (a, c) = (scratch.file("a.npy"), scratch.file("c.npy"));
+    let golden = "examples/golden/gemm/gemm";
+    let run = |output: &str| {
+        json(&[
+            "run",
+            "examples/kernels/gemm.tc",
+            "--def",
+            "gemm",
+            "--input",
+            &format!("A={golden}.A.npy"),
+            "--input",
+            &format!("B={golden}.B.npy"),
+            "--output",
+            &format!("C={output}"),
+            "--format",
+            "json",
+        ])
+    };
+    let (first, second) = (run(&a), run(&c));
+    assert_eq!(first["outputs"], second["outputs"]);
+    assert_eq!(first["outputs"][0]["shape"], serde_json::json!([4, 5]));
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&c).unwrap());
+}
+
+#[test]
+fn run_depends_on_the_seed_alone() {
+    let checksum = |seed: &str| {
+        let value = json(&[
+            "run",
+            "examples/kernels/gather.tc",
+            "--def",
+            "gather",
+            "--size",
+            "N=9,A=4,B=5",
+            "--seed",
+            seed,
+            "--format",
+            "json",
+        ]);
+        value["outputs"][0]["checksum"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(checksum("3"), checksum("3"));
+    assert_ne!(checksum("3"), checksum("4"));
+}
+
+#[test]
+fn list_names_definitions_and_their_sizes() {
+    let text = stdout(&["list", "examples/kernels/gemm.tc"]);
+    assert!(text.contains("gemm(float(M,K) A, float(K,N) B) -> (float(_,_) C)"), "{text}");
+    let value = json(&["list", "examples/kernels/conv2d.tc", "--format", "json"]);
+    let defs = value["defs"].as_array().unwrap();
+    let padded = defs.iter().find(|def| def["name"] == "conv2d_padded").unwrap();
+    assert_eq!(padded["integer_scalars"], serde_json::json!(["s", "p"]));
+}
+
+#[test]
+fn help_teaches_by_examples_and_every_shell_has_completions() {
+    for command in ["check", "explain", "run", "list", "completions"] {
+        let help = stdout(&[command, "--help"]);
+        assert!(help.contains("Example"), "{command} --help has no example");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(stdout(&["completions", shell]).contains("explain"), "{shell}");
+    }
+}
+
+#[test]
+fn a_command_line_that_cannot_be_understood_exits_with_two_and_says_why() {
+    for (args, expected) in [
+        (&["explain", "x.tc", "--size", "M=ten"][..], "is not a whole number"),
+        (&["explain", "x.tc", "--size", "M"][..], "such as M=128"),
+        (&["run", "x.tc", "--input", "A"][..], "such as A=a.npy"),
+        (&["chekc"][..], "check"),
+    ] {
+        let output = tensorwright(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(expected), "{args:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
+        .args(["completions", "zsh"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn endless_and_missing_files_are_errors() {
+    for file in ["/dev/zero", "no/such/file.tc", "."] {
+        let output = tensorwright(&["check", file]);
+        assert_eq!(output.status.code(), Some(1), "{file}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(file), "{file}");
+    }
+}
