@@ -441,6 +441,40 @@ def norm():
         {"y": (wx - wm) / np.sqrt(wv + we) * wg + wb})
 
 
+def group_norm():
+    seed("group_norm")
+    x, gamma, beta, eps = normal(2, 6, 3, 4), normal(6), normal(6), scalar(1e-5)
+    wx, wg, wb, we = wide(x, gamma, beta, eps)
+    groups = wx.reshape(2, 3, 2 * 3 * 4)
+    z = (groups - groups.mean(axis=2, keepdims=True)) / np.sqrt(groups.var(axis=2, keepdims=True) + we)
+    add("norm.tc", "group_norm", {"N": 2, "C": 6, "H": 3, "W": 4, "G": 3},
+        {"x": x, "gamma": gamma, "beta": beta, "eps": eps},
+        {"y": z.reshape(wx.shape) * wg[:, None, None] + wb[:, None, None]})
+
+
+def rope():
+    # Turning a pair is a product of complex numbers.
+    seed("rope")
+    x, angle = normal(5, 8), RNG.uniform(-3, 3, (5, 4))
+    cosine, sine = np.cos(angle).astype(F32), np.sin(angle).astype(F32)
+    wx, wc, ws = wide(x, cosine, sine)
+    z = (wx[:, ::2] + 1j * wx[:, 1::2]) * (wc + 1j * ws)
+    add("rope.tc", "rope", {"T": 5, "E": 8, "D": 4}, {"x": x, "cosine": cosine, "sine": sine},
+        {"y": np.stack([z.real, z.imag], axis=2).reshape(5, 8)})
+    z = (wx[:, :4] + 1j * wx[:, 4:]) * np.exp(1j * np.outer(np.arange(5), 10000.0 ** (-np.arange(4) / 4)))
+    add("rope.tc", "rope_half", {"T": 5, "E": 8}, {"x": x, "base": scalar(10000)},
+        {"y": np.concatenate([z.real, z.imag], axis=1)})
+
+
+def loss():
+    for tag, scale in (("", 1), (".large", 100)):  # exp(300) overflows a float; the loss must not
+        seed("loss" + tag)
+        logits, label = normal(5, 7) * F32(scale), indices(7, 5)
+        log_y = logits.astype(F64) - np.logaddexp.reduce(logits.astype(F64), axis=1, keepdims=True)
+        add("loss.tc", "cross_entropy", {"B": 5, "C": 7}, {"logits": logits, "label": label},
+            {"loss": -log_y[np.arange(5), label].mean()}, tag=tag)
+
+
 def softmaxes():
     for tag, scale in (("", 1), (".large", 100)):  # exp(300) overflows a float; softmax must not
         seed("softmax" + tag)
@@ -647,10 +681,81 @@ def stencil(image, times):
     return image
 
 
+def pixels():
+    seed("pixels")
+    image = RNG.integers(0, 256, (6, 7)).astype(np.uint8)
+    image[:2] = image[:2] // 16  # edges that do not all saturate
+    w = np.pad(image.astype(F64), 1, mode="edge")
+    kernel = np.outer([1, 2, 1], [-1, 0, 1])
+    windows = sliding_window_view(w, (3, 3))
+    dx, dy = (windows * kernel).sum(axis=(2, 3)), (windows * kernel.T).sum(axis=(2, 3))
+    add("sobel.tc", "sobel", {"H": 6, "W": 7}, {"in": image},
+        {"out": np.minimum(np.hypot(dx, dy), 255).astype(np.uint8)})
+    rgb = RNG.integers(0, 256, (4, 5, 3)).astype(np.uint8)
+    rgb[0, :3] = [[255, 0, 0], [0, 0, 255], [255, 255, 255]]  # where chroma saturates
+    matrix = np.array([[77, 150, 29], [-43, -85, 128], [128, -107, -21]], I32)
+    offset = np.array([0, 128, 128], I32)
+    yuv = np.floor(np.matmul(rgb, matrix.T) / 256 + 0.5) + offset
+    add("colour.tc", "rgb_to_yuv", {"H": 4, "W": 5}, {"rgb": rgb, "matrix": matrix, "offset": offset},
+        {"yuv": np.clip(yuv, 0, 255).astype(np.uint8)})
+
+
+def box_blur():
+    for H, W, r in ((7, 9, 2), (3, 4, 5)):  # the second window is larger than the image
+        seed(f"box_blur {r}")
+        x = positive(H, W)
+        windows = sliding_window_view(np.pad(x.astype(F64), r, mode="edge"), (2 * r + 1, 2 * r + 1))
+        add("blur.tc", "box_blur", {"H": H, "W": W, "r": r}, {"in": x}, {"out": windows.mean(axis=(2, 3))},
+            tag=f".{H}x{W}")
+
+
+def resize():
+    seed("resize")
+    x = positive(4, 6)
+    # One axis by 2, the other by 1/2: the places are exact in float.
+    places = lambda n, m: np.clip((np.arange(m) + 0.5) * n / m - 0.5, 0, n - 1)
+    rows = np.array([np.interp(places(4, 8), np.arange(4), column) for column in x.astype(F64).T]).T
+    out = np.array([np.interp(places(6, 3), np.arange(6), row) for row in rows])
+    add("resize.tc", "resize_bilinear", {"H": 4, "W": 6, "OH": 8, "OW": 3}, {"in": x}, {"out": out})
+
+
+def stereo():
+    seed("stereo")
+    left, right = normal(3, 4, 7), normal(3, 4, 7)
+    wl, wr = wide(left, right)
+    shifted = [np.pad(wr, [(0, 0), (0, 0), (d, 0)])[:, :, :7] for d in range(4)]
+    add("stereo.tc", "cost_volume", {"C": 3, "H": 4, "W": 7, "D": 4}, {"left": left, "right": right},
+        {"cost": np.array([(wl * s).mean(axis=0) for s in shifted])})
+
+
+def embedding_bag():
+    seed("embedding_bag")
+    table, words = normal(9, 4), indices(9, 3, 5)
+    add("gather.tc", "embedding_bag", {"V": 9, "D": 4, "B": 3, "L": 5}, {"table": table, "words": words},
+        {"out": table.astype(F64)[words].mean(axis=1)})
+
+
+def moving_average():
+    seed("moving_average")
+    x = normal(9)
+    sums = np.convolve(x.astype(F64), np.ones(4))[:9]
+    add("reductions.tc", "moving_average", {"N": 9, "W": 4}, {"x": x},
+        {"y": sums / np.minimum(np.arange(9) + 1, 4)})
+
+
+def zero_points():
+    seed("zero_points")
+    A, B = (RNG.integers(-128, 128, shape).astype(np.int8) for shape in ((4, 6), (6, 5)))
+    C = np.matmul(A.astype(F64) + 7, B.astype(F64) - 100).astype(I32)
+    add("types.tc", "gemm_int8_zero_points", {"M": 4, "K": 6, "N": 5},
+        {"A": A, "B": B, "za": np.array(-7, I32), "zb": np.array(100, I32)}, {"C": C})
+
+
 def main():
     for family in (matvec, gemm, bilinear, mlp, gather, conv2d, conv1d, conv3d, transposed, gconv, depthwise,
-                   winograd, pooling, circulant, shift, norm, softmaxes, attention, activations, reductions,
-                   types, layout, imaging):
+                   winograd, pooling, circulant, shift, norm, group_norm, rope, loss, softmaxes, attention,
+                   activations, reductions, moving_average, types, zero_points, layout, imaging, pixels,
+                   box_blur, resize, stereo, embedding_bag):
         family()
     FILES["cases.json"] = ("[\n" + ",\n".join(json.dumps(case) for case in CASES) + "\n]\n").encode()
     covered = {(case["file"], case["def"]) for case in CASES}

@@ -79,13 +79,14 @@ pub(crate) struct ExplainArgs {
 #[command(after_help = "Examples:
   tensorwright run examples/kernels/gemm.tc --def gemm --size M=4,N=5,K=6
   tensorwright run matmul.tc --def matmul --input A=a.npy --input B=b.npy --output C=c.npy
+  tensorwright run examples/kernels/norm.tc --def rms_norm --size N=3,D=8 --input eps=1e-5
   tensorwright run gather.tc --def gather --size N=100,A=3,B=4 --seed 7 --format json")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
 
-    /// Take an input from a NumPy file; may be repeated
-    #[arg(long = "input", value_name = "NAME=FILE.npy", value_parser = binding)]
+    /// Take an input from a NumPy file, or a scalar as it is (`eps=1e-5`); may be repeated
+    #[arg(long = "input", value_name = "NAME=FILE.npy|NUMBER", value_parser = binding)]
     pub(crate) inputs: Vec<(String, PathBuf)>,
 
     /// Write an output to a NumPy file; may be repeated

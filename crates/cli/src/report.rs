@@ -81,6 +81,7 @@ pub(crate) fn as_json(diagnostics: &Diagnostics) -> Vec<JsonDiagnostic> {
 /// Shows problems.
 pub(crate) fn problems(diagnostics: &Diagnostics, format: Format) {
     match format {
+        Format::Text if diagnostics.list().is_empty() => {}
         Format::Text => eprint!("{}", diagnostics.render(colour())),
         Format::Json => {
             let value = serde_json::json!({ "diagnostics": as_json(diagnostics) });

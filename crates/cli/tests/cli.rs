@@ -34,8 +34,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("tensorwright-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("tensorwright-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -69,8 +68,7 @@ fn explain_tells_ranges_and_reasons_of_a_strided_padded_convolution() {
 #[test]
 fn explain_tells_where_shapes_come_from_over_several_statements() {
     let sizes = "B=3,M=5,N=4";
-    let text =
-        stdout(&["explain", "examples/kernels/mlp.tc", "--def", "MLP1", "--size", sizes]);
+    let text = stdout(&["explain", "examples/kernels/mlp.tc", "--def", "MLP1", "--size", sizes]);
     insta::assert_snapshot!("explain_mlp1", text);
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Def {
     pub(crate) params: usize,
     pub(crate) returns: Vec<Symbol>,
     pub(crate) body: Vec<Stmt>,
+    /// The number of statements once calls are replaced by what they call.
+    pub(crate) expanded: usize,
 }
 
 /// A size name of a signature.

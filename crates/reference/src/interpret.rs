@@ -99,13 +99,14 @@ fn wrong_input(tensor: &Tensor, buffer: &Buffer) -> Option<Diagnostic> {
     let expected = tensor.type_text();
     let actual = buffer.type_text();
     let message = format!("input `{name}` is a `{actual}`, and the program needs a `{expected}`");
+    let declared = format!("declared as {expected}");
     if buffer.dtype() != *dtype {
         let help = format!("convert its elements to `{dtype}`; nothing is converted silently");
-        return Some(Diagnostic::new(Code::InputType, *span, message).help(help));
+        return Some(Diagnostic::new(Code::InputType, *span, message).here(declared).help(help));
     }
     if buffer.shape() != shape.as_slice() {
         let help = "give an input of that shape, or bind the sizes to the shape of the input";
-        return Some(Diagnostic::new(Code::InputShape, *span, message).help(help));
+        return Some(Diagnostic::new(Code::InputShape, *span, message).here(declared).help(help));
     }
     None
 }

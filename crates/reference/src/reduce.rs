@@ -129,6 +129,8 @@ pub(crate) struct Product {
     /// The largest and the smallest product that some of the terms may have.
     largest: f64,
     smallest: f64,
+    /// Whether a term is zero in every evaluation.
+    has_zero: bool,
     is_special: bool,
     is_unknown: bool,
 }
@@ -141,6 +143,7 @@ impl Default for Product {
             magnitude: 1.0,
             largest: 1.0,
             smallest: 1.0,
+            has_zero: false,
             is_special: false,
             is_unknown: false,
         }
@@ -157,6 +160,7 @@ impl Product {
         if value != 0.0 {
             self.smallest *= (value.abs() - error).clamp(0.0, 1.0);
         }
+        self.has_zero |= value == 0.0 && error == 0.0;
         self.is_special |= !value.is_finite();
         // An infinity times what may or may not be zero; see `finish`.
         self.is_unknown |= term.is_unknown() || !term.sign_is_known();
@@ -174,7 +178,8 @@ impl Product {
             // In some order a partial product underflows and large terms follow.
             error += self.terms as f64 * rounding.underflow * self.largest;
         }
-        if value == 0.0 && magnitude == 0.0 && self.largest <= rounding.largest {
+        // Without such a term a zero is an underflow of ours, which another order may not have.
+        if self.has_zero && self.largest <= rounding.largest {
             return Approx::exact(value);
         }
         if error.is_nan() || !value.is_finite() || self.largest * growth > rounding.largest {
@@ -259,6 +264,9 @@ mod tests {
         assert!(relative < 300.0 * 2_f64.powi(-24), "{relative}");
         let tiny = reduce(ReductionOp::Product, DType::Float, &[1e-30, 1e-30, 1e30, 1e30]);
         assert!(tiny.error() > 1.0, "one order underflows in float");
+        let lost = reduce(ReductionOp::Product, DType::Double, &[1e-200, 1e-200, 1e100]);
+        let kept = 1e-200 * 1e100 * 1e-200;
+        assert!(kept > 0.0 && lost.error() >= kept, "another order does not underflow: {lost:?}");
     }
 
     #[test]

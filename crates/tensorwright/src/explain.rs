@@ -2,10 +2,12 @@
 
 mod text;
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use tensorwright_lang::program::{
-    AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
+    AccessLimit, AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
 };
 
 use crate::{Analysis, DType, Program, Source};
@@ -113,6 +115,7 @@ pub struct AxisExplanation {
 impl Explanation {
     pub(crate) fn new(program: &Program) -> Self {
         let ir = program.ir();
+        let versions = versions(program);
         Self {
             name: ir.name.clone(),
             source: ir.source.name().to_owned(),
@@ -120,7 +123,7 @@ impl Explanation {
             signature: signature(program),
             inputs: program.inputs().iter().map(tensor).collect(),
             outputs: program.outputs().into_iter().map(tensor).collect(),
-            stages: ir.stages.iter().map(|s| stage(program, s)).collect(),
+            stages: ir.stages.iter().map(|s| stage(program, &versions, s)).collect(),
             analysis: ir.analysis(),
         }
     }
@@ -146,18 +149,25 @@ fn tensor(tensor: &Tensor) -> TensorExplanation {
     }
 }
 
-/// The name of a version of a tensor: `out`, then `out'`, then `out''`.
-fn version(program: &Program, id: TensorId) -> String {
-    let tensors = &program.ir().tensors;
-    let name = &tensors[id.0 as usize].name;
-    let earlier = tensors[..id.0 as usize].iter().filter(|t| t.name == *name).count();
-    match earlier {
-        0..=3 => format!("{name}{}", "'".repeat(earlier)),
-        _ => format!("{name}'{earlier}"),
-    }
+/// The names of the versions of tensors: `out`, then `out'`, then `out''`.
+fn versions(program: &Program) -> Vec<String> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let name = |tensor: &'_ Tensor, earlier: usize| match earlier {
+        0..=3 => format!("{}{}", tensor.name, "'".repeat(earlier)),
+        _ => format!("{}'{earlier}", tensor.name),
+    };
+    let tensors = program.ir().tensors.iter();
+    tensors
+        .map(|tensor| {
+            let earlier = seen.entry(&tensor.name).or_insert(0);
+            *earlier += 1;
+            name(tensor, *earlier - 1)
+        })
+        .collect()
 }
 
-fn stage(program: &Program, stage: &Stage) -> StageExplanation {
+fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanation {
+    let version = |id: TensorId| versions[id.0 as usize].clone();
     let ir = program.ir();
     let mut reads: Vec<TensorId> = stage.base.into_iter().collect();
     let mut accesses: Vec<AccessExplanation> = Vec::new();
@@ -179,7 +189,7 @@ fn stage(program: &Program, stage: &Stage) -> StageExplanation {
         reason: axis.reason.clone(),
     });
     StageExplanation {
-        makes: version(program, stage.output),
+        makes: version(stage.output),
         tensor_type: ir.tensor(stage.output).type_text(),
         statement: one_line(ir.source.slice(stage.span)),
         line: ir.source.line_column(stage.span.start).0,
@@ -188,7 +198,7 @@ fn stage(program: &Program, stage: &Stage) -> StageExplanation {
             Combine::Reduce(_) => "reduce",
             Combine::Accumulate(_) => "accumulate",
         },
-        reads: reads.into_iter().map(|id| version(program, id)).collect(),
+        reads: reads.into_iter().map(version).collect(),
         axes: axes.collect(),
         accesses,
     }
@@ -216,6 +226,21 @@ fn in_bounds(program: &Program, stage: &Stage, read: &Read) -> InBounds {
     }
 }
 
+/// The places other than the first that limit a range to the same end, each once.
+fn also_limited_by(limits: &[AccessLimit]) -> String {
+    let mut places: Vec<String> = Vec::new();
+    for limit in limits {
+        let place = format!("{} of {}", limit.dimension, limit.tensor);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    match places.get(1..) {
+        None | Some([]) => String::new(),
+        Some(others) => format!("; the same follows from dimension {}", others.join(", ")),
+    }
+}
+
 /// Why a range is what it is, in a sentence.
 fn because(source: &Source, name: &str, hi: i64, reason: &RangeReason) -> String {
     let (round, limits) = match reason {
@@ -227,15 +252,7 @@ fn because(source: &Source, name: &str, hi: i64, reason: &RangeReason) -> String
     };
     let Some(limit) = limits.first() else { return String::new() };
     let place = format!("dimension {} of {}", limit.dimension, limit.tensor);
-    let others: Vec<String> = limits[1..]
-        .iter()
-        .filter(|other| (&other.tensor, other.dimension) != (&limit.tensor, limit.dimension))
-        .map(|other| format!("{} of {}", other.dimension, other.tensor))
-        .collect();
-    let also = match others.as_slice() {
-        [] => String::new(),
-        others => format!(", and of dimension {}", others.join(", ")),
-    };
+    let also = also_limited_by(limits);
     if limit.is_target {
         return format!("the extent of {place}, which another statement determines{also}");
     }

@@ -1,10 +1,11 @@
-//! One file per subcommand.
+//! One file per subcommand, and what they share.
 
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod run;
+mod scalar;
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,15 @@
 //! `tensorwright run`
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::Serialize;
-use tensorwright::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Output, Program, Value};
+use tensorwright::{
+    Buffer, Code, DType, Def, Diagnostic, Diagnostics, Inputs, Output, Program, Value,
+};
 
+use super::scalar::scalar;
 use super::{chosen, sizes};
 use crate::args::{Format, RunArgs};
 use crate::failure::{InFormat, Outcome};
@@ -16,7 +20,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let format = args.output.format;
     let module = files::module(&args.program.file).in_format(format)?;
     let def = chosen(&module, &args.program).in_format(format)?;
-    let given = given_inputs(args).in_format(format)?;
+    let given = given_inputs(&def, args).in_format(format)?;
     let sizes = def.sizes_of(&given, &sizes(&args.program)).in_format(format)?;
     let program = def.bind(sizes).in_format(format)?;
     let inputs = complete(&program, given, args.seed).in_format(format)?;
@@ -41,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         }))?,
         Format::Text => {
             let mut out = std::io::stdout().lock();
-            for output in &outputs {
+            for (output, computed) in outputs.iter().zip(&run.outputs) {
                 writeln!(
                     out,
                     "{} {}  checksum {}  min {}  max {}  sum {}  tolerance {:.2e}",
@@ -53,6 +57,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
                     output.sum,
                     output.tolerance
                 )?;
+                write_elements(&mut out, &computed.buffer)?;
             }
             writeln!(out, "reference interpreter, {seconds:.3} s, seed {}", args.seed)?;
         }
@@ -60,8 +65,31 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     Ok(())
 }
 
-fn given_inputs(args: &RunArgs) -> Result<Inputs, Diagnostics> {
-    args.inputs.iter().map(|(name, path)| Ok((name.clone(), files::buffer(path)?))).collect()
+fn given_inputs(def: &Def<'_>, args: &RunArgs) -> Result<Inputs, Diagnostics> {
+    let given = |(name, path): &(String, PathBuf)| {
+        let text = path.to_str().unwrap_or_default();
+        let buffer = match scalar(def, name, text) {
+            Some(buffer) => buffer,
+            None => files::buffer(path)?,
+        };
+        Ok((name.clone(), buffer))
+    };
+    args.inputs.iter().map(given).collect()
+}
+
+/// The elements of a small output, one row to a line.
+fn write_elements(out: &mut impl Write, buffer: &Buffer) -> std::io::Result<()> {
+    /// More than this is read by a program and not by a person.
+    const MOST: usize = 32;
+    let row = buffer.shape().last().map_or(1, |extent| (*extent).max(1) as usize);
+    if buffer.len() > MOST || buffer.len() == 1 {
+        return Ok(());
+    }
+    let elements: Vec<String> = buffer.values().map(|value| value.to_string()).collect();
+    for row in elements.chunks(row) {
+        writeln!(out, "  {}", row.join(" "))?;
+    }
+    Ok(())
 }
 
 /// Fills up with random inputs what was not given.

@@ -8,6 +8,7 @@ use crate::infer::Range;
 use crate::ops::AssignOp;
 use crate::program::{Axis, AxisKind, Combine, Program, Stage, Tensor, TensorId};
 use crate::source::Source;
+use crate::syntax::ast::MAX_DEPTH;
 
 /// The most iterations that one statement may have.
 const MAX_ITERATIONS: u128 = 1 << 62;
@@ -62,14 +63,34 @@ pub(super) fn assemble(
     if !assembler.errors.is_empty() {
         return Err(assembler.errors);
     }
-    Ok(Program {
+    let program = Program {
         name: def.name.clone(),
         tensors: assembler.tensors,
         inputs,
         outputs,
         stages: assembler.stages,
         source: source.clone(),
-    })
+    };
+    printable(&program)?;
+    Ok(program)
+}
+
+/// Printing must give a text that parses, so what nests deeply is tried.
+fn printable(program: &Program) -> Result<(), Vec<Diagnostic>> {
+    let deep = |stage: &&Stage| stage.body.height() > MAX_DEPTH / 2;
+    let too_deep = |stage: &Stage| {
+        let text = format!("def f(float x) -> (y) {{\n{}\n}}", stage.text(program));
+        let (_, found) = crate::syntax::parse(&Source::new("", &text));
+        found.iter().any(|diagnostic| diagnostic.code == Code::NestingTooDeep)
+    };
+    let errors: Vec<Diagnostic> = program
+        .stages
+        .iter()
+        .filter(deep)
+        .filter(|stage| too_deep(stage))
+        .map(|stage| super::resolve::too_deep(stage.span))
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 struct Assembler<'a> {

@@ -1,5 +1,7 @@
 //! Proof that every access of a statement stays in bounds, and the errors where it does not.
 
+use std::collections::HashMap;
+
 use super::Mode;
 use super::resolve::subscript_text;
 use super::site::Site;
@@ -74,14 +76,14 @@ pub(super) fn not_empty(
         if settled.range.hi > 0 {
             continue;
         }
-        errors.push(if *below {
+        if *below {
             let verdict = Known { ranges: &ranges, dtype }.verdict(access);
             let mut error = outside(statement, access, &verdict, &ranges);
             error.notes = vec!["ranges start at 0 unless a `where` says otherwise".to_owned()];
-            error
+            report(&mut errors, error);
         } else {
-            empty(statement, access, var, &ranges)
-        });
+            errors.push(empty(statement, access, var, &ranges));
+        }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
@@ -140,10 +142,22 @@ pub(super) fn verify(
         if access.index.has_value() {
             checked.push((access.span, access.tensor, access.dimension as u32));
         } else {
-            errors.push(outside(statement, access, &verdict, ranges));
+            report(&mut errors, outside(statement, access, &verdict, ranges));
         }
     }
     if errors.is_empty() { Ok(checked) } else { Err(errors) }
+}
+
+/// Adds an error, as a note where the one before is about the same read: one error per read,
+/// whichever number of its subscripts are wrong.
+fn report(errors: &mut Vec<Diagnostic>, error: Diagnostic) {
+    match errors.last_mut() {
+        Some(last) if last.code == error.code && last.span() == error.span() => {
+            let what = error.labels.first().map_or("", |label| label.text.as_str());
+            last.notes.push(format!("also, {}: {what}", error.message));
+        }
+        _ => errors.push(error),
+    }
 }
 
 fn outside(
@@ -243,13 +257,15 @@ pub(super) fn mark_checked(body: &mut Expr, checked: &[Checked]) {
     if checked.is_empty() {
         return;
     }
+    let mut dimensions: HashMap<(Span, TensorId), Vec<u32>> = HashMap::new();
+    for (span, tensor, dimension) in checked {
+        dimensions.entry((*span, *tensor)).or_default().push(*dimension);
+    }
+    for list in dimensions.values_mut() {
+        list.sort_unstable();
+        list.dedup();
+    }
     body.for_each_read_mut(&mut |read| {
-        let here = checked
-            .iter()
-            .filter(|(span, tensor, _)| *span == read.place.0 && *tensor == read.tensor);
-        let mut dimensions: Vec<u32> = here.map(|(_, _, dimension)| *dimension).collect();
-        dimensions.sort_unstable();
-        dimensions.dedup();
-        read.checked = dimensions;
+        read.checked = dimensions.get(&(read.place.0, read.tensor)).cloned().unwrap_or_default();
     });
 }

@@ -82,6 +82,11 @@ struct Frame<'a> {
     names: Option<Substitution>,
 }
 
+/// Whether the calls of a definition expand to more statements than a program may have.
+pub(super) fn is_too_long(def: &Def) -> bool {
+    def.expanded > MAX_STEPS
+}
+
 /// Expands all calls of a definition, without recursion: a text may call thousands deep.
 pub(super) fn flatten<'a>(defs: &'a [Option<Def>], def: &'a Def) -> Result<Flat<'a>, Diagnostic> {
     let mut flattener = Flattener {

@@ -121,7 +121,7 @@ impl Lowering<'_> {
                 Some(Index::value(Expr::Arith(op, Box::new(lhs), Box::new(rhs))))
             }
         };
-        result.ok_or_else(|| overflow(span))
+        result.filter(Index::is_small).ok_or_else(|| overflow(span))
     }
 
     /// An index expression as a value of a type.

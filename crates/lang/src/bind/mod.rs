@@ -10,14 +10,14 @@ mod simplify;
 mod site;
 mod stuck;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::diagnostic::{Code, Diagnostic, nearest};
-use crate::hir::{Def, Dim, Int, Size};
+use crate::hir::{Def, Dim, Int, Size, Stmt};
 use crate::program::Program;
 use crate::source::Source;
 
-use flatten::{Agreement, Flat, Rule, flatten};
+use flatten::{Agreement, Flat, Rule, flatten, is_too_long};
 use lower::Lowering;
 use resolve::Resolver;
 
@@ -64,17 +64,40 @@ pub(crate) fn check_structure(
     def: &Def,
     budget: &mut usize,
 ) -> Vec<Diagnostic> {
-    let sizes = vec![64; def.sizes.len()];
+    let callees = def.body.iter().filter_map(|stmt| match stmt {
+        Stmt::Call(call) => defs.get(call.callee)?.as_ref(),
+        Stmt::Comprehension(_) => None,
+    });
+    if is_too_long(def) {
+        // Said of the innermost one alone, and expanded only for it.
+        let outer = callees.into_iter().any(is_too_long);
+        return if outer { Vec::new() } else { flatten(defs, def).err().into_iter().collect() };
+    }
+    let Some(left) = budget.checked_sub(def.expanded) else { return Vec::new() };
+    *budget = left;
     let flat = match flatten(defs, def) {
         Ok(flat) => flat,
         Err(error) => return vec![error],
     };
-    let Some(left) = budget.checked_sub(flat.steps.len()) else { return Vec::new() };
-    *budget = left;
+    // Sizes that happen to be equal, or a scalar that is 1, may hide a variable: `(N - M) * i`.
+    // What is wrong for sizes that grow and for sizes that shrink is wrong for all.
+    let count = def.sizes.len() as i64;
+    let growing = structural_problems(def, &flat, &|size| 64 + 7 * size);
+    if growing.is_empty() {
+        return growing;
+    }
+    let shrinking = structural_problems(def, &flat, &|size| 64 + 7 * (count - size));
+    let same = |a: &Diagnostic, b: &Diagnostic| a.code == b.code && a.span() == b.span();
+    growing.into_iter().filter(|a| shrinking.iter().any(|b| same(a, b))).collect()
+}
+
+/// The problems of a definition for made-up sizes that cannot depend on them.
+fn structural_problems(def: &Def, flat: &Flat<'_>, size: &dyn Fn(i64) -> i64) -> Vec<Diagnostic> {
+    let sizes: Vec<i64> = (0..def.sizes.len() as i64).map(size).collect();
     let scalars: Vec<Option<i64>> = (0..flat.tensors.len())
-        .map(|number| (number < def.params && is_static(&def.tensors[number])).then_some(1))
+        .map(|number| (number < def.params && is_static(&def.tensors[number])).then_some(3))
         .collect();
-    let mut resolver = resolver(def, &flat, &sizes, &scalars, Mode::Structure);
+    let mut resolver = resolver(def, flat, &sizes, &scalars, Mode::Structure);
     resolver.resolve();
     let structural = |code| matches!(code, Code::AmbiguousRange | Code::UnderConstrained);
     let here = |diagnostic: &Diagnostic| {
@@ -104,7 +127,9 @@ fn resolver<'a>(
         known.then(|| tensor.dims.iter().map(extent).collect())
     });
     let shapes = shapes.collect();
-    Resolver { flat, params: def.params, sizes, scalars, shapes, mode, diagnostics: Vec::new() }
+    let extents = HashMap::new();
+    let diagnostics = Vec::new();
+    Resolver { flat, params: def.params, sizes, scalars, shapes, extents, mode, diagnostics }
 }
 
 /// The sizes of a definition in order, and per parameter the value of an integer scalar.
@@ -161,17 +186,22 @@ fn sizes(
     if errors.is_empty() { Ok((sizes, scalars)) } else { Err(errors) }
 }
 
+/// How many missing sizes are named; a text may have thousands.
+const MAX_NAMED: usize = 8;
+
 fn missing_sizes(missing: &[&Size]) -> Diagnostic {
+    let named = &missing[..missing.len().min(MAX_NAMED)];
     let list = |text: &dyn Fn(&Size) -> String, between: &str| {
-        missing.iter().map(|size| text(size)).collect::<Vec<_>>().join(between)
+        named.iter().map(|size| text(size)).collect::<Vec<_>>().join(between)
     };
     let names = list(&|size| format!("`{}`", size.name), ", ");
-    let message = match missing.len() {
-        1 => format!("the size {names} has no value"),
-        _ => format!("the sizes {names} have no values"),
+    let message = match (missing.len(), missing.len() - named.len()) {
+        (1, _) => format!("the size {names} has no value"),
+        (_, 0) => format!("the sizes {names} have no values"),
+        (_, others) => format!("the sizes {names} and {others} others have no values"),
     };
     let example = list(&|size| format!("{}=64", size.name), ",");
-    missing
+    named
         .iter()
         .fold(Diagnostic::without_place(Code::MissingSize, message), |diagnostic, size| {
             diagnostic.label(size.span, "what is its value?")

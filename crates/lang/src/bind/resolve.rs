@@ -2,7 +2,11 @@
 //!
 //! Statements are taken in order. One whose tensors all have a shape is settled at once. One that
 //! leaves a variable of its left side open waits, because a later statement on the same tensor may
-//! determine the shape: `O(b,n) = B(n)` takes the range of `b` from `O(b,n) += I(b,m) * W(n,m)`.
+//! determine that extent: `O(b,n) = B(n)` takes the range of `b` from `O(b,n) += I(b,m) * W(n,m)`.
+//! Each extent of a tensor comes from the first statement that determines it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::Mode;
 use super::bounds;
@@ -11,10 +15,11 @@ use super::lower::Lowering;
 use super::site::Site;
 use super::stuck;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::hir::Comprehension;
+use crate::hir::{Comprehension, Symbol};
 use crate::infer::{self, Access, Origin, Range, Settled};
 use crate::program::{AccessLimit, AxisId, Expr, Index, RangeReason, TensorId, index_text};
 use crate::source::Span;
+use crate::syntax::ast::MAX_DEPTH;
 
 /// A statement with all ranges known.
 #[derive(Debug)]
@@ -33,8 +38,21 @@ pub(super) struct Resolver<'a> {
     pub(super) sizes: &'a [i64],
     pub(super) scalars: &'a [Option<i64>],
     pub(super) shapes: Vec<Option<Vec<i64>>>,
+    /// The extents that are known of tensors whose shape is not known yet.
+    pub(super) extents: HashMap<(Symbol, usize), i64>,
     pub(super) mode: Mode,
     pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// The deepest that an expression may nest once index arithmetic is in normal form, where a sum
+/// nests once per term. What is deeper is not printed, not even in a message.
+const MAX_HEIGHT: usize = 4 * MAX_DEPTH;
+
+pub(super) fn too_deep(span: Span) -> Diagnostic {
+    let message = "this statement nests too deeply once its index arithmetic is sorted";
+    Diagnostic::new(Code::NestingTooDeep, span, message)
+        .here("too many terms in one subscript")
+        .help("compute part of it in a statement of its own and read the result")
 }
 
 /// What became of a statement.
@@ -53,7 +71,7 @@ impl Resolver<'_> {
         let mut resolved: Vec<Option<Resolved>> = flat.steps.iter().map(|_| None).collect();
         let mut pending: Vec<usize> = (0..flat.steps.len()).collect();
         loop {
-            let before = pending.len();
+            let before = (pending.len(), self.extents.len());
             let mut errors = Vec::new();
             pending.retain(|number| match self.attempt(&flat.steps[*number]) {
                 Attempt::Done(result) => {
@@ -69,7 +87,7 @@ impl Resolver<'_> {
             if pending.is_empty() {
                 break;
             }
-            if pending.len() == before {
+            if (pending.len(), self.extents.len()) == before {
                 self.diagnostics.extend(errors);
                 break;
             }
@@ -129,7 +147,16 @@ impl Resolver<'_> {
             fold: self.mode == Mode::Bind,
         };
         let mut body = lowering.expr(&stmt.rhs).map_err(|error| vec![error])?;
+        if body.height() > MAX_HEIGHT {
+            return Err(vec![too_deep(stmt.span)]);
+        }
         let given = self.given_ranges(stmt, &lowering)?;
+        if self.mode == Mode::Structure && given.iter().all(Option::is_some) {
+            let settled = |range: &Range| Settled { range: *range, origin: Origin::Given };
+            let settled: Vec<Settled> = given.iter().flatten().map(settled).collect();
+            self.set_shape(stmt, &settled);
+            return Ok(Attempt::Done(None));
+        }
         let accesses = self.accesses(stmt, &body);
         let tensors = &self.flat.tensors;
         let dtype = |id: TensorId| tensors[id.0 as usize].dtype;
@@ -138,6 +165,7 @@ impl Resolver<'_> {
             bounds::Statement { stmt, site, tensors, accesses: &accesses, mode: self.mode };
         let Some(settled) = settled.iter().cloned().collect::<Option<Vec<Settled>>>() else {
             let errors = stuck::explain(&statement, &settled, &given, &dtype);
+            self.note_extents(stmt, &settled);
             return Ok(if self.mode == Mode::Structure && errors.is_empty() {
                 Attempt::Done(None)
             } else {
@@ -192,30 +220,50 @@ impl Resolver<'_> {
         if errors.is_empty() { Ok(given) } else { Err(errors) }
     }
 
-    /// The accesses of the right side, and those of the left where its shape is known.
+    /// The accesses of the right side, and those of the left where its extents are known.
     fn accesses<'b>(&self, stmt: &Comprehension, body: &'b Expr) -> Vec<Access<'b>> {
         let shape = |id: TensorId| self.shapes[id.0 as usize].as_deref();
         let mut accesses = infer::accesses(body, &shape);
-        if let Some(shape) = shape(TensorId(stmt.target.0)) {
-            accesses.extend(shape.iter().enumerate().map(|(dimension, extent)| Access {
-                tensor: TensorId(stmt.target.0),
+        let target = TensorId(stmt.target.0);
+        accesses.extend((0..stmt.rank).filter_map(|dimension| {
+            let known = shape(target).and_then(|shape| shape.get(dimension));
+            let extent = known.or_else(|| self.extents.get(&(stmt.target, dimension)))?;
+            Some(Access {
+                tensor: target,
                 dimension,
                 extent: *extent,
-                index: Index::axis(AxisId(dimension as u32)),
+                index: Cow::Owned(Index::axis(AxisId(dimension as u32))),
                 guards: Vec::new(),
                 span: stmt.target_span,
                 is_target: true,
-            }));
-        }
+            })
+        }));
         accesses
+    }
+
+    /// Remembers the extents that a statement determines although it leaves others open.
+    fn note_extents(&mut self, stmt: &Comprehension, settled: &[Option<Settled>]) {
+        if self.shapes[stmt.target.0 as usize].is_some() {
+            return;
+        }
+        for (dimension, settled) in settled[..stmt.rank].iter().enumerate() {
+            if let Some(settled) = settled {
+                let extent = settled.range.hi.max(1);
+                self.extents.entry((stmt.target, dimension)).or_insert(extent);
+            }
+        }
+        let extents = (0..stmt.rank).map(|d| self.extents.get(&(stmt.target, d)).copied());
+        self.shapes[stmt.target.0 as usize] = extents.collect();
     }
 
     /// A tensor without a shape gets that of the first statement that determines it.
     fn set_shape(&mut self, stmt: &Comprehension, settled: &[Settled]) {
-        let slot = &mut self.shapes[stmt.target.0 as usize];
-        if slot.is_none() {
-            *slot = Some(settled[..stmt.rank].iter().map(|s| s.range.hi.max(1)).collect());
-        }
+        let extent = |(dimension, settled): (usize, &Settled)| {
+            let known = self.extents.get(&(stmt.target, dimension));
+            known.copied().unwrap_or(settled.range.hi.max(1))
+        };
+        let shape = settled[..stmt.rank].iter().enumerate().map(extent).collect();
+        self.shapes[stmt.target.0 as usize].get_or_insert(shape);
     }
 
     fn reason(

@@ -48,12 +48,25 @@ pub(crate) fn check(module: &ast::Module) -> (Vec<Option<Def>>, Vec<Diagnostic>)
         let (def, found) = check_def(&module.defs[number], &by_name, &signatures, &suggestions);
         let broken = found.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
         diagnostics.extend(found);
-        if let Some(def) = def.filter(|_| !broken) {
+        if let Some(mut def) = def.filter(|_| !broken) {
+            def.expanded = expanded(&def, &checked);
             signatures[number] = Some(signature(&def));
             checked[number] = Some(def);
         }
     }
     (checked, diagnostics)
+}
+
+/// The number of statements once calls are replaced; callees have been counted before.
+fn expanded(def: &Def, checked: &[Option<Def>]) -> usize {
+    let count = |stmt: &Stmt| match stmt {
+        Stmt::Comprehension(_) => 1,
+        Stmt::Call(call) => {
+            let callee = checked.get(call.callee).and_then(Option::as_ref);
+            callee.map_or(0, |callee| callee.expanded)
+        }
+    };
+    def.body.iter().map(count).fold(0, usize::saturating_add)
 }
 
 fn signature(def: &Def) -> Signature {
@@ -114,6 +127,7 @@ fn check_def(
         params,
         returns,
         body,
+        expanded: 0,
     });
     (checked, diagnostics)
 }

@@ -1,5 +1,7 @@
 //! The accesses of a statement: every subscript, with the guards around it.
 
+use std::borrow::Cow;
+
 use super::facts::Guard;
 use crate::ops::LogicOp;
 use crate::program::{Expr, Index, Read, TensorId};
@@ -12,7 +14,7 @@ pub(crate) struct Access<'a> {
     pub(crate) dimension: usize,
     /// The extent of the dimension.
     pub(crate) extent: i64,
-    pub(crate) index: Index,
+    pub(crate) index: Cow<'a, Index>,
     /// The guards, outermost first.
     pub(crate) guards: Vec<Guard<'a>>,
     pub(crate) span: Span,
@@ -78,7 +80,7 @@ impl<'a, 's, F: Fn(TensorId) -> Option<&'s [i64]>> Collector<'a, '_, F> {
                     tensor: read.tensor,
                     dimension,
                     extent: *extent,
-                    index: index.clone(),
+                    index: Cow::Borrowed(index),
                     guards: self.guards.clone(),
                     span: read.place.0,
                     is_target: false,

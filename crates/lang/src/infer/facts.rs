@@ -4,11 +4,11 @@ use crate::ops::{CompareOp, LogicOp, UnaryOp};
 use crate::program::{Expr, Index};
 
 /// A comparison that holds.
-#[derive(Debug, Clone)]
-pub(super) struct Fact {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fact<'a> {
     pub(super) op: CompareOp,
-    pub(super) lhs: Index,
-    pub(super) rhs: Index,
+    pub(super) lhs: &'a Index,
+    pub(super) rhs: &'a Index,
 }
 
 /// A condition and whether it holds where a read happens.
@@ -26,7 +26,7 @@ const MAX_FACTS: usize = 48;
 
 /// The guards as alternatives, each a list of facts that hold together. No alternative at all
 /// means that the guards contradict themselves, so the read never happens.
-pub(super) fn alternatives(guards: &[Guard<'_>]) -> Vec<Vec<Fact>> {
+pub(super) fn alternatives<'a>(guards: &[Guard<'a>]) -> Vec<Vec<Fact<'a>>> {
     // The innermost guards matter most; a limit keeps deeply nested choices cheap.
     guards
         .iter()
@@ -34,7 +34,7 @@ pub(super) fn alternatives(guards: &[Guard<'_>]) -> Vec<Vec<Fact>> {
         .fold(vec![Vec::new()], |all, guard| conjoin(all, condition(guard.condition, guard.holds)))
 }
 
-fn conjoin(left: Vec<Vec<Fact>>, right: Vec<Vec<Fact>>) -> Vec<Vec<Fact>> {
+fn conjoin<'a>(left: Vec<Vec<Fact<'a>>>, right: Vec<Vec<Fact<'a>>>) -> Vec<Vec<Fact<'a>>> {
     if left.len() * right.len() > MAX_ALTERNATIVES {
         return left;
     }
@@ -42,7 +42,7 @@ fn conjoin(left: Vec<Vec<Fact>>, right: Vec<Vec<Fact>>) -> Vec<Vec<Fact>> {
     for a in &left {
         for b in &right {
             let mut facts = a.clone();
-            facts.extend(b.iter().take(MAX_FACTS.saturating_sub(a.len())).cloned());
+            facts.extend(b.iter().take(MAX_FACTS.saturating_sub(a.len())));
             both.push(facts);
         }
     }
@@ -51,7 +51,7 @@ fn conjoin(left: Vec<Vec<Fact>>, right: Vec<Vec<Fact>>) -> Vec<Vec<Fact>> {
 
 /// Only comparisons of index arithmetic say anything. Floating-point ones must not: where `a < b`
 /// does not hold, `a >= b` need not hold either.
-fn condition(expr: &Expr, holds: bool) -> Vec<Vec<Fact>> {
+fn condition(expr: &Expr, holds: bool) -> Vec<Vec<Fact<'_>>> {
     let nothing = || vec![Vec::new()];
     match expr {
         Expr::Unary(UnaryOp::Not, operand) => condition(operand, !holds),
@@ -65,15 +65,15 @@ fn condition(expr: &Expr, holds: bool) -> Vec<Vec<Fact>> {
                 nothing()
             }
         }
-        Expr::CompareIndex(op, lhs, rhs) => compare(*op, lhs.clone(), rhs.clone(), holds),
+        Expr::CompareIndex(op, lhs, rhs) => compare(*op, lhs, rhs, holds),
         Expr::Const(scalar) if (scalar.as_integer() != 0) != holds => Vec::new(),
         _ => nothing(),
     }
 }
 
-fn compare(op: CompareOp, lhs: Index, rhs: Index, holds: bool) -> Vec<Vec<Fact>> {
+fn compare<'a>(op: CompareOp, lhs: &'a Index, rhs: &'a Index, holds: bool) -> Vec<Vec<Fact<'a>>> {
     let op = if holds { op } else { op.negate() };
-    let fact = |op| vec![Fact { op, lhs: lhs.clone(), rhs: rhs.clone() }];
+    let fact = |op| vec![Fact { op, lhs, rhs }];
     match op {
         CompareOp::Ne => vec![fact(CompareOp::Lt), fact(CompareOp::Gt)],
         op => vec![fact(op)],

@@ -1,8 +1,8 @@
 //! Questions about one access: for which values of an index variable does it leave its tensor?
 
 use super::access::Access;
-use super::facts::{Fact, alternatives};
-use super::system::{Bounds, Linear, Solution, System};
+use super::facts::{Fact, Guard, alternatives};
+use super::system::{Linear, MAX_VARS, Solution, System, Work};
 use crate::dtype::DType;
 use crate::ops::CompareOp;
 use crate::program::{Atom, AxisId, Expr, Index, Interval, TensorId};
@@ -52,21 +52,64 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
         if let Some(limit) = self.simple_limit(access, var) {
             return limit;
         }
-        let mut first: Option<(i64, bool)> = None;
-        for (above, system, vars) in self.violations(access) {
-            let Some(var) = vars.axis(var) else { continue };
-            let mut system = system;
-            system.require(Linear::var(var));
-            if let Some(Bounds { lo, .. }) = system.project(var) {
-                let at = i64::try_from(lo.unwrap_or(0).max(0)).unwrap_or(i64::MAX);
-                first = Some(first.map_or((at, above), |other| other.min((at, above))));
-            }
-        }
+        let first = if Builder::default().linear(&access.index).is_none() {
+            self.first_outside_range(access, var)
+        } else {
+            let near = self.first_outside(access, nearest_guards(access), var);
+            near.and_then(|_| self.first_outside(access, &access.guards, var))
+        };
         match first {
             None => Limit::None,
             Some((at, true)) => Limit::Above(at),
             Some((at, false)) => Limit::Below(at),
         }
+    }
+
+    /// The least value of `var` at which the access leaves its tensor, and whether above.
+    fn first_outside(
+        &self,
+        access: &Access<'_>,
+        guards: &[Guard<'_>],
+        var: AxisId,
+    ) -> Option<(i64, bool)> {
+        let mut work = Work::new();
+        let mut first: Option<(i64, bool)> = None;
+        for Violation { above, mut system, vars, splits } in self.violations(access, guards) {
+            let Some(var) = vars.axis(var) else { continue };
+            system.require(Linear::var(var));
+            let limit = first.map_or(i128::MAX, |(at, _)| i128::from(at));
+            let splits = &splits[..splits.len().min(MAX_SPLITS)];
+            if let Some(lo) = least(system, var, splits, limit, &mut work) {
+                let at = i64::try_from(lo).unwrap_or(i64::MAX);
+                first = Some(first.map_or((at, above), |other| other.min((at, above))));
+            }
+        }
+        first
+    }
+
+    /// As [`Known::first_outside`] for a subscript with too many parts for a system: by its range,
+    /// whatever the guards say.
+    fn first_outside_range(&self, access: &Access<'_>, var: AxisId) -> Option<(i64, bool)> {
+        let leaves_above = |at: i64| {
+            let settled = |axis| self.interval(axis).unwrap_or(Interval { lo: 0, hi: i128::MAX });
+            let axis = |axis| {
+                if axis == var { Interval { lo: 0, hi: at.into() } } else { settled(axis) }
+            };
+            let range = access.index.interval(&axis, &|value: &Expr| self.value_range(value));
+            let above = range.hi >= i128::from(access.extent);
+            (above || range.lo < 0).then_some(above)
+        };
+        leaves_above(i64::MAX)?;
+        // It leaves at `outside`, and not before `inside`.
+        let (mut inside, mut outside) = (0, i64::MAX);
+        while inside < outside {
+            let middle = inside + (outside - inside) / 2;
+            match leaves_above(middle) {
+                Some(_) => outside = middle,
+                None => inside = middle + 1,
+            }
+        }
+        Some((outside, leaves_above(outside)?))
     }
 
     /// The common case: an unguarded sum of multiples of axes.
@@ -109,36 +152,36 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
 
     /// Whether the access stays inside its tensor, all ranges being settled.
     pub(crate) fn verdict(&self, access: &Access<'_>) -> Verdict {
-        let axis = |axis| self.interval(axis).unwrap_or(Interval { lo: 0, hi: i128::MAX });
-        let value = |value: &Expr| self.value_range(value);
-        let range = access.index.interval(&axis, &value);
-        if range.within(0, i128::from(access.extent)) {
+        if self.index_range(&access.index).within(0, i128::from(access.extent)) {
             return Verdict::Inside;
         }
+        match self.search(access, nearest_guards(access)) {
+            Verdict::Inside => Verdict::Inside,
+            verdict if nearest_guards(access).len() == access.guards.len() => verdict,
+            _ => self.search(access, &access.guards),
+        }
+    }
+
+    fn search(&self, access: &Access<'_>, guards: &[Guard<'_>]) -> Verdict {
+        let mut work = Work::new();
         let mut verdict = Verdict::Inside;
-        for (_, system, vars) in self.violations(access) {
-            match system.solve() {
+        for Violation { system, vars, splits, .. } in self.violations(access, guards) {
+            match solve(&system, &splits, MAX_SPLITS, &mut work) {
                 Solution::None => {}
                 Solution::Unknown => verdict = Verdict::Unproven,
                 Solution::At(values) => {
-                    return Verdict::Outside(
-                        (0..self.ranges.len() as u32)
-                            .map(|axis| values[vars.axis(AxisId(axis))? as usize])
-                            .collect(),
-                    );
+                    let value = |axis| values.get(vars.axis(AxisId(axis))? as usize).copied()?;
+                    return Verdict::Outside((0..self.ranges.len() as u32).map(value).collect());
                 }
             }
         }
         verdict
     }
 
-    /// The ends of the range of an atom, where they are small enough to mean anything.
-    fn finite(&self, atom: &Atom) -> (Option<i128>, Option<i128>) {
-        const FAR: i128 = 1 << 80;
+    /// The values of an index over the ranges that are settled.
+    fn index_range(&self, index: &Index) -> Interval {
         let axis = |axis| self.interval(axis).unwrap_or(Interval { lo: 0, hi: i128::MAX });
-        let value = |value: &Expr| self.value_range(value);
-        let range = Index::atom(atom.clone()).interval(&axis, &value);
-        (Some(range.lo).filter(|lo| *lo > -FAR), Some(range.hi).filter(|hi| *hi < FAR))
+        index.interval(&axis, &|value: &Expr| self.value_range(value))
     }
 
     fn value_range(&self, value: &Expr) -> Interval {
@@ -149,15 +192,14 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
     }
 
     /// The systems whose solutions are the points at which the access is made and leaves its
-    /// tensor; the flag says whether it leaves above.
-    fn violations(&self, access: &Access<'_>) -> Vec<(bool, System, Variables)> {
+    /// tensor.
+    fn violations<'a>(&self, access: &'a Access<'_>, guards: &[Guard<'a>]) -> Vec<Violation<'a>> {
         let mut found = Vec::new();
-        for facts in alternatives(&access.guards) {
+        for facts in alternatives(guards) {
             for above in [false, true] {
-                let mut builder =
-                    Builder { vars: Variables::default(), rows: Vec::new(), splits: Vec::new() };
+                let mut builder = Builder::default();
                 let Some(index) = builder.linear(&access.index) else {
-                    found.push((above, System::default(), builder.vars));
+                    found.push(Violation { above, ..Violation::default() });
                     continue;
                 };
                 // index - extent >= 0, or -1 - index >= 0
@@ -166,14 +208,14 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
                 builder.rows.extend(index.combine(sign, &Linear::constant(constant), 1));
                 facts.iter().for_each(|fact| builder.fact(fact));
                 self.bound_variables(&mut builder);
-                found.extend(builder.systems().into_iter().map(|(s, v)| (above, s, v)));
+                found.push(builder.violation(above));
             }
         }
         found
     }
 
     /// Adds what is known of each variable by itself: the range of an axis, the type of a value.
-    fn bound_variables(&self, builder: &mut Builder) {
+    fn bound_variables(&self, builder: &mut Builder<'_>) {
         for (var, key) in builder.vars.keys.iter().enumerate() {
             let range = match key {
                 Key::Axis(axis) => match self.interval(*axis) {
@@ -186,9 +228,19 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
                 }
                 // Implied over the integers, but not over the rationals that elimination works on.
                 Key::Quotient(index, divisor) => {
-                    self.finite(&Atom::Div(Box::new(index.clone()), *divisor))
+                    let divisor = i128::from(*divisor);
+                    let Interval { lo, hi } = self.index_range(index);
+                    finite(Interval { lo: lo.div_euclid(divisor), hi: hi.div_euclid(divisor) })
                 }
-                Key::Extremum(atom) => self.finite(atom),
+                Key::Extremum(Atom::Min(a, b)) => {
+                    let (a, b) = (self.index_range(a), self.index_range(b));
+                    finite(Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) })
+                }
+                Key::Extremum(Atom::Max(a, b)) => {
+                    let (a, b) = (self.index_range(a), self.index_range(b));
+                    finite(Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) })
+                }
+                Key::Extremum(_) => (None, None),
             };
             let var = Linear::var(var as u32);
             if let Some(lo) = range.0 {
@@ -201,53 +253,151 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
     }
 }
 
+/// The ends of a range, where they are small enough to mean anything.
+fn finite(range: Interval) -> (Option<i128>, Option<i128>) {
+    const FAR: i128 = 1 << 80;
+    (Some(range.lo).filter(|lo| *lo > -FAR), Some(range.hi).filter(|hi| *hi < FAR))
+}
+
 /// What a variable of a system stands for.
-#[derive(Debug, Clone, PartialEq)]
-enum Key {
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Key<'a> {
     Axis(AxisId),
-    Value(Expr),
+    Value(&'a Expr),
     /// `index / divisor`, rounded down.
-    Quotient(Index, i64),
+    Quotient(&'a Index, i64),
     /// A minimum or maximum.
-    Extremum(Atom),
+    Extremum(&'a Atom),
 }
 
-#[derive(Debug, Clone, Default)]
-struct Variables {
-    keys: Vec<Key>,
-}
-
-impl Variables {
-    fn axis(&self, axis: AxisId) -> Option<u32> {
-        self.keys.iter().position(|key| *key == Key::Axis(axis)).map(|at| at as u32)
-    }
-
-    /// The variable of a key, and whether it is new.
-    fn intern(&mut self, key: Key) -> (u32, bool) {
-        match self.keys.iter().position(|other| *other == key) {
-            Some(at) => (at as u32, false),
-            None => {
-                self.keys.push(key);
-                (self.keys.len() as u32 - 1, true)
-            }
-        }
-    }
-}
-
-/// Turns index expressions into linear forms; quotients, minima and maxima become variables with
-/// rows that define them.
-struct Builder {
-    vars: Variables,
-    rows: Vec<Linear>,
-    /// Pairs of rows of which one must hold.
+/// A system whose solutions are points at which an access leaves its tensor.
+#[derive(Default)]
+struct Violation<'a> {
+    /// Whether it leaves above.
+    above: bool,
+    system: System,
+    vars: Variables<'a>,
+    /// Pairs of rows of which one must hold: the cases of minima and maxima.
     splits: Vec<(Linear, Linear)>,
+}
+
+/// How many of the innermost guards are tried before all of them.
+const NEAREST: usize = 4;
+
+/// The innermost guards: they decide most questions, however long the chain of choices is.
+fn nearest_guards<'a, 'g>(access: &'a Access<'g>) -> &'a [Guard<'g>] {
+    &access.guards[access.guards.len().saturating_sub(NEAREST)..]
 }
 
 /// The most minima and maxima that are told apart by cases.
 const MAX_SPLITS: usize = 5;
 
-impl Builder {
-    fn linear(&mut self, index: &Index) -> Option<Linear> {
+/// A solution with one row of each pair. A case is looked into only where a solution without it
+/// is at odds with the pair.
+fn solve(system: &System, splits: &[(Linear, Linear)], depth: usize, work: &mut Work) -> Solution {
+    let found = system.solve(work);
+    let violated = match &found {
+        Solution::None => return Solution::None,
+        Solution::Unknown => 0..splits.len(),
+        Solution::At(values) => {
+            let holds = |row: &Linear| row.eval(values).is_some_and(|value| value >= 0);
+            let split = splits.iter().position(|(a, b)| !holds(a) && !holds(b));
+            let Some(split) = split else { return found };
+            split..split + 1
+        }
+    };
+    let Some(split) = violated.into_iter().next().filter(|_| depth > 0 && !work.is_done()) else {
+        return Solution::Unknown;
+    };
+    let mut rest = splits.to_vec();
+    let (first, second) = rest.remove(split);
+    let mut result = Solution::None;
+    for case in [first, second] {
+        let mut system = system.clone();
+        system.require(case);
+        match solve(&system, &rest, depth - 1, work) {
+            Solution::None => {}
+            Solution::Unknown => result = Solution::Unknown,
+            found => return found,
+        }
+    }
+    result
+}
+
+/// The least value of a variable, from zero on, in solutions with one row of each pair, if it is
+/// below `limit`.
+fn least(
+    system: System,
+    var: u32,
+    splits: &[(Linear, Linear)],
+    limit: i128,
+    work: &mut Work,
+) -> Option<i128> {
+    let bounds = system.clone().project(var, work)?;
+    let lo = bounds.lo.unwrap_or(0).max(0);
+    if lo >= limit {
+        return None;
+    }
+    let Some(((first, second), rest)) = splits.split_first().filter(|_| !work.is_done()) else {
+        return Some(least_integer(&system, var, lo, bounds.hi, work)).filter(|at| *at < limit);
+    };
+    let mut found = None;
+    for case in [first, second] {
+        let mut system = system.clone();
+        system.require(case.clone());
+        let limit = found.unwrap_or(limit);
+        found = least(system, var, rest, limit, work).or(found);
+    }
+    found
+}
+
+/// Bounds hold over the rationals; a guard such as `d % 2 == 0` rules out integers among them. So
+/// the first few values are tried one by one.
+fn least_integer(system: &System, var: u32, lo: i128, hi: Option<i128>, work: &mut Work) -> i128 {
+    const TRIES: i128 = 32;
+    let last = hi.unwrap_or(i128::MAX).min(lo.saturating_add(TRIES));
+    let mut at = lo;
+    while at < last && !work.is_done() && system.fix(var, at).solve(work) == Solution::None {
+        at += 1;
+    }
+    at
+}
+
+#[derive(Debug, Clone, Default)]
+struct Variables<'a> {
+    keys: Vec<Key<'a>>,
+}
+
+impl<'a> Variables<'a> {
+    fn axis(&self, axis: AxisId) -> Option<u32> {
+        self.keys.iter().position(|key| *key == Key::Axis(axis)).map(|at| at as u32)
+    }
+
+    /// The variable of a key, and whether it is new; `None` if there are too many.
+    fn intern(&mut self, key: Key<'a>) -> Option<(u32, bool)> {
+        if let Some(at) = self.keys.iter().position(|other| *other == key) {
+            return Some((at as u32, false));
+        }
+        if self.keys.len() >= MAX_VARS {
+            return None;
+        }
+        self.keys.push(key);
+        Some((self.keys.len() as u32 - 1, true))
+    }
+}
+
+/// Turns index expressions into linear forms; quotients, minima and maxima become variables with
+/// rows that define them.
+#[derive(Default)]
+struct Builder<'a> {
+    vars: Variables<'a>,
+    rows: Vec<Linear>,
+    /// Pairs of rows of which one must hold.
+    splits: Vec<(Linear, Linear)>,
+}
+
+impl<'a> Builder<'a> {
+    fn linear(&mut self, index: &'a Index) -> Option<Linear> {
         let mut sum = Linear::constant(i128::from(index.constant_term()));
         for term in index.terms() {
             let atom = self.atom(&term.atom)?;
@@ -256,12 +406,10 @@ impl Builder {
         Some(sum)
     }
 
-    fn atom(&mut self, atom: &Atom) -> Option<Linear> {
+    fn atom(&mut self, atom: &'a Atom) -> Option<Linear> {
         match atom {
-            Atom::Axis(axis) => Some(Linear::var(self.vars.intern(Key::Axis(*axis)).0)),
-            Atom::Value(expr) => {
-                Some(Linear::var(self.vars.intern(Key::Value((**expr).clone())).0))
-            }
+            Atom::Axis(axis) => Some(Linear::var(self.vars.intern(Key::Axis(*axis))?.0)),
+            Atom::Value(expr) => Some(Linear::var(self.vars.intern(Key::Value(expr))?.0)),
             Atom::Div(inner, divisor) => Some(self.quotient(inner, *divisor)?.0),
             Atom::Mod(inner, divisor) => {
                 let (quotient, inner) = self.quotient(inner, *divisor)?;
@@ -273,9 +421,9 @@ impl Builder {
     }
 
     /// `q = inner / divisor` as `0 <= inner - divisor * q <= divisor - 1`; returns `q` and `inner`.
-    fn quotient(&mut self, inner: &Index, divisor: i64) -> Option<(Linear, Linear)> {
+    fn quotient(&mut self, inner: &'a Index, divisor: i64) -> Option<(Linear, Linear)> {
         let linear = self.linear(inner)?;
-        let (var, new) = self.vars.intern(Key::Quotient(inner.clone(), divisor));
+        let (var, new) = self.vars.intern(Key::Quotient(inner, divisor))?;
         let quotient = Linear::var(var);
         if new {
             let divisor = i128::from(divisor);
@@ -288,9 +436,15 @@ impl Builder {
 
     /// `m = min(a, b)` as `m <= a`, `m <= b`, and `m >= a` or `m >= b`; a maximum with the sign
     /// turned.
-    fn extremum(&mut self, atom: &Atom, a: &Index, b: &Index, sign: i128) -> Option<Linear> {
+    fn extremum(
+        &mut self,
+        atom: &'a Atom,
+        a: &'a Index,
+        b: &'a Index,
+        sign: i128,
+    ) -> Option<Linear> {
         let (a, b) = (self.linear(a)?, self.linear(b)?);
-        let (var, new) = self.vars.intern(Key::Extremum(atom.clone()));
+        let (var, new) = self.vars.intern(Key::Extremum(atom))?;
         let extremum = Linear::var(var);
         if new {
             let (over_a, over_b) =
@@ -306,8 +460,8 @@ impl Builder {
     }
 
     /// Adds a fact; one that cannot be expressed adds nothing.
-    fn fact(&mut self, fact: &Fact) {
-        let (Some(lhs), Some(rhs)) = (self.linear(&fact.lhs), self.linear(&fact.rhs)) else {
+    fn fact(&mut self, fact: &Fact<'a>) {
+        let (Some(lhs), Some(rhs)) = (self.linear(fact.lhs), self.linear(fact.rhs)) else {
             return;
         };
         // Each comparison as sign * (lhs - rhs) + constant >= 0.
@@ -327,19 +481,9 @@ impl Builder {
         }
     }
 
-    /// One system per combination of cases of the minima and maxima.
-    fn systems(self) -> Vec<(System, Variables)> {
-        let splits = &self.splits[..self.splits.len().min(MAX_SPLITS)];
-        (0..1usize << splits.len())
-            .map(|cases| {
-                let mut system = System::new(self.vars.keys.len());
-                self.rows.iter().for_each(|row| system.require(row.clone()));
-                for (number, (first, second)) in splits.iter().enumerate() {
-                    let case = if cases >> number & 1 == 0 { first } else { second };
-                    system.require(case.clone());
-                }
-                (system, self.vars.clone())
-            })
-            .collect()
+    fn violation(self, above: bool) -> Violation<'a> {
+        let mut system = System::new(self.vars.keys.len());
+        self.rows.into_iter().for_each(|row| system.require(row));
+        Violation { above, system, vars: self.vars, splits: self.splits }
     }
 }

@@ -4,6 +4,8 @@
 //! for `/`, `%`, `min` and `max`. Elimination works on rationals and rounds constants to integers
 //! on the way, so a system that it calls infeasible has no integer solution; the reverse need not
 //! hold. Where a system grows beyond its limits rows are dropped, which errs on the same side.
+//!
+//! Elimination is exponential at its worst, so every question comes with an allowance of [`Work`].
 
 use std::collections::BTreeMap;
 
@@ -11,7 +13,29 @@ use std::collections::BTreeMap;
 const MAX_ROWS: usize = 400;
 
 /// The most variables a system may have.
-const MAX_VARS: usize = 48;
+pub(super) const MAX_VARS: usize = 48;
+
+/// What is left of the rows that may be made to answer a question.
+#[derive(Debug)]
+pub(super) struct Work(u32);
+
+impl Work {
+    /// The allowance of one question. Guards of real programs take a few dozen rows.
+    pub(super) fn new() -> Self {
+        Work(4000)
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// Takes some rows from the allowance; whether there were any.
+    fn take(&mut self, rows: usize) -> bool {
+        let left = !self.is_done();
+        self.0 = self.0.saturating_sub(u32::try_from(rows).unwrap_or(u32::MAX));
+        left
+    }
+}
 
 /// A linear form: a sum of multiples of variables, and a constant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,20 +60,31 @@ impl Linear {
 
     /// `self * a + other * b`, or `None` on overflow.
     pub(super) fn combine(&self, a: i128, other: &Linear, b: i128) -> Option<Linear> {
-        let mut terms = BTreeMap::new();
-        for (var, coefficient) in &self.terms {
-            terms.insert(*var, coefficient.checked_mul(a)?);
-        }
-        for (var, coefficient) in &other.terms {
-            let sum = terms.entry(*var).or_insert(0i128);
-            *sum = sum.checked_add(coefficient.checked_mul(b)?)?;
-        }
         let constant = self.constant.checked_mul(a)?.checked_add(other.constant.checked_mul(b)?)?;
-        let terms = terms.into_iter().filter(|(_, coefficient)| *coefficient != 0).collect();
-        Some(Linear { terms, constant })
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let (mut left, mut right) = (self.terms.as_slice(), other.terms.as_slice());
+        loop {
+            let next = |terms: &[(u32, i128)]| terms.first().map_or(u32::MAX, |(var, _)| *var);
+            let var = next(left).min(next(right));
+            let mut sum = 0i128;
+            for (side, factor) in [(&mut left, a), (&mut right, b)] {
+                if let Some(((v, coefficient), rest)) = side.split_first()
+                    && *v == var
+                {
+                    sum = sum.checked_add(coefficient.checked_mul(factor)?)?;
+                    *side = rest;
+                }
+            }
+            if sum != 0 {
+                terms.push((var, sum));
+            }
+            if left.is_empty() && right.is_empty() {
+                return Some(Linear { terms, constant });
+            }
+        }
     }
 
-    fn eval(&self, values: &[Option<i128>]) -> Option<i128> {
+    pub(super) fn eval(&self, values: &[Option<i128>]) -> Option<i128> {
         self.terms.iter().try_fold(self.constant, |sum, (var, coefficient)| {
             sum.checked_add(coefficient.checked_mul(values[*var as usize]?)?)
         })
@@ -107,9 +142,9 @@ impl System {
 
     /// The values that a variable takes in solutions, or `None` if there is no solution. The
     /// bounds may be wider than the truth, never narrower.
-    pub(super) fn project(mut self, var: u32) -> Option<Bounds> {
+    pub(super) fn project(mut self, var: u32, work: &mut Work) -> Option<Bounds> {
         while let Some(next) = self.cheapest(Some(var)) {
-            self.eliminate(next);
+            self.eliminate(next, work);
             if self.infeasible {
                 return None;
             }
@@ -119,8 +154,24 @@ impl System {
         (!self.infeasible && !empty).then_some(bounds)
     }
 
+    /// The system with a value for a variable.
+    pub(super) fn fix(&self, var: u32, value: i128) -> System {
+        let mut fixed = System::new(self.vars as usize);
+        fixed.infeasible = self.infeasible;
+        for row in &self.rows {
+            let coefficient = row.coefficient(var);
+            let terms = row.terms.iter().copied().filter(|(v, _)| *v != var).collect();
+            // A row that cannot be expressed is dropped, which errs on the safe side.
+            let moved = coefficient.checked_mul(value).and_then(|m| row.constant.checked_add(m));
+            if let Some(constant) = moved {
+                fixed.require(Linear { terms, constant });
+            }
+        }
+        fixed
+    }
+
     /// Whether there may be a solution, and if so an integer one if it is easily found.
-    pub(super) fn solve(&self) -> Solution {
+    pub(super) fn solve(&self, work: &mut Work) -> Solution {
         let mut stages = vec![self.clone()];
         let mut order = Vec::new();
         loop {
@@ -130,7 +181,7 @@ impl System {
             }
             let Some(next) = last.cheapest(None) else { break };
             let mut smaller = last.clone();
-            smaller.eliminate(next);
+            smaller.eliminate(next, work);
             order.push(next);
             stages.push(smaller);
         }
@@ -169,14 +220,19 @@ impl System {
         candidates.min_by_key(cost).map(|(var, _)| var)
     }
 
-    fn eliminate(&mut self, var: u32) {
+    fn eliminate(&mut self, var: u32, work: &mut Work) {
         let (with, without): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.rows).into_iter().partition(|row| row.coefficient(var) != 0);
         self.rows = without;
+        // Rows that stay as they are cost less than those that are made.
+        work.take(1 + self.rows.len() / 4);
         let (lower, upper): (Vec<_>, Vec<_>) =
             with.into_iter().partition(|row| row.coefficient(var) > 0);
         for low in &lower {
             for high in &upper {
+                if !work.take(1) {
+                    return;
+                }
                 let (a, b) = (low.coefficient(var), -high.coefficient(var));
                 let g = gcd(a, b);
                 if let Some(row) = low.combine(b / g, high, a / g) {
@@ -239,11 +295,14 @@ mod tests {
         system.require(row(&[(1, 1)], 0));
         system.require(row(&[(1, -1)], 4));
         system.require(row(&[(0, 1), (1, 1)], -12));
-        assert_eq!(system.clone().project(0), Some(Bounds { lo: Some(8), hi: Some(9) }));
-        assert!(matches!(system.solve(), Solution::At(_)));
+        assert_eq!(
+            system.clone().project(0, &mut Work::new()),
+            Some(Bounds { lo: Some(8), hi: Some(9) })
+        );
+        assert!(matches!(system.solve(&mut Work::new()), Solution::At(_)));
         system.require(row(&[(0, 1), (1, 1)], -14));
-        assert_eq!(system.clone().project(0), None);
-        assert_eq!(system.solve(), Solution::None);
+        assert_eq!(system.clone().project(0, &mut Work::new()), None);
+        assert_eq!(system.solve(&mut Work::new()), Solution::None);
     }
 
     #[test]
@@ -252,7 +311,7 @@ mod tests {
         let mut system = System::new(1);
         system.require(row(&[(0, 2)], -1));
         system.require(row(&[(0, -2)], 1));
-        assert_eq!(system.solve(), Solution::None);
+        assert_eq!(system.solve(&mut Work::new()), Solution::None);
     }
 
     #[test]
@@ -260,6 +319,6 @@ mod tests {
         // 3x >= -7, that is x >= -2
         let mut system = System::new(1);
         system.require(row(&[(0, 3)], 7));
-        assert_eq!(system.project(0), Some(Bounds { lo: Some(-2), hi: None }));
+        assert_eq!(system.project(0, &mut Work::new()), Some(Bounds { lo: Some(-2), hi: None }));
     }
 }

@@ -196,6 +196,23 @@ impl Expr {
         }
     }
 
+    /// A bound on how deeply the expression nests when it is printed.
+    pub(crate) fn height(&self) -> usize {
+        let most = |list: &[Expr]| list.iter().map(Expr::height).max().unwrap_or(0);
+        match self {
+            Expr::Const(_) => 4,
+            Expr::Index(index, _) => 1 + index.height(),
+            Expr::Read(read) => 1 + read.subscripts.iter().map(Index::height).max().unwrap_or(0),
+            Expr::CompareIndex(_, a, b) => 2 + a.height().max(b.height()),
+            Expr::Unary(_, a) | Expr::Cast(_, a) => 2 + a.height(),
+            Expr::Arith(_, a, b) | Expr::Compare(_, a, b) | Expr::Logic(_, a, b) => {
+                2 + a.height().max(b.height())
+            }
+            Expr::Select(c, a, b) => 2 + c.height().max(a.height()).max(b.height()),
+            Expr::Call(_, args) => 1 + most(args),
+        }
+    }
+
     /// Calls `visit` with this expression and all below it, outermost first, including the ones
     /// inside subscripts.
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {

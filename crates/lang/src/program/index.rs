@@ -125,6 +125,7 @@ impl Index {
     pub fn add(&self, other: &Index) -> Option<Index> {
         let constant = self.constant.checked_add(other.constant)?;
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let mut cancelled: Vec<Index> = Vec::new();
         let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
         loop {
             let ordering = match (left.peek(), right.peek()) {
@@ -141,12 +142,15 @@ impl Index {
                         let coefficient = l.coefficient.checked_add(r.coefficient)?;
                         if coefficient != 0 {
                             terms.push(Term { atom: l.atom.clone(), coefficient });
+                        } else if l.atom.has_value() {
+                            cancelled.push(Index::atom(l.atom.clone()).rem(1));
                         }
                     }
                 }
             }
         }
-        Some(Index { terms, constant })
+        // Values do not vanish, see `scale`.
+        cancelled.iter().try_fold(Index { terms, constant }, |sum, zero| sum.add(zero))
     }
 
     /// `self * factor`, or `None` where a coefficient overflows.
@@ -279,6 +283,7 @@ impl Index {
 
     /// Calls `change` with every expression that is computed from data, then sorts the terms anew.
     pub(crate) fn for_each_value_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        let mut collapses = false;
         for term in &mut self.terms {
             match &mut term.atom {
                 Atom::Axis(_) => {}
@@ -286,6 +291,7 @@ impl Index {
                 Atom::Min(a, b) | Atom::Max(a, b) => {
                     a.for_each_value_mut(change);
                     b.for_each_value_mut(change);
+                    collapses |= a == b;
                 }
                 Atom::Value(expr) => change(expr),
             }
@@ -293,12 +299,56 @@ impl Index {
         if !self.has_value() {
             return;
         }
+        if collapses {
+            self.collapse();
+        }
         // Different tensors may have become one: merge what is equal now.
-        let terms = std::mem::take(&mut self.terms);
-        let merged = terms.iter().try_fold(Index::default(), |sum, term| {
-            sum.add(&Index::atom(term.atom.clone()).scale(term.coefficient)?)
-        });
-        self.terms = merged.map_or(terms, |merged| merged.terms);
+        self.terms.sort();
+        let mut merged: Vec<Term> = Vec::with_capacity(self.terms.len());
+        for term in self.terms.drain(..) {
+            match merged.last_mut() {
+                Some(last) if last.atom == term.atom => {
+                    match last.coefficient.checked_add(term.coefficient) {
+                        Some(0) => drop(merged.pop()),
+                        Some(sum) => last.coefficient = sum,
+                        None => merged.push(term),
+                    }
+                }
+                _ => merged.push(term),
+            }
+        }
+        self.terms = merged;
+    }
+
+    /// Replaces minima and maxima of equal sides by one of them.
+    fn collapse(&mut self) {
+        let one = |term: &Term| match &term.atom {
+            Atom::Min(a, b) | Atom::Max(a, b) if a == b => a.scale(term.coefficient),
+            atom => Index::atom(atom.clone()).scale(term.coefficient),
+        };
+        let start = Index::constant(self.constant);
+        let sum = self.terms.iter().try_fold(start, |sum, term| sum.add(&one(term)?));
+        if let Some(sum) = sum {
+            *self = sum;
+        }
+    }
+
+    /// A bound on how deeply the index nests when it is printed: a sum nests once per term.
+    pub(crate) fn height(&self) -> usize {
+        let atom = |term: &Term| match &term.atom {
+            Atom::Axis(_) => 1,
+            Atom::Div(inner, _) | Atom::Mod(inner, _) => 2 + inner.height(),
+            Atom::Min(a, b) | Atom::Max(a, b) => 1 + a.height().max(b.height()),
+            Atom::Value(expr) => 1 + expr.height(),
+        };
+        self.terms.len() + 2 + self.terms.iter().map(atom).max().unwrap_or(0)
+    }
+
+    /// Whether all coefficients and the constant are below 2^48 in magnitude, so that sums of
+    /// products with 64-bit values cannot overflow 128 bits.
+    pub(crate) fn is_small(&self) -> bool {
+        let small = |value: i64| value.unsigned_abs() <= 1 << 48;
+        small(self.constant) && self.terms.iter().all(|term| small(term.coefficient))
     }
 
     /// Whether a value that is computed from data occurs in the index.

@@ -53,6 +53,15 @@ fn quantity(value: f64, unit: &str, step: f64) -> String {
     format!("{scaled:.2} {prefix}{unit}")
 }
 
+/// How often something is done: `4 x 5 elements`, `1 element`.
+fn trips(counts: &[i64], what: &str) -> String {
+    let factors: Vec<String> = counts.iter().map(i64::to_string).collect();
+    match counts {
+        [] | [1] => format!("1 {what}"),
+        _ => format!("{} {what}s", factors.join(" x ")),
+    }
+}
+
 impl Explanation {
     fn stage(&self, f: &mut Formatter<'_>, number: usize, stage: &StageExplanation) -> fmt::Result {
         writeln!(f, "  {number}. {} {}  (line {})", stage.tensor_type, stage.makes, stage.line)?;
@@ -106,19 +115,19 @@ impl Explanation {
             analysis.reduce_loops
         )?;
         for stage in &analysis.stages {
-            let trips = |counts: &[i64]| {
-                let counts: Vec<String> = counts.iter().map(i64::to_string).collect();
-                if counts.is_empty() { "1".to_owned() } else { counts.join(" x ") }
+            let terms = match stage.reduce_trip_counts.as_slice() {
+                [] => String::new(),
+                counts => format!(", each from {}", trips(counts, "term")),
             };
             writeln!(
                 f,
-                "  {}: {} elements, {} terms each; {} in, {} out, {} consumers; {}",
+                "  {}: {}{terms}; {} in, {} out, {} consumer{}; {}",
                 stage.name,
-                trips(&stage.spatial_trip_counts),
-                trips(&stage.reduce_trip_counts),
+                trips(&stage.spatial_trip_counts, "element"),
                 stage.inputs,
                 stage.outputs,
                 stage.consumers,
+                if stage.consumers == 1 { "" } else { "s" },
                 quantity(stage.flops as f64, "FLOP", 1000.0),
             )?;
         }

@@ -14,11 +14,27 @@ impl Parser<'_> {
         let name = self.name("the name of a definition")?;
         let open = self.expect(TokenKind::LParen, "`(` and the parameters")?;
         let (params, _) = self.list(open.span, Self::param)?;
-        self.known = names_of(&params);
+        self.know(&params);
         let returns = self.returns()?;
         let open = self.expect(TokenKind::LBrace, "`{` and the statements")?;
         let body = self.body(open.span);
         Ok(Def { name, params, returns, body, span: start.to(self.previous()) })
+    }
+
+    /// Remembers what the names of the parameters and of their sizes are.
+    fn know(&mut self, params: &[Param]) {
+        let sizes = params.iter().flat_map(|param| &param.dims).filter_map(|dim| match dim {
+            Dim::Name(name) => Some(name),
+            Dim::Literal(..) => None,
+        });
+        let (scalars, tensors): (Vec<&Param>, Vec<&Param>) =
+            params.iter().partition(|param| param.dims.is_empty());
+        let scalars = scalars.into_iter().map(|param| &param.name).chain(sizes);
+        self.scalars = scalars.map(|ident| ident.name.clone()).collect();
+        self.known = tensors.into_iter().map(|param| param.name.name.clone()).collect();
+        self.known.extend_from_slice(&self.scalars);
+        self.scalars.sort_unstable();
+        self.known.sort_unstable();
     }
 
     fn def_keyword(&mut self) -> Parsed<Span> {
@@ -98,7 +114,7 @@ impl Parser<'_> {
     /// A size: a name or an integer.
     fn dim(&mut self) -> Parsed<Dim> {
         let token = self.peek();
-        match token.kind {
+        let dim = match token.kind {
             TokenKind::Int => {
                 self.bump();
                 let value = match number::decode(self.slice(token.span)) {
@@ -109,10 +125,14 @@ impl Parser<'_> {
                     Some(value) => value,
                     None => return self.fail(size_too_large(token.span)),
                 };
-                Ok(Dim::Literal(value, token.span))
+                Dim::Literal(value, token.span)
             }
-            TokenKind::Error => Err(Reported),
-            _ => self.name("the name of a size").map(Dim::Name),
+            TokenKind::Error => return Err(Reported),
+            _ => self.name("the name of a size").map(Dim::Name)?,
+        };
+        match self.kind() {
+            TokenKind::Arith(_) => self.fail(computed_size(token.span.to(self.peek().span))),
+            _ => Ok(dim),
         }
     }
 
@@ -248,17 +268,12 @@ impl Parser<'_> {
     }
 }
 
-fn names_of(params: &[Param]) -> Vec<String> {
-    let mut names = Vec::new();
-    for param in params {
-        names.push(param.name.name.clone());
-        names.extend(param.dims.iter().filter_map(|dim| match dim {
-            Dim::Name(name) => Some(name.name.clone()),
-            Dim::Literal(..) => None,
-        }));
-    }
-    names.sort_unstable();
-    names
+/// `float(2*N) A`
+fn computed_size(span: Span) -> Diagnostic {
+    let message = "a size is a name or a number, it is not computed";
+    Diagnostic::new(Code::UnexpectedToken, span, message)
+        .here("expected a single name or number")
+        .help("give the size a name of its own, such as `M`; its value comes with those of the other sizes")
 }
 
 fn size_too_large(span: Span) -> Diagnostic {

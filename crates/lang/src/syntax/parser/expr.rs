@@ -116,9 +116,11 @@ impl Parser<'_> {
     /// Operators of at least the given precedence and their operands.
     pub(super) fn binary(&mut self, least: u8) -> Parsed<Tree> {
         let mut left = self.unary()?;
-        while let Some(op) = BinaryOp::of(self.kind()).filter(|op| op.precedence() >= least) {
-            if self.at(TokenKind::Assign(AssignOp::Assign)) {
-                self.report_assignment();
+        while let Some(op) = self.binary_op().filter(|op| op.precedence() >= least) {
+            match self.kind() {
+                TokenKind::Assign(_) => self.report_assignment(),
+                TokenKind::Ident => self.report_word(op),
+                _ => {}
             }
             self.bump();
             let right = self.nested(|parser| parser.binary(op.precedence() + 1))?;
@@ -127,6 +129,31 @@ impl Parser<'_> {
             left = self.node(op.node(left.boxed(), right.boxed()), span, height)?;
         }
         Ok(left)
+    }
+
+    /// The operator that stands here, perhaps in the words of other languages: `a and b`.
+    fn binary_op(&self) -> Option<BinaryOp> {
+        let token = self.peek();
+        let logic = match self.slice(token.span) {
+            "and" => LogicOp::And,
+            "or" => LogicOp::Or,
+            _ => return BinaryOp::of(token.kind),
+        };
+        // A tensor may have that name, and start the next statement.
+        (!token.first_on_line && !self.looks_like_stmt()).then_some(BinaryOp::Logic(logic))
+    }
+
+    /// `and` and `or`, which are written `&&` and `||`.
+    fn report_word(&mut self, op: BinaryOp) {
+        let span = self.peek().span;
+        let symbol = if op.precedence() == 1 { "||" } else { "&&" };
+        let message = format!("{} is not an operator", quote(self.slice(span)));
+        self.report(
+            Diagnostic::new(Code::UnexpectedToken, span, message)
+                .here("not part of the language")
+                .help(format!("write `{symbol}`"))
+                .fix(span, symbol),
+        );
     }
 
     /// E0110.
@@ -180,6 +207,10 @@ impl Parser<'_> {
             TokenKind::DimOf => dim_of(self.slice(token.span), token.span),
             TokenKind::Ident | TokenKind::Type => return self.name_or_apply(),
             TokenKind::LParen => return self.parenthesized(),
+            // A parameter with the name of a keyword has been reported.
+            TokenKind::Where | TokenKind::Const if self.is_known(token.span) => {
+                return self.name_or_apply();
+            }
             _ => return self.fail_operand(),
         };
         self.bump();
@@ -193,20 +224,33 @@ impl Parser<'_> {
                 let help = "an operand is missing before this operator";
                 self.fail(self.expected("an expression").help(help))
             }
+            _ if self.after_operator() => self.fail(self.expected_after()),
             _ => self.fail_expected("an expression"),
         }
     }
 
-    /// The expression stops short, and the next line is a statement of its own.
-    fn fail_at_next_stmt<T>(&mut self) -> Parsed<T> {
+    fn is_known(&self, span: Span) -> bool {
+        self.known.binary_search_by(|name| name.as_str().cmp(self.slice(span))).is_ok()
+    }
+
+    fn after_operator(&self) -> bool {
+        use TokenKind::{Arith, Assign, Compare, Logic, Not};
+        matches!(self.previous_kind(), Some(Arith(_) | Assign(_) | Compare(_) | Logic(_) | Not))
+    }
+
+    /// The expression stops short. What is missing is missed where it belongs, and not at what
+    /// happens to come next.
+    fn expected_after(&self) -> Diagnostic {
         let before = self.previous();
         let message = format!("expected an expression after {}", quote(self.slice(before)));
+        Diagnostic::new(Code::UnexpectedToken, before, message)
+            .here("something is missing after this")
+    }
+
+    /// The expression stops short, and the next line is a statement of its own.
+    fn fail_at_next_stmt<T>(&mut self) -> Parsed<T> {
         let next = self.peek().span;
-        self.fail(
-            Diagnostic::new(Code::UnexpectedToken, before, message)
-                .here("something is missing after this")
-                .label(next, "this starts another statement"),
-        )
+        self.fail(self.expected_after().label(next, "this starts another statement"))
     }
 
     /// `A`, `A(i, j)`, `exp(x)` or `float(x)`.

@@ -8,6 +8,7 @@
 //! The parser never goes back, so it takes time linear in the length of the text, and its stack is
 //! bounded by [`MAX_DEPTH`](super::ast::MAX_DEPTH).
 
+mod borrowed;
 mod def;
 mod expr;
 mod recover;
@@ -36,6 +37,7 @@ pub fn parse(source: &Source) -> (Module, Vec<Diagnostic>) {
         pos: 0,
         depth: 0,
         known: Vec::new(),
+        scalars: Vec::new(),
         last_report: None,
         diagnostics: Vec::new(),
         #[cfg(test)]
@@ -62,6 +64,8 @@ struct Parser<'s> {
     depth: usize,
     /// The parameters and sizes of the current `def`: names that are not index variables.
     known: Vec<String>,
+    /// Those of them that have no subscripts: sizes and scalars.
+    scalars: Vec<String>,
     /// The token at which something was last reported.
     last_report: Option<usize>,
     diagnostics: Vec<Diagnostic>,
@@ -120,6 +124,10 @@ impl<'s> Parser<'s> {
     fn previous(&self) -> Span {
         let previous = self.pos.checked_sub(1).and_then(|pos| self.tokens.get(pos));
         previous.map_or(Span::default(), |token| token.span)
+    }
+
+    fn previous_kind(&self) -> Option<TokenKind> {
+        self.pos.checked_sub(1).and_then(|pos| self.tokens.get(pos)).map(|token| token.kind)
     }
 
     /// The empty place after the last token that was taken, for fixes that insert something.

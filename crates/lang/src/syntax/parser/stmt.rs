@@ -16,10 +16,13 @@ impl Parser<'_> {
     pub(super) fn stmt(&mut self) -> Parsed<Stmt> {
         let next = self.peek_at(1);
         let subscripts = next.kind == TokenKind::LParen && !next.first_on_line;
+        if self.at_borrowed_stmt() {
+            return self.borrowed_stmt();
+        }
         let stmt = match self.kind() {
             TokenKind::LParen => self.assignment_of_call()?,
             TokenKind::Type if next.kind == TokenKind::Ident => return self.declaration(),
-            TokenKind::Ident | TokenKind::Type if subscripts => {
+            TokenKind::Ident | TokenKind::Type | TokenKind::Where if subscripts => {
                 Stmt::Comprehension(self.comprehension()?)
             }
             TokenKind::Ident => self.assignment_of_call()?,
@@ -49,7 +52,7 @@ impl Parser<'_> {
         let target = self.name("the name of a tensor")?;
         let open = self.expect(TokenKind::LParen, "`(`")?;
         let (indices, _) = self.list(open.span, Self::index)?;
-        let op = self.assign_op(&target)?;
+        let op = self.assign_op()?;
         let rhs = self.expr()?;
         let constraints = self.constraints()?;
         let span = target.span.to(self.previous());
@@ -77,7 +80,7 @@ impl Parser<'_> {
     }
 
     /// `=` or a reduction, after a left side with subscripts.
-    fn assign_op(&mut self, target: &Ident) -> Parsed<AssignOp> {
+    fn assign_op(&mut self) -> Parsed<AssignOp> {
         let token = self.peek();
         match token.kind {
             TokenKind::Assign(op) => {
@@ -93,10 +96,8 @@ impl Parser<'_> {
             TokenKind::Ident if self.peek_at(1).kind == ASSIGN => self.split_reduction(),
             TokenKind::Error => Err(Reported),
             _ => {
-                let diagnostic = self.expected("`=` or a reduction such as `+=!`");
-                let help = statement_help(&target.name)
-                    .unwrap_or("a statement is `C(i) = ...`, or `C(i) +=! ...` for a sum");
-                self.fail(diagnostic.help(help))
+                let help = "a statement is `C(i) = ...`, or `C(i) +=! ...` for a sum";
+                self.fail(self.expected("`=` or a reduction such as `+=!`").help(help))
             }
         }
     }
@@ -151,6 +152,9 @@ impl Parser<'_> {
                 Ok(Stmt::Call(Call { targets, callee, args, span }))
             }
             kind => {
+                if self.at(TokenKind::Error) {
+                    return Err(Reported);
+                }
                 let rhs = Expr { kind, span: value.expr.span };
                 if self.diagnostics.len() == before && self.last_report < Some(at) {
                     self.report(self.needs_parentheses(&targets, op, &rhs));
@@ -186,25 +190,49 @@ impl Parser<'_> {
                 .help("write one statement for each tensor, with its subscripts: `C(i) = ...`");
         };
         let name = &target.name;
+        let message = format!("the left side {} has no subscripts", quote(name));
+        let diagnostic = Diagnostic::new(Code::TargetNeedsParentheses, first, message)
+            .here("expected subscripts, in parentheses")
+            .note("without them, the right side must be a call of a definition: `C = f(A)`");
+        let (mut indices, symbol) = (Vec::new(), op.symbol());
+        self.subscript_names(rhs, false, &mut indices);
+        if indices.is_empty()
+            && let Some(tensor) = self.bare_tensor(rhs)
+        {
+            return diagnostic.help(format!(
+                "write the index variables on both sides, `{name}(i) {symbol} ... {tensor}(i) ...`, \
+                 or `{name}() {symbol} ...` for a scalar"
+            ));
+        }
         // All index variables of a plain assignment stand on its left; a reduction may end in a
         // scalar.
-        let mut indices = Vec::new();
-        if op == AssignOp::Assign {
-            self.subscript_names(rhs, false, &mut indices);
+        if op != AssignOp::Assign {
+            indices.clear();
         }
         let subscripts = format!("({})", indices.join(", "));
-        let end = Span::new(first.end, first.end);
-        let help = if indices.is_empty() {
-            format!("write `{name}() {} ...` for a scalar", op.symbol())
-        } else {
-            format!("write `{name}{subscripts} {} ...`", op.symbol())
-        };
-        let message = format!("the left side {} has no subscripts", quote(name));
-        Diagnostic::new(Code::TargetNeedsParentheses, first, message)
-            .here("expected subscripts, in parentheses")
-            .note("without them, the right side must be a call of a definition: `C = f(A)`")
-            .help(help)
-            .fix(end, subscripts)
+        let scalar = if indices.is_empty() { " for a scalar" } else { "" };
+        diagnostic
+            .help(format!("write `{name}{subscripts} {symbol} ...`{scalar}"))
+            .fix(Span::new(first.end, first.end), subscripts)
+    }
+
+    /// A name outside of subscripts that may be that of a tensor.
+    fn bare_tensor<'e>(&self, expr: &'e Expr) -> Option<&'e str> {
+        match &expr.kind {
+            ExprKind::Name(name) => {
+                let constant = super::builtin_owner(name).is_some();
+                let scalar = constant || self.scalars.binary_search(name).is_ok();
+                (!scalar).then_some(name.as_str())
+            }
+            ExprKind::Apply(callee, _) if is_def(callee) => None,
+            ExprKind::Apply(_, args) => args.iter().find_map(|arg| self.bare_tensor(arg)),
+            ExprKind::Unary(_, x) => self.bare_tensor(x),
+            ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+                self.bare_tensor(a).or_else(|| self.bare_tensor(b))
+            }
+            ExprKind::Select(c, a, b) => [c, a, b].into_iter().find_map(|x| self.bare_tensor(x)),
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::DimOf(..) => None,
+        }
     }
 
     /// The names in the subscripts of an expression that may be index variables.
@@ -263,8 +291,7 @@ impl Parser<'_> {
             let help = "the `(` of subscripts must stand on the line of the name before it";
             return self.fail(diagnostic.help(help));
         }
-        let help = statement_help(name).unwrap_or("a statement is `C(i) = ...` or `C = f(A)`");
-        self.fail(diagnostic.help(help))
+        self.fail(diagnostic.help("a statement is `C(i) = ...` or `C = f(A)`"))
     }
 
     /// `where var in lo:hi, ...`, if there is one.
@@ -328,7 +355,8 @@ impl Parser<'_> {
             }
             TokenKind::Error => return Err(Reported),
             TokenKind::Question => {
-                let help = "put the conditional expression in parentheses: `(c ? a : b):hi`";
+                let help =
+                    "a range does not depend on a condition; choose by `min`, `max` or `clamp`";
                 return self.fail(self.expected("`:`").help(help));
             }
             _ => {
@@ -389,6 +417,8 @@ impl Parser<'_> {
                     Some("`A.0`, without a blank, is the size of dimension 0 of `A`")
                 } else if kind == TokenKind::FatArrow {
                     Some("write `>=` to compare")
+                } else if text == "if" {
+                    Some("a conditional expression is `condition ? a : b`")
                 } else {
                     None
                 };
@@ -406,23 +436,13 @@ fn is_def(callee: &Ident) -> bool {
     Builtin::from_name(&callee.name).is_none() && DType::from_name(&callee.name).is_none()
 }
 
-/// What to do instead of a statement that other languages have.
-fn statement_help(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "for" | "while" => "there are no loops: every statement runs over all its index variables",
-        "if" | "else" => "there is no `if`: write `condition ? a : b` on the right side",
-        "return" => "there is no `return`: the results are those named after `->`",
-        "let" | "var" | "auto" | "val" => "tensors are not declared: write `s() = ...`",
-        _ => return None,
-    })
-}
-
 /// E0111.
 fn bad_index(expr: &Expr, span: Span, text: &str) -> Diagnostic {
     let message = format!("the subscript {} on the left is not an index variable", quote(text));
     let help = match expr.kind {
         ExprKind::Int(_) => {
-            "a statement computes all elements: write `C(i) = ... where i in lo:hi` for some"
+            "a statement computes all elements: choose by the index, `C(i) = i == 0 ? a : b`, \
+             or give a part of its range, `where i in lo:hi`"
         }
         ExprKind::Apply(..) => "elements cannot be chosen by data: read them so on the right side",
         _ => "use a plain name on the left, and shift the subscripts on the right side instead",

@@ -126,7 +126,7 @@ def h(float(N) A) -> (C) {
         "\
 1:E0112 there is no type `flaot`
 2:E0103 expected an expression after `+`
-3:E0103 expected an expression, found `)`
+3:E0103 expected an expression after `*`
 4:E0104 this `(` is never closed
 5:E0101 square brackets are not used
 6:E0108 `exp` is a built-in function and cannot be the name of a tensor
@@ -158,6 +158,8 @@ fn left_sides_without_subscripts() {
     assert_eq!(fixed_stmt("C +=! A(i)"), "C() +=! A(i)");
     assert_eq!(fixed_stmt("C = 1"), "C() = 1");
     assert_eq!(fixed_stmt("C = exp(A(i))"), "C(i) = exp(A(i))");
+    assert_eq!(problems("def f(float(N) A) -> (C) { C = A @ A }").lines().count(), 1);
+    assert_eq!(problems("def f(float(N) A) -> (and) { B(i) = A(i) and(i) = B(i) }"), "");
     assert_eq!(problem("C, D = A(i) + 1").0, Code::TargetNeedsParentheses);
     assert_eq!(problem("C = A(i) where i in 0:3").0, Code::TargetNeedsParentheses);
 }
@@ -183,14 +185,20 @@ fn names_that_are_taken() {
     ] {
         assert_eq!(sole_problem(text).0, Code::ReservedName, "{text}");
     }
+    let keyword = "def f(float(N) where) -> (C) { C(i) = where(i) + where(0) where i in 0:N }";
+    assert_eq!(sole_problem(keyword).0, Code::ReservedName);
+    assert_eq!(problems("def f(float(N) if) -> (for) { for(i) = if(i) }"), "");
     assert_eq!(problems("def f(float(N) in) -> (C) { C(i) = in(i) where i in 0:in.0 }"), "");
 }
 
 #[test]
 fn statements_that_can_be_mended() {
     for (wrong, right) in [
+        ("let C(i) = A(i)", "C(i) = A(i)"),
         ("C(i) == A(i)", "C(i) = A(i)"),
         ("C(i) min = A(i)", "C(i) min= A(i)"),
+        ("C(i) = A(i) > 0 and (B(i) > 0)", "C(i) = A(i) > 0 && (B(i) > 0)"),
+        ("C(i) = max(A(i) > 0 or B(i) > 0, false)", "C(i) = max(A(i) > 0 || B(i) > 0, false)"),
         ("C(i) := A(i)", "C(i) = A(i)"),
         ("C(i) =+ A(i)", "C(i) += A(i)"),
         ("C(i) = +A(i)", "C(i) = A(i)"),
@@ -236,15 +244,27 @@ fn mistakes_that_need_a_person() {
         ("C(i) = A(i) ^ 2", "^", "pow"),
         ("C(i) avg= A(i)", "avg=", "the reductions are"),
         ("float x = 1", "float", "remove the type"),
-        ("return C", "C", "named after `->`"),
-        ("for i in range(N): C(i) = 1", "i", "no loops"),
+        ("return C", "return", "named after `->`"),
+        ("for i in range(N): C(i) = 1", "for", "runs over all"),
+        ("for (i = 0; i < N; i++) {\n C(i) = A(i);\n}", "for", "runs over all"),
+        ("while (true) C(i) = 1", "while", "runs over all"),
+        ("if (A(i) > 0) { C(i) = 1 } else { C(i) = 2 }", "if", "condition ? a : b"),
+        ("if (A(i) > 0) C(i) = 1", "if", "condition ? a : b"),
+        ("let s = A(i) + 1", "let", "`s() = ...`"),
+        ("C(i) = A(i) +", "+", ""),
+        ("C(i) = exp(A(i) *)", "*", ""),
+        ("C =", "=", ""),
+        ("C(i) = A(i) if A(i) > 0 else 0", "if", "condition ? a : b"),
+        ("C(0) = A(0)", "0", "choose by the index"),
+        ("C = A + B", "C", "`C(i) = ... A(i) ...`, or `C() = ...` for a scalar"),
+        ("C = tanh(A)", "C", "index variables on both sides"),
         ("C(i) = A(i)(j)", "(", "one pair"),
         ("C(i) = A .0", ".0", "without a blank"),
         ("C(i) = float + 1", "float", "`float(x)`"),
         ("C(i) = A(i) > 0 ? 1", "}", "condition ? a : b"),
         ("C(i) = A(i) where 0 <= i", "0", "`i in 0:N`"),
         ("C(i) = A(i) where i < N", "<", "`i in 0:N`"),
-        ("C(i) = A(i) where i in c ? 0 : 1:2", "?", "parentheses"),
+        ("C(i) = A(i) where i in c ? 0 : 1:2", "?", "`min`"),
         ("C(i) = A(i) * * 2", "*", "operand is missing"),
         ("C(i) = \"x\"", "\"x\"", "quotes"),
         ("C(i) = A(i) where i in 0:", "}", ""),
@@ -257,6 +277,16 @@ fn mistakes_that_need_a_person() {
         let (_, found, given) = problem(stmt);
         assert_eq!(found, place, "{stmt}");
         assert!(given.contains(help), "{stmt}: {given}");
+    }
+}
+
+#[test]
+fn sizes_are_not_computed() {
+    for size in ["2*N", "N + 1", "N/2"] {
+        let (code, _, help) =
+            sole_problem(&format!("def f(float({size}) A) -> (C) {{ C(i) = A(i) }}"));
+        assert_eq!(code, Code::UnexpectedToken);
+        assert!(help.contains("a name of its own"), "{help}");
     }
 }
 
@@ -287,7 +317,7 @@ fn depth_counts_chains_and_parentheses() {
         problems(&format!("def f() -> (o) {{\n o() = {rhs}\n p() = 1 + }}")).replace('\n', "; ")
     };
     let too_deep = format!("2:E0105 this expression nests more than {MAX_DEPTH} levels deep; ");
-    let other = "3:E0103 expected an expression, found `}`";
+    let other = "3:E0103 expected an expression after `+`";
     type Make = fn(usize) -> String;
     let makes: [Make; 6] = [
         |n| format!("{}x{}", "(".repeat(n), ")".repeat(n)),
