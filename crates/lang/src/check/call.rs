@@ -1,7 +1,7 @@
 //! Calls of definitions, and `concat`.
 
 use super::coerce;
-use super::elaborate::Elaborator;
+use super::elaborate::{Elaborator, reduction_help};
 use super::scope::{Scope, Signature};
 use super::statement::writes_no_input;
 use crate::builtin::Builtin;
@@ -91,6 +91,9 @@ fn unknown_def(scope: &Scope<'_>, call: &ast::Call) -> Diagnostic {
         return diagnostic
             .here("not a `def`")
             .help(format!("to compute elements, write subscripts on the left: `{target}(i) = ...`, or `{target}() = ...` for a scalar"));
+    }
+    if let Some(help) = reduction_help(name) {
+        return diagnostic.here("not known").help(help);
     }
     match scope.suggest(name, scope.defs.keys().copied()) {
         Some(near) => diagnostic

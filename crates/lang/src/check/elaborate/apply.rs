@@ -69,6 +69,9 @@ impl<'a> Elaborator<'_, 'a> {
         }
         let message = format!("there is no tensor or function `{name}`");
         let diagnostic = Diagnostic::new(Code::UnknownFunction, callee.span, message);
+        if let Some(help) = reduction_help(name) {
+            return diagnostic.here("not known").help(help);
+        }
         let tensors = self.scope.tensors.iter().map(|tensor| tensor.name.as_str());
         let known = tensors.chain(Builtin::ALL.iter().map(|builtin| builtin.name()));
         match self.scope.suggest(name, known) {
@@ -169,8 +172,8 @@ impl<'a> Elaborator<'_, 'a> {
                         && other != dtype
                     {
                         let what = format!("the arguments of `{}`", callee.name);
-                        let first = (dtype, args[0].span);
-                        let diagnostic = mismatch(first, (other, arg.span), &what);
+                        let first = (dtype, &args[0]);
+                        let diagnostic = mismatch(first, (other, arg), &what);
                         self.report(diagnostic);
                         return None;
                     }
@@ -190,4 +193,24 @@ impl<'a> Elaborator<'_, 'a> {
         }
         Some((Expr::Call(builtin, args), result))
     }
+}
+
+/// What to do instead of the functions over whole tensors that array libraries have.
+pub(in crate::check) fn reduction_help(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "sum" | "reduce_sum" | "dot" | "matmul" | "einsum" => {
+            "sums are statements: `s() +=! A(i)`, or `C(m,n) +=! A(m,k) * B(k,n)` over `k`"
+        }
+        "mean" | "average" | "avg" => {
+            "means are statements: `s() +=! A(i)`, then `m() = s / N` with the number of terms"
+        }
+        "prod" | "product" => "products are statements: `p() *=! A(i)`",
+        "amax" | "maximum" | "argmax" | "any" => {
+            "maxima are statements: `m() max=! A(i)`; `max(a, b)` is for two numbers"
+        }
+        "amin" | "minimum" | "argmin" | "all" => {
+            "minima are statements: `m() min=! A(i)`; `min(a, b)` is for two numbers"
+        }
+        _ => return None,
+    })
 }

@@ -7,6 +7,8 @@ mod apply;
 mod int;
 mod read;
 
+pub(super) use apply::reduction_help;
+
 use std::collections::HashMap;
 
 use super::coerce;
@@ -18,6 +20,7 @@ use crate::hir::{Expr, Int, Symbol, Ty, Var, VarId};
 use crate::ops::{ArithOp, CompareOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast::{self, ExprKind, Ident};
+use crate::syntax::print_expr;
 
 use int::negate;
 
@@ -115,8 +118,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
                 let branches = (self.value(then), self.value(otherwise));
                 let (condition, lhs, rhs) = (condition?, branches.0?, branches.1?);
                 let what = "the two branches of `?:`";
-                let (then, otherwise, ty) =
-                    self.unify((lhs, then.span), (rhs, otherwise.span), what)?;
+                let (then, otherwise, ty) = self.unify((lhs, then), (rhs, otherwise), what)?;
                 let select = Expr::Select(Box::new(condition), Box::new(then), Box::new(otherwise));
                 Some((select, ty))
             }
@@ -198,7 +200,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
             sides => sides,
         };
         let what = format!("the two sides of `{}`", op.symbol());
-        let (left, right, ty) = self.unify((left, lhs.span), (right, rhs.span), &what)?;
+        let (left, right, ty) = self.unify((left, lhs), (right, rhs), &what)?;
         let is_float = matches!(ty, Ty::AnyFloat) || matches!(ty, Ty::Typed(d) if d.is_float());
         if op == ArithOp::Rem && is_float {
             self.report(
@@ -228,8 +230,8 @@ impl<'s, 'a> Elaborator<'s, 'a> {
     /// Brings two operands to one type.
     fn unify(
         &mut self,
-        ((lhs, lhs_ty), lhs_span): ((Expr, Ty), Span),
-        ((rhs, rhs_ty), rhs_span): ((Expr, Ty), Span),
+        ((lhs, lhs_ty), lhs_text): ((Expr, Ty), &ast::Expr),
+        ((rhs, rhs_ty), rhs_text): ((Expr, Ty), &ast::Expr),
         what: &str,
     ) -> Option<(Expr, Expr, Ty)> {
         let ty = lhs_ty.join(rhs_ty);
@@ -238,18 +240,18 @@ impl<'s, 'a> Elaborator<'s, 'a> {
                 if let (Ty::Typed(a), Ty::Typed(b)) = (lhs_ty, rhs_ty)
                     && a != b
                 {
-                    let diagnostic = mismatch((a, lhs_span), (b, rhs_span), what);
+                    let diagnostic = mismatch((a, lhs_text), (b, rhs_text), what);
                     self.report(diagnostic);
                     return None;
                 }
-                let lhs = coerce::coerce(self.scope, lhs, lhs_ty, dtype, lhs_span)?;
-                let rhs = coerce::coerce(self.scope, rhs, rhs_ty, dtype, rhs_span)?;
+                let lhs = coerce::coerce(self.scope, lhs, lhs_ty, dtype, lhs_text.span)?;
+                let rhs = coerce::coerce(self.scope, rhs, rhs_ty, dtype, rhs_text.span)?;
                 Some((lhs, rhs, ty))
             }
             _ => {
                 if ty == Ty::AnyFloat {
-                    coerce::no_integer_division(self.scope, &lhs, lhs_ty, lhs_span)?;
-                    coerce::no_integer_division(self.scope, &rhs, rhs_ty, rhs_span)?;
+                    coerce::no_integer_division(self.scope, &lhs, lhs_ty, lhs_text.span)?;
+                    coerce::no_integer_division(self.scope, &rhs, rhs_ty, rhs_text.span)?;
                 }
                 Some((lhs, rhs, ty))
             }
@@ -269,7 +271,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         }
         let sides = (self.value(lhs), self.value(rhs));
         let what = format!("the two sides of `{}`", op.symbol());
-        let (left, right, ty) = self.unify((sides.0?, lhs.span), (sides.1?, rhs.span), &what)?;
+        let (left, right, ty) = self.unify((sides.0?, lhs), (sides.1?, rhs), &what)?;
         let dtype = ty.settle();
         let left = coerce::coerce(self.scope, left, ty, dtype, lhs.span)?;
         let right = coerce::coerce(self.scope, right, ty, dtype, rhs.span)?;
@@ -278,17 +280,18 @@ impl<'s, 'a> Elaborator<'s, 'a> {
 }
 
 fn mismatch(
-    (lhs, lhs_span): (DType, Span),
-    (rhs, rhs_span): (DType, Span),
+    (lhs, lhs_text): (DType, &ast::Expr),
+    (rhs, rhs_text): (DType, &ast::Expr),
     what: &str,
 ) -> Diagnostic {
     let message = format!("{what} have different types, `{lhs}` and `{rhs}`");
     // The conversion that loses least: to the floating-point or wider type.
     let rank = |dtype: DType| (dtype.is_float(), dtype.bytes(), dtype);
-    let to = if rank(lhs) >= rank(rhs) { lhs } else { rhs };
-    let side = if to == lhs { "right" } else { "left" };
-    Diagnostic::new(Code::TypeMismatch, lhs_span.to(rhs_span), message)
-        .label(lhs_span, format!("`{lhs}`"))
-        .label(rhs_span, format!("`{rhs}`"))
-        .help(format!("conversions are explicit: write `{to}(...)` around the {side} one"))
+    let (to, narrow) = if rank(lhs) >= rank(rhs) { (lhs, rhs_text) } else { (rhs, lhs_text) };
+    let converted = format!("{to}({})", print_expr(narrow));
+    Diagnostic::new(Code::TypeMismatch, lhs_text.span.to(rhs_text.span), message)
+        .label(lhs_text.span, format!("`{lhs}`"))
+        .label(rhs_text.span, format!("`{rhs}`"))
+        .help(format!("conversions are explicit: write `{converted}`"))
+        .fix(narrow.span, converted)
 }

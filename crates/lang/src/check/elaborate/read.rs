@@ -96,7 +96,11 @@ impl<'a> Elaborator<'_, 'a> {
                 .help(format!(
                     "an update in place may read only `{name}({})`; write the result to a new tensor",
                     left.join(", ")
-                )),
+                ))
+                .note(
+                    "a statement reads all of its right side before it writes: there are no \
+                     recurrences, in which one element is computed from another",
+                ),
         );
         None
     }
