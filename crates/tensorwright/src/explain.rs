@@ -251,16 +251,19 @@ fn because(source: &Source, name: &str, hi: i64, reason: &RangeReason) -> String
         RangeReason::Access { round, limits } => (round, limits),
     };
     let Some(limit) = limits.first() else { return String::new() };
-    let place = format!("dimension {} of {}", limit.dimension, limit.tensor);
+    // `OP, the extent of dimension 0 of weight`
+    let name_of_size = limit.size.as_ref().map_or(String::new(), |size| format!("{size}, "));
+    let place =
+        format!("{name_of_size}the extent of dimension {} of {}", limit.dimension, limit.tensor);
     let also = also_limited_by(limits);
     if limit.is_target {
-        return format!("the extent of {place}, which another statement determines{also}");
+        return format!("{place}, which another statement determines{also}");
     }
     if limit.subscript == name {
-        return format!("the extent of {place}{also}");
+        return format!("{place}{also}");
     }
     format!(
-        "the most for which {} stays below {}, the extent of {place} (at {name} = {hi} it would not; round {round}){also}",
+        "the most for which {} stays below {}, {place} (at {name} = {hi} it would not; round {round}){also}",
         limit.subscript, limit.extent
     )
 }

@@ -112,7 +112,7 @@ pub(crate) fn is_static(tensor: &crate::hir::Tensor) -> bool {
 }
 
 fn resolver<'a>(
-    def: &Def,
+    def: &'a Def,
     flat: &'a Flat<'a>,
     sizes: &'a [i64],
     scalars: &'a [Option<i64>],
@@ -129,7 +129,7 @@ fn resolver<'a>(
     let shapes = shapes.collect();
     let extents = HashMap::new();
     let diagnostics = Vec::new();
-    Resolver { flat, params: def.params, sizes, scalars, shapes, extents, mode, diagnostics }
+    Resolver { flat, def, sizes, scalars, shapes, extents, mode, diagnostics }
 }
 
 /// The sizes of a definition in order, and per parameter the value of an integer scalar.
@@ -223,7 +223,7 @@ fn unknown_size(def: &Def, name: &str, known: &[&str]) -> Diagnostic {
 fn disagreements(resolver: &Resolver<'_>) -> Vec<Diagnostic> {
     let lowering = Lowering {
         tensors: &resolver.flat.tensors,
-        params: resolver.params,
+        params: resolver.def.params,
         sizes: resolver.sizes,
         scalars: resolver.scalars,
         shapes: &resolver.shapes,

@@ -15,7 +15,7 @@ use super::lower::Lowering;
 use super::site::Site;
 use super::stuck;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::hir::{Comprehension, Symbol};
+use crate::hir::{Comprehension, Def, Dim, Symbol};
 use crate::infer::{self, Access, Origin, Range, Settled};
 use crate::program::{AccessLimit, AxisId, Expr, Index, RangeReason, TensorId, index_text};
 use crate::source::Span;
@@ -33,8 +33,8 @@ pub(super) struct Resolved {
 /// The state of the work.
 pub(super) struct Resolver<'a> {
     pub(super) flat: &'a Flat<'a>,
-    /// How many of the tensors are parameters.
-    pub(super) params: usize,
+    /// The definition that is bound; its parameters are the first tensors.
+    pub(super) def: &'a Def,
     pub(super) sizes: &'a [i64],
     pub(super) scalars: &'a [Option<i64>],
     pub(super) shapes: Vec<Option<Vec<i64>>>,
@@ -64,7 +64,7 @@ enum Attempt {
     Stuck(Vec<Diagnostic>),
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
     /// Resolves all steps; those with errors have `None`, and the errors are reported.
     pub(super) fn resolve(&mut self) -> Vec<Option<Resolved>> {
         let flat = self.flat;
@@ -140,7 +140,7 @@ impl Resolver<'_> {
     ) -> Result<Attempt, Vec<Diagnostic>> {
         let lowering = Lowering {
             tensors: &self.flat.tensors,
-            params: self.params,
+            params: self.def.params,
             sizes: self.sizes,
             scalars: self.scalars,
             shapes: &self.shapes,
@@ -283,10 +283,17 @@ impl Resolver<'_> {
     }
 
     fn limit(&self, stmt: &Comprehension, access: &Access<'_>) -> AccessLimit {
+        let number = access.tensor.0 as usize;
+        let params = &self.def.tensors[..self.def.params];
+        let size = match params.get(number).and_then(|param| param.dims.get(access.dimension)) {
+            Some(Dim::Size(size)) => Some(self.def.sizes[size.0 as usize].name.clone()),
+            _ => None,
+        };
         AccessLimit {
-            tensor: self.flat.tensors[access.tensor.0 as usize].name.clone(),
+            tensor: self.flat.tensors[number].name.clone(),
             dimension: access.dimension,
             extent: access.extent,
+            size,
             subscript: subscript_text(stmt, &self.flat.tensors, &access.index),
             span: access.span,
             is_target: access.is_target,

@@ -174,6 +174,8 @@ pub struct AccessLimit {
     pub dimension: usize,
     /// The extent of that dimension.
     pub extent: i64,
+    /// The name that the signature has for the extent.
+    pub size: Option<String>,
     /// The subscript as text.
     pub subscript: String,
     /// The access in the source text.
