@@ -18,7 +18,6 @@ use crate::program::Program;
 use crate::source::Source;
 
 use flatten::{Agreement, Flat, Rule, flatten, is_too_long};
-use lower::Lowering;
 use resolve::Resolver;
 
 /// The largest value of a size.
@@ -221,14 +220,7 @@ fn unknown_size(def: &Def, name: &str, known: &[&str]) -> Diagnostic {
 
 /// Sizes of arguments that a callee's signature, or `concat`, says are equal.
 fn disagreements(resolver: &Resolver<'_>) -> Vec<Diagnostic> {
-    let lowering = Lowering {
-        tensors: &resolver.flat.tensors,
-        params: resolver.def.params,
-        sizes: resolver.sizes,
-        scalars: resolver.scalars,
-        shapes: &resolver.shapes,
-        fold: true,
-    };
+    let lowering = resolver.lowering();
     let mut errors = Vec::new();
     for agreement in &resolver.flat.agreements {
         let first = lowering.constant(&agreement.first, agreement.first_span);

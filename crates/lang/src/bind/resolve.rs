@@ -124,6 +124,18 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// What names stand for now.
+    pub(super) fn lowering(&self) -> Lowering<'_> {
+        Lowering {
+            tensors: &self.flat.tensors,
+            params: self.def.params,
+            sizes: self.sizes,
+            scalars: self.scalars,
+            shapes: &self.shapes,
+            fold: self.mode == Mode::Bind,
+        }
+    }
+
     /// Whether the statement mentions a tensor without a shape, other than the one it writes.
     fn needs_a_shape(&self, stmt: &Comprehension) -> bool {
         let mut needs = false;
@@ -138,14 +150,7 @@ impl<'a> Resolver<'a> {
         stmt: &Comprehension,
         site: Site<'_>,
     ) -> Result<Attempt, Vec<Diagnostic>> {
-        let lowering = Lowering {
-            tensors: &self.flat.tensors,
-            params: self.def.params,
-            sizes: self.sizes,
-            scalars: self.scalars,
-            shapes: &self.shapes,
-            fold: self.mode == Mode::Bind,
-        };
+        let lowering = self.lowering();
         let mut body = lowering.expr(&stmt.rhs).map_err(|error| vec![error])?;
         if body.height() > MAX_HEIGHT {
             return Err(vec![too_deep(stmt.span)]);
