@@ -13,8 +13,8 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     let mut out = Vec::new();
     let mut lines = (source.name(), Lines::from(source.text()));
     for diagnostic in diagnostics.list() {
-        if diagnostic.labels.is_empty() {
-            out.extend(without_place(diagnostic, colour).into_bytes());
+        if diagnostic.labels.is_empty() || !can_be_drawn(diagnostic, source) {
+            out.extend(in_words(diagnostic, source, colour).into_bytes());
             continue;
         }
         // Writing to a vector does not fail; a report that could not be drawn is not worth a panic.
@@ -67,8 +67,23 @@ fn report<'a>(diagnostic: &Diagnostic, source: &'a Source, colour: bool) -> Repo
     builder.finish()
 }
 
-/// A problem outside of the text: `ariadne` would leave out its help.
-fn without_place(diagnostic: &Diagnostic, colour: bool) -> String {
+/// The longest stretch of text, in bytes, that is drawn for one label: from the start of its first
+/// line to the end of its last. Nobody reads more, and drawing it takes long.
+const LONGEST: usize = 4000;
+
+fn can_be_drawn(diagnostic: &Diagnostic, source: &Source) -> bool {
+    diagnostic.labels.iter().all(|label| {
+        let (_, range) = place(source, label.span);
+        let (before, after) = (&source.text()[..range.start], &source.text()[range.end..]);
+        let head = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
+        let tail = after.find('\n').unwrap_or(after.len());
+        head + range.len() + tail <= LONGEST
+    })
+}
+
+/// A problem without its lines: one outside of the text, for which `ariadne` would leave out the
+/// help, or one in lines that are too long to draw.
+fn in_words(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
     let (kind, hue) = match diagnostic.severity() {
         Severity::Error => ("Error", Color::Red),
         Severity::Warning => ("Warning", Color::Yellow),
@@ -76,6 +91,11 @@ fn without_place(diagnostic: &Diagnostic, colour: bool) -> String {
     let title = format!("[{}] {kind}:", diagnostic.code);
     let title = if colour { title.fg(hue).to_string() } else { title };
     let mut text = format!("{title} {}\n", diagnostic.message);
+    for label in &diagnostic.labels {
+        let (line, column) = source.line_column(label.span.start);
+        let colon = if label.text.is_empty() { "" } else { ": " };
+        text.push_str(&format!("   {}:{line}:{column}{colon}{}\n", source.name(), label.text));
+    }
     let help = diagnostic.help.iter().map(|help| ("Help", help));
     for (word, line) in help.chain(diagnostic.notes.iter().map(|note| ("Note", note))) {
         text.push_str(&format!("   {word}: {line}\n"));
@@ -96,4 +116,19 @@ fn place(source: &Source, span: Span) -> Place<'_> {
     };
     let start = clip(span.start);
     (source.name(), start..clip(span.end).max(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Module;
+
+    #[test]
+    fn lines_that_are_too_long_to_read_are_not_drawn() {
+        let terms = " + A(i)".repeat(1000);
+        let long =
+            Module::parse("t.tc", &format!("def f(float(N) A) -> (B) {{ B(i) = 1{terms} }}"));
+        let report = long.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(report.contains("t.tc:1:"), "{report}");
+        assert!(report.len() < 1000, "{} bytes", report.len());
+    }
 }
