@@ -61,12 +61,8 @@ pub(super) fn not_empty(
     settled: &[Settled],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Result<(), Vec<Diagnostic>> {
-    let ranges: Vec<Option<Range>> = settled
-        .iter()
-        .map(|settled| {
-            Some(Range { hi: settled.range.hi.max(settled.range.lo + 1), ..settled.range })
-        })
-        .collect();
+    let ranges: Vec<Option<Range>> =
+        settled.iter().map(|settled| Some(settled.range.at_least_one())).collect();
     let mut errors = Vec::new();
     for (var, settled) in settled.iter().enumerate() {
         let Origin::Accesses { limits, below, .. } = &settled.origin else { continue };

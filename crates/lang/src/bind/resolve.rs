@@ -318,9 +318,8 @@ pub(super) fn subscript_text(
 }
 
 /// Structure is checked with made-up sizes, for which a range may happen to be empty.
-fn at_least_one(mut settled: Settled) -> Settled {
-    settled.range.hi = settled.range.hi.max(settled.range.lo + 1);
-    settled
+fn at_least_one(settled: Settled) -> Settled {
+    Settled { range: settled.range.at_least_one(), ..settled }
 }
 
 fn check_range(name: &str, lo: i64, hi: i64, span: Span, mode: Mode) -> Result<Range, Diagnostic> {

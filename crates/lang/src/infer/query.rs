@@ -14,6 +14,13 @@ pub(crate) struct Range {
     pub(crate) hi: i64,
 }
 
+impl Range {
+    /// The range, with one value where it would be empty.
+    pub(crate) fn at_least_one(self) -> Range {
+        Range { hi: self.hi.max(self.lo + 1), ..self }
+    }
+}
+
 /// What is known when a question is asked: the ranges that are settled, and the types of tensors.
 pub(crate) struct Known<'a, F> {
     pub(crate) ranges: &'a [Option<Range>],
@@ -185,10 +192,7 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
     }
 
     fn value_range(&self, value: &Expr) -> Interval {
-        let dtype = value.dtype(self.dtype);
-        let (lo, hi) =
-            dtype.integer_range().unwrap_or((i128::from(i64::MIN), i128::from(i64::MAX)));
-        Interval { lo, hi }
+        Interval::of_type(value.dtype(self.dtype))
     }
 
     /// The systems whose solutions are the points at which the access is made and leaves its

@@ -190,12 +190,7 @@ impl Program {
             let axis = stage.axis(id);
             Interval { lo: i128::from(axis.lo), hi: i128::from(axis.hi) - 1 }
         };
-        let value = |expr: &Expr| {
-            let dtype = expr.dtype(&|id| self.tensor(id).dtype);
-            let all = (i128::from(i64::MIN), i128::from(i64::MAX));
-            let (lo, hi) = dtype.integer_range().unwrap_or(all);
-            Interval { lo, hi }
-        };
+        let value = |expr: &Expr| Interval::of_type(expr.dtype(&|id| self.tensor(id).dtype));
         index.interval(&axis, &value)
     }
 }

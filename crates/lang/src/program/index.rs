@@ -6,6 +6,7 @@
 //! distinct, no coefficient is zero, and what can be taken out of `/` and `%` is taken out.
 
 use super::{AxisId, Expr};
+use crate::dtype::DType;
 
 /// A sum of multiples of atoms and a constant, in normal form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -443,6 +444,14 @@ impl Atom {
 }
 
 impl Interval {
+    /// All values of an integer type; for other types, of 64 bits.
+    #[must_use]
+    pub fn of_type(dtype: DType) -> Self {
+        let all = (i128::from(i64::MIN), i128::from(i64::MAX));
+        let (lo, hi) = dtype.integer_range().unwrap_or(all);
+        Self { lo, hi }
+    }
+
     /// Just one value.
     #[must_use]
     pub fn point(value: i128) -> Self {
