@@ -31,7 +31,10 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Explain(ExplainArgs),
     Run(RunArgs),
+    Compile(CompileArgs),
+    Schedule(ScheduleArgs),
     List(ListArgs),
+    Machine(MachineArgs),
     Completions(CompletionsArgs),
 }
 
@@ -71,7 +74,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Run a definition on the reference interpreter: slow, every read checked, sums in high precision
+/// Compile a definition and run it
 ///
 /// Inputs that are not given are random, and depend on the seed and the name of the input alone.
 /// Sizes that follow from the shapes of given inputs need not be given.
@@ -79,11 +82,28 @@ pub(crate) struct ExplainArgs {
 #[command(after_help = "Examples:
   tensorwright run examples/kernels/gemm.tc --def gemm --size M=4,N=5,K=6
   tensorwright run matmul.tc --def matmul --input A=a.npy --input B=b.npy --output C=c.npy
+  tensorwright run gemm.tc --def gemm --size M=512,N=512,K=512 --schedule gemm.sched --time --verify
   tensorwright run examples/kernels/norm.tc --def rms_norm --size N=3,D=8 --input eps=1e-5
-  tensorwright run gather.tc --def gather --size N=100,A=3,B=4 --seed 7 --format json")]
+  tensorwright run gather.tc --def gather --size N=100,A=3,B=4 --reference --seed 7 --format json")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
+
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+
+    /// Run on the reference interpreter: slow, every read checked, sums in high precision
+    #[arg(long, conflicts_with_all = ["schedule", "target", "threads", "time", "verify"])]
+    pub(crate) reference: bool,
+
+    /// Measure: the median time, its spread, and the share of what this machine can do
+    #[arg(long)]
+    pub(crate) time: bool,
+
+    /// Compare the results with the reference interpreter; if that would take too long, with the
+    /// program compiled without a schedule
+    #[arg(long)]
+    pub(crate) verify: bool,
 
     /// Take an input from a NumPy file, or a scalar as it is (`eps=1e-5`); may be repeated
     #[arg(long = "input", value_name = "NAME=FILE.npy|NUMBER", value_parser = binding)]
@@ -97,6 +117,86 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Compile a definition for use elsewhere, or look at what becomes of it
+///
+/// What is written needs neither Tensorwright nor LLVM.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit loops
+  tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit asm --target avx2
+  tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit shared -o libgemm.so
+  tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit c -o gemm.c")]
+pub(crate) struct CompileArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+
+    /// What to write
+    #[arg(long, value_enum)]
+    pub(crate) emit: Emit,
+
+    /// The file to write; text goes to standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The C compiler that links shared libraries
+    #[arg(long, value_name = "PROGRAM", default_value = "cc")]
+    pub(crate) cc: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) format: OutputArgs,
+}
+
+/// What `compile` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// The loops that code is generated from
+    Loops,
+    /// The loops before and after every step of lowering
+    Passes,
+    /// C source, with nothing to link but the C library
+    C,
+    /// The C header of the kernel
+    Header,
+    /// LLVM's IR, optimised
+    Llvm,
+    /// Assembly
+    Asm,
+    /// An object file, with its header
+    Object,
+    /// A shared library, with its header
+    Shared,
+    /// A Rust module, with the object file that it needs
+    Rust,
+}
+
+/// Print the schedule that a definition has if it is given none, to start from
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright schedule gemm.tc --def gemm --size M=512,N=512,K=512 > gemm.sched
+  tensorwright run gemm.tc --def gemm --size M=512,N=512,K=512 --schedule gemm.sched --time")]
+pub(crate) struct ScheduleArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Describe this machine: processor, caches, and what it can do right now
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  tensorwright machine --format json")]
+pub(crate) struct MachineArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -139,6 +239,23 @@ pub(crate) struct ProgramArgs {
     /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
     #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size)]
     pub(crate) sizes: Vec<(String, i64)>,
+}
+
+/// How a definition is compiled.
+#[derive(Debug, Args)]
+pub(crate) struct KernelArgs {
+    /// A file with a schedule, one step per line, instead of the default one; an empty file leaves
+    /// the loops as they are written
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schedule: Option<PathBuf>,
+
+    /// The processor: native, sse, avx2, avx512 or neon
+    #[arg(long, value_name = "NAME", default_value = "native")]
+    pub(crate) target: String,
+
+    /// The threads that parallel loops use
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: u16,
 }
 
 #[derive(Debug, Args)]

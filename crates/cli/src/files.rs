@@ -17,6 +17,24 @@ pub(crate) fn module(path: &Path) -> Result<Module, Diagnostics> {
     Module::parse_bytes(&path.display().to_string(), &bytes)
 }
 
+/// Reads the text of a schedule.
+pub(crate) fn schedule(path: &Path) -> Result<Source, Diagnostics> {
+    let bytes = read(path, MAX_SOURCE)?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        let message = format!("{} is not text: it is not UTF-8", path.display());
+        problem(path, message, Some("a schedule has one step per line, such as `C: split m 8`"))
+    })?;
+    Ok(Source::new(&path.display().to_string(), &text))
+}
+
+/// Writes bytes to a file.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Diagnostics> {
+    std::fs::write(path, bytes).map_err(|error| {
+        let help = "check that the directory exists and may be written to";
+        problem(path, format!("{} cannot be written: {error}", path.display()), Some(help))
+    })
+}
+
 /// Reads a buffer from a `.npy` file.
 pub(crate) fn buffer(path: &Path) -> Result<Buffer, Diagnostics> {
     let bytes = read(path, MAX_NPY)?;
@@ -29,9 +47,7 @@ pub(crate) fn buffer(path: &Path) -> Result<Buffer, Diagnostics> {
 /// Writes a buffer to a `.npy` file.
 pub(crate) fn write(path: &Path, buffer: &Buffer) -> Result<(), Diagnostics> {
     let bytes = npy::encode(buffer).map_err(|error| problem(path, error.to_string(), None))?;
-    std::fs::write(path, bytes).map_err(|error| {
-        problem(path, format!("{} cannot be written: {error}", path.display()), None)
-    })
+    write_bytes(path, &bytes)
 }
 
 /// Reads a file up to a limit, so that `/dev/zero` is an error and not the end of memory.

@@ -9,6 +9,7 @@ mod args;
 mod commands;
 mod failure;
 mod files;
+mod measure;
 mod report;
 
 use std::process::ExitCode;
@@ -24,6 +25,9 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Run(args) => commands::run::run(args),
+        Command::Compile(args) => commands::compile::run(args),
+        Command::Schedule(args) => commands::schedule::run(args),
+        Command::Machine(args) => commands::machine::run(args),
         Command::List(args) => commands::list::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };

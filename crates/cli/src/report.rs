@@ -82,13 +82,18 @@ pub(crate) fn as_json(diagnostics: &Diagnostics) -> Vec<JsonDiagnostic> {
 pub(crate) fn problems(diagnostics: &Diagnostics, format: Format) {
     match format {
         Format::Text if diagnostics.list().is_empty() => {}
-        Format::Text => eprint!("{}", diagnostics.render(colour())),
+        Format::Text => on_stderr(diagnostics),
         Format::Json => {
             let value = serde_json::json!({ "diagnostics": as_json(diagnostics) });
             // A reader that has gone away is not an error worth more words.
             let _ = json(&value);
         }
     }
+}
+
+/// Shows problems as text, beside a result that standard output has.
+pub(crate) fn on_stderr(diagnostics: &Diagnostics) {
+    eprint!("{}", diagnostics.render(colour()));
 }
 
 /// Prints a value as JSON on standard output.

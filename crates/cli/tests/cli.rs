@@ -173,6 +173,58 @@ fn run_depends_on_the_seed_alone() {
     assert_ne!(checksum("3"), checksum("4"));
 }
 
+const GEMM: [&str; 5] = ["examples/kernels/gemm.tc", "--def", "gemm", "--size", "M=33,N=40,K=17"];
+
+fn gemm<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&[command][..], &GEMM[..], more].concat()
+}
+
+#[test]
+fn run_tells_the_engine_and_verifies() {
+    let compiled = json(&gemm("run", &["--verify", "--format", "json"]));
+    assert_eq!(compiled["engine"], "compiled");
+    assert_eq!(compiled["verified"], true);
+    assert_eq!(compiled["threads"], 1);
+    let reference = json(&gemm("run", &["--reference", "--format", "json"]));
+    assert_eq!(reference["engine"], "reference");
+    assert_eq!(reference["verified"], serde_json::Value::Null);
+    assert!(reference["outputs"][0]["tolerance"].as_f64().unwrap() > 0.0);
+    assert!(stdout(&gemm("run", &["--verify"])).contains("agrees with the reference interpreter"));
+}
+
+#[test]
+fn run_measures_and_says_of_what_the_share_is() {
+    let value = json(&gemm("run", &["--time", "--format", "json"]));
+    for field in ["median_ns", "gflops", "gbps", "share_of_peak", "peak_gflops", "peak_gbps"] {
+        assert!(value[field].as_f64().unwrap() > 0.0, "{field}");
+    }
+    assert!(value["spread"].as_f64().unwrap() >= 0.0);
+    assert!(["compute", "memory"].contains(&value["bound"].as_str().unwrap()));
+    let text = stdout(&gemm("run", &["--time", "--threads", "2"]));
+    assert!(text.contains("GFLOP/s") && text.contains("-bound: "), "{text}");
+}
+
+#[test]
+fn the_default_schedule_can_be_given_back() {
+    let scratch = Scratch::new("schedule");
+    let file = scratch.file("gemm.sched");
+    let schedule = stdout(&gemm("schedule", &[]));
+    std::fs::write(&file, &schedule).unwrap();
+    assert_eq!(stdout(&gemm("schedule", &["--schedule", &file])), schedule);
+    let with = stdout(&gemm("compile", &["--emit", "loops", "--schedule", &file]));
+    assert_eq!(with, stdout(&gemm("compile", &["--emit", "loops"])));
+}
+
+#[test]
+fn the_machine_is_described() {
+    let value = json(&["machine", "--format", "json"]);
+    assert!(value["physical_cores"].as_u64().unwrap() >= 1);
+    assert!(value["caches"]["l1d"].as_u64().unwrap() > 0);
+    for field in ["fma_f32_gflops", "fma_f32_gflops_all_threads", "read_gbps", "copy_gbps"] {
+        assert!(value["measured"][field].as_f64().unwrap() > 0.0, "{field}");
+    }
+}
+
 #[test]
 fn list_names_definitions_and_their_sizes() {
     let text = stdout(&["list", "examples/kernels/gemm.tc"]);
@@ -185,7 +237,9 @@ fn list_names_definitions_and_their_sizes() {
 
 #[test]
 fn help_teaches_by_examples_and_every_shell_has_completions() {
-    for command in ["check", "explain", "run", "list", "completions"] {
+    for command in
+        ["check", "explain", "run", "compile", "schedule", "list", "machine", "completions"]
+    {
         let help = stdout(&[command, "--help"]);
         assert!(help.contains("Example"), "{command} --help has no example");
     }

@@ -2,8 +2,9 @@
 //! the rest.
 //!
 //! A text of one or more `def`s is [parsed and checked](Module::parse), one of them is
-//! [bound to sizes](Def::bind), and the resulting [`Program`] can be [explained](Program::explain)
-//! and [run on the reference interpreter](Program::run_reference).
+//! [bound to sizes](Def::bind), and the resulting [`Program`] can be [explained](Program::explain),
+//! [compiled](Program::compile) to a fast [`Kernel`], and
+//! [run on the reference interpreter](Program::run_reference).
 //!
 //! ```
 //! use tensorwright::{Buffer, Inputs, Module};
@@ -18,11 +19,19 @@
 //!     ("A".to_owned(), Buffer::from_f32(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?),
 //!     ("B".to_owned(), Buffer::from_f32(&[3, 1], vec![1.0, 0.0, -1.0])?),
 //! ]);
-//! let run = program.run_reference(&inputs)?;
-//! let c = run.output("C").ok_or("no output C")?;
-//! assert_eq!(c.buffer.as_f32(), Some(&[-2.0, -2.0][..]));
+//! let kernel = program.compile().build()?;
+//! let outputs = kernel.run(&inputs)?;
+//! assert_eq!(outputs.get("C").and_then(Buffer::as_f32), Some(&[-2.0, -2.0][..]));
+//!
+//! // The reference is slow, and says how far from it a correct kernel may be.
+//! let reference = program.run_reference(&inputs)?;
+//! let c = reference.output("C").ok_or("no output C")?;
+//! assert_eq!(outputs.get("C").and_then(|kernel| c.mismatch(kernel)), None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! How the loops run is said by a [schedule](schedule::schedule): the default one, or one that is
+//! [given](KernelBuilder::schedule_text). A schedule can make a kernel fast or slow, never wrong.
 //!
 //! Whatever is wrong with a text comes back as [`Diagnostics`]: every problem with a code, its
 //! place, and what to do about it. Their `Display` shows the lines of the text.
@@ -37,11 +46,15 @@
 //! ```
 
 mod explain;
+mod kernel;
 mod module;
 mod program;
 
 pub use explain::{
     AccessExplanation, AxisExplanation, Explanation, InBounds, StageExplanation, TensorExplanation,
+};
+pub use kernel::{
+    Against, Arguments, Call, CompileTimes, Kernel, KernelBuilder, Lowered, Outputs, Verification,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
@@ -54,6 +67,17 @@ pub use tensorwright_lang::source::{Source, Span};
 pub use tensorwright_reference::{
     Buffer, BufferError, Mismatch, Output, Run, Stored, Summary, Value, npy, summarize,
 };
+
+pub use tensorwright_codegen_llvm::Options as CodegenOptions;
+pub use tensorwright_codegen_llvm::target::CpuTarget;
+pub use tensorwright_runtime::View;
+pub use tensorwright_schedule::Schedule;
+
+/// What kernels run on, and how they are measured.
+pub use tensorwright_runtime as runtime;
+
+/// Schedules and loop nests, for tools that look inside.
+pub use tensorwright_schedule as schedule;
 
 /// The program as the compiler sees it, for tools that look inside.
 pub use tensorwright_lang::program as ir;

@@ -62,6 +62,15 @@ impl Program {
         self.ir.analysis()
     }
 
+    /// The number of innermost iterations of all stages: what the reference interpreter goes
+    /// through one by one.
+    #[must_use]
+    pub fn iterations(&self) -> u128 {
+        use ir::AxisKind::{Reduce, Spatial};
+        let stage = |s: &ir::Stage| s.trip_count(Spatial).saturating_mul(s.trip_count(Reduce));
+        self.ir.stages.iter().map(stage).fold(0, u128::saturating_add)
+    }
+
     /// What will be computed, over which ranges, why, and at what cost: as data, and as text
     /// through `Display`.
     #[must_use]

@@ -1,4 +1,5 @@
-//! The example kernels, run on the reference interpreter, give what NumPy computed.
+//! The example kernels, run on the reference interpreter, give what NumPy computed; compiled with the
+//! default schedule or with none, they give what the reference computes.
 //!
 //! `examples/golden/make.py` writes the inputs, the expected outputs and `cases.json`.
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
@@ -6,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use tensorwright::{Buffer, DType, Inputs, Module, Output, npy};
+use tensorwright::{Buffer, DType, Diagnostics, Inputs, Module, Program, Schedule, npy};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -49,7 +50,8 @@ impl Case {
         self.dtypes.get(name).map_or(buffer.clone(), |dtype| buffer.convert(*dtype).unwrap())
     }
 
-    fn run(&self) -> Result<(), String> {
+    /// Compares the reference with another way to compute the same.
+    fn run(&self, other: Other) -> Result<(), String> {
         let path = examples().join("kernels").join(&self.file);
         let module = Module::parse_bytes(&self.file, &std::fs::read(path).unwrap())
             .map_err(|error| error.to_string())?;
@@ -66,29 +68,66 @@ impl Case {
             .map(|(name, file)| (name.clone(), self.buffer(name, file)))
             .collect();
         let run = program.run_reference(&inputs).map_err(|error| error.to_string())?;
+        let others = self.others(other, &program, &inputs).map_err(|error| error.to_string())?;
         let names: BTreeSet<&str> = run.outputs.iter().map(|o| o.name.as_str()).collect();
-        let expected: BTreeSet<&str> = self.outputs.keys().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = others.keys().map(String::as_str).collect();
         if names != expected {
-            return Err(format!("the outputs are {names:?}, the golden files have {expected:?}"));
+            return Err(format!("the outputs are {names:?}, and there are {expected:?}"));
         }
-        run.outputs.iter().try_for_each(|output| self.compare(output))
-    }
-
-    fn compare(&self, output: &Output) -> Result<(), String> {
-        let golden = self.buffer(&output.name, &self.outputs[&output.name]);
-        match output.mismatch(&golden) {
+        run.outputs.iter().try_for_each(|output| match output.mismatch(&others[&output.name]) {
             Some(mismatch) => Err(format!("output {}: {mismatch}", output.name)),
             None => Ok(()),
-        }
+        })
     }
+
+    /// What the outputs are compared with.
+    fn others(
+        &self,
+        other: Other,
+        program: &Program,
+        inputs: &Inputs,
+    ) -> Result<BTreeMap<String, Buffer>, Diagnostics> {
+        let kernel = match other {
+            Other::NumPy => {
+                let golden =
+                    |(name, file): (&String, &String)| (name.clone(), self.buffer(name, file));
+                return Ok(self.outputs.iter().map(golden).collect());
+            }
+            Other::DefaultSchedule => program.compile().build()?,
+            Other::NoSchedule => program.compile().schedule(Schedule::default()).build()?,
+        };
+        Ok(kernel.run(inputs)?.into_iter().collect())
+    }
+}
+
+/// What the reference is compared with.
+#[derive(Debug, Clone, Copy)]
+enum Other {
+    NumPy,
+    DefaultSchedule,
+    NoSchedule,
 }
 
 #[test]
 fn every_case_gives_what_numpy_computed() {
+    all_cases(Other::NumPy);
+}
+
+#[test]
+fn every_case_compiled_with_the_default_schedule_agrees() {
+    all_cases(Other::DefaultSchedule);
+}
+
+#[test]
+fn every_case_compiled_without_a_schedule_agrees() {
+    all_cases(Other::NoSchedule);
+}
+
+fn all_cases(other: Other) {
     let failures: Vec<String> = cases()
         .iter()
         .filter_map(|case| {
-            let error = case.run().err()?;
+            let error = case.run(other).err()?;
             Some(format!("{} {} {:?}:\n{error}", case.file, case.def, case.sizes))
         })
         .collect();

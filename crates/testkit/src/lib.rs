@@ -11,7 +11,7 @@ pub mod rng;
 pub mod token;
 pub mod transform;
 
-pub use generate::{FEATURES, Generated, generate};
+pub use generate::{FEATURES, Generated, Scale, generate, generate_at};
 pub use mutate::mutate;
 pub use rng::Rng;
 pub use transform::{Renamed, reformat, rename};

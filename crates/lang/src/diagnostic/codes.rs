@@ -119,6 +119,15 @@ codes! {
     E0804 InputType "an input of the wrong type";
     E0805 IndexOutOfBounds "an index from data that is out of bounds";
     E0806 InvalidFile "a file that cannot be used";
+    // Schedules and kernels.
+    E1001 ScheduleSyntax "a line of a schedule that cannot be read";
+    E1002 ScheduleRefused "a step of a schedule that would change the result or does not fit";
+    E1003 ScheduleNotLowered "a schedule that asks for too much code";
+    E1004 UnknownTarget "a target that does not exist, or that this machine cannot run";
+    E1005 KernelFailed "a kernel that cannot be compiled or loaded";
+    E1006 OutputFileNeeded "a result that is not text and needs a file";
+    E1007 ToolFailed "a program of the system that is missing or fails";
+    E1008 WrongResult "a kernel whose results differ from the reference";
     // Warnings.
     W0901 UnusedInput "an input that no statement reads";
     W0902 UnusedResult "a tensor that is computed and never used";

@@ -14,12 +14,14 @@ mod expr;
 mod hash;
 mod index;
 mod print;
+mod rewrite;
 
 pub use analysis::{Analysis, StageAnalysis};
 pub use expr::{Expr, Place, Read, Scalar, round_float, round_to_odd, wrap_integer};
 pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};
-pub(crate) use print::index_text;
+pub use print::{expr_text, index_text};
+pub use rewrite::Rewrite;
 
 use std::fmt;
 

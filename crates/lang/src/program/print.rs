@@ -13,8 +13,20 @@ pub(super) fn program_text(program: &Program) -> String {
     print_def(&def(program))
 }
 
+/// An expression as text, with names for axes and tensors.
+#[must_use]
+pub fn expr_text(
+    expr: &Expr,
+    axis: &impl Fn(AxisId) -> String,
+    tensor: &impl Fn(TensorId) -> String,
+    dtype: &impl Fn(TensorId) -> DType,
+) -> String {
+    print_expr(&Names { axis, tensor, dtype }.expr(expr, true))
+}
+
 /// An index expression as text, with names for axes and tensors.
-pub(crate) fn index_text(
+#[must_use]
+pub fn index_text(
     index: &Index,
     axis: &impl Fn(AxisId) -> String,
     tensor: &impl Fn(TensorId) -> String,

@@ -63,7 +63,7 @@ pub(super) fn scalar_stride(b: &mut Builder) {
 /// The contraction of an input at `subscript` = stride * first + dilation * second with a window
 /// that determines the second.
 fn slide(b: &mut Builder, names: &[String], subscript: &str, stride: i64, dilation: i64) {
-    let (least, kernel) = (b.rng.range(1, 7), b.rng.range(1, 4));
+    let (least, kernel) = (b.length(1, 7), b.rng.range(1, 4));
     let needed = stride * (least - 1) + dilation * (kernel - 1) + 1;
     let extent = needed + b.rng.range(0, 2);
     let result = (extent - 1 - dilation * (kernel - 1)) / stride + 1;
@@ -99,7 +99,7 @@ pub(super) fn reversed(b: &mut Builder) {
 
 /// `C(i) = A(i/2)`, `A(i%3)` and the two together: upsampling, tiling, pixel shuffles.
 pub(super) fn quotients(b: &mut Builder) {
-    let (outer, inner) = (b.rng.range(1, 5), b.rng.range(2, 4));
+    let (outer, inner) = (b.length(1, 5), b.rng.range(2, 4));
     let variables = b.variables(1);
     let i = variables[0].clone();
     let (quotient, remainder) = (format!("{i}/{inner}"), format!("{i}%{inner}"));

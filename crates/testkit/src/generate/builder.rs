@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::Generated;
 use super::value::{Atom, Type};
+use super::{Generated, Scale};
 use crate::rng::Rng;
 
 /// The most iterations that one statement may take.
 const ITERATIONS: i64 = 15_000;
+
+/// The same for programs with long dimensions, of which many are run.
+const TILEABLE_ITERATIONS: i64 = 3_000;
 
 /// A tensor that statements may read.
 #[derive(Debug, Clone)]
@@ -44,6 +47,7 @@ pub(super) enum ParamKind {
 #[derive(Debug)]
 pub(super) struct Builder {
     pub(super) rng: Rng,
+    pub(super) scale: Scale,
     /// Defs that this one calls, as text.
     pub(super) callees: Vec<String>,
     /// Whether this def is called by another: then nothing may be in-out.
@@ -60,9 +64,10 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn new(rng: Rng) -> Self {
+    pub(super) fn new(rng: Rng, scale: Scale) -> Self {
         Self {
             rng,
+            scale,
             callees: Vec::new(),
             is_callee: false,
             params: Vec::new(),
@@ -98,17 +103,27 @@ impl Builder {
 
     /// Random extents whose product stays within what one statement may iterate.
     pub(super) fn extents(&mut self, count: usize) -> Vec<i64> {
-        let mut left = ITERATIONS;
+        let (mut left, longest) = match self.scale {
+            Scale::Small => (ITERATIONS, 9),
+            Scale::Tileable => (TILEABLE_ITERATIONS, 40),
+        };
         let mut extents = Vec::new();
         for remaining in (0..count).rev() {
             // Two for each variable that is still to come keeps the last from being all ones.
-            let most = (left >> remaining).clamp(1, 9);
+            let most = (left >> remaining).clamp(1, longest);
+            let most = if longest > 9 && self.rng.chance(50) { most.min(9) } else { most };
             let extent = self.rng.range(1, most);
             left /= extent;
             extents.push(extent);
         }
         self.rng.shuffle(&mut extents);
         extents
+    }
+
+    /// A random extent of an idea that has its own limits, which a larger scale stretches.
+    pub(super) fn length(&mut self, lo: i64, hi: i64) -> i64 {
+        let stretched = self.scale == Scale::Tileable && self.rng.chance(40);
+        self.rng.range(lo, if stretched { 3 * hi } else { hi })
     }
 
     /// Index variables that are not names of anything else.
@@ -170,7 +185,12 @@ impl Builder {
             _ => self.fresh("A"),
         };
         let dims: Vec<String> = shape.iter().map(|extent| self.dimension(*extent)).collect();
-        let constant = if !dims.is_empty() && self.rng.chance(15) { "const " } else { "" };
+        let constants = match self.scale {
+            Scale::Small => 15,
+            // Only these can be laid out anew.
+            Scale::Tileable => 40,
+        };
+        let constant = if !dims.is_empty() && self.rng.chance(constants) { "const " } else { "" };
         if !constant.is_empty() {
             self.uses("const input");
         }

@@ -12,7 +12,7 @@ pub(super) fn call(b: &mut Builder) {
         return super::pointwise::map(b);
     }
     let name = b.fresh("f");
-    let mut callee = Builder::new(Rng::new(b.rng.next_u64()));
+    let mut callee = Builder::new(Rng::new(b.rng.next_u64()), b.scale);
     callee.is_callee = true;
     for _ in 0..1 + callee.rng.below(2) {
         let idea = *callee.rng.pick(IDEAS);

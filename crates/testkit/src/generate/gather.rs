@@ -6,7 +6,7 @@ use super::value::Type;
 /// `C(i,j) = A(I(i), j)`: the index as it is, reduced by `%`, or guarded by comparisons.
 pub(super) fn gather(b: &mut Builder) {
     let rank = 1 + b.rng.below(2);
-    let rows = b.rng.range(1, 9);
+    let rows = b.length(1, 9);
     let rest = b.extents(rank - 1);
     let index_rank = 1 + b.rng.below(2);
     let index_shape = b.extents(index_rank);

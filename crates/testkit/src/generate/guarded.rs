@@ -11,7 +11,7 @@ pub(super) fn padded(b: &mut Builder) {
     let rank = 1 + b.rng.below(2);
     let names = b.variables(2 * rank);
     let (spatial, window) = names.split_at(rank);
-    let extents: Vec<i64> = (0..rank).map(|_| b.rng.range(1, 7)).collect();
+    let extents: Vec<i64> = (0..rank).map(|_| b.length(1, 7)).collect();
     let kernel: Vec<i64> = (0..rank).map(|_| b.rng.range(1, 4)).collect();
     let subscripts: Vec<String> = (0..rank)
         .map(|dim| format!("{}+{}-{}", spatial[dim], window[dim], shift(b, kernel[dim])))
@@ -78,7 +78,7 @@ fn choose(b: &mut Builder, at: &str, size: &str, inside: &str, dtype: Type) -> S
 pub(super) fn joined(b: &mut Builder) {
     let variables = b.variables(1);
     let i = variables[0].clone();
-    let parts: Vec<i64> = (0..2 + b.rng.below(2)).map(|_| b.rng.range(1, 5)).collect();
+    let parts: Vec<i64> = (0..2 + b.rng.below(2)).map(|_| b.length(1, 5)).collect();
     let total: i64 = parts.iter().sum();
     let dtype = Type::random(&mut b.rng);
     if b.rng.chance(30) {

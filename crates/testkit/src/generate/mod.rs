@@ -122,11 +122,31 @@ const IDEAS: &[Idea] = &[
     call::concat,
 ];
 
+/// How large the dimensions of a program are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scale {
+    /// Less than ten: quick to interpret, for properties of programs.
+    Small,
+    /// Some of up to forty, mostly no multiple of anything: long enough to be tiled and vectorized
+    /// with a tail. Fewer statements, so that programs are still quick to interpret and compile.
+    Tileable,
+}
+
 /// The program of a seed.
 #[must_use]
 pub fn generate(seed: u64) -> Generated {
-    let mut builder = Builder::new(Rng::of(seed, 0));
-    let statements = 1 + builder.rng.below(6);
+    generate_at(Scale::Small, seed)
+}
+
+/// The program of a seed, with dimensions of a scale.
+#[must_use]
+pub fn generate_at(scale: Scale, seed: u64) -> Generated {
+    let mut builder = Builder::new(Rng::of(seed, 0), scale);
+    let most = match scale {
+        Scale::Small => 6,
+        Scale::Tileable => 3,
+    };
+    let statements = 1 + builder.rng.below(most);
     while builder.statement_count() < statements {
         let idea = *builder.rng.pick(IDEAS);
         idea(&mut builder);
@@ -149,11 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn two_thousand_programs_exercise_every_feature() {
-        let used: BTreeSet<&str> = (0..2000).flat_map(|seed| generate(seed).features).collect();
+    fn two_thousand_programs_of_each_scale_exercise_every_feature() {
         let known: BTreeSet<&str> = FEATURES.iter().copied().collect();
-        let difference: Vec<_> = known.symmetric_difference(&used).collect();
-        assert!(difference.is_empty(), "unused or unlisted: {difference:?}");
+        for scale in [Scale::Small, Scale::Tileable] {
+            let features = |seed| generate_at(scale, seed).features;
+            let used: BTreeSet<&str> = (0..2000).flat_map(features).collect();
+            let difference: Vec<_> = known.symmetric_difference(&used).collect();
+            assert!(difference.is_empty(), "{scale:?}: unused or unlisted: {difference:?}");
+        }
     }
 
     #[test]

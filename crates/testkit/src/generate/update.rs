@@ -38,7 +38,7 @@ pub(super) fn accumulate(b: &mut Builder) {
 /// A whole tensor first, then a part of it again.
 pub(super) fn partial(b: &mut Builder) {
     b.uses("partial update");
-    let extent = b.rng.range(2, 9);
+    let extent = b.length(2, 9);
     let variables = b.variables(1);
     let dtype = Type::random(&mut b.rng);
     let target = Tensor { name: b.fresh("T"), dtype, shape: vec![extent] };

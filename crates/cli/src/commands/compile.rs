@@ -1,0 +1,134 @@
+//! `tensorwright compile`
+
+mod link;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tensorwright::{Code, Diagnostic, Diagnostics, Lowered, Source};
+
+use crate::args::{CompileArgs, Emit, Format};
+use crate::failure::{InFormat, Outcome};
+use crate::{files, report};
+
+/// Compiles a definition and writes what was asked for.
+pub(crate) fn run(args: &CompileArgs) -> Outcome {
+    let format = args.format.format;
+    let written = match text(args).in_format(format)? {
+        Some(text) => match &args.output {
+            None => return Ok(write!(std::io::stdout(), "{text}")?),
+            Some(path) => {
+                files::write_bytes(path, text.as_bytes()).in_format(format)?;
+                Written { files: vec![path.clone()], advice: None }
+            }
+        },
+        None => binary(args).in_format(format)?,
+    };
+    written.show(format)
+}
+
+/// The files that were written, and how to use them.
+struct Written {
+    files: Vec<PathBuf>,
+    advice: Option<String>,
+}
+
+impl Written {
+    fn show(&self, format: Format) -> Outcome {
+        if format == Format::Json {
+            let files: Vec<String> = self.files.iter().map(|f| f.display().to_string()).collect();
+            let value = serde_json::json!({ "files": files, "advice": self.advice });
+            return Ok(report::json(&value)?);
+        }
+        let mut out = std::io::stdout().lock();
+        for file in &self.files {
+            writeln!(out, "wrote {}", file.display())?;
+        }
+        if let Some(advice) = &self.advice {
+            writeln!(out, "{advice}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The text that was asked for; `None` if what was asked for is not text.
+fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
+    let lowered = || -> Result<Lowered, Diagnostics> {
+        let program = super::program(&args.program)?;
+        super::kernel(&program, &args.kernel)?.lower()
+    };
+    Ok(Some(match args.emit {
+        Emit::Loops => lowered()?.loops(),
+        Emit::Passes => {
+            let steps = lowered()?.loops_after_each_pass();
+            let step = |(name, loops): &(String, String)| format!("# {name}\n{loops}\n");
+            steps.iter().map(step).collect()
+        }
+        Emit::C => lowered()?.c_source()?,
+        Emit::Header => lowered()?.c_header(),
+        Emit::Llvm => lowered()?.llvm_ir()?,
+        Emit::Asm => lowered()?.assembly()?,
+        Emit::Object | Emit::Shared | Emit::Rust => return Ok(None),
+    }))
+}
+
+/// Writes an object, a shared library or a Rust module, with what belongs to it.
+fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
+    let path = args.output.as_deref().ok_or_else(|| output_needed(args.emit))?;
+    let program = super::program(&args.program)?;
+    let kernel = super::kernel(&program, &args.kernel)?.build()?;
+    let lowered = kernel.lowered();
+    let header = path.with_extension("h");
+    match args.emit {
+        Emit::Rust => {
+            let object = path.with_extension("o");
+            files::write_bytes(path, lowered.rust_module().as_bytes())?;
+            files::write_bytes(&object, kernel.object())?;
+            let advice = format!(
+                "use it as a module and link the object: \
+                 `rustc main.rs -C link-arg={o}`, or in build.rs \
+                 `println!(\"cargo::rustc-link-arg={o}\")`",
+                o = object.display()
+            );
+            Ok(Written { files: vec![path.to_owned(), object], advice: Some(advice) })
+        }
+        Emit::Shared => {
+            link::shared(&args.cc, path, &lowered.c_wrapper(), kernel.object())?;
+            files::write_bytes(&header, lowered.c_header().as_bytes())?;
+            Ok(Written { files: vec![path.to_owned(), header], advice: None })
+        }
+        _ => {
+            let wrapper = sibling(path, "_call.c");
+            files::write_bytes(path, kernel.object())?;
+            files::write_bytes(&header, lowered.c_header().as_bytes())?;
+            files::write_bytes(&wrapper, lowered.c_wrapper().as_bytes())?;
+            let advice = format!(
+                "link {} with -lm; compile {} along for `{}_call` and the other functions with \
+                 typed parameters",
+                path.display(),
+                wrapper.display(),
+                lowered.symbol()
+            );
+            Ok(Written { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
+        }
+    }
+}
+
+/// A file beside another one, with its name continued.
+fn sibling(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(end);
+    path.with_file_name(name)
+}
+
+fn output_needed(emit: Emit) -> Diagnostics {
+    let (what, example) = match emit {
+        Emit::Shared => ("a shared library", "-o libkernel.so"),
+        Emit::Rust => ("a Rust module with its object", "-o kernel.rs"),
+        _ => ("an object file", "-o kernel.o"),
+    };
+    let message = format!("{what} cannot be written to standard output");
+    let diagnostic = Diagnostic::without_place(Code::OutputFileNeeded, message)
+        .help(format!("say where to write it: `{example}`"));
+    Diagnostics::new(Source::new("--output", ""), vec![diagnostic])
+}

@@ -1,0 +1,184 @@
+//! How fast a kernel is, and what share that is of what the machine can do.
+//!
+//! The roofline decides which roof is meant: arithmetic at the FMA peak, or moving every element
+//! once at the bandwidth of a buffer as large as the kernel's data (so that what fits into a cache is
+//! compared with that cache). The nearer roof is then measured in turns with the kernel.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tensorwright::runtime::affinity::{self, Pin};
+use tensorwright::runtime::probe::{
+    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Sample, sustained,
+};
+use tensorwright::runtime::timing::{self, Options};
+use tensorwright::runtime::{AllocError, Pool};
+use tensorwright::{Call, Code, DType, Diagnostic, Diagnostics, Kernel, Program, Source};
+
+/// The largest buffer that a bandwidth probe uses: beyond all caches.
+const LARGEST: u128 = 256 << 20;
+
+/// How long a roof is measured before it is known which one counts.
+const GLANCE: Duration = Duration::from_millis(30);
+
+/// How fast a kernel is.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Measurement {
+    pub(crate) median_ns: f64,
+    pub(crate) min_ns: f64,
+    /// The distance between the quartiles in units of the median.
+    pub(crate) spread: f64,
+    pub(crate) samples: usize,
+    pub(crate) gflops: f64,
+    pub(crate) gbps: f64,
+    pub(crate) share_of_peak: Option<f64>,
+    pub(crate) bound: Bound,
+    pub(crate) peak_gflops: f64,
+    pub(crate) peak_gbps: f64,
+    /// What `peak_gbps` is of.
+    pub(crate) bandwidth: &'static str,
+}
+
+/// The roof that is nearer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Bound {
+    Compute,
+    Memory,
+}
+
+/// The threads' probes, run at the same time.
+pub(crate) struct Together<'p, P> {
+    probes: Vec<Mutex<P>>,
+    pool: &'p Pool,
+}
+
+impl<'p, P: Probe + Send> Together<'p, P> {
+    /// Runs probes on the workers of a pool.
+    pub(crate) fn new(probes: Vec<P>, pool: &'p Pool) -> Self {
+        Self { probes: probes.into_iter().map(Mutex::new).collect(), pool }
+    }
+}
+
+impl<P: Probe + Send> Probe for Together<'_, P> {
+    fn name(&self) -> &'static str {
+        "all threads together"
+    }
+
+    fn run_once(&mut self) -> Sample {
+        let work = Mutex::new(0.0);
+        let start = Instant::now();
+        self.pool.run(self.probes.len() as i64, &|range, _| {
+            for number in range {
+                let Some(probe) = self.probes.get(number as usize) else { continue };
+                let sample = probe.lock().unwrap_or_else(PoisonError::into_inner).run_once();
+                *work.lock().unwrap_or_else(PoisonError::into_inner) += sample.work;
+            }
+        });
+        let nanoseconds = (start.elapsed().as_nanos() as f64).max(1.0);
+        Sample { nanoseconds, work: work.into_inner().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// Times a call that succeeds.
+pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measurement, Diagnostics> {
+    let _pin = pin(kernel.pool());
+    let program = kernel.program();
+    let analysis = program.analysis();
+    let (flops, bytes) = (analysis.flops as f64, analysis.min_bytes as f64);
+    let mut fma = fma_probe(kernel);
+    let (mut memory, bandwidth) = memory_probe(kernel, analysis.min_bytes)?;
+    let mut peak_gflops = sustained(fma.as_mut(), GLANCE);
+    let mut peak_gbps = sustained(memory.as_mut(), GLANCE);
+    let (bound, work, probe) = if flops / peak_gflops >= bytes / peak_gbps {
+        (Bound::Compute, flops, fma.as_mut())
+    } else {
+        (Bound::Memory, bytes, memory.as_mut())
+    };
+    let options = Options { work: Some(work), ..Options::default() };
+    // The call has succeeded on the same data before.
+    let timing = timing::measure(&mut || drop(call.run()), Some(probe), &options);
+    if let Some(probe) = timing.probe {
+        match bound {
+            Bound::Compute => peak_gflops = probe.rate,
+            Bound::Memory => peak_gbps = probe.rate,
+        }
+    }
+    Ok(Measurement {
+        median_ns: timing.median_ns,
+        min_ns: timing.min_ns,
+        spread: timing.spread,
+        samples: timing.samples.len(),
+        gflops: flops / timing.median_ns,
+        gbps: bytes / timing.median_ns,
+        share_of_peak: timing.share_of_probe(),
+        bound,
+        peak_gflops,
+        peak_gbps,
+        bandwidth,
+    })
+}
+
+/// The FMA peak of the threads of a kernel, in the precision that it computes in.
+fn fma_probe(kernel: &Kernel) -> Box<dyn Probe + '_> {
+    let is_double = kernel.program().outputs().iter().any(|tensor| tensor.dtype == DType::Double);
+    let one = || if is_double { FmaPeak::f64() } else { FmaPeak::f32() };
+    match kernel.pool() {
+        None => Box::new(one()),
+        Some(pool) => Box::new(Together::new((0..pool.workers()).map(|_| one()).collect(), pool)),
+    }
+}
+
+/// The bandwidth of the threads of a kernel, to where its data is: of copying if it writes a good
+/// part of what it moves, of reading otherwise.
+fn memory_probe(
+    kernel: &Kernel,
+    bytes: u128,
+) -> Result<(Box<dyn Probe + '_>, &'static str), Diagnostics> {
+    let written = written_bytes(kernel.program());
+    let bytes = bytes.clamp(1 << 14, LARGEST) as usize;
+    let copies = 4 * written >= bytes as u128;
+    let name = if copies { "copy" } else { "read" };
+    let share = bytes / kernel.threads().max(1);
+    let probe = if copies {
+        // It reads and writes a buffer of this size each.
+        workers(kernel, || CopyBandwidth::new(share / 2))
+    } else {
+        workers(kernel, || ReadBandwidth::new(share))
+    };
+    Ok((probe.map_err(problem)?, name))
+}
+
+fn written_bytes(program: &Program) -> u128 {
+    program.outputs().iter().map(|tensor| tensor.bytes().max(0) as u128).sum()
+}
+
+/// One probe per thread of a kernel.
+fn workers<'k, P: Probe + Send + 'k>(
+    kernel: &'k Kernel,
+    one: impl Fn() -> Result<P, AllocError>,
+) -> Result<Box<dyn Probe + 'k>, AllocError> {
+    Ok(match kernel.pool() {
+        None => Box::new(one()?),
+        Some(pool) => {
+            let probes = (0..pool.workers()).map(|_| one()).collect::<Result<_, _>>()?;
+            Box::new(Together::new(probes, pool))
+        }
+    })
+}
+
+/// Keeps the calling thread on one processor, where the system allows it.
+pub(crate) fn pin(pool: Option<&Pool>) -> Option<Pin> {
+    match pool {
+        Some(pool) => pool.pin_caller().ok(),
+        None => affinity::pin(affinity::current()?).ok(),
+    }
+}
+
+/// Something that the machine refuses.
+pub(crate) fn problem(error: impl std::error::Error) -> Diagnostics {
+    let diagnostic = Diagnostic::without_place(Code::TooLarge, error.to_string())
+        .help("use smaller sizes or fewer threads");
+    Diagnostics::new(Source::new("this machine", ""), vec![diagnostic])
+}

@@ -1,0 +1,151 @@
+//! What `compile` writes is used without Tensorwright: from C and from Rust.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program with an input that is prepared by its schedule.
+const PROGRAM: &str = "def dense(float(M,K) A, const float(K,N) W) -> (C) {
+  C(m,n) +=! A(m,k) * W(k,n)
+}
+";
+
+const SCHEDULE: &str = "W: layout [d1/16, d0, d1%16]
+C: split n 16
+C: reorder n.0 m k n.1
+C: vectorize n.1
+";
+
+const C_MAIN: &str = r#"
+#include "HEADER"
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void) {
+    static float a[2 * 3] = {1, 2, 3, 4, 5, 6}, w[3 * 20], c[2 * 20];
+    for (int i = 0; i < 3 * 20; i++) w[i] = (float)(i % 20);
+    void *prepared = aligned_alloc(64, (size_t)dense_prepared_bytes());
+    if (dense_prepare_call(w, prepared) != 0) return 1;
+    if (dense_call(a, c, prepared) != 0) return 2;
+    printf("%g %g\n", c[2], c[20 + 19]);
+    return 0;
+}
+"#;
+
+const RUST_MAIN: &str = "
+#[path = \"dense.rs\"]
+mod dense;
+
+fn main() {
+    let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let w: Vec<f32> = (0..60).map(|i| (i % 20) as f32).collect();
+    let mut c = [0.0; 40];
+    let prepared = dense::Prepared::new(&w).unwrap();
+    dense::dense(&a, &mut c, &prepared).unwrap();
+    println!(\"{} {}\", c[2], c[39]);
+}
+";
+
+/// Columns are 0 to 19, and rows of `A` sum to 6 and 15.
+const EXPECTED: &str = "12 285\n";
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tensorwright-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("dense.tc"), PROGRAM).unwrap();
+        std::fs::write(path.join("dense.sched"), SCHEDULE).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).unwrap();
+    }
+
+    /// Runs a program here; its standard output.
+    fn run(&self, program: impl AsRef<Path>, args: &[&str]) -> String {
+        let output =
+            Command::new(program.as_ref()).args(args).current_dir(&self.0).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{} {args:?}: {errors}", program.as_ref().display());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn compile(&self, emit: &str, output: &str) -> String {
+        let sizes = ["--size", "M=2,K=3,N=20", "--schedule", "dense.sched"];
+        let emit = ["--emit", emit, "-o", output];
+        let args = [&["compile", "dense.tc"][..], &sizes[..], &emit[..]].concat();
+        self.run(env!("CARGO_BIN_EXE_tensorwright"), &args)
+    }
+
+    fn main(&self) -> PathBuf {
+        self.0.join("main")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_shared_library_is_called_from_c() {
+    let scratch = Scratch::new("shared");
+    let told = scratch.compile("shared", "libdense.so");
+    assert!(told.contains("wrote libdense.h"), "{told}");
+    scratch.write("main.c", &C_MAIN.replace("HEADER", "libdense.h"));
+    scratch.run("cc", &["-std=c11", "main.c", "./libdense.so", "-Wl,-rpath,$ORIGIN", "-o", "main"]);
+    assert_eq!(scratch.run(scratch.main(), &[]), EXPECTED);
+}
+
+#[test]
+fn an_object_is_linked_with_its_wrapper() {
+    let scratch = Scratch::new("object");
+    let told = scratch.compile("object", "dense.o");
+    assert!(told.contains("wrote dense_call.c"), "{told}");
+    scratch.write("main.c", &C_MAIN.replace("HEADER", "dense.h"));
+    scratch.run("cc", &["-std=c11", "main.c", "dense_call.c", "dense.o", "-lm", "-o", "main"]);
+    assert_eq!(scratch.run(scratch.main(), &[]), EXPECTED);
+}
+
+#[test]
+fn c_source_stands_alone() {
+    let scratch = Scratch::new("source");
+    scratch.compile("c", "dense.c");
+    scratch.compile("header", "dense.h");
+    scratch.write("main.c", &C_MAIN.replace("HEADER", "dense.h"));
+    scratch.run("cc", &["-std=c11", "main.c", "dense.c", "-lm", "-o", "main"]);
+    assert_eq!(scratch.run(scratch.main(), &[]), EXPECTED);
+}
+
+#[test]
+fn a_rust_module_is_linked_with_its_object() {
+    let scratch = Scratch::new("rust");
+    let told = scratch.compile("rust", "dense.rs");
+    assert!(told.contains("rustc main.rs"), "{told}");
+    scratch.write("main.rs", RUST_MAIN);
+    let rustc = std::env::var_os("RUSTC").map_or(PathBuf::from("rustc"), PathBuf::from);
+    scratch.run(rustc, &["--edition=2024", "main.rs", "-C", "link-arg=dense.o", "-o", "main"]);
+    assert_eq!(scratch.run(scratch.main(), &[]), EXPECTED);
+}
+
+#[test]
+fn texts_go_to_standard_output() {
+    let scratch = Scratch::new("texts");
+    for (emit, expected) in [
+        ("loops", "[n.1 = 0..16]"),
+        ("passes", "# canonical"),
+        ("c", "int dense_call("),
+        ("header", "tw_pool"),
+        ("llvm", "define"),
+        ("asm", "dense"),
+    ] {
+        let args = ["compile", "dense.tc", "--size", "M=2,K=3,N=20", "--schedule", "dense.sched"];
+        let args = [&args[..], &["--emit", emit]].concat();
+        let text = scratch.run(env!("CARGO_BIN_EXE_tensorwright"), &args);
+        assert!(text.contains(expected), "{emit}: {text}");
+    }
+}

@@ -1,0 +1,125 @@
+//! What emission knows at a point of the nest.
+
+use tensorwright_lang::program::{Read, TensorId};
+use tensorwright_lang::source::Span;
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::nest::{Buffer, BufferId, Node, Var, for_each_store};
+use tensorwright_schedule::workspace::Plan;
+
+use crate::error::EmitError;
+use crate::helpers::{Helper, Helpers};
+use crate::names::Names;
+use crate::text::Lines;
+
+/// A variable that is in scope.
+#[derive(Debug, Clone)]
+pub(crate) struct Variable {
+    pub(crate) var: Var,
+    pub(crate) name: String,
+    /// It is at least zero and below this.
+    pub(crate) extent: i64,
+}
+
+/// The state of emission.
+#[derive(Debug)]
+pub(crate) struct Emitter<'a> {
+    pub(crate) nest: &'a LoopNest,
+    pub(crate) names: &'a Names,
+    pub(crate) plan: &'a Plan,
+    pub(crate) helpers: Helpers,
+    /// The variables in scope, outermost first.
+    pub(crate) scope: Vec<Variable>,
+    /// The reads of the function that are checked, in the order of their error codes.
+    pub(crate) checked: Vec<(TensorId, Span)>,
+    /// The functions of parallel loops, finished.
+    pub(crate) tasks: Vec<String>,
+    /// The lines of the function that is being written.
+    pub(crate) lines: Lines,
+    /// The function that is being written is that of a parallel loop.
+    pub(crate) in_task: bool,
+    /// The function that is being written fills prepared buffers.
+    pub(crate) preparing: bool,
+}
+
+impl<'a> Emitter<'a> {
+    pub(crate) fn new(nest: &'a LoopNest, names: &'a Names, plan: &'a Plan) -> Self {
+        Self {
+            nest,
+            names,
+            plan,
+            helpers: Helpers::default(),
+            scope: Vec::new(),
+            checked: Vec::new(),
+            tasks: Vec::new(),
+            lines: Lines::default(),
+            in_task: false,
+            preparing: false,
+        }
+    }
+
+    pub(crate) fn buffer(&self, id: BufferId) -> Result<&'a Buffer, EmitError> {
+        let found = self.nest.buffers.get(id.0 as usize);
+        found.ok_or_else(|| EmitError::malformed("it mentions a buffer that is not there"))
+    }
+
+    /// A variable in scope.
+    pub(crate) fn variable(&self, var: Var) -> Result<&Variable, EmitError> {
+        let found = self.scope.iter().rev().find(|variable| variable.var == var);
+        found.ok_or_else(|| {
+            let name = self.nest.vars.get(var.0 as usize).map_or("?", String::as_str);
+            EmitError::malformed(format!("`{name}` is used outside of its loop"))
+        })
+    }
+
+    /// Puts a variable in scope and gives it a name.
+    pub(crate) fn enter(&mut self, var: Var, extent: i64) -> String {
+        let wanted = self.nest.vars.get(var.0 as usize).map_or("i", String::as_str);
+        let in_scope = |name: &str| self.scope.iter().any(|variable| variable.name == name);
+        let name = self.names.variable(wanted, in_scope);
+        self.scope.push(Variable { var, name: name.clone(), extent });
+        name
+    }
+
+    /// Takes the variable that was put in scope last out of it.
+    pub(crate) fn leave(&mut self) {
+        self.scope.pop();
+    }
+
+    /// The name of a function that the code calls.
+    pub(crate) fn helper(&mut self, helper: Helper) -> String {
+        self.helpers.name(helper)
+    }
+
+    /// The error code of a checked read.
+    pub(crate) fn error_code(&mut self, read: &Read) -> usize {
+        let key = (read.tensor, read.place.0);
+        let found = self.checked.iter().position(|other| *other == key);
+        let number = found.unwrap_or_else(|| {
+            self.checked.push(key);
+            self.checked.len() - 1
+        });
+        number + 1
+    }
+}
+
+/// The reads of a kernel whose subscripts are checked when it runs, in the order of the numbers in
+/// error codes: a kernel that returns `1 + n` met an out-of-bounds subscript of read `n`. The
+/// copies of one read of the source text (after unrolling, say) have one number.
+#[must_use]
+pub fn checked_reads(nest: &LoopNest) -> Vec<&Read> {
+    let mut found: Vec<&Read> = Vec::new();
+    collect_checked(&nest.body, &mut found);
+    found
+}
+
+pub(crate) fn collect_checked<'a>(nodes: &'a [Node], found: &mut Vec<&'a Read>) {
+    for_each_store(nodes, &mut |store| {
+        let mut visit = |read: &'a Read| {
+            let same = |other: &&Read| (other.tensor, other.place.0) == (read.tensor, read.place.0);
+            if !read.checked.is_empty() && !found.iter().any(same) {
+                found.push(read);
+            }
+        };
+        store.value.walk_reads(&mut visit);
+    });
+}

@@ -1,0 +1,38 @@
+//! Why a nest has no C.
+
+use std::fmt;
+
+/// Why a nest has no C.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// The nest is not in the form that emitters take.
+    NotLowered,
+    /// The nest breaks a rule that lowering keeps; says which.
+    Malformed(String),
+    /// The offset of an element does not fit 64 bits.
+    Overflow {
+        /// The name of the buffer.
+        buffer: String,
+    },
+}
+
+impl EmitError {
+    pub(crate) fn malformed(what: impl Into<String>) -> Self {
+        EmitError::Malformed(what.into())
+    }
+}
+
+impl fmt::Display for EmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EmitError::NotLowered => f.write_str("the loop nest has to be lowered first"),
+            EmitError::Malformed(what) => write!(f, "the loop nest is malformed: {what}"),
+            EmitError::Overflow { buffer } => {
+                write!(f, "an offset in `{buffer}` does not fit 64 bits")
+            }
+        }
+    }
+}
+
+impl std::error::Error for EmitError {}

@@ -1,0 +1,197 @@
+//! The C interface of a kernel: its header, and functions with typed parameters.
+
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::nest::Scope;
+
+use crate::interface::{Interface, Parameter, type_text};
+use crate::names::{Names, symbol};
+use crate::types::memory_type;
+
+/// The C header of a kernel. It serves for generated C and for object files alike, and C++ may
+/// include it too.
+#[must_use]
+pub fn header(nest: &LoopNest) -> String {
+    let (name, interface, names) = (symbol(nest), Interface::of(nest), Names::of(nest));
+    let guard = format!("TW_KERNEL_{}_H", name.to_uppercase());
+    let mut text = format!(
+        "#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n\
+         #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{ABI}\n"
+    );
+    text += &typed_declarations(&interface, &names);
+    text += &raw_declarations(&interface, &names);
+    text + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
+}
+
+/// C source of the functions with typed parameters that [`header`] declares. They call the raw
+/// kernel, so that it does for object files what [`emit`](crate::emit) does for generated C.
+#[must_use]
+pub fn wrapper(nest: &LoopNest) -> String {
+    format!("{}\n{INCLUDES}\n{}", header(nest), wrapper_functions(nest))
+}
+
+/// The system headers that definitions need.
+pub(crate) const INCLUDES: &str = "\
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+";
+
+const ABI: &str = "\
+#ifndef TW_KERNEL_ABI
+#define TW_KERNEL_ABI
+
+/* Runs iterations begin to below end of a parallel loop. */
+typedef void (*tw_task)(void *context, int64_t begin, int64_t end, int32_t worker);
+
+/* Threads that share the iterations of parallel loops. */
+typedef struct tw_pool {
+    /* Calls the task until it has covered 0 to below count, each number once. */
+    void (*run)(struct tw_pool *self, tw_task task, void *context, int64_t count);
+    /* Tasks get worker numbers from 0 to below this; no two at a time get the same. */
+    int32_t workers;
+} tw_pool;
+
+#endif
+";
+
+/// The declarations of the functions with typed parameters.
+fn typed_declarations(interface: &Interface<'_>, names: &Names) -> String {
+    let name = symbol(interface.nest);
+    let mut text = String::new();
+    if interface.has_prepare() {
+        text += &format!(
+            "/* Some inputs do not change between calls and are brought into another layout once.\n   \
+             {name}_prepare_call does that; `prepared` is memory of {name}_prepared_bytes() bytes\n   \
+             at a multiple of 64. It returns what {name}_call returns. */\n\
+             int64_t {name}_prepared_bytes(void);\n\
+             int {name}_prepare_call({});\n\n",
+            parameter_list(interface, names, false)
+        );
+    }
+    text += &format!("/* Runs the kernel in the calling thread.\n\n{}\n", legend(interface, names));
+    text += "   Returns 0; -1 if there is no memory for the workspace";
+    if interface.checked > 0 {
+        text += ";\n   1 + n if a subscript that is computed from data is out of bounds in read n \
+                 of the kernel";
+    }
+    text += &format!(". */\nint {name}_call({});\n\n", parameter_list(interface, names, true));
+    text
+}
+
+/// What the parameters are, one per line.
+fn legend(interface: &Interface<'_>, names: &Names) -> String {
+    let mut text = String::new();
+    for parameter in interface.parameters.iter().filter(|p| p.in_body && p.is_explicit()) {
+        let (name, buffer) = (names.buffer(parameter.id), parameter.buffer);
+        let direction = if buffer.scope == Scope::Output { "out" } else { "in" };
+        text += &format!("   {direction:<4} {name}: {}\n", type_text(buffer));
+    }
+    text
+}
+
+/// The parameters of the call of the kernel, or of preparation.
+fn parameter_list(interface: &Interface<'_>, names: &Names, body: bool) -> String {
+    let mut list: Vec<String> = Vec::new();
+    for parameter in explicit(interface, body) {
+        let (name, ctype) = (names.buffer(parameter.id), memory_type(parameter.buffer.dtype));
+        list.push(match parameter.buffer.scope {
+            _ if parameter.is_scalar_input() => format!("{ctype} {name}"),
+            Scope::Input => format!("const {ctype} *{name}"),
+            _ => format!("{ctype} *{name}"),
+        });
+    }
+    if interface.has_prepare() {
+        list.push(if body { "const void *prepared" } else { "void *prepared" }.to_owned());
+    }
+    if list.is_empty() { "void".to_owned() } else { list.join(", ") }
+}
+
+/// The inputs and outputs that a function needs.
+fn explicit<'a>(
+    interface: &'a Interface<'_>,
+    body: bool,
+) -> impl Iterator<Item = &'a Parameter<'a>> {
+    let needed = move |p: &&Parameter<'_>| if body { p.in_body } else { p.in_prepare };
+    interface.parameters.iter().filter(|p| p.is_explicit()).filter(needed)
+}
+
+/// The declarations of the functions that take buffers by number.
+fn raw_declarations(interface: &Interface<'_>, names: &Names) -> String {
+    let name = symbol(interface.nest);
+    let order: Vec<&str> = interface.parameters.iter().map(|p| names.buffer(p.id)).collect();
+    let mut text = format!(
+        "/* The kernel itself. `buffers` points to {}; `workspace` to\n   \
+         {name}_workspace_bytes(workers) bytes at a multiple of 64; `pool` may be null, and\n   \
+         parallel loops then run in the calling thread. */\n\
+         int32_t {name}(void *const *buffers, void *workspace, tw_pool *pool);\n\
+         int64_t {name}_workspace_bytes(int32_t workers);\n",
+        order.join(", ")
+    );
+    if interface.has_prepare() {
+        text += &format!(
+            "int32_t {name}_prepare(void *const *buffers, void *workspace, tw_pool *pool);\n"
+        );
+    }
+    text
+}
+
+/// The definitions of the functions with typed parameters.
+pub(crate) fn wrapper_functions(nest: &LoopNest) -> String {
+    let (name, interface, names) = (symbol(nest), Interface::of(nest), Names::of(nest));
+    let (shared, private) = (interface.plan.shared_bytes, interface.plan.private_bytes);
+    let mut text = format!("int64_t {name}_workspace_bytes(int32_t workers) {{\n");
+    text += &match private {
+        0 => format!("    (void)workers;\n    return {shared};\n}}\n"),
+        _ => {
+            format!("    return {shared} + INT64_C({private}) * (workers > 1 ? workers : 1);\n}}\n")
+        }
+    };
+    if interface.has_prepare() {
+        text += &format!(
+            "\nint64_t {name}_prepared_bytes(void) {{\n    return {};\n}}\n",
+            interface.prepared_bytes
+        );
+        text += &wrapper_function(&interface, &names, false);
+    }
+    text + &wrapper_function(&interface, &names, true)
+}
+
+fn wrapper_function(interface: &Interface<'_>, names: &Names, body: bool) -> String {
+    let kernel = symbol(interface.nest) + if body { "" } else { "_prepare" };
+    let list = parameter_list(interface, names, body);
+    let pointers: Vec<String> =
+        interface.parameters.iter().map(|p| pointer(p, names, body)).collect();
+    let mut text = format!("\nint {kernel}_call({list}) {{\n");
+    text += &format!("    void *const buffers[] = {{{}}};\n", pointers.join(", "));
+    if !body {
+        // Padding of the layout is never random.
+        text += &format!("    memset(prepared, 0, {});\n", interface.prepared_bytes);
+    }
+    let bytes = interface.plan.bytes(1);
+    if bytes == 0 {
+        return text + &format!("    return {kernel}(buffers, NULL, NULL);\n}}\n");
+    }
+    text + &format!(
+        "    /* Room to start at a multiple of 64. */\n    \
+         void *memory = malloc({bytes} + 63);\n    \
+         if (memory == NULL) {{\n        return -1;\n    }}\n    \
+         void *workspace = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;\n    \
+         const int status = {kernel}(buffers, workspace, NULL);\n    \
+         free(memory);\n    return status;\n}}\n"
+    )
+}
+
+/// What a function passes to the kernel for a parameter.
+fn pointer(parameter: &Parameter<'_>, names: &Names, body: bool) -> String {
+    let name = names.buffer(parameter.id);
+    let needed = if body { parameter.in_body } else { parameter.in_prepare };
+    match parameter.prepared_at {
+        Some(0) => "(void *)prepared".to_owned(),
+        Some(offset) => format!("(char *)prepared + {offset}"),
+        None if !needed => "NULL".to_owned(),
+        None if parameter.is_scalar_input() => format!("&{name}"),
+        None if parameter.buffer.scope == Scope::Input => format!("(void *){name}"),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,387 @@
+//! The small functions that generated code calls, each defined only where it is used.
+//!
+//! Signed arithmetic wraps around, which C leaves undefined: it is done on unsigned numbers of at
+//! least 32 bits (narrower ones would be promoted to `int`) and converted back, which every
+//! compiler does modulo 2^n.
+
+use std::collections::BTreeSet;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::ArithOp;
+
+use crate::types::{is_signed, memory_type, suffix};
+
+/// A function that generated code calls. A function comes after those it calls itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Helper {
+    /// Runs a parallel loop.
+    Run,
+    /// Checks a subscript that depends on data.
+    Check,
+    /// Hints that an address will be read.
+    Prefetch,
+    /// A quotient of indices by a positive number, rounded down.
+    FloorDiv,
+    /// A remainder of indices by a positive number, never negative.
+    FloorMod,
+    /// A neighbouring `float` such that a second rounding gives what one would have given.
+    RoundToOdd,
+    /// The number that 16 bits stand for.
+    Load(DType),
+    /// The 16 bits of the nearest number.
+    Pack(DType),
+    /// The same from a `double`, with one rounding.
+    PackDouble(DType),
+    /// The nearest number of 16 bits.
+    Round(DType),
+    /// The same from a `double`, with one rounding.
+    RoundDouble(DType),
+    /// Integer arithmetic.
+    Arith(Operation, DType),
+    /// The lesser of two integers.
+    Min(DType),
+    /// The greater of two integers.
+    Max(DType),
+    /// The absolute value of a signed integer.
+    Abs(DType),
+    /// The integer part of a floating-point number, saturating.
+    Truncate(DType),
+    /// The number itself.
+    Same(DType),
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid(DType),
+}
+
+/// An arithmetic operator, in an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+}
+
+impl From<ArithOp> for Operation {
+    fn from(op: ArithOp) -> Self {
+        match op {
+            ArithOp::Add => Operation::Add,
+            ArithOp::Sub => Operation::Sub,
+            ArithOp::Mul => Operation::Mul,
+            ArithOp::Div => Operation::Div,
+            ArithOp::Rem => Operation::Rem,
+        }
+    }
+}
+
+/// The functions that are used.
+#[derive(Debug, Default)]
+pub(crate) struct Helpers {
+    used: BTreeSet<Helper>,
+}
+
+impl Helpers {
+    /// The name of a function, which is used from now on.
+    pub(crate) fn name(&mut self, helper: Helper) -> String {
+        for needed in helper.calls() {
+            self.name(needed);
+        }
+        self.used.insert(helper);
+        helper.name()
+    }
+
+    /// The definitions.
+    pub(crate) fn text(&self) -> String {
+        let definitions: Vec<String> = self.used.iter().map(|helper| helper.definition()).collect();
+        definitions.join("\n")
+    }
+}
+
+impl Helper {
+    fn name(self) -> String {
+        match self {
+            Helper::Run => "tw_run".to_owned(),
+            Helper::Check => "tw_check".to_owned(),
+            Helper::Prefetch => "tw_prefetch".to_owned(),
+            Helper::FloorDiv => "tw_floor_div".to_owned(),
+            Helper::FloorMod => "tw_floor_mod".to_owned(),
+            Helper::RoundToOdd => "tw_round_to_odd".to_owned(),
+            Helper::Load(dtype) => format!("tw_load_{dtype}"),
+            Helper::Pack(dtype) => format!("tw_pack_{dtype}"),
+            Helper::PackDouble(dtype) => format!("tw_pack_{dtype}_from_double"),
+            Helper::Round(dtype) => format!("tw_round_{dtype}"),
+            Helper::RoundDouble(dtype) => format!("tw_round_{dtype}_from_double"),
+            Helper::Arith(operation, dtype) => {
+                format!("tw_{}_{}", operation.name(), suffix(dtype))
+            }
+            Helper::Min(dtype) => format!("tw_min_{}", suffix(dtype)),
+            Helper::Max(dtype) => format!("tw_max_{}", suffix(dtype)),
+            Helper::Abs(dtype) => format!("tw_abs_{}", suffix(dtype)),
+            Helper::Truncate(dtype) => format!("tw_truncate_{}", suffix(dtype)),
+            Helper::Same(dtype) => format!("tw_same_{}", suffix(dtype)),
+            Helper::Sigmoid(DType::Double) => "tw_sigmoid".to_owned(),
+            Helper::Sigmoid(_) => "tw_sigmoidf".to_owned(),
+        }
+    }
+
+    /// The functions that this one calls.
+    fn calls(self) -> Vec<Helper> {
+        match self {
+            Helper::PackDouble(dtype) => vec![Helper::RoundToOdd, Helper::Pack(dtype)],
+            Helper::Round(dtype) => vec![Helper::Load(dtype), Helper::Pack(dtype)],
+            Helper::RoundDouble(dtype) => vec![Helper::Load(dtype), Helper::PackDouble(dtype)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn definition(self) -> String {
+        let name = self.name();
+        match self {
+            Helper::Run => RUN.to_owned(),
+            Helper::Check => CHECK.to_owned(),
+            Helper::Prefetch => PREFETCH.to_owned(),
+            Helper::FloorDiv => FLOOR_DIV.to_owned(),
+            Helper::FloorMod => FLOOR_MOD.to_owned(),
+            Helper::RoundToOdd => ROUND_TO_ODD.to_owned(),
+            Helper::Load(DType::Half) => LOAD_HALF.to_owned(),
+            Helper::Load(_) => LOAD_BFLOAT16.to_owned(),
+            Helper::Pack(DType::Half) => PACK_HALF.to_owned(),
+            Helper::Pack(_) => PACK_BFLOAT16.to_owned(),
+            Helper::PackDouble(dtype) => format!(
+                "/* The bits of the nearest {dtype}, with one rounding. */\n\
+                 static inline uint16_t {name}(double x) {{\n    \
+                     return tw_pack_{dtype}(tw_round_to_odd(x));\n}}\n"
+            ),
+            Helper::Round(dtype) => format!(
+                "/* The nearest {dtype}. */\n\
+                 static inline float {name}(float x) {{\n    \
+                     return tw_load_{dtype}(tw_pack_{dtype}(x));\n}}\n"
+            ),
+            Helper::RoundDouble(dtype) => format!(
+                "/* The nearest {dtype}, with one rounding. */\n\
+                 static inline float {name}(double x) {{\n    \
+                     return tw_load_{dtype}(tw_pack_{dtype}_from_double(x));\n}}\n"
+            ),
+            Helper::Arith(operation, dtype) => arithmetic(&name, operation, dtype),
+            Helper::Min(dtype) => two_integers(&name, dtype, "return a < b ? a : b;"),
+            Helper::Max(dtype) => two_integers(&name, dtype, "return a > b ? a : b;"),
+            Helper::Abs(dtype) => {
+                let (t, u) = (memory_type(dtype), unsigned(dtype));
+                format!(
+                    "static inline {t} {name}({t} a) {{\n    \
+                         return a < 0 ? ({t})(({u})0 - ({u})a) : a;\n}}\n"
+                )
+            }
+            Helper::Truncate(dtype) => truncation(&name, dtype),
+            Helper::Same(dtype) => {
+                let t = if dtype == DType::Bool { "int32_t" } else { memory_type(dtype) };
+                format!(
+                    "/* Keeps compilers quiet about comparisons that types alone decide. */\n\
+                     static inline {t} {name}({t} a) {{\n    return a;\n}}\n"
+                )
+            }
+            Helper::Sigmoid(DType::Double) => sigmoid("double", ""),
+            Helper::Sigmoid(_) => sigmoid("float", "f"),
+        }
+    }
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Add => "add",
+            Operation::Sub => "sub",
+            Operation::Mul => "mul",
+            Operation::Div => "div",
+            Operation::Rem => "rem",
+        }
+    }
+}
+
+/// The unsigned type in which arithmetic of a type wraps around and nothing is promoted.
+fn unsigned(dtype: DType) -> &'static str {
+    if dtype.bytes() == 8 { "uint64_t" } else { "uint32_t" }
+}
+
+fn two_integers(name: &str, dtype: DType, body: &str) -> String {
+    let t = if dtype == DType::Bool { "int32_t" } else { memory_type(dtype) };
+    format!("static inline {t} {name}({t} a, {t} b) {{\n    {body}\n}}\n")
+}
+
+fn arithmetic(name: &str, operation: Operation, dtype: DType) -> String {
+    let (t, u) = (memory_type(dtype), unsigned(dtype));
+    let body = match operation {
+        Operation::Add => format!("return ({t})(({u})a + ({u})b);"),
+        Operation::Sub => format!("return ({t})(({u})a - ({u})b);"),
+        Operation::Mul => format!("return ({t})(({u})a * ({u})b);"),
+        Operation::Div if is_signed(dtype) => format!(
+            "/* Rounds down; by zero it is 0, and the quotient by -1 wraps around. */\n    \
+             if (b == 0) {{\n        return 0;\n    }}\n    \
+             if (b == -1) {{\n        return ({t})(({u})0 - ({u})a);\n    }}\n    \
+             return ({t})(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
+        ),
+        Operation::Rem if is_signed(dtype) => format!(
+            "/* Has the sign of b; by zero it is 0. */\n    \
+             if (b == 0 || b == -1) {{\n        return 0;\n    }}\n    \
+             return ({t})(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));"
+        ),
+        Operation::Div => format!("return ({t})(b == 0 ? 0 : a / b);"),
+        Operation::Rem => format!("return ({t})(b == 0 ? 0 : a % b);"),
+    };
+    two_integers(name, dtype, &body)
+}
+
+fn truncation(name: &str, dtype: DType) -> String {
+    let t = memory_type(dtype);
+    let (least, greatest) = dtype.integer_range().unwrap_or((0, 1));
+    // A 64-bit type's greatest value is no `double`; the next one is a power of two.
+    let above = if dtype.bytes() == 8 { greatest + 1 } else { greatest };
+    let macro_stem = t.trim_end_matches("_t").to_uppercase();
+    let lowest = if least < 0 { format!("{macro_stem}_MIN") } else { "0".to_owned() };
+    format!(
+        "/* Rounds to zero and saturates; NaN becomes 0. */\n\
+         static inline {t} {name}(double x) {{\n    \
+             if (isnan(x)) {{\n        return 0;\n    }}\n    \
+             if (x <= {least}.0) {{\n        return {lowest};\n    }}\n    \
+             if (x >= {above}.0) {{\n        return {macro_stem}_MAX;\n    }}\n    \
+             return ({t})x;\n}}\n"
+    )
+}
+
+fn sigmoid(t: &str, f: &str) -> String {
+    let one = if f.is_empty() { "1.0".to_owned() } else { format!("1.0{f}") };
+    format!(
+        "/* 1 / (1 + exp(-x)), written so that nothing overflows. */\n\
+         static inline {t} tw_sigmoid{f}({t} x) {{\n    \
+             const {t} e = exp{f}(-fabs{f}(x));\n    \
+             return (x < 0 ? e : {one}) / ({one} + e);\n}}\n"
+    )
+}
+
+const RUN: &str = "\
+/* Runs a parallel loop: by the workers of the pool or, without one, right here. */
+static inline void tw_run(tw_pool *pool, tw_task task, void *context, int64_t count) {
+    if (pool != NULL) {
+        pool->run(pool, task, context, count);
+    } else {
+        task(context, 0, count, 0);
+    }
+}
+";
+
+const CHECK: &str = "\
+/* A subscript that depends on data: itself if it is in bounds; else 0, and the error is noted. */
+static inline int64_t tw_check(int64_t subscript, int64_t extent, int32_t code, int32_t *error) {
+    if (subscript >= 0 && subscript < extent) {
+        return subscript;
+    }
+    if (*error == 0) {
+        *error = code;
+    }
+    return 0;
+}
+";
+
+const PREFETCH: &str = "\
+/* The address is a number because it may lie outside of the buffer. */
+static inline void tw_prefetch(uintptr_t address) {
+#if defined(__GNUC__)
+    __builtin_prefetch((const void *)address);
+#else
+    (void)address;
+#endif
+}
+";
+
+const FLOOR_DIV: &str = "\
+/* a / b rounded down, for positive b. */
+static inline int64_t tw_floor_div(int64_t a, int64_t b) {
+    return a / b - (a % b < 0);
+}
+";
+
+const FLOOR_MOD: &str = "\
+/* a % b from 0 to below b, for positive b. */
+static inline int64_t tw_floor_mod(int64_t a, int64_t b) {
+    return a % b + (a % b < 0 ? b : 0);
+}
+";
+
+const ROUND_TO_ODD: &str = "\
+/* A neighbouring float, the one with an odd significand if x lies between two: rounding that to 16
+   bits gives what rounding x once would have given. */
+static inline float tw_round_to_odd(double x) {
+    float nearest = (float)x;
+    if ((double)nearest != x && !isnan(x)) {
+        uint32_t bits;
+        memcpy(&bits, &nearest, sizeof bits);
+        bits -= fabs((double)nearest) > fabs(x) ? 1u : 0u;
+        bits |= 1u;
+        memcpy(&nearest, &bits, sizeof bits);
+    }
+    return nearest;
+}
+";
+
+const LOAD_HALF: &str = "\
+/* The number that the bits of an IEEE binary16 stand for. */
+static inline float tw_load_half(uint16_t half) {
+    const uint32_t sign = (half & 0x8000u) << 16;
+    const uint32_t magnitude = half & 0x7fffu;
+    float value = (float)magnitude * 0x1p-24f; /* right below the normal numbers */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (magnitude >= 0x0400u) { /* normal: another bias; infinite or NaN: the largest exponent */
+        bits = (magnitude << 13) + (magnitude < 0x7c00u ? 0x38000000u : 0x70000000u);
+    }
+    bits |= sign;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+";
+
+const PACK_HALF: &str = "\
+/* The bits of the nearest IEEE binary16, halves to even. */
+static inline uint16_t tw_pack_half(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = (bits >> 16) & 0x8000u;
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) { /* NaN */
+        return (uint16_t)(sign | 0x7e00u);
+    }
+    if (magnitude >= 0x47800000u) { /* 65536 and more */
+        return (uint16_t)(sign | 0x7c00u);
+    }
+    if (magnitude >= 0x38800000u) { /* normal: another bias, and a carry may reach infinity */
+        const uint32_t rounded = magnitude - 0x38000000u + 0x0fffu + ((magnitude >> 13) & 1u);
+        return (uint16_t)(sign | (rounded >> 13));
+    }
+    /* Adding 0.5 leaves the multiple of 2^-24, the least number, in the last bits. */
+    float shifted = fabsf(value) + 0.5f;
+    memcpy(&bits, &shifted, sizeof bits);
+    return (uint16_t)(sign | (bits - 0x3f000000u));
+}
+";
+
+const LOAD_BFLOAT16: &str = "\
+/* The number that the bits of a bfloat16 stand for: they are the upper half of a float. */
+static inline float tw_load_bfloat16(uint16_t bfloat16) {
+    const uint32_t bits = (uint32_t)bfloat16 << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+";
+
+const PACK_BFLOAT16: &str = "\
+/* The bits of the nearest bfloat16, halves to even. */
+static inline uint16_t tw_pack_bfloat16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isnan(value)) {
+        return (uint16_t)((bits >> 16) | 0x40u);
+    }
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+";

@@ -1,0 +1,259 @@
+//! Index arithmetic: sums of multiples in 64 bits.
+//!
+//! Where ranges of loops and types prove that nothing overflows, and they nearly always do, the
+//! arithmetic is written as is; elsewhere it is done on unsigned numbers, which wrap around.
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::CompareOp;
+use tensorwright_lang::program::{Atom, Expr, Index, Interval, Term};
+
+use crate::emitter::Emitter;
+use crate::error::EmitError;
+use crate::helpers::Helper;
+use crate::text::{Binding, Text};
+
+/// A summand, and whether it is subtracted.
+pub(crate) struct Summand {
+    pub(crate) negative: bool,
+    pub(crate) text: Text,
+}
+
+/// A sum; one that is added comes first if there is one.
+pub(crate) fn sum(mut summands: Vec<Summand>) -> Text {
+    if summands.is_empty() {
+        return Text::primary("0");
+    }
+    let first = summands.iter().position(|summand| !summand.negative).unwrap_or(0);
+    let Summand { negative, text } = summands.remove(first);
+    let start = match negative {
+        true => Text::new(format!("-{}", text.at(Binding::Product)), Binding::Sum),
+        false => text,
+    };
+    summands.into_iter().fold(start, |sum, Summand { negative, text }| {
+        Text::binary(sum, if negative { "-" } else { "+" }, text, Binding::Sum)
+    })
+}
+
+impl Emitter<'_> {
+    /// An index as an `int64_t`.
+    pub(crate) fn index(&mut self, index: &Index) -> Result<Text, EmitError> {
+        if self.may_wrap(index) {
+            return self.wrapping_index(index);
+        }
+        let mut summands = Vec::new();
+        for term in index.terms() {
+            summands.push(self.summand(term)?);
+        }
+        summands.extend(constant_summand(index.constant_term()));
+        Ok(sum(summands))
+    }
+
+    /// Whether an index is at least zero, written as a comparison of what is added with what is
+    /// subtracted.
+    pub(crate) fn condition(&mut self, index: &Index) -> Result<Text, EmitError> {
+        let constant = index.constant_term();
+        if self.may_wrap(index) || constant == i64::MAX {
+            let index = self.index(index)?;
+            return Ok(Text::binary(index, ">=", Text::primary("0"), Binding::Comparison));
+        }
+        let (mut added, mut subtracted) = (Vec::new(), Vec::new());
+        for term in index.terms() {
+            let summand = self.summand(term)?;
+            let side = if summand.negative { &mut subtracted } else { &mut added };
+            side.push(Summand { negative: false, ..summand });
+        }
+        if added.is_empty() {
+            let limit = Text::primary((constant + 1).to_string());
+            return Ok(Text::binary(sum(subtracted), "<", limit, Binding::Comparison));
+        }
+        let side = if constant < 0 { &mut subtracted } else { &mut added };
+        side.extend(constant_summand(constant).map(|s| Summand { negative: false, ..s }));
+        Ok(Text::binary(sum(added), ">=", sum(subtracted), Binding::Comparison))
+    }
+
+    /// A comparison of indices.
+    pub(crate) fn compare_index(
+        &mut self,
+        op: CompareOp,
+        lhs: &Index,
+        rhs: &Index,
+    ) -> Result<Text, EmitError> {
+        if (self.is_unsigned(lhs) || self.is_unsigned(rhs))
+            && let (Some(left), Some(right)) = (self.unsigned(lhs)?, self.unsigned(rhs)?)
+        {
+            return Ok(Text::binary(left, op.symbol(), right, Binding::Comparison));
+        }
+        let (mut left, mut right) = (self.index(lhs)?, self.index(rhs)?);
+        let (a, b) = (self.bounds(lhs)?, self.bounds(rhs)?);
+        if lhs == rhs || a.lo >= b.hi || b.lo >= a.hi {
+            // Compilers warn where the operands alone decide a comparison.
+            let same = self.helper(Helper::Same(DType::Int64));
+            (left, right) = (Text::call(&same, [left]), Text::call(&same, [right]));
+        }
+        Ok(Text::binary(left, op.symbol(), right, Binding::Comparison))
+    }
+
+    /// An index that is a value of type `uint64` or a constant that the type holds, as such: these
+    /// are compared exactly.
+    fn unsigned(&mut self, index: &Index) -> Result<Option<Text>, EmitError> {
+        if let Some(constant) = index.as_constant() {
+            if constant < 0 {
+                return Ok(None);
+            }
+            let constant = Text::primary(format!("UINT64_C({constant})"));
+            // Compilers warn about comparisons with zero.
+            return Ok(Some(Text::call(&self.helper(Helper::Same(DType::UInt64)), [constant])));
+        }
+        match lone_value(index) {
+            Some(value) if self.is_unsigned(index) => Ok(Some(self.expr(value)?.text)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether an index is just a value of type `uint64`.
+    fn is_unsigned(&self, index: &Index) -> bool {
+        let dtype = |value: &Expr| value.dtype(&|id| self.nest.dtype(id));
+        lone_value(index).is_some_and(|value| dtype(value) == DType::UInt64)
+    }
+
+    /// All conditions at once.
+    pub(crate) fn conditions(&mut self, conditions: &[Index]) -> Result<String, EmitError> {
+        let mut all: Vec<String> = Vec::new();
+        for condition in conditions {
+            all.push(self.condition(condition)?.into_code());
+        }
+        Ok(if all.is_empty() { "1".to_owned() } else { all.join(" && ") })
+    }
+
+    fn summand(&mut self, term: &Term) -> Result<Summand, EmitError> {
+        let atom = self.atom(&term.atom)?;
+        let negative = term.coefficient < 0;
+        let text = match term.coefficient.unsigned_abs() {
+            1 => atom,
+            times => Text::binary(Text::primary(times.to_string()), "*", atom, Binding::Product),
+        };
+        Ok(Summand { negative, text })
+    }
+
+    fn wrapping_index(&mut self, index: &Index) -> Result<Text, EmitError> {
+        let unsigned = |value: i64| Text::primary(format!("UINT64_C({})", value as u64));
+        let mut summands = Vec::new();
+        for term in index.terms() {
+            let atom = Text::cast("uint64_t", self.atom(&term.atom)?);
+            let text = match term.coefficient {
+                1 => atom,
+                times => Text::binary(unsigned(times), "*", atom, Binding::Product),
+            };
+            summands.push(Summand { negative: false, text });
+        }
+        if index.constant_term() != 0 {
+            summands.push(Summand { negative: false, text: unsigned(index.constant_term()) });
+        }
+        Ok(Text::cast("int64_t", sum(summands)))
+    }
+
+    fn atom(&mut self, atom: &Atom) -> Result<Text, EmitError> {
+        Ok(match atom {
+            Atom::Axis(var) => Text::primary(self.variable(*var)?.name.clone()),
+            Atom::Div(inner, by) => self.quotient(inner, *by, "/", Helper::FloorDiv)?,
+            Atom::Mod(inner, by) => self.quotient(inner, *by, "%", Helper::FloorMod)?,
+            Atom::Min(a, b) => {
+                let args = [self.index(a)?, self.index(b)?];
+                Text::call(&self.helper(Helper::Min(DType::Int64)), args)
+            }
+            Atom::Max(a, b) => {
+                let args = [self.index(a)?, self.index(b)?];
+                Text::call(&self.helper(Helper::Max(DType::Int64)), args)
+            }
+            Atom::Value(value) => {
+                let value = self.expr(value)?;
+                match value.dtype {
+                    DType::Int64 => value.text,
+                    _ => Text::cast("int64_t", value.text),
+                }
+            }
+        })
+    }
+
+    /// A quotient or remainder by a positive constant. C rounds to zero, which is down for what is
+    /// not negative.
+    fn quotient(
+        &mut self,
+        inner: &Index,
+        by: i64,
+        symbol: &str,
+        helper: Helper,
+    ) -> Result<Text, EmitError> {
+        let is_natural = self.bounds(inner)?.lo >= 0;
+        let (text, by) = (self.index(inner)?, Text::primary(by.to_string()));
+        Ok(match is_natural {
+            true => Text::binary(text, symbol, by, Binding::Product),
+            false => Text::call(&self.helper(helper), [text, by]),
+        })
+    }
+
+    /// Whether some sum of terms of the index may not fit 64 bits.
+    fn may_wrap(&self, index: &Index) -> bool {
+        let mut magnitude = i128::from(index.constant_term()).abs();
+        for term in index.terms() {
+            let Ok(bounds) = self.atom_bounds(&term.atom) else { return true };
+            let largest = bounds.lo.saturating_abs().max(bounds.hi.saturating_abs());
+            let coefficient = i128::from(term.coefficient).abs();
+            magnitude = magnitude.saturating_add(largest.max(1).saturating_mul(coefficient));
+        }
+        // One value on its own is not computed with.
+        let is_alone =
+            index.constant_term() == 0 && matches!(index.terms(), [term] if term.coefficient == 1);
+        magnitude > i128::from(i64::MAX) && !is_alone
+    }
+
+    /// A range that contains all values of an index as computed.
+    pub(crate) fn bounds(&self, index: &Index) -> Result<Interval, EmitError> {
+        let mut bounds = Interval::point(i128::from(index.constant_term()));
+        for term in index.terms() {
+            let atom = self.atom_bounds(&term.atom)?;
+            bounds = bounds.plus(atom.scale(i128::from(term.coefficient)));
+        }
+        let all = Interval::of_type(DType::Int64);
+        Ok(if self.may_wrap(index) || !bounds.within(all.lo, all.hi + 1) { all } else { bounds })
+    }
+
+    fn atom_bounds(&self, atom: &Atom) -> Result<Interval, EmitError> {
+        Ok(match atom {
+            Atom::Axis(var) => Interval { lo: 0, hi: i128::from(self.variable(*var)?.extent) - 1 },
+            Atom::Div(inner, by) => {
+                let (inner, by) = (self.bounds(inner)?, i128::from(*by).max(1));
+                Interval { lo: inner.lo.div_euclid(by), hi: inner.hi.div_euclid(by) }
+            }
+            Atom::Mod(_, by) => Interval { lo: 0, hi: i128::from(*by) - 1 },
+            Atom::Min(a, b) => {
+                let (a, b) = (self.bounds(a)?, self.bounds(b)?);
+                Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) }
+            }
+            Atom::Max(a, b) => {
+                let (a, b) = (self.bounds(a)?, self.bounds(b)?);
+                Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) }
+            }
+            // The upper half of `uint64` becomes negative.
+            Atom::Value(value) => match value.dtype(&|id| self.nest.dtype(id)) {
+                DType::UInt64 => Interval::of_type(DType::Int64),
+                dtype => Interval::of_type(dtype),
+            },
+        })
+    }
+}
+
+/// The value that an index consists of, if there is nothing else in it.
+fn lone_value(index: &Index) -> Option<&Expr> {
+    match index.terms() {
+        [Term { atom: Atom::Value(value), coefficient: 1 }] if index.constant_term() == 0 => {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+fn constant_summand(constant: i64) -> Option<Summand> {
+    let text = Text::primary(constant.unsigned_abs().to_string());
+    (constant != 0).then_some(Summand { negative: constant < 0, text })
+}

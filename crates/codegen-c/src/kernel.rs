@@ -1,0 +1,235 @@
+//! Functions: the kernel, the one that prepares, and one for each parallel loop.
+//!
+//! The iterations of a parallel loop are a function of their own, which the pool calls with ranges
+//! of them. What the function needs from outside reaches it in a structure:
+//!
+//! ```c
+//! struct gemm_parallel_1 {
+//!     const float *A;
+//!     float *C;
+//! };
+//!
+//! static void gemm_parallel_1(void *context, int64_t begin, int64_t end, int32_t worker) {
+//!     const struct gemm_parallel_1 *task = context;
+//!     const float *restrict A = task->A;
+//!     ...
+//!     for (int64_t i = begin; i < end; ++i) {
+//! ```
+
+use tensorwright_schedule::nest::{BufferId, Loop, Node, Scope};
+
+use crate::emitter::{Emitter, Variable, collect_checked};
+use crate::error::EmitError;
+use crate::helpers::Helper;
+use crate::names::symbol;
+use crate::types::memory_type;
+use crate::uses::Uses;
+
+impl Emitter<'_> {
+    /// A function of the kernel's interface, with those of its parallel loops before it.
+    pub(crate) fn function(&mut self, preparing: bool) -> Result<String, EmitError> {
+        let nodes = if preparing { &self.nest.prepare } else { &self.nest.body };
+        self.preparing = preparing;
+        let mut checked = Vec::new();
+        collect_checked(nodes, &mut checked);
+        self.checked = checked.into_iter().map(|read| (read.tensor, read.place.0)).collect();
+
+        let name = symbol(self.nest) + if preparing { "_prepare" } else { "" };
+        let uses = Uses::of(nodes);
+        self.lines
+            .open(&format!("int32_t {name}(void *const *buffers, void *workspace, tw_pool *pool)"));
+        self.parameters(&uses)?;
+        if uses.checks {
+            self.lines.line("int32_t error = 0;");
+        }
+        self.silence(&uses, nodes);
+        self.lines.line("");
+        self.nodes(nodes)?;
+        self.lines.line(if uses.checks { "return error;" } else { "return 0;" });
+        self.lines.close();
+
+        let function = std::mem::take(&mut self.lines).into_text();
+        let mut parts = std::mem::take(&mut self.tasks);
+        parts.push(function);
+        Ok(parts.join("\n"))
+    }
+
+    /// Declares the buffers of the caller and those that belong to no loop.
+    fn parameters(&mut self, uses: &Uses) -> Result<(), EmitError> {
+        for (number, id) in self.nest.parameters.iter().enumerate() {
+            if uses.buffers.contains(id) {
+                let (ctype, name) = (self.pointer(*id)?, self.names.buffer(*id));
+                self.lines.line(format!("{ctype}restrict {name} = buffers[{number}];"));
+            }
+        }
+        for id in uses.buffers.iter().filter(|id| !self.nest.parameters.contains(id)) {
+            self.declare(*id)?;
+        }
+        Ok(())
+    }
+
+    /// Uses the parameters of the function that are not used.
+    fn silence(&mut self, uses: &Uses, nodes: &[Node]) {
+        if !uses.buffers.iter().any(|id| self.nest.parameters.contains(id)) {
+            self.lines.line("(void)buffers;");
+        }
+        let is_ours = |id: &BufferId| self.plan.offset(*id).is_some();
+        if !uses.buffers.iter().any(is_ours) && !self.declares_workspace(nodes) {
+            self.lines.line("(void)workspace;");
+        }
+        if !uses.parallel {
+            self.lines.line("(void)pool;");
+        }
+    }
+
+    /// Whether a loop among the nodes declares a buffer of the workspace.
+    fn declares_workspace(&self, nodes: &[Node]) -> bool {
+        nodes.iter().any(|node| match node {
+            Node::Loop(inner) => {
+                self.is_in_workspace(inner) || self.declares_workspace(&inner.body)
+            }
+            Node::Guard(guard) => self.declares_workspace(&guard.body),
+            _ => false,
+        })
+    }
+
+    /// Whether the loop itself declares a buffer of the workspace.
+    fn is_in_workspace(&self, inner: &Loop) -> bool {
+        let used = Uses::of(&inner.body).buffers;
+        inner.locals.iter().any(|id| used.contains(id) && self.plan.offset(*id).is_some())
+    }
+
+    /// The type of a pointer to a buffer, as in `const float *`.
+    fn pointer(&self, id: BufferId) -> Result<String, EmitError> {
+        let buffer = self.buffer(id)?;
+        let is_const = match buffer.scope {
+            Scope::Input => true,
+            Scope::Prepared => !self.preparing,
+            _ => false,
+        };
+        let constness = if is_const { "const " } else { "" };
+        Ok(format!("{constness}{} *", memory_type(buffer.dtype)))
+    }
+
+    /// A call of the pool with a function for the iterations of the loop.
+    pub(crate) fn parallel_loop(&mut self, parallel: &Loop) -> Result<(), EmitError> {
+        if self.in_task {
+            return Err(EmitError::malformed("a parallel loop inside a parallel loop"));
+        }
+        let mut uses = Uses::of(&parallel.body);
+        uses.vars.remove(&parallel.var);
+        for local in &parallel.locals {
+            uses.buffers.remove(local);
+        }
+        if uses.buffers.is_empty() {
+            // What reaches no buffer outside of an iteration has no effect.
+            return Ok(());
+        }
+        let workspace = self.is_in_workspace(parallel) || self.declares_workspace(&parallel.body);
+        let prefix = symbol(self.nest) + if self.preparing { "_prepare" } else { "" };
+        let name = format!("{prefix}_parallel_{}", self.tasks.len() + 1);
+        let task = Task { name, uses, workspace };
+
+        let caller = std::mem::take(&mut self.lines);
+        let fields = self.task_fields(&task)?;
+        self.task_function(&task, &fields, parallel)?;
+        let function = std::mem::replace(&mut self.lines, caller).into_text();
+        self.tasks.push(function);
+        self.task_call(&task, &fields, parallel);
+        Ok(())
+    }
+
+    fn task_fields(&self, task: &Task) -> Result<Vec<Field>, EmitError> {
+        let mut fields = Vec::new();
+        for id in &task.uses.buffers {
+            let (ctype, name) = (self.pointer(*id)?, self.names.buffer(*id).to_owned());
+            fields.push(Field { is_pointer: true, ctype, name });
+        }
+        for Variable { name, .. } in self.scope.iter().filter(|v| task.uses.vars.contains(&v.var)) {
+            let ctype = "int64_t ".to_owned();
+            fields.push(Field { is_pointer: false, ctype, name: name.clone() });
+        }
+        if task.workspace {
+            let (ctype, name) = ("void *".to_owned(), "workspace".to_owned());
+            fields.push(Field { is_pointer: false, ctype, name });
+        }
+        Ok(fields)
+    }
+
+    fn task_function(
+        &mut self,
+        task: &Task,
+        fields: &[Field],
+        parallel: &Loop,
+    ) -> Result<(), EmitError> {
+        let Task { name, uses, .. } = task;
+        let var = self.enter(parallel.var, parallel.extent);
+        self.lines.line(format!("/* Iterations `begin` to below `end` of the loop over {var}. */"));
+        self.lines.open(&format!("struct {name}"));
+        for Field { ctype, name, .. } in fields {
+            self.lines.line(format!("{ctype}{name};"));
+        }
+        if uses.checks {
+            self.lines.line("volatile int32_t error;");
+        }
+        self.lines.close_with("};");
+        self.lines.line("");
+        self.lines.open(&format!(
+            "static void {name}(void *context, int64_t begin, int64_t end, int32_t worker)"
+        ));
+        self.lines.line(format!("struct {name} *task = context;"));
+        for Field { is_pointer, ctype, name } in fields {
+            let restrict = if *is_pointer { "restrict " } else { "" };
+            self.lines.line(format!("{ctype}{restrict}{name} = task->{name};"));
+        }
+        if uses.checks {
+            self.lines.line("int32_t error = 0;");
+        }
+        if !task.workspace {
+            self.lines.line("(void)worker;");
+        }
+        self.lines.open(&format!("for (int64_t {var} = begin; {var} < end; ++{var})"));
+        self.in_task = true;
+        self.iteration(parallel)?;
+        self.in_task = false;
+        self.lines.close();
+        if uses.checks {
+            self.lines.open("if (error != 0)");
+            self.lines.line("task->error = error;");
+            self.lines.close();
+        }
+        self.lines.close();
+        self.leave();
+        Ok(())
+    }
+
+    fn task_call(&mut self, task: &Task, fields: &[Field], parallel: &Loop) {
+        let Task { name, uses, .. } = task;
+        let mut values: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        values.extend(uses.checks.then_some("0"));
+        let run = self.helper(Helper::Run);
+        self.lines.open("");
+        self.lines.line(format!("struct {name} context = {{{}}};", values.join(", ")));
+        self.lines.line(format!("{run}(pool, {name}, &context, {});", parallel.extent));
+        if uses.checks {
+            self.lines.line("error = error != 0 ? error : context.error;");
+        }
+        self.lines.close();
+    }
+}
+
+/// The function of a parallel loop.
+struct Task {
+    name: String,
+    uses: Uses,
+    /// Whether it declares buffers of the workspace.
+    workspace: bool,
+}
+
+/// What the function of a parallel loop gets from outside.
+struct Field {
+    is_pointer: bool,
+    /// The type, with what stands between it and the name.
+    ctype: String,
+    name: String,
+}

@@ -1,0 +1,167 @@
+//! Statements: loops, guards, stores.
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{ArithOp, ReductionOp};
+use tensorwright_lang::program::Index;
+use tensorwright_schedule::nest::{BufferId, Guard, Loop, LoopKind, Node, Prefetch, Scope, Store};
+use tensorwright_schedule::workspace::Place;
+
+use crate::emitter::Emitter;
+use crate::error::EmitError;
+use crate::expr::Value;
+use crate::helpers::Helper;
+use crate::text::Text;
+use crate::types::{is_short, is_single, memory_type};
+use crate::uses::Uses;
+
+impl Emitter<'_> {
+    /// Nodes, one after the other.
+    pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
+        nodes.iter().try_for_each(|node| match node {
+            Node::Loop(inner) if inner.kind == LoopKind::Parallel => self.parallel_loop(inner),
+            Node::Loop(inner) => self.serial_loop(inner),
+            Node::Guard(guard) => self.guard(guard),
+            Node::Store(store) => self.store(store),
+            Node::Prefetch(prefetch) => self.prefetch(prefetch),
+            _ => Err(EmitError::malformed("a node of a kind that has no C")),
+        })
+    }
+
+    fn serial_loop(&mut self, inner: &Loop) -> Result<(), EmitError> {
+        let var = self.enter(inner.var, inner.extent);
+        self.lines.open(&format!("for (int64_t {var} = 0; {var} < {}; ++{var})", inner.extent));
+        self.iteration(inner)?;
+        self.lines.close();
+        self.leave();
+        Ok(())
+    }
+
+    /// What happens in one iteration of a loop.
+    pub(crate) fn iteration(&mut self, inner: &Loop) -> Result<(), EmitError> {
+        let used = Uses::of(&inner.body).buffers;
+        for local in inner.locals.iter().filter(|local| used.contains(local)) {
+            self.declare(*local)?;
+        }
+        self.nodes(&inner.body)
+    }
+
+    /// Declares a buffer that the kernel owns.
+    pub(crate) fn declare(&mut self, id: BufferId) -> Result<(), EmitError> {
+        let buffer = self.buffer(id)?;
+        let (name, ctype) = (self.names.buffer(id).to_owned(), memory_type(buffer.dtype));
+        let start = match (buffer.scope, self.plan.offset(id)) {
+            (Scope::Stack, _) => {
+                self.lines.line(format!("{ctype} {name}[{}];", buffer.elements().max(1)));
+                return Ok(());
+            }
+            (_, Some(Place::Shared(0))) => "workspace".to_owned(),
+            (_, Some(Place::Shared(offset))) => format!("(char *)workspace + {offset}"),
+            (_, Some(Place::Private(offset))) => self.private_place(offset),
+            _ => return Err(EmitError::malformed(format!("`{name}` is local and not ours"))),
+        };
+        self.lines.line(format!("{ctype} *restrict {name} = (void *)({start});"));
+        Ok(())
+    }
+
+    /// A place in the worker's own part of the workspace.
+    fn private_place(&self, offset: i64) -> String {
+        let (shared, private) = (self.plan.shared_bytes, self.plan.private_bytes);
+        match self.in_task {
+            true => {
+                format!("(char *)workspace + {} + worker * INT64_C({private})", shared + offset)
+            }
+            // Outside of parallel loops there is one worker.
+            false => format!("(char *)workspace + {}", shared + offset),
+        }
+    }
+
+    fn guard(&mut self, guard: &Guard) -> Result<(), EmitError> {
+        let conditions = self.conditions(&guard.conditions)?;
+        self.lines.open(&format!("if ({conditions})"));
+        self.nodes(&guard.body)?;
+        self.lines.close();
+        Ok(())
+    }
+
+    fn store(&mut self, store: &Store) -> Result<(), EmitError> {
+        if let Some(lanes) = store.lanes {
+            let lane = self.enter(lanes.var, lanes.count);
+            self.lines
+                .open(&format!("for (int64_t {lane} = 0; {lane} < {}; ++{lane})", lanes.count));
+        }
+        if !store.mask.is_empty() {
+            let conditions = self.conditions(&store.mask)?;
+            self.lines.open(&format!("if ({conditions})"));
+        }
+        let statement = self.assignment(store)?;
+        self.lines.line(statement);
+        if !store.mask.is_empty() {
+            self.lines.close();
+        }
+        if store.lanes.is_some() {
+            self.lines.close();
+            self.leave();
+        }
+        Ok(())
+    }
+
+    fn assignment(&mut self, store: &Store) -> Result<String, EmitError> {
+        let dtype = self.buffer(store.buffer)?.dtype;
+        let offset = self.offset(store.buffer, &store.subscripts)?.into_code();
+        let target = format!("{}[{offset}]", self.names.buffer(store.buffer));
+        let Some(op) = store.combine else {
+            let value = self.pack(dtype, &store.value)?.into_code();
+            return Ok(format!("{target} = {value};"));
+        };
+        let value = self.expr(&store.value)?;
+        let value = match is_short(dtype) && is_single(value.dtype) {
+            // Arithmetic is in `float`; the store rounds.
+            true => Value { dtype, ..value },
+            false => self.cast(dtype, value),
+        };
+        let has_operator =
+            matches!(dtype, DType::Float | DType::Double | DType::UInt32 | DType::UInt64);
+        match op {
+            ReductionOp::Sum | ReductionOp::Product if has_operator => {
+                Ok(format!("{target} {} {};", op.symbol(), value.text.into_code()))
+            }
+            _ => {
+                let current = self.load(Text::primary(target.clone()), dtype);
+                let combined = self.combine(op, current, value);
+                Ok(format!("{target} = {};", self.pack_value(dtype, combined).into_code()))
+            }
+        }
+    }
+
+    fn combine(&mut self, op: ReductionOp, current: Value, value: Value) -> Value {
+        match op {
+            ReductionOp::Sum => self.arith(ArithOp::Add, current, value),
+            ReductionOp::Product => self.arith(ArithOp::Mul, current, value),
+            ReductionOp::Min => self.extreme(false, current, value),
+            ReductionOp::Max => self.extreme(true, current, value),
+        }
+    }
+
+    fn prefetch(&mut self, prefetch: &Prefetch) -> Result<(), EmitError> {
+        let bytes = self.buffer(prefetch.buffer)?.dtype.bytes();
+        let offset = self.offset(prefetch.buffer, &prefetch.subscripts)?;
+        let (helper, name) = (self.helper(Helper::Prefetch), self.names.buffer(prefetch.buffer));
+        let offset = Text::cast("uintptr_t", offset).into_code();
+        self.lines.line(format!("{helper}((uintptr_t){name} + {offset} * {bytes});"));
+        Ok(())
+    }
+
+    /// The position of an element in a buffer.
+    pub(crate) fn offset(&mut self, id: BufferId, subscripts: &[Index]) -> Result<Text, EmitError> {
+        let buffer = self.buffer(id)?;
+        if subscripts.len() != buffer.shape.len() {
+            let name = &buffer.name;
+            return Err(EmitError::malformed(format!(
+                "`{name}` has other subscripts than extents"
+            )));
+        }
+        let offset = buffer.offset(subscripts);
+        let offset = offset.ok_or_else(|| EmitError::Overflow { buffer: buffer.name.clone() })?;
+        self.index(&offset)
+    }
+}

@@ -1,0 +1,271 @@
+//! A Rust module with a safe interface to a compiled kernel.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::nest::{BufferId, Scope};
+use tensorwright_schedule::workspace::ALIGNMENT;
+
+use crate::interface::{Interface, Parameter, type_text};
+use crate::names::{rust_identifier, symbol};
+
+/// The number of parameters from which on clippy wonders.
+const MANY: usize = 8;
+
+/// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
+/// editions 2021 and 2024 and has no dependencies; 16-bit floats are `u16`.
+#[must_use]
+pub fn rust_module(nest: &LoopNest) -> String {
+    let module = Module::of(nest);
+    let mut text = module.documentation();
+    text += "use std::ffi::c_void;\nuse std::fmt;\n\n";
+    text += &module.declarations();
+    text += COMMON;
+    if module.interface.has_prepare() {
+        text += &module.prepared();
+    }
+    text + &module.kernel()
+}
+
+struct Module<'a> {
+    interface: Interface<'a>,
+    /// The name of the function.
+    name: String,
+    names: BTreeMap<BufferId, String>,
+}
+
+impl<'a> Module<'a> {
+    fn of(nest: &'a LoopNest) -> Self {
+        let interface = Interface::of(nest);
+        let mut names: BTreeMap<BufferId, String> = BTreeMap::new();
+        for Parameter { id, buffer, .. } in &interface.parameters {
+            let taken = |name: &str| names.values().any(|other| other == name);
+            let name = rust_identifier(&buffer.name, taken);
+            names.insert(*id, name);
+        }
+        Self { interface, name: rust_identifier(&nest.name, |_| false), names }
+    }
+
+    fn documentation(&self) -> String {
+        let (name, symbol) = (&self.name, symbol(self.interface.nest));
+        format!(
+            "//! `{name}`: a kernel made by Tensorwright.\n//!\n\
+             //! The program has to be linked with the compiled kernel, which exports the symbol\n\
+             //! `{symbol}`; `cargo:rustc-link-arg` in a build script does that for an object file.\n\n"
+        )
+    }
+
+    fn declarations(&self) -> String {
+        let symbol = symbol(self.interface.nest);
+        let one = |symbol: &str, name: &str| {
+            format!(
+                "    #[link_name = \"{symbol}\"]\n    fn {name}(\n        \
+                 buffers: *const *mut c_void,\n        workspace: *mut c_void,\n        \
+                 pool: *mut c_void,\n    ) -> i32;\n"
+            )
+        };
+        let mut text = "unsafe extern \"C\" {\n".to_owned();
+        text += &one(&symbol, "kernel");
+        if self.interface.has_prepare() {
+            text += &one(&format!("{symbol}_prepare"), "prepare_kernel");
+        }
+        text + "}\n\n"
+    }
+
+    /// The structure of prepared inputs.
+    fn prepared(&self) -> String {
+        let lines = self.interface.prepared_bytes / ALIGNMENT;
+        format!(
+            "/// Inputs that do not change between calls, in the layout that the kernel wants.\n\
+             #[derive(Debug, Clone)]\npub struct Prepared {{\n    lines: Vec<Line>,\n}}\n\n\
+             impl Prepared {{\n    /// Brings inputs into the layout of the kernel.\n    ///\n\
+             {}    ///\n    /// # Errors\n    \
+             /// If a slice has another length than the type says.\n\
+             {}    pub fn new({}) -> Result<Self, Error> {{\n{}    \
+             let mut lines = vec![Line([0; 64]); {lines}];\n        \
+             let prepared: *mut Line = lines.as_mut_ptr();\n{}        Ok(Self {{ lines }})\n    }}\n}}\n\n",
+            indent(&self.legend(false)),
+            indent(&self.lint(false)),
+            self.parameter_list(false).join(", "),
+            indent(&self.checks(false)) + "    ",
+            indent(&self.invocation(false)),
+        )
+    }
+
+    /// The function that runs the kernel.
+    fn kernel(&self) -> String {
+        let mut list = self.parameter_list(true);
+        let mut start = self.checks(true);
+        if self.interface.has_prepare() {
+            list.push("prepared: &Prepared".to_owned());
+            start += "    let prepared: *mut Line = prepared.lines.as_ptr().cast_mut();\n";
+        }
+        format!(
+            "/// Runs the kernel in the calling thread.\n///\n{}///\n/// # Errors\n\
+             /// If a slice has another length than its type says, or a subscript that is computed \
+             from\n/// data is out of bounds.\n\
+             {}pub fn {}({}) -> Result<(), Error> {{\n{start}{}    Ok(())\n}}\n",
+            self.legend(true),
+            self.lint(true),
+            self.name,
+            list.join(", "),
+            self.invocation(true)
+        )
+    }
+
+    /// The inputs and outputs that a function needs.
+    fn explicit(&self, body: bool) -> impl Iterator<Item = &Parameter<'a>> {
+        let needed = move |p: &&Parameter<'_>| if body { p.in_body } else { p.in_prepare };
+        self.interface.parameters.iter().filter(|p| p.is_explicit()).filter(needed)
+    }
+
+    fn name(&self, parameter: &Parameter<'_>) -> &str {
+        self.names.get(&parameter.id).map_or("unknown", String::as_str)
+    }
+
+    fn legend(&self, body: bool) -> String {
+        let one = |p| format!("/// - `{}`: `{}`\n", self.name(p), type_text(p.buffer));
+        self.explicit(body).map(one).collect()
+    }
+
+    fn lint(&self, body: bool) -> String {
+        let many = self.explicit(body).count() + 1 > MANY - 1;
+        let lint = "#[allow(clippy::too_many_arguments, reason = \"one per tensor\")]\n";
+        if many { lint.to_owned() } else { String::new() }
+    }
+
+    fn parameter_list(&self, body: bool) -> Vec<String> {
+        let one = |p: &Parameter<'_>| {
+            let (name, element) = (self.name(p), element_type(p.buffer.dtype));
+            match (p.buffer.scope, p.buffer.shape.is_empty()) {
+                (Scope::Input, true) => format!("{name}: {element}"),
+                (Scope::Input, false) => format!("{name}: &[{element}]"),
+                (_, true) => format!("{name}: &mut {element}"),
+                (_, false) => format!("{name}: &mut [{element}]"),
+            }
+        };
+        self.explicit(body).map(one).collect()
+    }
+
+    /// Checks of the lengths of slices.
+    fn checks(&self, body: bool) -> String {
+        let slices = self.explicit(body).filter(|p| !p.buffer.shape.is_empty());
+        let one = |p: &Parameter<'_>| {
+            let (name, elements) = (self.name(p), p.buffer.elements());
+            format!("    check(\"{name}\", {name}.len(), {elements})?;\n")
+        };
+        slices.map(one).collect()
+    }
+
+    /// The call of the compiled function.
+    fn invocation(&self, body: bool) -> String {
+        let pointers: Vec<String> =
+            self.interface.parameters.iter().map(|p| self.pointer(p, body)).collect();
+        let lines = self.interface.plan.bytes(1) / ALIGNMENT;
+        let kernel = if body { "kernel" } else { "prepare_kernel" };
+        format!(
+            "    let buffers: [*mut c_void; {}] = [\n{}    ];\n    \
+             let mut workspace: Vec<Line> = Vec::with_capacity({lines});\n    \
+             // SAFETY: every buffer is as long as the kernel expects, the workspace is as large\n    \
+             // and as aligned, and a null pool means the calling thread.\n    \
+             let status = unsafe {{\n        {kernel}(\n            buffers.as_ptr(),\n            \
+             workspace.as_mut_ptr().cast(),\n            std::ptr::null_mut(),\n        )\n    }};\n    \
+             finish(status)?;\n",
+            pointers.len(),
+            pointers.concat()
+        )
+    }
+
+    fn pointer(&self, parameter: &Parameter<'_>, body: bool) -> String {
+        let name = self.name(parameter);
+        let needed = if body { parameter.in_body } else { parameter.in_prepare };
+        let is_scalar = parameter.buffer.shape.is_empty();
+        let pointer = match (parameter.prepared_at, parameter.buffer.scope) {
+            (Some(offset), _) => match offset / ALIGNMENT {
+                0 => "prepared.cast()".to_owned(),
+                line => format!("prepared.wrapping_add({line}).cast()"),
+            },
+            _ if !needed => "std::ptr::null_mut()".to_owned(),
+            (_, Scope::Input) if is_scalar => {
+                format!("std::ptr::from_ref(&{name}).cast_mut().cast()")
+            }
+            (_, Scope::Input) => format!("{name}.as_ptr().cast_mut().cast()"),
+            _ if is_scalar => format!("std::ptr::from_mut({name}).cast()"),
+            _ => format!("{name}.as_mut_ptr().cast()"),
+        };
+        format!("        {pointer},\n")
+    }
+}
+
+/// Puts lines one level further to the right.
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn element_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::Int8 => "i8",
+        DType::Int16 => "i16",
+        DType::Int32 => "i32",
+        DType::Int64 => "i64",
+        DType::UInt8 => "u8",
+        DType::UInt16 | DType::Half | DType::BFloat16 => "u16",
+        DType::UInt32 => "u32",
+        DType::UInt64 => "u64",
+        DType::Float => "f32",
+        _ => "f64",
+    }
+}
+
+/// What every module has.
+const COMMON: &str = r#"/// Why a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A slice has the wrong length.
+    Length {
+        /// The name of the parameter.
+        parameter: &'static str,
+        /// The length that it ought to have.
+        expected: usize,
+        /// The length that it has.
+        actual: usize,
+    },
+    /// A subscript that is computed from data is out of bounds. The outputs hold anything.
+    OutOfBounds {
+        /// The number of the read in the kernel.
+        read: i32,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Length { parameter, expected, actual } => {
+                write!(f, "`{parameter}` has {actual} elements and ought to have {expected}")
+            }
+            Error::OutOfBounds { read } => {
+                write!(f, "a subscript of read {read} is out of bounds")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Memory at a multiple of 64 bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Line(#[allow(dead_code, reason = "only the kernel looks inside")] [u8; 64]);
+
+fn check(parameter: &'static str, actual: usize, expected: usize) -> Result<(), Error> {
+    if actual == expected { Ok(()) } else { Err(Error::Length { parameter, expected, actual }) }
+}
+
+fn finish(status: i32) -> Result<(), Error> {
+    if status == 0 { Ok(()) } else { Err(Error::OutOfBounds { read: status - 1 }) }
+}
+
+"#;

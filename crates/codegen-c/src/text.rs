@@ -1,0 +1,120 @@
+//! Pieces of C: expressions that know when they need parentheses, and indented lines.
+
+/// How strongly the outermost operator of an expression binds, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Binding {
+    /// `c ? a : b`
+    Conditional,
+    /// `a || b`
+    Or,
+    /// `a && b`
+    And,
+    /// `a < b`, `a == b`; and `!a`, because compilers warn about it beside a comparison.
+    Comparison,
+    /// `a + b`
+    Sum,
+    /// `a * b`
+    Product,
+    /// `-a`, `(type)a`
+    Unary,
+    /// A name, a constant, a call, an element.
+    Primary,
+}
+
+/// An expression as text.
+#[derive(Debug, Clone)]
+pub(crate) struct Text {
+    code: String,
+    binding: Binding,
+}
+
+impl Text {
+    pub(crate) fn new(code: impl Into<String>, binding: Binding) -> Self {
+        Self { code: code.into(), binding }
+    }
+
+    /// A name, a constant, a call or an element.
+    pub(crate) fn primary(code: impl Into<String>) -> Self {
+        Self::new(code, Binding::Primary)
+    }
+
+    /// A call of a function.
+    pub(crate) fn call(function: &str, args: impl IntoIterator<Item = Text>) -> Self {
+        let args: Vec<String> = args.into_iter().map(|arg| arg.code).collect();
+        Self::primary(format!("{function}({})", args.join(", ")))
+    }
+
+    /// A conversion.
+    pub(crate) fn cast(ctype: &str, operand: Text) -> Self {
+        Self::new(format!("({ctype}){}", operand.at(Binding::Unary)), Binding::Unary)
+    }
+
+    /// An operator that is evaluated from left to right.
+    pub(crate) fn binary(lhs: Text, symbol: &str, rhs: Text, binding: Binding) -> Self {
+        // Comparisons do not chain, and compilers warn where they seem to.
+        let (left, right) = match binding {
+            Binding::Comparison => (Binding::Sum, Binding::Sum),
+            Binding::Or => (Binding::Comparison, Binding::Comparison),
+            Binding::And => (Binding::And, Binding::Comparison),
+            Binding::Sum => (Binding::Sum, Binding::Product),
+            _ => (Binding::Product, Binding::Unary),
+        };
+        Self::new(format!("{} {symbol} {}", lhs.at(left), rhs.at(right)), binding)
+    }
+
+    /// The text, in parentheses if its operator binds less than that.
+    pub(crate) fn at(self, least: Binding) -> String {
+        if self.binding < least { format!("({})", self.code) } else { self.code }
+    }
+
+    /// The text on its own.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// The text on its own.
+    pub(crate) fn into_code(self) -> String {
+        self.code
+    }
+}
+
+/// Indented lines.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    text: String,
+    depth: usize,
+}
+
+impl Lines {
+    /// Appends a line.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) {
+        let line = line.as_ref();
+        if !line.is_empty() {
+            self.text.extend(std::iter::repeat_n("    ", self.depth));
+            self.text.push_str(line);
+        }
+        self.text.push('\n');
+    }
+
+    /// Appends a line that opens a block.
+    pub(crate) fn open(&mut self, line: &str) {
+        self.line(format!("{line} {{").trim_start());
+        self.depth += 1;
+    }
+
+    /// Closes the block.
+    pub(crate) fn close(&mut self) {
+        self.close_with("}");
+    }
+
+    /// Closes the block with something after the brace.
+    pub(crate) fn close_with(&mut self, line: &str) {
+        self.depth = self.depth.saturating_sub(1);
+        self.line(line);
+    }
+
+    /// Everything that was appended.
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}

@@ -1,0 +1,106 @@
+//! Element types and constants in C.
+//!
+//! In memory, a `bool` is a byte and the 16-bit floats are `uint16_t`. In expressions, a `bool` is
+//! an `int` that is 0 or 1, and the 16-bit floats are `float`: loads convert, stores round.
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::Scalar;
+
+/// The type of an element in memory.
+pub(crate) fn memory_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool | DType::UInt8 => "uint8_t",
+        DType::Int8 => "int8_t",
+        DType::Int16 => "int16_t",
+        DType::Int32 => "int32_t",
+        DType::Int64 => "int64_t",
+        DType::UInt16 | DType::Half | DType::BFloat16 => "uint16_t",
+        DType::UInt32 => "uint32_t",
+        DType::UInt64 => "uint64_t",
+        DType::Float => "float",
+        // No type is wider, and one that is unknown here has no buffers.
+        _ => "double",
+    }
+}
+
+/// The end of the names of helpers for an integer type.
+pub(crate) fn suffix(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Int8 => "i8",
+        DType::Int16 => "i16",
+        DType::Int64 => "i64",
+        DType::UInt8 => "u8",
+        DType::UInt16 => "u16",
+        DType::UInt32 => "u32",
+        DType::UInt64 => "u64",
+        // `bool` computes as `int`.
+        _ => "i32",
+    }
+}
+
+/// Whether values of the type are a `float` in expressions.
+pub(crate) fn is_single(dtype: DType) -> bool {
+    matches!(dtype, DType::Half | DType::BFloat16 | DType::Float)
+}
+
+/// Whether the type is half or bfloat16.
+pub(crate) fn is_short(dtype: DType) -> bool {
+    matches!(dtype, DType::Half | DType::BFloat16)
+}
+
+/// Whether the type is a signed integer type.
+pub(crate) fn is_signed(dtype: DType) -> bool {
+    dtype.integer_range().is_some_and(|(least, _)| least < 0)
+}
+
+/// A constant.
+pub(crate) fn literal(scalar: Scalar) -> String {
+    let dtype = scalar.dtype();
+    if dtype.is_float() {
+        return float_literal(scalar.as_f64(), is_single(dtype));
+    }
+    let value = scalar.as_integer();
+    let text = match dtype {
+        DType::UInt32 => format!("{value}u"),
+        DType::UInt64 => format!("UINT64_C({value})"),
+        DType::Int32 if value == i128::from(i32::MIN) => "INT32_MIN".to_owned(),
+        DType::Int64 if value == i128::from(i64::MIN) => "INT64_MIN".to_owned(),
+        DType::Int64 if i32::try_from(value).is_err() => format!("INT64_C({value})"),
+        _ => value.to_string(),
+    };
+    if value < 0 { format!("({text})") } else { text }
+}
+
+/// The shortest decimal that C reads back as the same number.
+fn float_literal(value: f64, single: bool) -> String {
+    let text = if value.is_nan() {
+        "NAN".to_owned()
+    } else if value.is_infinite() {
+        "INFINITY".to_owned()
+    } else if single {
+        format!("{:?}f", value.abs() as f32)
+    } else {
+        format!("{:?}", value.abs())
+    };
+    if value.is_sign_negative() && !value.is_nan() { format!("(-{text})") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_keep_type_and_value() {
+        let float = |dtype, value| literal(Scalar::float(dtype, value));
+        assert_eq!(float(DType::Float, 0.1), "0.1f");
+        assert_eq!(float(DType::Half, 1e-7), "1.1920929e-7f");
+        assert_eq!(float(DType::Double, -0.0), "(-0.0)");
+        assert_eq!(float(DType::Float, f64::NEG_INFINITY), "(-INFINITY)");
+        assert_eq!(float(DType::Float, 1e30), "1e30f");
+        let integer = |dtype, value| literal(Scalar::integer(dtype, value));
+        assert_eq!(integer(DType::Int8, -128), "(-128)");
+        assert_eq!(integer(DType::Int32, i128::from(i32::MIN)), "(INT32_MIN)");
+        assert_eq!(integer(DType::Int64, 1 << 40), "INT64_C(1099511627776)");
+        assert_eq!(integer(DType::UInt64, -1), "UINT64_C(18446744073709551615)");
+    }
+}

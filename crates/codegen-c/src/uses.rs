@@ -1,0 +1,107 @@
+//! Which buffers and variables a piece of a nest needs from outside.
+
+use std::collections::BTreeSet;
+
+use tensorwright_lang::program::{Expr, Index};
+use tensorwright_schedule::nest::{BufferId, LoopKind, Node, Store, Var};
+
+/// What a list of nodes mentions and does not declare itself.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    /// Buffers that are read, written or prefetched.
+    pub(crate) buffers: BTreeSet<BufferId>,
+    /// Variables of loops further out.
+    pub(crate) vars: BTreeSet<Var>,
+    /// Whether a read is checked when the kernel runs.
+    pub(crate) checks: bool,
+    /// Whether a loop is parallel.
+    pub(crate) parallel: bool,
+}
+
+impl Uses {
+    /// What nodes need.
+    pub(crate) fn of(nodes: &[Node]) -> Self {
+        let mut uses = Self::default();
+        nodes.iter().for_each(|node| uses.node(node));
+        uses
+    }
+
+    /// The buffers that nodes mention, whether they declare them or not.
+    pub(crate) fn mentioned(nodes: &[Node]) -> BTreeSet<BufferId> {
+        let mut buffers = Uses::of(nodes).buffers;
+        for node in nodes {
+            match node {
+                Node::Loop(inner) => buffers.extend(Uses::mentioned(&inner.body)),
+                Node::Guard(guard) => buffers.extend(Uses::mentioned(&guard.body)),
+                _ => {}
+            }
+        }
+        buffers
+    }
+
+    fn node(&mut self, node: &Node) {
+        match node {
+            Node::Loop(inner) => {
+                let mut below = Uses::of(&inner.body);
+                below.vars.remove(&inner.var);
+                for local in &inner.locals {
+                    below.buffers.remove(local);
+                }
+                below.parallel |= inner.kind == LoopKind::Parallel;
+                self.absorb(below);
+            }
+            Node::Guard(guard) => {
+                guard.conditions.iter().for_each(|condition| self.index(condition));
+                guard.body.iter().for_each(|node| self.node(node));
+            }
+            Node::Store(store) => self.store(store),
+            Node::Prefetch(prefetch) => {
+                self.buffers.insert(prefetch.buffer);
+                prefetch.subscripts.iter().for_each(|subscript| self.index(subscript));
+            }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, store: &Store) {
+        let mut uses = Uses::default();
+        uses.buffers.insert(store.buffer);
+        store.subscripts.iter().chain(&store.mask).for_each(|index| uses.index(index));
+        uses.expr(&store.value);
+        if let Some(lanes) = store.lanes {
+            uses.vars.remove(&lanes.var);
+        }
+        self.absorb(uses);
+    }
+
+    fn absorb(&mut self, other: Uses) {
+        self.buffers.extend(other.buffers);
+        self.vars.extend(other.vars);
+        self.checks |= other.checks;
+        self.parallel |= other.parallel;
+    }
+
+    fn index(&mut self, index: &Index) {
+        self.axes(index);
+        index.outermost_values().into_iter().for_each(|value| self.expr(value));
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        expr.walk(&mut |expr| match expr {
+            Expr::Index(index, _) => self.axes(index),
+            Expr::CompareIndex(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|i| self.axes(i)),
+            Expr::Read(read) => {
+                self.buffers.insert(read.tensor);
+                self.checks |= !read.checked.is_empty();
+                read.subscripts.iter().for_each(|subscript| self.axes(subscript));
+            }
+            _ => {}
+        });
+    }
+
+    fn axes(&mut self, index: &Index) {
+        index.walk_axes(&mut |var| {
+            self.vars.insert(var);
+        });
+    }
+}

@@ -1,0 +1,171 @@
+//! From a lowered loop nest to code: the passes of code generation in order, each timed.
+
+use std::time::{Duration, Instant};
+
+use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::workspace::Plan;
+
+use crate::emit::{self, CheckedRead};
+use crate::error::{Error, Result};
+use crate::object;
+use crate::passes;
+use crate::target::CpuTarget;
+
+/// How code is generated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The passes between emission and code generation, as `opt -passes=` takes them.
+    pub pipeline: String,
+    /// How hard the code generator tries.
+    pub level: CodegenLevel,
+}
+
+/// How hard the code generator tries. There is no level 0: it does not allocate registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CodegenLevel {
+    /// O1.
+    O1,
+    /// O2.
+    #[default]
+    O2,
+    /// O3.
+    O3,
+}
+
+/// A compiled kernel.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Compiled {
+    /// The exported symbol; the function that prepares buffers adds `_prepare`.
+    pub symbol: String,
+    /// Whether there is a function that prepares buffers.
+    pub has_prepare: bool,
+    /// The relocatable object file.
+    pub object: Vec<u8>,
+    /// The workspace that a call needs.
+    pub workspace: Plan,
+    /// The reads that are checked when the kernel runs, by number.
+    pub checked: Vec<CheckedRead>,
+    /// How long each step took.
+    pub times: PhaseTimes,
+    /// How many buffers a caller passes.
+    pub(crate) parameters: usize,
+}
+
+/// How long the steps from a nest to an object took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PhaseTimes {
+    /// From the nest to IR.
+    pub emit: Duration,
+    /// LLVM's passes, and the verifier.
+    pub passes: Duration,
+    /// From IR to an object.
+    pub codegen: Duration,
+}
+
+/// A kernel as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// LLVM's IR as we emit it.
+    EmittedIr,
+    /// LLVM's IR after the passes.
+    Ir,
+    /// The target's assembly.
+    Assembly,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { pipeline: passes::DEFAULT_PIPELINE.into(), level: CodegenLevel::default() }
+    }
+}
+
+impl From<CodegenLevel> for OptimizationLevel {
+    fn from(level: CodegenLevel) -> Self {
+        match level {
+            CodegenLevel::O1 => OptimizationLevel::Less,
+            CodegenLevel::O2 => OptimizationLevel::Default,
+            CodegenLevel::O3 => OptimizationLevel::Aggressive,
+        }
+    }
+}
+
+/// Compiles a lowered nest to an object.
+///
+/// # Errors
+///
+/// If the nest is not [lowered](LoopNest::is_lowered), is too large, or LLVM refuses it.
+pub fn compile(nest: &LoopNest, target: &CpuTarget, options: &Options) -> Result<Compiled> {
+    let mut clock = Clock(Instant::now());
+    let machine = target.machine_at(options.level.into())?;
+    let context = Context::create();
+    let emitted = emit::emit(&context, nest, target, &machine)?;
+    let emit = clock.lap();
+    passes::run(&emitted.module, &machine, &options.pipeline)?;
+    let passes = clock.lap();
+    let object = object::object(&emitted.module, &machine)?;
+    let codegen = clock.lap();
+    Ok(Compiled {
+        symbol: emit::symbol(&nest.name),
+        has_prepare: !nest.prepare.is_empty(),
+        object,
+        workspace: Plan::of(nest),
+        checked: emitted.checked,
+        times: PhaseTimes { emit, passes, codegen },
+        parameters: nest.parameters.len(),
+    })
+}
+
+/// A lowered nest as text of one of LLVM's stages.
+///
+/// # Errors
+///
+/// As for [`compile`].
+pub fn listing(
+    nest: &LoopNest,
+    target: &CpuTarget,
+    options: &Options,
+    kind: Listing,
+) -> Result<String> {
+    let machine = target.machine_at(options.level.into())?;
+    let context = Context::create();
+    let module = emit::emit(&context, nest, target, &machine)?.module;
+    if kind == Listing::EmittedIr {
+        return Ok(object::llvm_ir(&module));
+    }
+    passes::run(&module, &machine, &options.pipeline)?;
+    match kind {
+        Listing::Assembly => object::assembly(&module, &machine),
+        _ => Ok(object::llvm_ir(&module)),
+    }
+}
+
+impl Compiled {
+    /// The read behind a status that the kernel returned; `None` for success.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel returns no such status.
+    pub fn failed_read(&self, status: i32) -> Result<Option<CheckedRead>> {
+        if status == 0 {
+            return Ok(None);
+        }
+        let number = usize::try_from(status).ok().and_then(|status| status.checked_sub(1));
+        let read = number.and_then(|number| self.checked.get(number));
+        read.copied().map(Some).ok_or_else(|| Error::Link(format!("the kernel returned {status}")))
+    }
+}
+
+/// A stopwatch.
+struct Clock(Instant);
+
+impl Clock {
+    fn lap(&mut self) -> Duration {
+        let start = std::mem::replace(&mut self.0, Instant::now());
+        self.0.duration_since(start)
+    }
+}

@@ -1,0 +1,206 @@
+//! Operators on values of one type.
+
+use inkwell::values::InstructionOpcode;
+use inkwell::{FloatPredicate, IntPredicate};
+use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{ArithOp, CompareOp};
+use tensorwright_lang::program::Index;
+
+use super::ir::{Value, width};
+use super::{Active, Emitter};
+use crate::error::Result;
+use crate::target::VectorIsa;
+
+impl<'ctx> Emitter<'_, 'ctx> {
+    /// Whether `a*b + c` of a type becomes one instruction. Without one it would be a slow call.
+    pub(super) fn fuses(&self, dtype: DType) -> bool {
+        dtype.is_float() && self.ir.target.isa() != VectorIsa::Sse
+    }
+
+    pub(super) fn negate(&self, dtype: DType, value: Value<'ctx>) -> Result<Value<'ctx>> {
+        if dtype.is_float() {
+            return self.ir.negate_float(value);
+        }
+        if dtype == DType::Bool {
+            // -1 is not zero either.
+            return Ok(value);
+        }
+        let zero = self.ir.constant_like(0, value)?;
+        self.ir.binary(InstructionOpcode::Sub, zero, value)
+    }
+
+    pub(super) fn arith(
+        &self,
+        op: ArithOp,
+        dtype: DType,
+        a: Value<'ctx>,
+        b: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let (a, b) = self.ir.unify(a, b)?;
+        if dtype.is_float() {
+            return self.float_arith(op, dtype, a, b);
+        }
+        if dtype == DType::Bool {
+            return self.bool_arith(op, a, b);
+        }
+        let opcode = match op {
+            ArithOp::Add => InstructionOpcode::Add,
+            ArithOp::Sub => InstructionOpcode::Sub,
+            ArithOp::Mul => InstructionOpcode::Mul,
+            ArithOp::Div | ArithOp::Rem if is_signed(dtype) => {
+                return self.floor_division(op == ArithOp::Div, a, b);
+            }
+            ArithOp::Div | ArithOp::Rem => return self.division(op == ArithOp::Div, a, b),
+        };
+        self.ir.binary(opcode, a, b)
+    }
+
+    fn float_arith(
+        &self,
+        op: ArithOp,
+        dtype: DType,
+        a: Value<'ctx>,
+        b: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let opcode = match op {
+            ArithOp::Add => InstructionOpcode::FAdd,
+            ArithOp::Sub => InstructionOpcode::FSub,
+            ArithOp::Mul => InstructionOpcode::FMul,
+            ArithOp::Div => InstructionOpcode::FDiv,
+            ArithOp::Rem => return self.builtin(Builtin::Fmod, dtype, &[a, b]),
+        };
+        self.ir.binary(opcode, a, b)
+    }
+
+    /// Arithmetic on 0 and 1 whose result counts as true where it is not zero.
+    fn bool_arith(&self, op: ArithOp, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+        match op {
+            ArithOp::Add => self.ir.or(a, b),
+            ArithOp::Sub => self.ir.binary(InstructionOpcode::Xor, a, b),
+            ArithOp::Mul | ArithOp::Div => self.ir.and(a, b),
+            ArithOp::Rem => self.ir.constant_like(0, a),
+        }
+    }
+
+    /// Unsigned division; by zero it gives 0.
+    fn division(&self, quotient: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+        let (zero, one) = (self.ir.constant_like(0, b)?, self.ir.constant_like(1, b)?);
+        let by_zero = self.ir.compare_ints(IntPredicate::EQ, b, zero)?;
+        let divisor = self.ir.select(by_zero, one, b)?;
+        let op = if quotient { InstructionOpcode::UDiv } else { InstructionOpcode::URem };
+        let result = self.ir.binary(op, a, divisor)?;
+        self.ir.select(by_zero, zero, result)
+    }
+
+    /// Signed division that rounds down; by zero it gives 0, and the one quotient that does not
+    /// fit wraps around. The machine traps on both, so it never sees them.
+    fn floor_division(
+        &self,
+        quotient: bool,
+        a: Value<'ctx>,
+        b: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let ir = &self.ir;
+        let (zero, one) = (ir.constant_like(0, b)?, ir.constant_like(1, b)?);
+        let minus_one = ir.constant_like(-1, b)?;
+        let by_zero = ir.compare_ints(IntPredicate::EQ, b, zero)?;
+        let by_minus_one = ir.compare_ints(IntPredicate::EQ, b, minus_one)?;
+        let divisor = ir.select(ir.or(by_zero, by_minus_one)?, one, b)?;
+        let remainder = ir.binary(InstructionOpcode::SRem, a, divisor)?;
+        let inexact = ir.compare_ints(IntPredicate::NE, remainder, zero)?;
+        let signs = ir.binary(InstructionOpcode::Xor, remainder, divisor)?;
+        let differ = ir.compare_ints(IntPredicate::SLT, signs, zero)?;
+        let below = ir.and(inexact, differ)?;
+        if !quotient {
+            let corrected = ir.add(remainder, divisor)?;
+            return ir.select(below, corrected, remainder);
+        }
+        let truncated = ir.binary(InstructionOpcode::SDiv, a, divisor)?;
+        let rounded = ir.select(below, ir.add(truncated, minus_one)?, truncated)?;
+        let negated = ir.binary(InstructionOpcode::Sub, zero, a)?;
+        let result = ir.select(by_minus_one, negated, rounded)?;
+        ir.select(by_zero, zero, result)
+    }
+
+    /// The lesser or the greater; a number wins over NaN.
+    pub(super) fn extreme(
+        &self,
+        least: bool,
+        dtype: DType,
+        a: Value<'ctx>,
+        b: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let (a, b) = self.ir.unify(a, b)?;
+        self.builtin(if least { Builtin::Min } else { Builtin::Max }, dtype, &[a, b])
+    }
+
+    pub(super) fn compare(
+        &self,
+        op: CompareOp,
+        dtype: DType,
+        a: Value<'ctx>,
+        b: Value<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        if dtype.is_float() {
+            // With NaN only `!=` holds.
+            let predicate = match op {
+                CompareOp::Eq => FloatPredicate::OEQ,
+                CompareOp::Ne => FloatPredicate::UNE,
+                CompareOp::Lt => FloatPredicate::OLT,
+                CompareOp::Le => FloatPredicate::OLE,
+                CompareOp::Gt => FloatPredicate::OGT,
+                CompareOp::Ge => FloatPredicate::OGE,
+            };
+            return self.ir.compare_floats(predicate, a, b);
+        }
+        self.ir.compare_ints(integer_predicate(op, is_signed(dtype)), a, b)
+    }
+
+    /// A comparison of indices: of their difference's terms with its constant, which leaves
+    /// more to the loops outside.
+    pub(super) fn compare_index(
+        &mut self,
+        op: CompareOp,
+        lhs: &Index,
+        rhs: &Index,
+        active: Active<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let (a, b) = (self.index(lhs, active)?, self.index(rhs, active)?);
+        let fits = |range: tensorwright_lang::program::Interval| {
+            range.within(i32::MIN.into(), i32::MAX.into())
+        };
+        let ranges = &self.frame.ranges;
+        let narrow = width(a).or(width(b)).is_some()
+            && fits(ranges.interval(lhs))
+            && fits(ranges.interval(rhs));
+        let predicate = integer_predicate(op, true);
+        if !narrow {
+            return self.ir.compare_ints(predicate, a, b);
+        }
+        let i32_type = self.ir.context.i32_type();
+        let a = self.ir.cast(InstructionOpcode::Trunc, a, i32_type)?;
+        let b = self.ir.cast(InstructionOpcode::Trunc, b, i32_type)?;
+        self.ir.compare_ints(predicate, a, b)
+    }
+}
+
+/// Whether the numbers of a type have a sign.
+pub(super) fn is_signed(dtype: DType) -> bool {
+    dtype.integer_range().is_some_and(|(least, _)| least < 0)
+}
+
+fn integer_predicate(op: CompareOp, signed: bool) -> IntPredicate {
+    match (op, signed) {
+        (CompareOp::Eq, _) => IntPredicate::EQ,
+        (CompareOp::Ne, _) => IntPredicate::NE,
+        (CompareOp::Lt, true) => IntPredicate::SLT,
+        (CompareOp::Le, true) => IntPredicate::SLE,
+        (CompareOp::Gt, true) => IntPredicate::SGT,
+        (CompareOp::Ge, true) => IntPredicate::SGE,
+        (CompareOp::Lt, false) => IntPredicate::ULT,
+        (CompareOp::Le, false) => IntPredicate::ULE,
+        (CompareOp::Gt, false) => IntPredicate::UGT,
+        (CompareOp::Ge, false) => IntPredicate::UGE,
+    }
+}

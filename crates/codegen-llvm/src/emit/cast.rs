@@ -1,0 +1,122 @@
+//! Conversions between the types of expressions.
+
+use inkwell::types::{BasicType as _, FloatType, IntType};
+use inkwell::values::InstructionOpcode;
+use inkwell::{FloatPredicate, IntPredicate};
+use tensorwright_lang::dtype::DType;
+
+use super::Emitter;
+use super::arith::is_signed;
+use super::ir::{Value, widened};
+use crate::error::Result;
+
+impl<'ctx> Emitter<'_, 'ctx> {
+    /// The integer type of expressions.
+    pub(super) fn integer_type(&self, dtype: DType) -> IntType<'ctx> {
+        match (dtype, dtype.bytes()) {
+            (DType::Bool, _) => self.ir.context.bool_type(),
+            (_, 1) => self.ir.context.i8_type(),
+            (_, 2) => self.ir.context.i16_type(),
+            (_, 4) => self.ir.context.i32_type(),
+            _ => self.ir.context.i64_type(),
+        }
+    }
+
+    /// The floating-point type of expressions.
+    fn float_type(&self, dtype: DType) -> FloatType<'ctx> {
+        match dtype {
+            DType::Double => self.ir.context.f64_type(),
+            _ => self.ir.context.f32_type(),
+        }
+    }
+
+    /// A value as one of another type: floats are rounded to nearest, truncated to integers and
+    /// saturated; integers wrap around; to `bool` it is `!= 0`.
+    pub(super) fn cast(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
+        match (from.is_float(), to.is_float()) {
+            (true, true) => self.float_to_float(value, from, to),
+            (true, false) if to == DType::Bool => {
+                let zero = self.ir.constant_like(0, value)?;
+                self.ir.compare_floats(FloatPredicate::UNE, value, zero)
+            }
+            (true, false) => self.float_to_integer(value, to),
+            (false, true) => self.integer_to_float(value, from, to),
+            (false, false) if from == to => Ok(value),
+            (false, false) if to == DType::Bool => {
+                let zero = self.ir.constant_like(0, value)?;
+                self.ir.compare_ints(IntPredicate::NE, value, zero)
+            }
+            (false, false) => self.integer_to_integer(value, from, to),
+        }
+    }
+
+    fn integer_to_integer(
+        &self,
+        value: Value<'ctx>,
+        from: DType,
+        to: DType,
+    ) -> Result<Value<'ctx>> {
+        let (narrow, wide) =
+            (self.integer_type(from).get_bit_width(), self.integer_type(to).get_bit_width());
+        let op = match (narrow > wide, is_signed(from)) {
+            (true, _) => InstructionOpcode::Trunc,
+            (false, true) => InstructionOpcode::SExt,
+            (false, false) => InstructionOpcode::ZExt,
+        };
+        self.ir.cast(op, value, self.integer_type(to))
+    }
+
+    fn float_to_integer(&self, value: Value<'ctx>, to: DType) -> Result<Value<'ctx>> {
+        let name = if is_signed(to) { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        let result = widened(self.integer_type(to).as_basic_type_enum(), value);
+        self.ir.intrinsic(name, &[result, value.get_type()], &[value])
+    }
+
+    fn integer_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
+        let op =
+            if is_signed(from) { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
+        // `float` holds all of 16 bits, `double` all of 32: one rounding, not two.
+        let is_16_bit = matches!(to, DType::Half | DType::BFloat16);
+        let between = if is_16_bit && from.bytes() > 2 { DType::Double } else { to };
+        let float = self.ir.cast(op, value, self.float_type(between))?;
+        if is_16_bit { self.float_to_float(float, between, to) } else { Ok(float) }
+    }
+
+    fn float_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
+        match (from, to) {
+            (DType::Double, DType::Half | DType::BFloat16) => {
+                let odd = self.round_to_odd(value)?;
+                self.round_to_16_bits(to, odd)
+            }
+            (_, DType::Half | DType::BFloat16) => self.round_to_16_bits(to, value),
+            (DType::Double, DType::Double) => Ok(value),
+            (_, DType::Double) => {
+                self.ir.cast(InstructionOpcode::FPExt, value, self.ir.context.f64_type())
+            }
+            (DType::Double, _) => {
+                self.ir.cast(InstructionOpcode::FPTrunc, value, self.ir.context.f32_type())
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// A `double` as a `float`, with an odd significand if it lies between two: another rounding
+    /// then gives what one would have given
+    /// ([`round_to_odd`](tensorwright_lang::program::round_to_odd)).
+    fn round_to_odd(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
+        let ir = &self.ir;
+        let (f32_type, f64_type) = (ir.context.f32_type(), ir.context.f64_type());
+        let nearest = ir.cast(InstructionOpcode::FPTrunc, value, f32_type)?;
+        let wide = ir.cast(InstructionOpcode::FPExt, nearest, f64_type)?;
+        let exact = ir.compare_floats(FloatPredicate::UEQ, wide, value)?;
+        let magnitude =
+            |value: Value<'ctx>| ir.intrinsic("llvm.fabs", &[value.get_type()], &[value]);
+        let above = ir.compare_floats(FloatPredicate::OGT, magnitude(wide)?, magnitude(value)?)?;
+        let i32_type = ir.context.i32_type();
+        let bits = ir.bitcast(nearest, i32_type)?;
+        let step = ir.cast(InstructionOpcode::ZExt, above, i32_type)?;
+        let towards_zero = ir.binary(InstructionOpcode::Sub, bits, step)?;
+        let odd = ir.or(towards_zero, ir.constant_like(1, bits)?)?;
+        ir.select(exact, nearest, ir.bitcast(odd, f32_type)?)
+    }
+}

@@ -1,0 +1,291 @@
+//! Functions: the exported one, and the internal one that has the code.
+//!
+//! The exported function unpacks what the caller passes and calls the internal one, whose pointers
+//! are parameters: only there can LLVM be told that they do not alias. A [task](super::parallel)
+//! is split in the same way.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use inkwell::AddressSpace;
+use inkwell::attributes::AttributeLoc;
+use inkwell::module::Linkage;
+use inkwell::types::{BasicMetadataTypeEnum, BasicType as _};
+use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
+use tensorwright_lang::program::Expr;
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::nest::{BufferId, Node, Ranges, Scope, Var};
+use tensorwright_schedule::workspace::{Place, Plan};
+
+use super::hoist::Level;
+use super::ir::{Ir, defect};
+use super::{CheckedRead, Emitter, memory};
+use crate::error::{Error, Result};
+
+/// A function that is being written.
+pub(super) struct Frame<'ctx> {
+    pub(super) function: FunctionValue<'ctx>,
+    /// The function's start, then the loops around the current place, outermost first.
+    pub(super) levels: Vec<Level<'ctx>>,
+    /// The level at whose start instructions go; `None` for the end of the current block.
+    pub(super) hoisting: Option<usize>,
+    pub(super) vars: BTreeMap<Var, Variable<'ctx>>,
+    pub(super) ranges: Ranges,
+    pub(super) buffers: HashMap<BufferId, PointerValue<'ctx>>,
+    pub(super) environment: Environment<'ctx>,
+}
+
+/// A loop variable whose value is known.
+#[derive(Clone, Copy)]
+pub(super) struct Variable<'ctx> {
+    pub(super) value: IntValue<'ctx>,
+    /// The level of its loop.
+    pub(super) level: usize,
+}
+
+/// What every function of a kernel is given besides buffers and variables.
+#[derive(Clone, Copy)]
+pub(super) struct Environment<'ctx> {
+    /// The shared part of the workspace.
+    pub(super) workspace: PointerValue<'ctx>,
+    /// The worker's part of the workspace.
+    pub(super) private: PointerValue<'ctx>,
+    /// Where the number of a failed read goes.
+    pub(super) error: PointerValue<'ctx>,
+    pub(super) pool: PointerValue<'ctx>,
+}
+
+/// What a function takes from the one around it.
+pub(super) struct Captures {
+    pub(super) buffers: Vec<BufferId>,
+    pub(super) vars: Vec<Var>,
+    /// The buffers that the function writes.
+    written: BTreeSet<BufferId>,
+}
+
+/// Emits a kernel: the function of the C interface and all that it calls.
+pub(super) fn kernel<'ctx>(
+    ir: Ir<'_, 'ctx>,
+    nest: &LoopNest,
+    name: &str,
+    nodes: &[Node],
+    checked: Vec<CheckedRead>,
+) -> Result<Vec<CheckedRead>> {
+    let mut captures = Captures::of(nodes);
+    captures.buffers.retain(|id| nest.parameters.contains(id));
+    let plan = Plan::of(nest);
+    let (exported, inner) = exported(&ir, nest, &plan, name, &captures)?;
+    let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
+    let mut emitter = Emitter { ir, nest, plan, frame, checked, operations: 0 };
+    emitter.describe(inner, &captures)?;
+    emitter.ir.target.annotate(exported);
+    emitter.open_level()?;
+    emitter.nodes(nodes)?;
+    emitter.ir.builder.build_return(None)?;
+    emitter.close_level();
+    Ok(emitter.checked)
+}
+
+/// `int32_t NAME(void *const *buffers, void *workspace, tw_pool *pool)`.
+fn exported<'ctx>(
+    ir: &Ir<'_, 'ctx>,
+    nest: &LoopNest,
+    plan: &Plan,
+    name: &str,
+    captures: &Captures,
+) -> Result<(FunctionValue<'ctx>, FunctionValue<'ctx>)> {
+    let pointer = ir.context.ptr_type(AddressSpace::default());
+    let kind = ir.context.i32_type().fn_type(&[pointer.into(); 3], false);
+    let function = ir.module.add_function(name, kind, None);
+    let inner = declare_inner(ir, &format!("{name}.body"), captures);
+    ir.builder.position_at_end(ir.context.append_basic_block(function, ""));
+    let [list, workspace, pool] = [0, 1, 2].map(|n| parameter(function, n));
+    let (list, workspace, pool) = (list?, workspace?, pool?);
+    let error = ir.builder.build_alloca(ir.context.i32_type(), "")?;
+    ir.builder.build_store(error, ir.i32(0))?;
+    let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
+    for id in &captures.buffers {
+        let position = nest.parameters.iter().position(|found| found == id);
+        let position = ir.i64(position.ok_or_else(|| defect("no such parameter"))? as i64);
+        let slot = memory::element_address(ir, pointer.into(), list, position)?;
+        args.push(ir.builder.build_load(pointer, slot, "")?.into());
+    }
+    let byte = ir.context.i8_type().into();
+    let private = memory::element_address(ir, byte, workspace, ir.i64(plan.shared_bytes))?;
+    args.extend([workspace, private, error, pool].map(BasicMetadataValueEnum::from));
+    args.extend([ir.i64(0), ir.i64(0)].map(BasicMetadataValueEnum::from));
+    ir.builder.build_call(inner, &args, "")?;
+    let code = ir.builder.build_load(ir.context.i32_type(), error, "")?;
+    ir.builder.build_return(Some(&code))?;
+    Ok((function, inner))
+}
+
+/// Declares `void name(buffers.., variables.., workspace, private, error, pool, begin, end)`.
+pub(super) fn declare_inner<'ctx>(
+    ir: &Ir<'_, 'ctx>,
+    name: &str,
+    captures: &Captures,
+) -> FunctionValue<'ctx> {
+    let pointer: BasicMetadataTypeEnum<'ctx> = ir.context.ptr_type(AddressSpace::default()).into();
+    let number: BasicMetadataTypeEnum<'ctx> = ir.context.i64_type().into();
+    let mut kinds = vec![pointer; captures.buffers.len()];
+    kinds.extend(captures.vars.iter().map(|_| number));
+    kinds.extend([pointer; 4]);
+    kinds.extend([number; 2]);
+    let kind = ir.context.void_type().fn_type(&kinds, false);
+    ir.module.add_function(name, kind, Some(Linkage::Internal))
+}
+
+pub(super) fn parameter<'ctx>(
+    function: FunctionValue<'ctx>,
+    number: u32,
+) -> Result<PointerValue<'ctx>> {
+    let value = function.get_nth_param(number).map(PointerValue::try_from);
+    value.and_then(std::result::Result::ok).ok_or_else(|| defect("a parameter is a pointer"))
+}
+
+impl Captures {
+    /// All buffers that nodes mention.
+    pub(super) fn of(nodes: &[Node]) -> Self {
+        let mut captures = Self { buffers: Vec::new(), vars: Vec::new(), written: BTreeSet::new() };
+        let mut mentioned = BTreeSet::new();
+        captures.collect(nodes, &mut mentioned);
+        captures.buffers = mentioned.into_iter().collect();
+        captures
+    }
+
+    fn collect(&mut self, nodes: &[Node], mentioned: &mut BTreeSet<BufferId>) {
+        for node in nodes {
+            match node {
+                Node::Loop(inner) => self.collect(&inner.body, mentioned),
+                Node::Guard(guard) => self.collect(&guard.body, mentioned),
+                Node::Store(store) => {
+                    self.written.insert(store.buffer);
+                    mentioned.insert(store.buffer);
+                    let mut visit = |expr: &Expr| {
+                        expr.walk_reads(&mut |read| {
+                            mentioned.insert(read.tensor);
+                        });
+                    };
+                    visit(&store.value);
+                    for subscript in &store.subscripts {
+                        subscript.outermost_values().into_iter().for_each(&mut visit);
+                    }
+                }
+                Node::Prefetch(prefetch) => {
+                    mentioned.insert(prefetch.buffer);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The number of the first parameter after buffers and variables.
+    pub(super) fn count(&self) -> u32 {
+        (self.buffers.len() + self.vars.len()) as u32
+    }
+}
+
+impl<'ctx> Frame<'ctx> {
+    /// Starts the body of an internal function.
+    pub(super) fn enter(
+        ir: &Ir<'_, 'ctx>,
+        function: FunctionValue<'ctx>,
+        captures: &Captures,
+        ranges: Ranges,
+    ) -> Result<Self> {
+        ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
+        let mut buffers = HashMap::new();
+        for (number, id) in (0..).zip(&captures.buffers) {
+            buffers.insert(*id, parameter(function, number)?);
+        }
+        let mut vars = BTreeMap::new();
+        for (number, var) in (captures.buffers.len() as u32..).zip(&captures.vars) {
+            let value = function.get_nth_param(number).map(IntValue::try_from);
+            let value = value.and_then(std::result::Result::ok);
+            let value = value.ok_or_else(|| defect("a variable is a number"))?;
+            vars.insert(*var, Variable { value, level: 0 });
+        }
+        let rest = captures.count();
+        let environment = Environment {
+            workspace: parameter(function, rest)?,
+            private: parameter(function, rest + 1)?,
+            error: parameter(function, rest + 2)?,
+            pool: parameter(function, rest + 3)?,
+        };
+        let levels = Vec::new();
+        Ok(Self { function, levels, hoisting: None, vars, ranges, buffers, environment })
+    }
+}
+
+impl<'ctx> Emitter<'_, 'ctx> {
+    /// Tells LLVM what is known of the parameters of an internal function.
+    pub(super) fn describe(
+        &self,
+        function: FunctionValue<'ctx>,
+        captures: &Captures,
+    ) -> Result<()> {
+        self.ir.target.annotate(function);
+        for (number, id) in (0..).zip(&captures.buffers) {
+            let place = AttributeLoc::Param(number);
+            let bytes = u64::try_from(self.buffer(*id)?.bytes()).unwrap_or(0);
+            self.ir.attribute(function, place, "noalias", 0);
+            self.ir.attribute(function, place, "nonnull", 0);
+            self.ir.attribute(function, place, "noundef", 0);
+            self.ir.attribute(function, place, "dereferenceable", bytes.max(1));
+            if !captures.written.contains(id) {
+                self.ir.attribute(function, place, "readonly", 0);
+            }
+        }
+        // The shared and the private part of the workspace are apart.
+        for number in [0, 1] {
+            let place = AttributeLoc::Param(captures.count() + number);
+            self.ir.attribute(function, place, "noalias", 0);
+        }
+        Ok(())
+    }
+
+    /// The address of a buffer.
+    pub(super) fn pointer(&mut self, id: BufferId) -> Result<PointerValue<'ctx>> {
+        if let Some(pointer) = self.frame.buffers.get(&id) {
+            return Ok(*pointer);
+        }
+        match self.buffer(id)?.scope {
+            Scope::Stack => self.stack_buffer(id),
+            Scope::Workspace => {
+                let Environment { workspace, private, .. } = self.frame.environment;
+                let (part, bytes) = match self.plan.offset(id) {
+                    Some(Place::Shared(bytes)) => (workspace, bytes),
+                    Some(Place::Private(bytes)) => (private, bytes),
+                    None => return Err(defect("a buffer without a place in the workspace")),
+                };
+                let pointer = self.at_level(0, |emitter| {
+                    let (ir, byte) = (&emitter.ir, emitter.ir.context.i8_type().into());
+                    memory::element_address(ir, byte, part, ir.i64(bytes))
+                })?;
+                self.frame.buffers.insert(id, pointer);
+                Ok(pointer)
+            }
+            _ => Err(Error::Build("the nest uses a buffer that is no parameter".into())),
+        }
+    }
+
+    /// The address of a buffer on the stack of the current function.
+    pub(super) fn stack_buffer(&mut self, id: BufferId) -> Result<PointerValue<'ctx>> {
+        if let Some(pointer) = self.frame.buffers.get(&id) {
+            return Ok(*pointer);
+        }
+        let buffer = self.buffer(id)?;
+        let elements = u32::try_from(buffer.elements());
+        let elements = elements.map_err(|_| Error::Build("a stack buffer is too large".into()))?;
+        let kind = memory::storage(&self.ir, buffer.dtype).array_type(elements);
+        let name = super::symbol(&buffer.name);
+        let pointer =
+            self.at_level(0, |emitter| Ok(emitter.ir.builder.build_alloca(kind, &name)?))?;
+        if let Some(alloca) = pointer.as_instruction() {
+            let aligned = alloca.set_alignment(64);
+            aligned.map_err(|_| defect("a stack buffer cannot be aligned"))?;
+        }
+        self.frame.buffers.insert(id, pointer);
+        Ok(pointer)
+    }
+}

@@ -1,0 +1,401 @@
+//! Loads and stores of elements as memory holds them.
+//!
+//! Memory holds a `bool` as a byte and the 16-bit floats as their bits; [`half`](super::half)
+//! turns them into what expressions work on. Addresses are aligned to elements only: the caller
+//! owns the memory.
+#![allow(unsafe_code, reason = "LLVM's address arithmetic is unsafe to build")]
+
+use inkwell::llvm_sys::core::LLVMBuildGEP2;
+use inkwell::types::{AsTypeRef as _, BasicTypeEnum};
+use inkwell::values::{AsValueRef as _, BasicValue as _, IntValue, PointerValue, VectorValue};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::Index;
+use tensorwright_schedule::nest::{BufferId, Lanes};
+
+use super::access::{Access, is_progression};
+use super::ir::{Ir, Value, defect, vector_of};
+use super::{Active, Emitter};
+use crate::error::{Error, Result};
+
+/// The type of an element in memory.
+pub(super) fn storage<'ctx>(ir: &Ir<'_, 'ctx>, dtype: DType) -> BasicTypeEnum<'ctx> {
+    match dtype {
+        DType::Float => ir.context.f32_type().into(),
+        DType::Double => ir.context.f64_type().into(),
+        other => match other.bytes() {
+            1 => ir.context.i8_type().into(),
+            2 => ir.context.i16_type().into(),
+            4 => ir.context.i32_type().into(),
+            _ => ir.context.i64_type().into(),
+        },
+    }
+}
+
+/// The address of an element.
+pub(super) fn element_address<'ctx>(
+    ir: &Ir<'_, 'ctx>,
+    kind: BasicTypeEnum<'ctx>,
+    pointer: PointerValue<'ctx>,
+    offset: IntValue<'ctx>,
+) -> Result<PointerValue<'ctx>> {
+    // SAFETY: the type is sized and there is one index, a 64-bit integer; the instruction is
+    // not `inbounds`, so it is defined for every offset.
+    Ok(unsafe { ir.builder.build_gep(kind, pointer, &[offset], "") }?)
+}
+
+/// The addresses of elements.
+fn element_addresses<'ctx>(
+    ir: &Ir<'_, 'ctx>,
+    kind: BasicTypeEnum<'ctx>,
+    pointer: PointerValue<'ctx>,
+    offsets: VectorValue<'ctx>,
+) -> VectorValue<'ctx> {
+    let mut indices = [offsets.as_value_ref()];
+    // SAFETY: as above, with a vector of indices, which makes a vector of pointers; the builder
+    // has an insertion point because the offsets were built with it.
+    unsafe {
+        VectorValue::new(LLVMBuildGEP2(
+            ir.builder.as_mut_ptr(),
+            kind.as_type_ref(),
+            pointer.as_value_ref(),
+            indices.as_mut_ptr(),
+            1,
+            c"".as_ptr(),
+        ))
+    }
+}
+
+impl<'ctx> Emitter<'_, 'ctx> {
+    /// The address an offset of elements further on.
+    pub(super) fn element(
+        &self,
+        dtype: DType,
+        pointer: PointerValue<'ctx>,
+        offset: IntValue<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        element_address(&self.ir, storage(&self.ir, dtype), pointer, offset)
+    }
+
+    /// The elements at an offset: a scalar if the lanes share one, else a vector.
+    pub(super) fn load(
+        &mut self,
+        id: BufferId,
+        offset: &Index,
+        active: Active<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        self.charge()?;
+        let Some(lanes) = active.lanes else {
+            let address = self.address(id, offset, active)?;
+            return self.load_scalar(id, address);
+        };
+        // Where all lanes stay inside of the memory, idle ones may read along.
+        let buffer = self.buffer(id)?;
+        let is_safe = self.frame.ranges.interval(offset).within(0, buffer.elements().into());
+        let mask = active.mask.filter(|_| !is_safe);
+        match (Access::of(offset, lanes), mask) {
+            (Access::Uniform, None) => {
+                let address = self.address(id, offset, active)?;
+                self.load_scalar(id, address)
+            }
+            (Access::Uniform, Some(mask)) => self.load_shared(id, offset, mask, active),
+            (Access::Pattern { base, steps }, mask) => {
+                let address = self.address(id, &base, active)?;
+                self.load_pattern(id, address, &steps, mask)
+            }
+            (Access::Irregular, mask) => {
+                let offsets = self.offsets(offset, lanes, active)?;
+                self.gather(id, offsets, mask)
+            }
+        }
+    }
+
+    pub(super) fn load_scalar(
+        &mut self,
+        id: BufferId,
+        address: PointerValue<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let dtype = self.buffer(id)?.dtype;
+        self.load_as(dtype, storage(&self.ir, dtype), address)
+    }
+
+    /// An element that all lanes share and that may be read only if one of them takes part. If
+    /// none does, the first element is read instead, which is always there.
+    fn load_shared(
+        &mut self,
+        id: BufferId,
+        offset: &Index,
+        mask: VectorValue<'ctx>,
+        active: Active<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let address = self.address(id, offset, active)?;
+        let first = self.pointer(id)?;
+        let any = self.ir.any(mask.into())?;
+        let address = self.ir.builder.build_select(any, address, first, "")?;
+        self.load_scalar(id, address.into_pointer_value())
+    }
+
+    /// A load of a type that consists of elements, with their alignment.
+    fn load_as(
+        &self,
+        dtype: DType,
+        kind: BasicTypeEnum<'ctx>,
+        address: PointerValue<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let value = self.ir.builder.build_load(kind, address, "")?;
+        if let Some(load) = value.as_instruction_value() {
+            let aligned = load.set_alignment(dtype.bytes() as u32);
+            aligned.map_err(|_| defect("a load cannot be aligned"))?;
+        }
+        Ok(value)
+    }
+
+    /// Elements at known distances.
+    fn load_pattern(
+        &mut self,
+        id: BufferId,
+        base: PointerValue<'ctx>,
+        steps: &[i64],
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<Value<'ctx>> {
+        let dtype = self.buffer(id)?.dtype;
+        if is_progression(steps, 1) {
+            return self.load_row(dtype, base, steps.len(), mask);
+        }
+        if is_progression(steps, -1) {
+            let lowest = self.displaced(dtype, base, 1 - steps.len() as i64)?;
+            let mask = mask.map(|mask| self.ir.reverse(mask)).transpose()?;
+            let row = self.load_row(dtype, lowest, steps.len(), mask)?.into_vector_value();
+            return Ok(self.ir.reverse(row)?.into());
+        }
+        if let Some(mask) = mask {
+            let offsets = self.ir.constants(self.ir.context.i64_type(), steps.iter().copied());
+            return self.gather_at(dtype, base, offsets, Some(mask));
+        }
+        let (lowest, highest) =
+            steps.iter().fold((0, 0), |(lo, hi), step| (lo.min(*step), hi.max(*step)));
+        if highest.saturating_sub(lowest) < 4 * steps.len() as i64 {
+            return self.load_rows(dtype, base, steps, lowest, highest);
+        }
+        self.load_each(dtype, base, steps)
+    }
+
+    /// Elements side by side.
+    fn load_row(
+        &self,
+        dtype: DType,
+        address: PointerValue<'ctx>,
+        count: usize,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<Value<'ctx>> {
+        let kind = vector_of(storage(&self.ir, dtype), count as u32);
+        let Some(mask) = mask else { return self.load_as(dtype, kind.into(), address) };
+        let alignment = self.ir.i32(dtype.bytes() as i64).into();
+        // Idle lanes are zero, not poison: they may reach a division.
+        let args = [address.into(), alignment, mask.into(), kind.const_zero().into()];
+        let types = [kind.into(), address.get_type().into()];
+        self.ir.intrinsic("llvm.masked.load", &types, &args)
+    }
+
+    /// Elements close to each other: rows that cover them, then shuffles. All that the rows hold
+    /// lies between elements that are read anyway.
+    fn load_rows(
+        &self,
+        dtype: DType,
+        base: PointerValue<'ctx>,
+        steps: &[i64],
+        lowest: i64,
+        highest: i64,
+    ) -> Result<Value<'ctx>> {
+        let count = steps.len() as i64;
+        let span = highest - lowest + 1;
+        let row = span.min(count);
+        let mut result: Option<VectorValue<'ctx>> = None;
+        let mut covered = 0;
+        while covered < span {
+            // The last row ends where the elements do.
+            let start = covered.min(span - row);
+            let address = self.displaced(dtype, base, lowest + start)?;
+            let loaded = self.load_row(dtype, address, row as usize, None)?.into_vector_value();
+            let place = |step: &i64| step - lowest - start;
+            let is_here = |step: &i64| step - lowest >= covered && place(step) < row;
+            result = Some(match result {
+                None => {
+                    let lanes = steps.iter().map(|s| if is_here(s) { place(s) } else { 0 });
+                    self.ir.shuffle(loaded, loaded.get_type().get_poison(), lanes)?
+                }
+                // A second row means that rows have as many elements as there are lanes.
+                Some(result) => {
+                    let lanes = (0..).zip(steps);
+                    let lanes = lanes.map(|(n, s)| if is_here(s) { count + place(s) } else { n });
+                    self.ir.shuffle(result, loaded, lanes)?
+                }
+            });
+            covered = start + row;
+        }
+        result.map(Into::into).ok_or_else(|| defect("a load without lanes"))
+    }
+
+    /// Elements far from each other, one by one.
+    fn load_each(
+        &self,
+        dtype: DType,
+        base: PointerValue<'ctx>,
+        steps: &[i64],
+    ) -> Result<Value<'ctx>> {
+        let kind = storage(&self.ir, dtype);
+        let mut result = vector_of(kind, steps.len() as u32).get_poison();
+        for (lane, step) in (0..).zip(steps) {
+            let address = self.displaced(dtype, base, *step)?;
+            let value = self.load_as(dtype, kind, address)?;
+            result = self.ir.builder.build_insert_element(result, value, self.ir.i32(lane), "")?;
+        }
+        Ok(result.into())
+    }
+
+    /// The offsets of the lanes as a vector.
+    fn offsets(
+        &mut self,
+        offset: &Index,
+        lanes: Lanes,
+        active: Active<'ctx>,
+    ) -> Result<VectorValue<'ctx>> {
+        let offsets = self.index(offset, active)?;
+        let count = u32::try_from(lanes.count);
+        self.ir.splat(offsets, count.map_err(|_| Error::Build("too many lanes".into()))?)
+    }
+
+    /// Elements anywhere in a buffer.
+    pub(super) fn gather(
+        &mut self,
+        id: BufferId,
+        offsets: VectorValue<'ctx>,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<Value<'ctx>> {
+        let (dtype, base) = (self.buffer(id)?.dtype, self.pointer(id)?);
+        self.gather_at(dtype, base, offsets, mask)
+    }
+
+    fn gather_at(
+        &self,
+        dtype: DType,
+        base: PointerValue<'ctx>,
+        offsets: VectorValue<'ctx>,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<Value<'ctx>> {
+        let kind = storage(&self.ir, dtype);
+        let count = offsets.get_type().get_size();
+        let addresses = element_addresses(&self.ir, kind, base, offsets);
+        let mask = mask.map_or_else(|| self.everyone(count), Ok)?;
+        let vector = vector_of(kind, count);
+        let alignment = self.ir.i32(dtype.bytes() as i64).into();
+        let args = [addresses.into(), alignment, mask.into(), vector.const_zero().into()];
+        let types = [vector.into(), addresses.get_type().into()];
+        self.ir.intrinsic("llvm.masked.gather", &types, &args)
+    }
+
+    /// The mask in which all lanes take part.
+    fn everyone(&self, count: u32) -> Result<VectorValue<'ctx>> {
+        self.ir.splat(self.ir.context.bool_type().const_all_ones().into(), count)
+    }
+
+    /// Writes elements at an offset.
+    pub(super) fn store_to(
+        &mut self,
+        id: BufferId,
+        offset: &Index,
+        value: Value<'ctx>,
+        active: Active<'ctx>,
+    ) -> Result<()> {
+        self.charge()?;
+        let dtype = self.buffer(id)?.dtype;
+        let Some(lanes) = active.lanes else {
+            let address = self.address(id, offset, active)?;
+            return self.store_as(dtype, address, value);
+        };
+        let count =
+            u32::try_from(lanes.count).map_err(|_| Error::Build("too many lanes".into()))?;
+        let value = self.ir.splat(value, count)?;
+        match Access::of(offset, lanes) {
+            Access::Pattern { base, steps } => {
+                let address = self.address(id, &base, active)?;
+                self.store_pattern(dtype, address, &steps, value, active.mask)
+            }
+            Access::Irregular => {
+                let (offsets, base) = (self.offsets(offset, lanes, active)?, self.pointer(id)?);
+                self.scatter(dtype, base, offsets, value, active.mask)
+            }
+            Access::Uniform => Err(Error::Build("all lanes of a store write one element".into())),
+        }
+    }
+
+    fn store_as(
+        &self,
+        dtype: DType,
+        address: PointerValue<'ctx>,
+        value: Value<'ctx>,
+    ) -> Result<()> {
+        let store = self.ir.builder.build_store(address, value)?;
+        let aligned = store.set_alignment(dtype.bytes() as u32);
+        aligned.map_err(|_| defect("a store cannot be aligned"))
+    }
+
+    fn store_pattern(
+        &mut self,
+        dtype: DType,
+        base: PointerValue<'ctx>,
+        steps: &[i64],
+        value: VectorValue<'ctx>,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<()> {
+        if is_progression(steps, 1) {
+            return self.store_row(dtype, base, value, mask);
+        }
+        if is_progression(steps, -1) {
+            let lowest = self.displaced(dtype, base, 1 - steps.len() as i64)?;
+            let mask = mask.map(|mask| self.ir.reverse(mask)).transpose()?;
+            return self.store_row(dtype, lowest, self.ir.reverse(value)?, mask);
+        }
+        if mask.is_some() {
+            let offsets = self.ir.constants(self.ir.context.i64_type(), steps.iter().copied());
+            return self.scatter(dtype, base, offsets, value, mask);
+        }
+        for (lane, step) in (0..).zip(steps) {
+            let address = self.displaced(dtype, base, *step)?;
+            self.store_as(dtype, address, self.ir.lane(value.into(), lane)?)?;
+        }
+        Ok(())
+    }
+
+    fn store_row(
+        &self,
+        dtype: DType,
+        address: PointerValue<'ctx>,
+        value: VectorValue<'ctx>,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<()> {
+        let Some(mask) = mask else { return self.store_as(dtype, address, value.into()) };
+        let alignment = self.ir.i32(dtype.bytes() as i64).into();
+        let args = [value.into(), address.into(), alignment, mask.into()];
+        let types = [value.get_type().into(), address.get_type().into()];
+        self.ir.intrinsic_call("llvm.masked.store", &types, &args)?;
+        Ok(())
+    }
+
+    fn scatter(
+        &self,
+        dtype: DType,
+        base: PointerValue<'ctx>,
+        offsets: VectorValue<'ctx>,
+        value: VectorValue<'ctx>,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<()> {
+        let addresses = element_addresses(&self.ir, storage(&self.ir, dtype), base, offsets);
+        let count = offsets.get_type().get_size();
+        let mask = mask.map_or_else(|| self.everyone(count), Ok)?;
+        let alignment = self.ir.i32(dtype.bytes() as i64).into();
+        let args = [value.into(), addresses.into(), alignment, mask.into()];
+        let types = [value.get_type().into(), addresses.get_type().into()];
+        self.ir.intrinsic_call("llvm.masked.scatter", &types, &args)?;
+        Ok(())
+    }
+}

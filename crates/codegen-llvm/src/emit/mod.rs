@@ -1,0 +1,152 @@
+//! From a lowered loop nest to LLVM IR with explicit vectors.
+//!
+//! The code is emitted the way the machine should run it, because only `sroa` and `early-cse` run
+//! after us: no pass hoists, unrolls or vectorizes.
+//!
+//! | file | concern |
+//! | --- | --- |
+//! | `function.rs` | the exported function, the internal one with `noalias` pointers |
+//! | `loops.rs` | loops, guards, prefetches |
+//! | `parallel.rs` | the task of a parallel loop, and how it is run |
+//! | `hoist.rs` | what depends on outer loops only is computed there, once |
+//! | `index.rs` | index arithmetic, addresses |
+//! | `mask.rs` | which lanes take part |
+//! | `access.rs` | how the lanes of an access lie in memory |
+//! | `memory.rs` | loads and stores |
+//! | `read.rs` | reads of an expression, checked where the subscript is data |
+//! | `store.rs` | statements |
+//! | `expr.rs`, `arith.rs` | expressions, operators |
+//! | `cast.rs`, `half.rs` | conversions; the 16-bit floats |
+//! | `ir.rs` | instructions on scalars and vectors alike |
+//!
+//! A statement with [lanes](tensorwright_schedule::nest::Lanes) is widened: an expression that
+//! mentions the lane variable becomes a vector, any other one stays a scalar until it meets one.
+
+mod access;
+mod arith;
+mod cast;
+mod expr;
+mod function;
+mod half;
+mod hoist;
+mod horizontal;
+mod index;
+mod ir;
+mod loops;
+mod mask;
+mod memory;
+mod parallel;
+mod read;
+mod store;
+
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::targets::TargetMachine;
+use inkwell::values::VectorValue;
+use tensorwright_lang::program::Place;
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::nest::{Buffer, BufferId, Lanes};
+use tensorwright_schedule::workspace::Plan;
+
+use crate::error::{Error, Result};
+use crate::target::CpuTarget;
+use function::Frame;
+use ir::Ir;
+
+/// The number of expressions and accesses that a nest may have. Code generation takes tens of
+/// microseconds for each, so more is a schedule that unrolls without bounds.
+const MAX_OPERATIONS: usize = 100_000;
+
+/// A read whose subscripts are checked when the kernel runs. The kernel returns one more than its
+/// number if one of them is out of bounds.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct CheckedRead {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Where the source text has it.
+    pub place: Place,
+}
+
+/// A module and what is known of its code.
+pub(crate) struct Emitted<'ctx> {
+    pub(crate) module: Module<'ctx>,
+    pub(crate) checked: Vec<CheckedRead>,
+}
+
+/// Emits the functions of a lowered nest.
+pub(crate) fn emit<'ctx>(
+    context: &'ctx Context,
+    nest: &LoopNest,
+    target: &CpuTarget,
+    machine: &TargetMachine,
+) -> Result<Emitted<'ctx>> {
+    if !nest.is_lowered() {
+        return Err(Error::Build("the loop nest is not lowered".into()));
+    }
+    let name = symbol(&nest.name);
+    let module = context.create_module(&name);
+    target.prepare(&module, machine);
+    let mut checked = Vec::new();
+    let steps = [(name.clone(), &nest.body), (format!("{name}_prepare"), &nest.prepare)];
+    for (number, (name, nodes)) in steps.iter().enumerate() {
+        if number == 0 || !nodes.is_empty() {
+            let builder = context.create_builder();
+            let ir = Ir { context, module: &module, builder, target };
+            checked = function::kernel(ir, nest, name, nodes, checked)?;
+        }
+    }
+    Ok(Emitted { module, checked })
+}
+
+/// The name of a kernel as a C identifier.
+pub(crate) fn symbol(name: &str) -> String {
+    let valid = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut symbol: String = name.chars().map(valid).collect();
+    if symbol.is_empty() || symbol.starts_with(|c: char| c.is_ascii_digit()) {
+        symbol.insert(0, '_');
+    }
+    symbol
+}
+
+/// The state of emission.
+struct Emitter<'a, 'ctx> {
+    ir: Ir<'a, 'ctx>,
+    nest: &'a LoopNest,
+    plan: Plan,
+    /// The function that is being written.
+    frame: Frame<'ctx>,
+    checked: Vec<CheckedRead>,
+    operations: usize,
+}
+
+/// The lanes that an expression is evaluated for.
+#[derive(Clone, Copy)]
+struct Active<'ctx> {
+    /// `None` outside of vector statements.
+    lanes: Option<Lanes>,
+    /// The lanes that take part; `None` if all do.
+    mask: Option<VectorValue<'ctx>>,
+}
+
+impl<'ctx> Active<'ctx> {
+    const SCALAR: Self = Self { lanes: None, mask: None };
+}
+
+impl<'a> Emitter<'a, '_> {
+    fn buffer(&self, id: BufferId) -> Result<&'a Buffer> {
+        let found = self.nest.buffers.get(id.0 as usize);
+        found.ok_or_else(|| Error::Build("the nest mentions a buffer that it does not have".into()))
+    }
+
+    /// Counts an operation against the limit.
+    fn charge(&mut self) -> Result<()> {
+        self.operations += 1;
+        if self.operations > MAX_OPERATIONS {
+            return Err(Error::Build(format!(
+                "the kernel has more than {MAX_OPERATIONS} operations; unroll less"
+            )));
+        }
+        Ok(())
+    }
+}

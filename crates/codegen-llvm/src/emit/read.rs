@@ -1,0 +1,110 @@
+//! Reads of expressions, with the checks that only data can answer.
+
+use inkwell::AtomicOrdering;
+use inkwell::IntPredicate;
+use inkwell::values::{BasicValueEnum, InstructionOpcode};
+use tensorwright_lang::program::{Index, Read};
+use tensorwright_schedule::nest::Buffer;
+
+use super::ir::{Value, defect};
+use super::{Active, CheckedRead, Emitter};
+use crate::error::{Error, Result};
+
+impl<'ctx> Emitter<'_, 'ctx> {
+    /// The value of a read, as expressions work on it.
+    pub(super) fn read(&mut self, read: &Read, active: Active<'ctx>) -> Result<Value<'ctx>> {
+        let buffer = self.buffer(read.tensor)?;
+        if buffer.shape.len() != read.subscripts.len() {
+            return Err(Error::Build(format!("`{}` has another rank", buffer.name)));
+        }
+        let stored = if read.checked.is_empty() {
+            let offset = offset(buffer, &read.subscripts)?;
+            self.load(read.tensor, &offset, active)?
+        } else {
+            self.checked_read(read, buffer, active)?
+        };
+        self.decode(buffer.dtype, stored)
+    }
+
+    /// A read whose subscripts may be out of bounds. Those that are count as 0, and the kernel
+    /// returns the number of the read in the end.
+    fn checked_read(
+        &mut self,
+        read: &Read,
+        buffer: &Buffer,
+        active: Active<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        self.charge()?;
+        let mut position: Value<'ctx> = self.ir.i64(0).into();
+        let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
+        for ((dimension, subscript), extent) in (0..).zip(&read.subscripts).zip(&buffer.shape) {
+            let mut index = self.index(subscript, active)?;
+            let extent = self.ir.i64(*extent).into();
+            if read.checked.contains(&dimension) {
+                // Negative numbers are large unsigned ones.
+                let inside = self.ir.compare_ints(IntPredicate::ULT, index, extent)?;
+                index = self.ir.select(inside, index, self.ir.constant_like(0, index)?)?;
+                fine = self.ir.and(fine, inside)?;
+            }
+            position = self.ir.binary(InstructionOpcode::Mul, position, extent)?;
+            position = self.ir.add(position, index)?;
+        }
+        self.report(read, fine, active)?;
+        match (position, active.mask) {
+            (BasicValueEnum::VectorValue(offsets), mask) => self.gather(read.tensor, offsets, mask),
+            (scalar, mask) => {
+                // Idle lanes do not read; if all are idle, the first element will do.
+                let position = match mask {
+                    Some(mask) => {
+                        let any = self.ir.any(mask.into())?;
+                        self.ir.select(any.into(), scalar, self.ir.i64(0).into())?
+                    }
+                    None => scalar,
+                };
+                let base = self.pointer(read.tensor)?;
+                let address = self.element(buffer.dtype, base, position.into_int_value())?;
+                self.load_scalar(read.tensor, address)
+            }
+        }
+    }
+
+    /// Records that a read went wrong, unless `fine` holds in all lanes that take part.
+    fn report(&mut self, read: &Read, fine: Value<'ctx>, active: Active<'ctx>) -> Result<()> {
+        let wrong = self.ir.not(fine)?;
+        let wrong = match active.mask {
+            Some(mask) => self.ir.and(wrong, mask.into())?,
+            None => wrong,
+        };
+        let wrong = self.ir.any(wrong)?;
+        let number = self.check_number(read);
+        let fail = self.ir.context.append_basic_block(self.frame.function, "out_of_bounds");
+        let after = self.ir.context.append_basic_block(self.frame.function, "");
+        self.ir.builder.build_conditional_branch(wrong, fail, after)?;
+        self.ir.builder.position_at_end(fail);
+        let code = self.ir.i32(number + 1);
+        let store = self.ir.builder.build_store(self.frame.environment.error, code)?;
+        // Several workers may fail at once.
+        let atomic = store.set_atomic_ordering(AtomicOrdering::Monotonic);
+        atomic.map_err(|_| defect("a store cannot be atomic"))?;
+        self.ir.builder.build_unconditional_branch(after)?;
+        self.ir.builder.position_at_end(after);
+        Ok(())
+    }
+
+    /// The number of a read: copies that unrolling made of it share one.
+    fn check_number(&mut self, read: &Read) -> i64 {
+        let (buffer, place) = (read.tensor, read.place);
+        let same = |known: &CheckedRead| known.buffer == buffer && known.place.0 == place.0;
+        let number = self.checked.iter().position(same).unwrap_or_else(|| {
+            self.checked.push(CheckedRead { buffer, place });
+            self.checked.len() - 1
+        });
+        number as i64
+    }
+}
+
+/// The position of an element in the memory of a buffer.
+pub(super) fn offset(buffer: &Buffer, subscripts: &[Index]) -> Result<Index> {
+    let overflow = || Error::Build(format!("an offset into `{}` overflows", buffer.name));
+    buffer.offset(subscripts).ok_or_else(overflow)
+}

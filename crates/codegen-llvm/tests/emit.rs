@@ -1,0 +1,224 @@
+//! Small programs of all types, vectorized and parallel, against the reference.
+#![allow(clippy::unwrap_used, clippy::panic, unsafe_code, reason = "tests call generated code")]
+
+mod support;
+
+use support::{Inputs, call, check, check_with, load, program, scheduled};
+use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_codegen_llvm::{Listing, Options, compile, listing};
+use tensorwright_lang::dtype::DType;
+use tensorwright_reference::{Buffer, random_inputs};
+use tensorwright_schedule::canonical;
+
+/// All loops, the last one in vectors with a tail, the first one parallel.
+const VECTORS: &str = "O: split i 8 [guard]\nO: vectorize i.1\nO: parallel i.0\n";
+
+/// The same with another loop inside of the parallel one.
+fn inner(other: &str) -> String {
+    format!("O: split i 8 [guard]\nO: reorder i.0 {other} i.1\nO: vectorize i.1\nO: parallel i.0\n")
+}
+
+const SPECIAL: [f64; 21] = [
+    0.0,
+    -0.0,
+    1.5,
+    -1.5,
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    65504.0,
+    65520.0,
+    -65519.0,
+    1e-7,
+    6e-8,
+    2e-8,
+    1e-40,
+    3.4e38,
+    1e300,
+    1.0 + 1.0 / 2048.0,
+    1.0 + 1.0 / 2048.0 + 1e-10,
+    -128.7,
+    300.2,
+    4.0e9,
+];
+
+fn special(dtype: DType) -> Inputs {
+    let buffer = Buffer::from_f64s(DType::Double, &[21], &SPECIAL).unwrap();
+    Inputs::from([("X".to_owned(), buffer.convert(dtype).unwrap())])
+}
+
+#[test]
+fn every_type_converts_to_every_type() {
+    let results: Vec<String> = DType::ALL.iter().map(|to| format!("to_{to}")).collect();
+    let line = |to: &DType| format!("to_{to}(i) = {to}(X(i))\n");
+    let lines: String = DType::ALL.iter().map(line).collect();
+    let vectors = |name: &String| VECTORS.replace("O:", &format!("{name}:"));
+    let schedule: String = results.iter().map(vectors).collect();
+    for from in DType::ALL {
+        let source = format!("def f({from}(N) X) -> ({}) {{ {lines} }}", results.join(", "));
+        check_with(&source, &[("N", 21)], &schedule, &special(from));
+        check_with(&source, &[("N", 21)], "", &special(from));
+    }
+}
+
+#[test]
+fn operators_of_every_numeric_type() {
+    for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {
+        for op in ["a(i) + b(i)", "a(i) - b(i)", "a(i) * b(i)", "a(i) / b(i)", "a(i) % b(i)"] {
+            if dtype.is_float() && op.contains('%') {
+                continue;
+            }
+            let source = format!("def f({dtype}(N) a, {dtype}(N) b) -> (O) {{ O(i) = {op} }}");
+            let values = [-7.0, 7.0, 3.0, -3.0, 0.0, -1.0, -128.0, 1.0, 2.0, 100.0, 5.0];
+            let other = [2.0, -2.0, 0.0, -1.0, 5.0, -1.0, -1.0, 0.0, 3.0, 7.0, -128.0];
+            let buffer = |values: &[f64]| {
+                let doubles = Buffer::from_f64s(DType::Double, &[11], values).unwrap();
+                doubles.convert(DType::Int8).unwrap().convert(dtype).unwrap()
+            };
+            let inputs =
+                Inputs::from([("a".into(), buffer(&values)), ("b".into(), buffer(&other))]);
+            check_with(&source, &[("N", 11)], VECTORS, &inputs);
+        }
+    }
+}
+
+#[test]
+fn reductions_of_every_type() {
+    for dtype in ["int8", "uint16", "int32", "uint64", "half", "bfloat16", "float", "double"] {
+        for op in ["+=!", "*=!", "min=!", "max=!"] {
+            let source = format!("def f({dtype}(M,N) A) -> (O) {{ O(i) {op} A(k,i) }}");
+            // 16-bit floats are summed in a stage of their own.
+            let is_16_bit = dtype.contains("half") || dtype.contains("bfloat16");
+            let schedule = if is_16_bit { VECTORS.to_owned() } else { inner("k") };
+            check(&source, &[("M", 5), ("N", 21)], &schedule);
+        }
+    }
+}
+
+#[test]
+fn conditions_are_lazy_lane_by_lane() {
+    let sizes = [("N", 37)];
+    let padded = "def f(float(N) A) -> (O) { O(i) = (i >= 2 && i < N + 2) ? A(i - 2) : 0.5 where i in 0:41 }";
+    check(padded, &sizes, VECTORS);
+    check(padded, &sizes, "");
+    let nested = "def f(float(N) A) -> (O) {
+        O(i) = i < 3 ? 1 : (i >= 40 || A(i - 3) > 0) ? 2 : A(i - 3) * A(0) where i in 0:50 }";
+    check(nested, &sizes, VECTORS);
+    let uniform = "def f(float(N) A, int s) -> (O) { O(i) = (s > 100 && A(i) > 0) ? A(i) : -A(i) }";
+    check(uniform, &sizes, VECTORS);
+}
+
+#[test]
+fn strides_reversals_and_quotients() {
+    let sizes = [("N", 120)];
+    let bodies = [
+        "A(2*i) where i in 0:60",
+        "A(3*i + 1) where i in 0:39",
+        "A(7*i) where i in 0:17",
+        "A(N - 1 - i) where i in 0:120",
+        "A(i / 4) where i in 0:480",
+        "A(i % 5) where i in 0:64",
+        "A((7*i + 3) / 2 % 60) where i in 0:64",
+        "float(i * 3 - 50) + float((i - 30) / 7) + float((i - 30) % 7) + A(i) where i in 0:100",
+    ];
+    for body in bodies {
+        let source = format!("def f(float(N) A) -> (O) {{ O(i) = {body} }}");
+        for schedule in ["", VECTORS, "O: split i 5 [guard]\nO: vectorize i.1\n"] {
+            check(&source, &sizes, schedule);
+        }
+    }
+    let transposed = "def f(double(M,N) A) -> (O) { O(i,j) = A(j,i) }";
+    check(transposed, &[("M", 19), ("N", 23)], &inner("j"));
+}
+
+const GATHER: &str = "def f(float(N,D) A, int(K) I) -> (O) { O(i,d) = A(I(i),d) }";
+
+#[test]
+fn gathers_in_bounds() {
+    for schedule in ["", &inner("d"), "O: vectorize d\nO: parallel i\n"] {
+        check(GATHER, &[("N", 9), ("D", 6), ("K", 29)], schedule);
+    }
+}
+
+#[test]
+fn gathers_out_of_bounds_return_a_status_and_touch_nothing() {
+    let program = program(GATHER, None, &[("N", 9), ("D", 6), ("K", 29)]);
+    let lanes = inner("d");
+    let cases = [(9, ""), (-1, lanes.as_str()), (i32::MAX, &lanes), (i32::MIN, "O: vectorize d\n")];
+    for (wrong, schedule) in cases {
+        let nest = scheduled(&program, schedule);
+        let mut inputs = random_inputs(&program, 3).unwrap();
+        let mut indices = vec![1; 29];
+        indices[28] = wrong;
+        inputs.insert("I".into(), Buffer::from_i32(&[29], indices).unwrap());
+        for target in support::targets() {
+            let ran = call(&program, &nest, &load(&nest, target), &inputs, true);
+            assert_eq!(ran.status, 1, "{wrong} {schedule}");
+            let read = ran.compiled.failed_read(ran.status).unwrap().unwrap();
+            assert_eq!(nest.buffer(read.buffer).name, "A");
+        }
+    }
+}
+
+#[test]
+fn idle_lanes_do_not_fail() {
+    let source =
+        "def f(float(N) A, int(K) I) -> (O) { O(i) = I(i) >= 0 && I(i) < N ? A(I(i)) : -1 }";
+    let indices = vec![3, -5, 99, 0, 8, i32::MAX, i32::MIN, 2, 9, 1, 10];
+    let inputs = Inputs::from([("I".into(), Buffer::from_i32(&[11], indices).unwrap())]);
+    for schedule in ["", VECTORS] {
+        check_with(source, &[("N", 9), ("K", 11)], schedule, &inputs);
+    }
+}
+
+const GEMM: &str = "def f(float(M,K) A, const float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
+
+#[test]
+fn tiled_products() {
+    let sizes = [("M", 13), ("N", 70), ("K", 9)];
+    check(
+        GEMM,
+        &sizes,
+        "C: split m 6 [peel]\nC: split n 2 16 [guard]\nC: reorder m.0 n.0 k m.1 n.1 n.2\n\
+        C: cache_write at n.0\nC.tile: unroll m.1\nC.tile: unroll n.1\nC.tile: vectorize n.2\nC: parallel m.0\n",
+    );
+    check(
+        GEMM,
+        &sizes,
+        "B: layout [d1/16, d0, d1%16]\nC: split n 16 [guard]\nC: reorder m n.0 k n.1\nC: vectorize n.1\nC: parallel m\n",
+    );
+}
+
+#[test]
+fn every_builtin_in_vectors() {
+    for call in [
+        "exp(x(i))",
+        "fmax(x(i), 0.1)",
+        "sqrt(abs(x(i)))",
+        "pow(abs(x(i)), x(i))",
+        "sin(x(i))",
+        "clamp(x(i), -0.5, 0.5)",
+    ] {
+        for dtype in ["half", "float", "double"] {
+            let source = format!("def f({dtype}(N) x) -> (O) {{ O(i) = {call} }}");
+            check(&source, &[("N", 21)], VECTORS);
+        }
+    }
+}
+
+#[test]
+fn failures_are_values_and_text_is_stable() {
+    let program = program(GEMM, None, &[("M", 4), ("N", 4), ("K", 4)]);
+    let target = CpuTarget::native().unwrap();
+    let options = Options::default();
+    let mut vectorized = canonical(&program);
+    assert!(compile(&vectorized, &target, &options).is_err(), "it is not lowered");
+    vectorized.name = "1 strange/name".into();
+    let nest = tensorwright_schedule::lower(vectorized).unwrap();
+    assert_eq!(compile(&nest, &target, &options).unwrap().symbol, "_1_strange_name");
+    for kind in [Listing::EmittedIr, Listing::Ir, Listing::Assembly] {
+        let text = |_| listing(&nest, &target, &options, kind).unwrap();
+        assert_eq!(text(0), text(1));
+        assert!(text(0).contains("_1_strange_name"));
+    }
+}

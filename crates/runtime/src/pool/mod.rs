@@ -1,0 +1,327 @@
+//! [`Pool`]: threads for the parallel loops of kernels.
+//!
+//! A kernel's parallel loop often lasts ten microseconds, so entering and leaving it may take tenths
+//! of one. The caller works too, as worker 0; helpers are pinned to processors of their own, spin for
+//! a short time when they have nothing to do, and then park. What happens on a crowded machine is the
+//! subject of `patience.rs`; how work is shared out, of `job.rs`; why there is no data race, of
+//! `slot.rs`. Measurements are in `docs/threads.md`.
+//!
+//! The caller never waits for a helper that has not begun: it takes over that helper's share, chunk by
+//! chunk, and withdraws the offer. A helper that is late (parked, or not given a processor) therefore
+//! costs its help, not more.
+#![allow(unsafe_code, reason = "implements the C interface of a pool")]
+
+mod job;
+mod patience;
+mod slot;
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use self::job::{Body, Job};
+use self::patience::Patience;
+use self::slot::Slot;
+use crate::{abi, affinity};
+
+/// The largest number of threads of a pool.
+pub const MAX_THREADS: usize = 1024;
+
+/// Threads that run parallel loops together with the thread that calls [`Pool::run`].
+///
+/// ```
+/// use std::sync::atomic::{AtomicI64, Ordering};
+/// use tensorwright_runtime::Pool;
+///
+/// let pool = Pool::new(2)?;
+/// let sum = AtomicI64::new(0);
+/// pool.run(1000, &|range, _worker| {
+///     sum.fetch_add(range.sum(), Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 499_500);
+/// # Ok::<(), tensorwright_runtime::PoolError>(())
+/// ```
+pub struct Pool {
+    shared: Arc<Shared>,
+    helpers: Vec<JoinHandle<()>>,
+    processors: Vec<Option<usize>>,
+}
+
+/// Why a pool cannot be made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// The number of threads is zero or more than [`MAX_THREADS`].
+    Threads(usize),
+    /// The system refused to start a thread.
+    Spawn(io::Error),
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads(threads) => {
+                write!(f, "a pool has 1 to {MAX_THREADS} threads, not {threads}")
+            }
+            Self::Spawn(error) => write!(f, "cannot start a thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PoolError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Threads(_) => None,
+            Self::Spawn(error) => Some(error),
+        }
+    }
+}
+
+/// What the threads of a pool share. The C interface comes first: a pointer to it is a pointer to
+/// all of this.
+#[repr(C)]
+struct Shared {
+    abi: abi::Pool,
+    patience: Patience,
+    /// Whether some thread is in `run`.
+    busy: AtomicBool,
+    /// By processor: whether a helper is pinned to it.
+    taken: Vec<bool>,
+    /// One per worker; that of worker 0 is only a cursor.
+    slots: Vec<Slot>,
+    /// The helpers' threads, set once before the first run.
+    threads: OnceLock<Vec<thread::Thread>>,
+}
+
+/// Which worker of which pool the current thread is, while it runs a task. The pool is known by its
+/// address, which is never followed.
+#[derive(Clone, Copy)]
+struct Role {
+    pool: *const Shared,
+    worker: usize,
+}
+
+thread_local! {
+    static ROLE: Cell<Option<Role>> = const { Cell::new(None) };
+}
+
+impl Pool {
+    /// A pool of `threads` threads, one of which is whoever calls [`Pool::run`].
+    ///
+    /// Helpers are pinned to distinct processors of the calling thread's affinity mask, not to the
+    /// one it is on. If there are fewer processors than threads, nobody is pinned and nobody spins.
+    ///
+    /// # Errors
+    /// If the number of threads is out of range, or the system refuses to start one.
+    pub fn new(threads: usize) -> Result<Self, PoolError> {
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return Err(PoolError::Threads(threads));
+        }
+        let processors = place(threads);
+        // A container's quota can be smaller than its affinity mask.
+        let available = thread::available_parallelism().map_or(1, usize::from);
+        let shared = Arc::new(Shared {
+            abi: abi::Pool { run: run_abi, workers: threads as i32 },
+            patience: Patience::new(threads <= available),
+            busy: AtomicBool::new(false),
+            taken: taken(&processors),
+            slots: (0..threads).map(|_| Slot::new()).collect(),
+            threads: OnceLock::new(),
+        });
+        let mut pool = Self { shared, helpers: Vec::new(), processors };
+        for worker in 1..threads {
+            // If this fails, dropping the unfinished pool ends the helpers that exist.
+            pool.helpers.push(pool.spawn(worker).map_err(PoolError::Spawn)?);
+        }
+        let threads = pool.helpers.iter().map(|helper| helper.thread().clone()).collect();
+        pool.shared.threads.get_or_init(|| threads);
+        Ok(pool)
+    }
+
+    /// The number of workers, including the caller.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.shared.slots.len()
+    }
+
+    /// The processor that is set aside for each worker, where threads can be pinned and there are
+    /// enough processors. Worker 0 is the caller, which only [`Pool::pin_caller`] pins.
+    #[must_use]
+    pub fn processors(&self) -> &[Option<usize>] {
+        &self.processors
+    }
+
+    /// Whether threads park at once at the moment, because the machine has fewer processors than the
+    /// pool has threads, or because spinning threads were descheduled a short while ago.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.shared.patience.is_crowded()
+    }
+
+    /// Pins the calling thread to the processor that is set aside for worker 0, until the guard is
+    /// dropped: for measurements.
+    ///
+    /// # Errors
+    /// If there is no such processor or the system refuses.
+    pub fn pin_caller(&self) -> io::Result<affinity::Pin> {
+        let processor = self.processors.first().copied().flatten();
+        affinity::pin(processor.ok_or(io::ErrorKind::Unsupported)?)
+    }
+
+    /// Calls `body` with ranges that cover `0..count` once, in the workers at the same time, and
+    /// returns when all are done. The second argument is the worker, below [`Pool::workers`]; no two
+    /// calls with the same worker overlap.
+    ///
+    /// A run inside a task, or while another thread uses the pool, happens in the calling thread
+    /// alone; inside a task of this pool with that task's worker number, otherwise as worker 0.
+    ///
+    /// # Panics
+    /// If `body` panics, with the first panic. Iterations that had not begun may then be left out.
+    pub fn run(&self, count: i64, body: &(dyn Fn(Range<i64>, usize) + Sync)) {
+        self.shared.run(count, body);
+    }
+
+    /// This pool for a kernel. The pointer is valid while the pool lives, and may be used by several
+    /// threads.
+    #[must_use]
+    pub fn as_abi(&self) -> *mut abi::Pool {
+        Arc::as_ptr(&self.shared).cast_mut().cast()
+    }
+
+    fn spawn(&self, worker: usize) -> io::Result<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        let processor = self.processors.get(worker).copied().flatten();
+        thread::Builder::new().name(format!("tensorwright-{worker}")).spawn(move || {
+            // Unpinned, the thread works just as well, only less regularly.
+            let _pin = processor.map(affinity::pin);
+            ROLE.set(Some(Role { pool: Arc::as_ptr(&shared), worker }));
+            let slot = &shared.slots[worker];
+            while slot.serve(&shared.patience, |job| shared.work(job, worker)) {}
+        })
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for (slot, helper) in self.shared.slots[1..].iter().zip(&self.helpers) {
+            slot.quit(helper.thread());
+        }
+        for helper in self.helpers.drain(..) {
+            // A helper catches the panics of its tasks; if it died of anything else, it is gone.
+            let _ = helper.join();
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processors = &self.processors;
+        f.debug_struct("Pool").field("processors", processors).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn run(&self, count: i64, body: &Body<'_>) {
+        if count <= 0 {
+            return;
+        }
+        if let Some(role) = ROLE.get() {
+            let worker = if std::ptr::eq(role.pool, self) { role.worker } else { 0 };
+            return body(0..count, worker);
+        }
+        let alone = count == 1 || self.slots.len() == 1;
+        if alone || self.busy.swap(true, Ordering::Acquire) {
+            return body(0..count, 0);
+        }
+        ROLE.set(Some(Role { pool: self, worker: 0 }));
+        let job = Job::new(body, count, self.slots.len());
+        self.fork_join(&job);
+        ROLE.set(None);
+        self.busy.store(false, Ordering::Release);
+        job.finish();
+    }
+
+    /// Does not unwind: panics of tasks are kept in the job. The job is free of borrowers afterwards.
+    fn fork_join(&self, job: &Job<'_>) {
+        let threads = self.threads.get().map_or(&[][..], Vec::as_slice);
+        let here = affinity::current().and_then(|processor| self.taken.get(processor));
+        if here == Some(&true) {
+            self.patience.report_collision();
+        }
+        // All cursors before the first offer: a helper may look at any share as soon as it runs.
+        for slot in &self.slots {
+            slot.reset();
+        }
+        for (slot, helper) in self.slots[1..].iter().zip(threads) {
+            slot.offer(job, helper);
+        }
+        self.work(job, 0);
+        for slot in &self.slots[1..] {
+            slot.join(&self.patience);
+        }
+    }
+
+    fn work(&self, job: &Job<'_>, worker: usize) {
+        job.work(worker, |share| self.slots[share].claim());
+    }
+}
+
+/// A processor for each worker, if there are enough: first the one that the caller is on.
+fn place(threads: usize) -> Vec<Option<usize>> {
+    let mut allowed = affinity::allowed();
+    if allowed.len() < threads {
+        return vec![None; threads];
+    }
+    let here = affinity::current();
+    if let Some(here) = allowed.iter().position(|&processor| Some(processor) == here) {
+        allowed[..=here].rotate_right(1);
+    }
+    allowed.into_iter().take(threads).map(Some).collect()
+}
+
+/// By processor: whether a helper is placed on it.
+fn taken(processors: &[Option<usize>]) -> Vec<bool> {
+    let helpers = || processors.iter().skip(1).flatten().copied();
+    let mut taken = vec![false; helpers().max().map_or(0, |last| last + 1)];
+    helpers().for_each(|processor| taken[processor] = true);
+    taken
+}
+
+/// A C context, which the kernel's author promises may be used by all workers.
+struct Context(*mut c_void);
+
+// SAFETY: whoever calls `abi::Pool::run` promises that the task may be called with this context from
+// several threads at once; the pointer itself is only passed on.
+unsafe impl Sync for Context {}
+
+impl Context {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// [`Pool::run`] for kernels.
+///
+/// # Safety
+/// `pool` comes from [`Pool::as_abi`] of a pool that lives, and `task` may be called with `context`
+/// from several threads at once.
+unsafe extern "C" fn run_abi(
+    pool: *mut abi::Pool,
+    task: abi::Task,
+    context: *mut c_void,
+    count: i64,
+) {
+    // SAFETY: `as_abi` made the pointer from one to `Shared`, of which the interface is the first
+    // field, and the pool lives. Only shared references to it exist.
+    let shared = unsafe { &*pool.cast_const().cast::<Shared>() };
+    let context = Context(context);
+    shared.run(count, &|range, worker| {
+        // SAFETY: the caller promises that the task may be called so.
+        unsafe { task(context.get(), range.start, range.end, worker as i32) }
+    });
+}

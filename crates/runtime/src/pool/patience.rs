@@ -1,0 +1,188 @@
+//! How long to wait by spinning, and when not to spin at all.
+//!
+//! A spinning thread answers within a tenth of a microsecond, a parked one within five to fifty. But
+//! spinning is only worth its processor time if nobody else wants the processor: on a crowded machine
+//! a spinner is descheduled for milliseconds just when it would be needed, and meanwhile has kept
+//! off the threads it is waiting for.
+//!
+//! Crowding is noticed from the inside, without a system call: a spinner reads the clock about every
+//! microsecond, and if a reading is [`GAP`] later than the one before, it was descheduled. From then
+//! on, everybody parks at once for a while; the while doubles, up to [`LONGEST`], as long as spinning
+//! keeps failing, and starts over when it has gone well for some time.
+//!
+//! A second sign: the scheduler has put the caller, which is not pinned, on the processor of a helper.
+//! Then the helper's spinning keeps off the caller itself, and neither would notice a gap.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Nanoseconds since the pool was made.
+type Nanoseconds = u64;
+
+/// How long to spin before parking: longer than the serial code between two parallel loops of one
+/// kernel, short enough to be nothing when a program goes on to other things.
+const SPIN: Nanoseconds = 100_000;
+
+/// A clock reading this much later than the one before means that the thread was descheduled.
+/// Interrupts take less, time slices more.
+const GAP: Nanoseconds = 200_000;
+
+/// For how long to park at once after the first gap.
+const SHORTEST: Nanoseconds = 4_000_000;
+
+/// For how long to park at once, at most, before trying again.
+const LONGEST: Nanoseconds = 256_000_000;
+
+/// Polls between two looks at the clock. About a microsecond where a pause takes 140 cycles.
+const POLLS: u32 = 16;
+
+/// The waiting policy that the threads of a pool share.
+///
+/// All accesses are relaxed: these are hints about time, no data depends on them, and a lost update
+/// costs one more attempt to spin.
+pub(super) struct Patience {
+    enough_processors: bool,
+    origin: Instant,
+    park_until: AtomicU64,
+    penalty: AtomicU64,
+}
+
+impl Patience {
+    /// Without a processor for each thread, nobody ever spins.
+    pub(super) fn new(enough_processors: bool) -> Self {
+        Self {
+            enough_processors,
+            origin: Instant::now(),
+            park_until: AtomicU64::new(0),
+            penalty: AtomicU64::new(SHORTEST),
+        }
+    }
+
+    /// Spins until `done` or until it is better to park; whether `done`.
+    pub(super) fn spin(&self, done: impl Fn() -> bool) -> bool {
+        if done() {
+            return true;
+        }
+        let start = self.now();
+        if !self.may_spin(start) {
+            return false;
+        }
+        let mut last = start;
+        loop {
+            let finished = (0..POLLS).any(|_| {
+                spin_loop();
+                done()
+            });
+            let now = self.now();
+            let gap = now.saturating_sub(last) > GAP;
+            if gap {
+                self.report_gap(now);
+            }
+            if finished || gap || now - start > SPIN || !self.may_spin(now) {
+                return finished;
+            }
+            last = now;
+        }
+    }
+
+    /// Two threads of the pool are on one processor: nobody spins for a short while.
+    pub(super) fn report_collision(&self) {
+        self.park_until.fetch_max(self.now() + SHORTEST, Relaxed);
+    }
+
+    /// Whether threads park at once at the moment.
+    pub(super) fn is_crowded(&self) -> bool {
+        !self.may_spin(self.now())
+    }
+
+    fn may_spin(&self, now: Nanoseconds) -> bool {
+        self.enough_processors && now >= self.park_until.load(Relaxed)
+    }
+
+    /// A spinner was descheduled: nobody spins for a while.
+    fn report_gap(&self, now: Nanoseconds) {
+        let (until, penalty) = (self.park_until.load(Relaxed), self.penalty.load(Relaxed));
+        if now < until {
+            return; // Another thread has reported the same squeeze.
+        }
+        let relapse = until > 0 && now - until < 8 * penalty;
+        let penalty = if relapse { (2 * penalty).min(LONGEST) } else { SHORTEST };
+        self.penalty.store(penalty, Relaxed);
+        self.park_until.store(now + penalty, Relaxed);
+    }
+
+    fn now(&self) -> Nanoseconds {
+        self.origin.elapsed().as_nanos() as Nanoseconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, Patience, Relaxed, SHORTEST};
+
+    #[test]
+    fn what_is_done_is_not_waited_for() {
+        assert!(Patience::new(true).spin(|| true));
+        assert!(Patience::new(false).spin(|| true));
+    }
+
+    #[test]
+    fn spinning_ends() {
+        assert!(!Patience::new(true).spin(|| false));
+    }
+
+    #[test]
+    fn without_enough_processors_nobody_spins() {
+        let polls = std::cell::Cell::new(0);
+        Patience::new(false).spin(|| polls.replace(polls.get() + 1) > 100);
+        assert_eq!(polls.get(), 1);
+        assert!(Patience::new(false).is_crowded());
+    }
+
+    #[test]
+    fn a_gap_stops_spinning_for_a_while() {
+        let patience = Patience::new(true);
+        patience.report_gap(1_000);
+        assert!(!patience.may_spin(1_000 + SHORTEST - 1));
+        assert!(patience.may_spin(1_000 + SHORTEST));
+        patience.report_gap(2_000);
+        assert!(patience.may_spin(1_000 + SHORTEST), "the same squeeze counts once");
+    }
+
+    #[test]
+    fn a_collision_stops_spinning_for_a_short_while() {
+        let patience = Patience::new(true);
+        patience.report_collision();
+        let until = patience.park_until.load(Relaxed);
+        assert!(!patience.may_spin(until - 1) && patience.may_spin(until));
+        assert_eq!(patience.penalty.load(Relaxed), SHORTEST);
+    }
+
+    #[test]
+    fn relapses_double_the_while_and_calm_resets_it() {
+        let patience = Patience::new(true);
+        let mut now = 1;
+        for doublings in 0..10 {
+            patience.report_gap(now);
+            now = patience.park_until.load(Relaxed);
+            assert_eq!(patience.penalty.load(Relaxed), (SHORTEST << doublings).min(LONGEST));
+        }
+        patience.report_gap(now + 8 * LONGEST);
+        assert_eq!(patience.penalty.load(Relaxed), SHORTEST);
+    }
+
+    #[test]
+    fn a_descheduled_spinner_reports_it() {
+        let patience = Patience::new(true);
+        let sleep = || std::thread::sleep(std::time::Duration::from_millis(2));
+        let done = std::cell::Cell::new(0);
+        patience.spin(|| {
+            if done.replace(done.get() + 1) == 3 {
+                sleep();
+            }
+            false
+        });
+        assert!(patience.park_until.load(Relaxed) > 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! The place where the caller and one helper meet: a state in a single atomic word.
+//!
+//! ```text
+//!            offer                 accept                  finish
+//!   IDLE  ---------->  OFFERED  ---------->  RUNNING  ---------------->  IDLE
+//!    | ^                ^   |                   |                         ^
+//!    | '-- withdraw ----|---'                   '-- await --> AWAITED ----'
+//!    '---- sleep ----> PARKED                                     finish
+//! ```
+//!
+//! The helper moves by accept, finish and sleep, the caller by offer, withdraw and await. Since every
+//! move is one atomic read-modify-write of the same word, no wake-up can be lost: whoever makes a
+//! move learns from the former state whether the other side sleeps, and then wakes it.
+//!
+//! Memory ordering. Whatever the caller wrote before `offer` (the job, the reset cursors, the data
+//! that the body reads) is seen by the helper after `accept`: release and acquire on the state. What
+//! the helper wrote while running is seen by the caller after `join`: release in `finish`, acquire in
+//! `join`. A helper looks at a job only between accept and finish, and the caller returns only when
+//! the state is neither OFFERED nor RUNNING nor AWAITED, so the job outlives its use. Cursors are
+//! relaxed: read-modify-writes of one word are totally ordered, which is all that claiming needs.
+#![allow(unsafe_code, reason = "follows a pointer to the caller's stack while the caller waits")]
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Thread};
+
+use super::job::Job;
+use super::patience::Patience;
+
+const IDLE: u32 = 0;
+const PARKED: u32 = 1;
+const OFFERED: u32 = 2;
+const RUNNING: u32 = 3;
+const AWAITED: u32 = 4;
+const QUIT: u32 = 5;
+
+/// Where the caller and one helper meet, and how much of the helper's share is claimed.
+///
+/// All that an offer changes is in one cache line, which travels once to the helper; two lines per
+/// slot, because some processors fetch them in pairs.
+#[repr(align(128))]
+pub(super) struct Slot {
+    state: AtomicU32,
+    cursor: AtomicU32,
+    job: AtomicPtr<Job<'static>>,
+    /// Who waits, when the state is AWAITED.
+    waiter: Mutex<Option<Thread>>,
+}
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        Self {
+            state: AtomicU32::new(IDLE),
+            cursor: AtomicU32::new(0),
+            job: AtomicPtr::new(ptr::null_mut()),
+            waiter: Mutex::new(None),
+        }
+    }
+
+    /// Makes all of the share of this slot's worker available. Only between runs.
+    pub(super) fn reset(&self) {
+        self.cursor.store(0, Ordering::Relaxed);
+    }
+
+    /// Claims the next chunk of the share; numbers past the end are the end.
+    pub(super) fn claim(&self) -> u32 {
+        self.cursor.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Offers a job to the helper and wakes it if it sleeps. The caller must `join` before the job
+    /// ends its life.
+    pub(super) fn offer(&self, job: &Job<'_>, helper: &Thread) {
+        self.job.store(ptr::from_ref(job).cast_mut().cast(), Ordering::Relaxed);
+        if self.state.swap(OFFERED, Ordering::AcqRel) == PARKED {
+            helper.unpark();
+        }
+    }
+
+    /// Waits until the helper is done with the job. An offer that was not accepted is withdrawn.
+    pub(super) fn join(&self, patience: &Patience) {
+        if self.exchange(OFFERED, IDLE) {
+            return;
+        }
+        let done = || !matches!(self.state.load(Ordering::Acquire), RUNNING | AWAITED);
+        if patience.spin(done) {
+            return;
+        }
+        *self.waiter.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+        self.exchange(RUNNING, AWAITED);
+        while !done() {
+            thread::park();
+        }
+    }
+
+    /// Waits for an offer and runs `work` on it; `false` if the pool is being dropped instead.
+    pub(super) fn serve(&self, patience: &Patience, work: impl FnOnce(&Job<'_>)) -> bool {
+        loop {
+            patience.spin(|| self.state.load(Ordering::Relaxed) != IDLE);
+            if self.exchange(OFFERED, RUNNING) {
+                break;
+            }
+            if self.exchange(IDLE, PARKED) {
+                while self.state.load(Ordering::Relaxed) == PARKED {
+                    thread::park();
+                }
+            } else if self.state.load(Ordering::Relaxed) == QUIT {
+                return false;
+            }
+        }
+        // SAFETY: the state is RUNNING, so a caller is between `offer` and the end of `join`, for
+        // which it lends the job. The acquiring exchange above makes the job visible.
+        work(unsafe { &*self.job.load(Ordering::Relaxed) });
+        self.finish();
+        true
+    }
+
+    /// Tells the helper to end.
+    pub(super) fn quit(&self, helper: &Thread) {
+        self.state.store(QUIT, Ordering::Release);
+        helper.unpark();
+    }
+
+    fn finish(&self) {
+        if self.state.swap(IDLE, Ordering::AcqRel) == AWAITED {
+            let waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(waiter) = waiter {
+                waiter.unpark();
+            }
+        }
+    }
+
+    fn exchange(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}

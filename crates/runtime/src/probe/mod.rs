@@ -1,0 +1,147 @@
+//! Probes: what the machine can do at this moment.
+//!
+//! "So many percent of peak" means little if the peak is from a data sheet: clocks change with heat
+//! and with vector width, and virtual machines share their cores. A [`Probe`] is a short fixed piece
+//! of work, a tenth of a millisecond or two, that saturates one resource; [`crate::timing`] runs it
+//! between the samples of a kernel and compares the two at the same moment.
+
+mod bandwidth;
+mod fma;
+
+use std::time::{Duration, Instant};
+
+pub use self::bandwidth::{CopyBandwidth, ReadBandwidth};
+pub use self::fma::FmaPeak;
+use crate::AllocError;
+use crate::timing::stats::quantile;
+
+/// How long one sample of a probe should take: long against the clock's resolution, short against the
+/// time for which a machine stays the same.
+pub(crate) const SAMPLE: Duration = Duration::from_micros(150);
+
+/// A short, fixed piece of work that saturates one resource of one core.
+pub trait Probe {
+    /// What is measured, and in what unit, as in `f32 FMA peak, GFLOP/s`.
+    fn name(&self) -> &'static str;
+
+    /// Does the work once, in about 0.15 milliseconds.
+    fn run_once(&mut self) -> Sample;
+}
+
+/// One run of a probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// How long it took.
+    pub nanoseconds: f64,
+    /// How much was done: floating-point operations or bytes.
+    pub work: f64,
+}
+
+impl Sample {
+    /// Work per nanosecond: GFLOP/s or GB/s.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.work / self.nanoseconds
+    }
+}
+
+/// The f32 fused-multiply-add peak of one core in GFLOP/s, from `duration` of samples.
+#[must_use]
+pub fn fma_peak(duration: Duration) -> f64 {
+    sustained(&mut FmaPeak::f32(), duration)
+}
+
+/// The f64 fused-multiply-add peak of one core in GFLOP/s, from `duration` of samples.
+#[must_use]
+pub fn fma_peak_f64(duration: Duration) -> f64 {
+    sustained(&mut FmaPeak::f64(), duration)
+}
+
+/// The rate in GB/s at which one core reads a buffer of `bytes`, from `duration` of samples.
+///
+/// # Errors
+/// If the buffer cannot be had.
+pub fn read_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocError> {
+    Ok(sustained(&mut ReadBandwidth::new(bytes)?, duration))
+}
+
+/// The rate in GB/s at which one core copies a buffer of `bytes`, counting bytes read and bytes
+/// written, from `duration` of samples.
+///
+/// # Errors
+/// If the buffers cannot be had.
+pub fn copy_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocError> {
+    Ok(sustained(&mut CopyBandwidth::new(bytes)?, duration))
+}
+
+/// The upper quartile of a probe's rates over some time: what it does when it is left alone, without
+/// the one sample that was luckier than any kernel can hope to be.
+#[must_use]
+pub fn sustained(probe: &mut dyn Probe, duration: Duration) -> f64 {
+    let start = Instant::now();
+    let mut rates = vec![probe.run_once().rate()];
+    while start.elapsed() < duration {
+        rates.push(probe.run_once().rate());
+    }
+    quantile(&mut rates, 0.75)
+}
+
+/// Times one piece of work. Never zero, so that rates are finite.
+fn timed(work: f64, body: impl FnOnce()) -> Sample {
+    let start = Instant::now();
+    body();
+    Sample { nanoseconds: (start.elapsed().as_nanos() as f64).max(1.0), work }
+}
+
+/// The number of units (at least one, at most `limit`) after which `body` takes [`SAMPLE`].
+///
+/// The best of three trials counts: an interruption during calibration would make every later sample
+/// too short.
+fn calibrate(limit: usize, mut body: impl FnMut(usize)) -> usize {
+    let mut units = 1;
+    loop {
+        let trial = (0..3).map(|_| timed(0.0, || body(units)).nanoseconds);
+        let nanoseconds = trial.fold(f64::INFINITY, f64::min);
+        let target = SAMPLE.as_nanos() as f64;
+        if nanoseconds >= target / 8.0 || units >= limit {
+            let scaled = units as f64 * target / nanoseconds;
+            return (scaled as usize).clamp(1, limit);
+        }
+        units = units.saturating_mul(4).min(limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Probe, Sample, calibrate, sustained, timed};
+
+    struct Fixed(Vec<f64>);
+
+    impl Probe for Fixed {
+        fn name(&self) -> &'static str {
+            "fixed rates"
+        }
+
+        fn run_once(&mut self) -> Sample {
+            Sample { nanoseconds: 10.0, work: 10.0 * self.0.pop().unwrap_or(1.0) }
+        }
+    }
+
+    #[test]
+    fn one_sample_is_always_taken() {
+        assert!((sustained(&mut Fixed(vec![3.0]), Duration::ZERO) - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn calibration_respects_its_limit() {
+        assert_eq!(calibrate(5, |_| {}), 5);
+        assert_eq!(calibrate(1, |_| std::thread::sleep(Duration::from_millis(1))), 1);
+        let slow = calibrate(usize::MAX, |_| std::thread::sleep(Duration::from_millis(2)));
+        assert_eq!(slow, 1);
+    }
+
+    #[test]
+    fn nothing_takes_no_time_at_all() {
+        assert!(timed(1.0, || {}).rate().is_finite());
+    }
+}

@@ -1,0 +1,233 @@
+//! The canonical loop nest of a program: one chain of loops per stage, in the order of the stages.
+//!
+//! ```text
+//! C(m,n) +=! A(m,k) * B(k,n)      for m in 0..M {
+//!                                   for n in 0..N {
+//!                                     for k in 0..K {
+//!                                       C(m, n) += A(m, k) * B(k, n);  // from 0
+//! ```
+//!
+//! A *stage* of a nest is named after the buffer that it makes. Versions of one tensor are told
+//! apart by a number, `out.0`, `out.1`; the last one has the plain name.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::ReductionOp;
+use tensorwright_lang::program::{
+    AxisId, AxisKind, Combine, Expr, Index, Place, Program, Read, Rewrite, Scalar, Stage, Tensor,
+    TensorId,
+};
+
+use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Role, Scope, Store, Var};
+
+/// The canonical loop nest of a program.
+///
+/// Tensors keep their numbers: buffer `i` of the nest is tensor `i` of the program. Buffers that
+/// have no tensor follow.
+#[must_use]
+pub fn canonical(program: &Program) -> LoopNest {
+    let names = version_names(program);
+    let scope = |id: TensorId| {
+        if (id.0 as usize) < program.inputs {
+            Scope::Input
+        } else if program.outputs.contains(&id) {
+            Scope::Output
+        } else {
+            Scope::Workspace
+        }
+    };
+    let ids = (0..program.tensors.len() as u32).map(TensorId);
+    let buffers = program.tensors.iter().zip(ids).zip(names).map(|((tensor, id), name)| Buffer {
+        name,
+        dtype: tensor.dtype,
+        shape: tensor.shape.clone(),
+        layout: None,
+        scope: scope(id),
+    });
+    let mut nest = LoopNest {
+        name: program.name.clone(),
+        buffers: buffers.collect(),
+        vars: Vec::new(),
+        parameters: program.input_ids().collect(),
+        constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
+        prepare: Vec::new(),
+        body: Vec::new(),
+    };
+    // A tensor that is returned twice is passed once.
+    for output in &program.outputs {
+        if !nest.parameters.contains(output) {
+            nest.parameters.push(*output);
+        }
+    }
+    for stage in &program.stages {
+        add_stage(&mut nest, program, stage);
+    }
+    nest
+}
+
+/// A name per tensor: the plain one for the last version, a numbered one for earlier versions.
+fn version_names(program: &Program) -> Vec<String> {
+    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, tensor) in program.tensors.iter().enumerate() {
+        last.insert(&tensor.name, number);
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut name = |(number, tensor): (usize, &Tensor)| {
+        let version = seen.entry(tensor.name.clone()).or_insert(0);
+        *version += 1;
+        let is_last = last.get(tensor.name.as_str()) == Some(&number);
+        if is_last { tensor.name.clone() } else { format!("{}.{}", tensor.name, *version - 1) }
+    };
+    program.tensors.iter().enumerate().map(&mut name).collect()
+}
+
+/// What a reduction starts from.
+#[must_use]
+pub fn neutral(op: ReductionOp, dtype: DType) -> Expr {
+    let constant = match (op, dtype.integer_range()) {
+        (ReductionOp::Sum, None) => Scalar::float(dtype, 0.0),
+        (ReductionOp::Product, None) => Scalar::float(dtype, 1.0),
+        (ReductionOp::Min, None) => Scalar::float(dtype, f64::INFINITY),
+        (ReductionOp::Max, None) => Scalar::float(dtype, f64::NEG_INFINITY),
+        (ReductionOp::Sum, Some(_)) => Scalar::integer(dtype, 0),
+        (ReductionOp::Product, Some(_)) => Scalar::integer(dtype, 1),
+        (ReductionOp::Min, Some((_, largest))) => Scalar::integer(dtype, largest),
+        (ReductionOp::Max, Some((smallest, _))) => Scalar::integer(dtype, smallest),
+    };
+    Expr::Const(constant)
+}
+
+/// A read of an element.
+pub(crate) fn element(buffer: BufferId, subscripts: Vec<Index>) -> Expr {
+    let place = Place::default();
+    Expr::Read(Read { tensor: buffer, subscripts, checked: Vec::new(), place })
+}
+
+/// The loops of one stage: variables, extents and what the axes are in terms of them.
+struct Axes {
+    stage: BufferId,
+    loops: Vec<(Var, i64, Role)>,
+    values: Vec<Index>,
+}
+
+impl Rewrite for &Axes {
+    fn axis(&mut self, axis: AxisId) -> Option<Index> {
+        self.values.get(axis.0 as usize).cloned()
+    }
+}
+
+impl Axes {
+    fn of(nest: &mut LoopNest, stage: &Stage) -> Self {
+        let mut axes = Axes { stage: stage.output, loops: Vec::new(), values: Vec::new() };
+        for axis in &stage.axes {
+            let role = match axis.kind {
+                AxisKind::Spatial => Role::Spatial,
+                AxisKind::Reduce => Role::Reduce,
+            };
+            let var = nest.add_var(axis.name.clone());
+            axes.loops.push((var, axis.extent(), role));
+            let shifted = Index::axis(var).add(&Index::constant(axis.lo));
+            axes.values.push(shifted.unwrap_or_else(|| Index::axis(var)));
+        }
+        axes
+    }
+
+    fn spatial(&self) -> Vec<Index> {
+        let spatial = self.loops.iter().zip(&self.values);
+        spatial.filter(|((.., role), _)| *role == Role::Spatial).map(|(_, v)| v.clone()).collect()
+    }
+
+    fn around(&self, store: Store) -> Node {
+        self.loops.iter().rev().fold(Node::Store(store), |node, (var, extent, role)| {
+            Node::Loop(Loop::new(*var, *extent, *role, vec![node]).of(self.stage))
+        })
+    }
+}
+
+fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
+    let tensor = program.tensor(stage.output);
+    if let Some(base) = stage.base.filter(|_| !covers(program, stage)) {
+        copy_base(nest, stage.output, base);
+    }
+    let axes = Axes::of(nest, stage);
+    // Binding refuses programs whose index arithmetic could overflow.
+    let value = stage.body.rewrite(&mut &axes).unwrap_or_else(|| stage.body.clone());
+    let mut store = Store::new(stage.output, axes.spatial(), value);
+    let base = |dtype: DType| {
+        stage.base.map(|base| widen(element(base, axes.spatial()), tensor.dtype, dtype))
+    };
+    match stage.combine {
+        Combine::Assign => nest.body.push(axes.around(store)),
+        Combine::Reduce(op) | Combine::Accumulate(op) => {
+            let dtype = accumulator(tensor.dtype);
+            let start = match stage.combine {
+                Combine::Accumulate(_) => base(dtype),
+                _ => None,
+            };
+            store.combine = Some(op);
+            store.init = Some(start.unwrap_or_else(|| neutral(op, dtype)));
+            if dtype == tensor.dtype {
+                nest.body.push(axes.around(store));
+            } else {
+                store.value = widen(store.value, tensor.dtype, dtype);
+                add_narrow(nest, stage, &axes, store, dtype);
+            }
+        }
+    }
+}
+
+/// The type in which terms of a type are accumulated: 16 bits are too few for sums.
+fn accumulator(dtype: DType) -> DType {
+    match dtype {
+        DType::Half | DType::BFloat16 => DType::Float,
+        other => other,
+    }
+}
+
+fn widen(value: Expr, from: DType, to: DType) -> Expr {
+    if from == to { value } else { Expr::Cast(to, Box::new(value)) }
+}
+
+/// A reduction in a type that is too narrow to accumulate in: a stage `out.sum` in the wider type,
+/// then one that converts.
+fn add_narrow(nest: &mut LoopNest, stage: &Stage, axes: &Axes, mut store: Store, wide: DType) {
+    let target = nest.buffer(stage.output).clone();
+    let name = format!("{}.sum", target.name);
+    let sum = nest.add_buffer(Buffer { name, dtype: wide, scope: Scope::Workspace, ..target });
+    store.buffer = sum;
+    let axes = Axes { stage: sum, loops: axes.loops.clone(), values: Vec::new() };
+    nest.body.push(axes.around(store));
+    let narrow = nest.dtype(stage.output);
+    let convert = Axes::of(nest, stage);
+    let spatial = Axes {
+        stage: stage.output,
+        loops: convert.loops.iter().copied().filter(|(.., r)| *r == Role::Spatial).collect(),
+        values: convert.spatial(),
+    };
+    let value = Expr::Cast(narrow, Box::new(element(sum, spatial.values.clone())));
+    let store = Store::new(stage.output, spatial.values.clone(), value);
+    nest.body.push(spatial.around(store));
+}
+
+/// Whether a stage makes every element of its tensor.
+fn covers(program: &Program, stage: &Stage) -> bool {
+    let shape = &program.tensor(stage.output).shape;
+    stage
+        .axes_of(AxisKind::Spatial)
+        .zip(shape)
+        .all(|((_, axis), extent)| axis.lo == 0 && axis.hi == *extent)
+}
+
+/// Copies the earlier version of a tensor of which a stage makes only a part.
+fn copy_base(nest: &mut LoopNest, output: BufferId, base: BufferId) {
+    let shape = nest.buffer(output).shape.clone();
+    let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
+    let subscripts: Vec<Index> = vars.iter().map(|var| Index::axis(*var)).collect();
+    let store = Store::new(output, subscripts.clone(), element(base, subscripts));
+    let loops = vars.iter().zip(&shape).rev();
+    let node = loops.fold(Node::Store(store), |node, (var, extent)| {
+        Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(output))
+    });
+    nest.body.push(node);
+}

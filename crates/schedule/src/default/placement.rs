@@ -1,0 +1,116 @@
+//! Where stages are computed: inlined, inside the tiles of their reader, or on their own.
+
+use tensorwright_lang::program::{Expr, Index};
+
+use super::Draft;
+use crate::nest::{BufferId, LoopNest, Scope, Store, for_each_store};
+use crate::primitives::{Inline, stages};
+
+/// Stages that are scheduled together.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    /// The stage whose loops are outermost.
+    pub(super) root: String,
+    /// A reduction that is computed inside the tiles of the root.
+    pub(super) reduction: Option<String>,
+}
+
+/// Expressions with more parts than this are not worth computing twice.
+const CHEAP: usize = 16;
+
+/// Inlines what is cheap, and finds the groups of the rest.
+pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
+    for stage in stages(&draft.nest) {
+        if let Some(store) = find(&draft.nest, &stage)
+            && is_cheap(store)
+            && reader_wants_inlined(&draft.nest, store)
+        {
+            draft.step(&stage, Inline);
+        }
+    }
+    let names = stages(&draft.nest);
+    let mut groups: Vec<Group> = Vec::new();
+    let mut taken: Vec<String> = Vec::new();
+    for stage in names.iter().rev() {
+        if taken.contains(stage) {
+            continue;
+        }
+        let reduction = epilogue_of(&draft.nest, stage);
+        taken.extend(reduction.clone());
+        groups.push(Group { root: stage.clone(), reduction });
+    }
+    groups.reverse();
+    groups
+}
+
+/// The store of a stage.
+pub(super) fn find<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
+    let number = stages(nest).iter().position(|name| name == stage)?;
+    let mut all = Vec::new();
+    for_each_store(&nest.body, &mut |store| all.push(store));
+    all.get(number).copied()
+}
+
+/// Whether computing a value again costs little: no reduction, no expensive function.
+fn is_cheap(store: &Store) -> bool {
+    let mut nodes = 0;
+    store.value.walk(&mut |expr| nodes += if matches!(expr, Expr::Call(..)) { 8 } else { 1 });
+    store.combine.is_none() && nodes <= CHEAP
+}
+
+/// Whether the readers of a stage read every element of it about once: an element-wise stage, or
+/// the values that a reduction starts from. A reduction would compute it again for every term.
+fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
+    let mut readers = 0;
+    let mut wants = true;
+    for_each_store(&nest.body, &mut |store| {
+        let count = |expr: &Expr| {
+            let mut count = 0;
+            expr.walk_reads(&mut |read| count += usize::from(read.tensor == stage.buffer));
+            count
+        };
+        let in_value = count(&store.value);
+        readers += in_value + store.init.as_ref().map_or(0, count);
+        wants &= in_value == 0 || store.combine.is_none();
+    });
+    wants && readers == 1
+}
+
+/// The reduction that an element-wise stage reads in place, and nobody else reads.
+fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
+    let root = find(nest, stage)?;
+    if root.combine.is_some() {
+        return None;
+    }
+    let mut in_place: Vec<BufferId> = Vec::new();
+    root.value.walk_reads(&mut |read| {
+        if read.subscripts == root.subscripts && !in_place.contains(&read.tensor) {
+            in_place.push(read.tensor);
+        }
+    });
+    in_place.into_iter().find_map(|buffer| {
+        let name = &nest.buffer(buffer).name;
+        let store = find(nest, name)?;
+        let alone = nest.buffer(buffer).scope == Scope::Workspace && readers(nest, buffer) == 1;
+        (store.combine.is_some() && alone && same_elements(store, root)).then(|| name.clone())
+    })
+}
+
+/// The number of stores that read a buffer.
+fn readers(nest: &LoopNest, buffer: BufferId) -> usize {
+    let mut count = 0;
+    for_each_store(&nest.body, &mut |store| {
+        let mut reads = false;
+        let mut look = |expr: &Expr| expr.walk_reads(&mut |read| reads |= read.tensor == buffer);
+        look(&store.value);
+        store.init.iter().for_each(&mut look);
+        count += usize::from(reads);
+    });
+    count
+}
+
+/// Whether two stages make elements at plain positions of the same number of dimensions.
+fn same_elements(a: &Store, b: &Store) -> bool {
+    let plain = |index: &Index| index.terms().len() == 1;
+    a.subscripts.len() == b.subscripts.len() && a.subscripts.iter().chain(&b.subscripts).all(plain)
+}

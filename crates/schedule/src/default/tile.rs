@@ -1,0 +1,331 @@
+//! Register tiles: which loops are unrolled and vectorized, how far, and what is packed.
+
+use super::Draft;
+use super::access::{Access, Accesses, Axis};
+use super::placement::Group;
+use crate::nest::Role;
+use crate::primitives::{
+    CacheRead, CacheWrite, ComputeAt, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,
+};
+use crate::target::Target;
+
+/// Rows longer than this, in bytes, are packed into panels: beyond it a column of a tile touches a
+/// page per row.
+const PACK_ROW_BYTES: i64 = 1536;
+
+/// Fewer iterations than this over a panel are not worth packing it.
+const PACK_REUSE: i64 = 32;
+
+/// Schedules the loops of a group.
+pub(super) fn schedule(draft: &mut Draft, group: &Group, target: &Target) {
+    let stage = group.reduction.as_ref().unwrap_or(&group.root);
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
+    let lanes = target.vector_bytes / draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+    let lanes = lanes.clamp(1, 16);
+    let plan = Plan { target, lanes, accesses: &accesses };
+    let done = if accesses.of_role(Role::Reduce).next().is_some() {
+        match plan.vector_axis() {
+            Some(vector) => {
+                let tile = plan.tile(&vector);
+                draft.steps(|draft| plan.tiled(draft, group, &tile))
+            }
+            None => match plan.reduction_axis() {
+                Some(reduction) => draft.steps(|draft| plan.partial(draft, stage, &reduction)),
+                None => false,
+            },
+        }
+    } else {
+        false
+    };
+    if !done && group.reduction.is_none() {
+        let vector = plan.vector_axis().or_else(|| accesses.of_role(Role::Spatial).last().cloned());
+        if let Some(vector) = vector {
+            draft.steps(|draft| plan.rows(draft, stage, &vector));
+        }
+    }
+}
+
+struct Plan<'a> {
+    target: &'a Target,
+    lanes: i64,
+    accesses: &'a Accesses,
+}
+
+/// A register tile: `rows` iterations of one loop by `vectors` vectors along another.
+struct Tile {
+    vector: Axis,
+    vectors: i64,
+    rows: Option<(Axis, i64)>,
+}
+
+impl Plan<'_> {
+    /// The spatial loop along which every read is contiguous or constant, the write if possible
+    /// contiguous, and vectors are full.
+    fn vector_axis(&self) -> Option<Axis> {
+        let score = |axis: &&Axis| {
+            let full = axis.extent * 2 >= self.lanes;
+            let contiguous = self.accesses.write.stride(axis) == Some(1);
+            let reads = self.accesses.reads.iter().any(|read| read.stride(axis) == Some(1));
+            (full, contiguous, reads, axis.extent)
+        };
+        self.accesses
+            .of_role(Role::Spatial)
+            .filter(|axis| axis.extent > 1 && self.accesses.strided(axis).is_empty())
+            .max_by_key(score)
+            .filter(|axis| axis.extent * 2 >= self.lanes)
+            .cloned()
+    }
+
+    /// The loop of the reduction along which every read is contiguous or constant.
+    fn reduction_axis(&self) -> Option<Axis> {
+        self.accesses
+            .of_role(Role::Reduce)
+            .filter(|axis| axis.extent >= self.lanes && self.accesses.strided(axis).is_empty())
+            .max_by_key(|axis| axis.extent)
+            .cloned()
+    }
+
+    /// The loop whose iterations share the vectors of a tile.
+    fn row_axis(&self, vector: &Axis) -> Option<Axis> {
+        let shares = |axis: &&Axis| {
+            axis.var != vector.var && axis.extent > 1 && self.accesses.has_reuse(axis)
+        };
+        self.accesses.of_role(Role::Spatial).filter(shares).max_by_key(|axis| axis.extent).cloned()
+    }
+
+    /// The tile that keeps the most registers busy and wastes the least on these extents.
+    fn tile(&self, vector: &Axis) -> Tile {
+        let rows = self.row_axis(vector);
+        let registers = self.target.vector_registers;
+        let row_extent = rows.as_ref().map_or(1, |axis| axis.extent);
+        let waste = |extent: i64, block: i64| {
+            let rounded = (extent + block - 1) / block * block;
+            rounded as f64 / extent as f64
+        };
+        let mut best = (f64::MAX, 1, 1);
+        for vectors in 1..=4 {
+            for rows in 1..=row_extent.min(28) {
+                // The accumulators, a vector of each read, and a broadcast.
+                if rows * vectors + vectors + 1 > registers {
+                    break;
+                }
+                // Twelve accumulators hide the latency of a multiply-add; loads want a wide tile.
+                let busy = 12.0 / (rows * vectors).min(12) as f64;
+                let loads = (rows + vectors) as f64 / (rows * vectors) as f64;
+                let cost = waste(vector.extent, vectors * self.lanes)
+                    * waste(row_extent, rows)
+                    * busy
+                    * (1.0 + 0.25 * loads);
+                if cost < best.0 {
+                    best = (cost, rows, vectors);
+                }
+            }
+        }
+        let (_, count, vectors) = best;
+        Tile { vector: vector.clone(), vectors, rows: rows.map(|axis| (axis, count)) }
+    }
+
+    /// A reduction in register tiles, inside the tiles of the root of its group if it has one.
+    fn tiled(&self, draft: &mut Draft, group: &Group, tile: &Tile) -> bool {
+        let root = &group.root;
+        let position = |axis: &Axis| {
+            self.accesses.of_role(Role::Spatial).position(|other| other.var == axis.var)
+        };
+        // The loops of an epilogue have the places of the reduction's, but names of their own.
+        let spatial: Vec<String> = draft.loop_names(root);
+        let name = |axis: &Axis| position(axis).and_then(|place| spatial.get(place).cloned());
+        let Some(vector) = name(&tile.vector) else { return false };
+        let block = [tile.vectors, self.lanes];
+        if !draft.step(root, Split::new(&vector, &block).tail(Tail::Peel)) {
+            return false;
+        }
+        let mut inner = vec![format!("{vector}.1"), format!("{vector}.2")];
+        let mut last = format!("{vector}.0");
+        let mut order: Vec<String> = Vec::new();
+        if let Some((axis, count)) = &tile.rows
+            && let Some(row) = name(axis)
+            && *count > 1
+        {
+            if !draft.step(root, Split::new(&row, &[*count]).tail(Tail::Peel)) {
+                return false;
+            }
+            inner.insert(0, format!("{row}.1"));
+            order.push(last);
+            last = format!("{row}.0");
+        }
+        order.push(last.clone());
+        self.order(draft, group, order, &inner);
+        let stage = match &group.reduction {
+            Some(reduction) => {
+                let at = ComputeAt { consumer: root.clone(), at: last.clone() };
+                if !draft.step(reduction, at) {
+                    return false;
+                }
+                self.tile_inside(draft, reduction, tile);
+                reduction
+            }
+            None => root,
+        };
+        for (place, name) in inner.iter().enumerate() {
+            if place + 1 == inner.len() {
+                draft.step(root, Vectorize { target: name.clone() });
+            } else {
+                draft.step(root, Unroll { target: name.clone() });
+            }
+        }
+        if group.reduction.is_none() && !draft.step(root, CacheWrite { at: last.clone() }) {
+            return false;
+        }
+        self.pack(draft, stage, tile, &format!("{vector}.0"));
+        true
+    }
+
+    /// The loops of the root: all others, the tiles, the reduction if it is the root's own, the
+    /// inside of the tile.
+    fn order(&self, draft: &mut Draft, group: &Group, tiles: Vec<String>, inner: &[String]) {
+        let all = draft.loop_names(&group.root);
+        let reduce: Vec<String> = if group.reduction.is_none() {
+            self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone()).collect()
+        } else {
+            Vec::new()
+        };
+        let known =
+            |name: &String| tiles.contains(name) || inner.contains(name) || reduce.contains(name);
+        let mut order: Vec<String> = all.iter().filter(|name| !known(name)).cloned().collect();
+        order.extend(tiles.iter().cloned());
+        order.extend(reduce.iter().cloned());
+        order.extend(inner.iter().cloned());
+        draft.step(&group.root, Reorder { order });
+    }
+
+    /// The loops of a reduction over a tile of its reader.
+    fn tile_inside(&self, draft: &mut Draft, stage: &str, tile: &Tile) {
+        let vector = &tile.vector.name;
+        let reduce = self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone());
+        let mut order: Vec<String> = reduce.collect();
+        draft.step(stage, Split::new(vector, &[self.lanes]));
+        let row = tile.rows.as_ref().filter(|(_, count)| *count > 1).map(|(axis, _)| &axis.name);
+        order.extend(row.cloned());
+        order.push(format!("{vector}.0"));
+        order.push(format!("{vector}.1"));
+        draft.step(stage, Reorder { order });
+        for name in row.into_iter().cloned().chain([format!("{vector}.0")]) {
+            draft.step(stage, Unroll { target: name });
+        }
+        draft.step(stage, Vectorize { target: format!("{vector}.1") });
+    }
+
+    /// Packs a read whose rows along the vectors are far apart, if the panel is used often.
+    fn pack(&self, draft: &mut Draft, stage: &str, tile: &Tile, at: &str) {
+        let Some((row, count)) = &tile.rows else { return };
+        if row.extent < PACK_REUSE || row.extent / count < 4 {
+            return;
+        }
+        let far = |access: &&Access| {
+            let bytes = draft.nest.dtype(access.buffer).bytes() as i64;
+            let step = self.accesses.of_role(Role::Reduce).filter_map(|axis| access.stride(axis));
+            let step = step.filter(|stride| *stride > 1).min();
+            access.stride(&tile.vector) == Some(1)
+                && access.stride(row) == Some(0)
+                && step.is_some_and(|stride| stride * bytes >= PACK_ROW_BYTES)
+        };
+        let names: Vec<(String, usize)> = self
+            .accesses
+            .reads
+            .iter()
+            .filter(far)
+            .map(|access| draft.nest.buffer(access.buffer))
+            .map(|buffer| (buffer.name.clone(), buffer.shape.len()))
+            .collect();
+        for (tensor, rank) in names {
+            let step = CacheRead { tensor: tensor.clone(), at: at.to_owned(), layout: None };
+            if rank < 1 || !draft.step(stage, step) {
+                continue;
+            }
+            let copy = format!("{tensor}.pack");
+            let row = format!("d{}", rank - 1);
+            draft.steps(|draft| {
+                draft.step(&copy, Split::new(&row, &[self.lanes]))
+                    && draft.step(&copy, Vectorize { target: format!("{row}.1") })
+            });
+        }
+    }
+
+    /// A reduction in partial sums along the reduction itself.
+    fn partial(&self, draft: &mut Draft, stage: &str, reduction: &Axis) -> bool {
+        let name = &reduction.name;
+        let spatial: Vec<Axis> = self.accesses.of_role(Role::Spatial).cloned().collect();
+        let lanes = format!("{name}.lanes");
+        // Without a spatial loop around, a loop of one iteration holds the partial sums.
+        let host = spatial.is_empty().then(|| format!("{name}.all"));
+        let mut split = Split::new(name, &[self.lanes]).tail(Tail::Peel);
+        if host.is_some() {
+            split.factors.insert(0, (reduction.extent + self.lanes - 1) / self.lanes);
+        }
+        split.names = host.iter().cloned().collect();
+        split.names.extend([format!("{name}.0"), lanes.clone()]);
+        if !draft.step(stage, split) {
+            return false;
+        }
+        // Up to two spatial loops share what they read along the reduction.
+        let mut rows: Vec<String> = Vec::new();
+        for axis in spatial.iter().rev().filter(|axis| axis.extent > 1).take(2) {
+            let rest = rows.len() + 1 == spatial.iter().filter(|axis| axis.extent > 1).count();
+            let count = if rest && rows.is_empty() { 8 } else { 4 };
+            let count = count.min(axis.extent);
+            if draft.step(stage, Split::new(&axis.name, &[count]).tail(Tail::Peel)) {
+                rows.insert(0, format!("{}.1", axis.name));
+            }
+        }
+        let all = draft.loop_names(stage);
+        let outer = format!("{name}.0");
+        let others = self.accesses.of_role(Role::Reduce).filter(|axis| axis.var != reduction.var);
+        let mut inner: Vec<String> = others.map(|axis| axis.name.clone()).collect();
+        inner.push(outer);
+        inner.extend(rows.iter().cloned());
+        inner.push(lanes.clone());
+        let mut order: Vec<String> = all.into_iter().filter(|name| !inner.contains(name)).collect();
+        let Some(host) = order.last().cloned() else { return false };
+        order.extend(inner);
+        if !draft.step(stage, Reorder { order })
+            || !draft.step(stage, Rfactor { target: lanes.clone(), at: host })
+        {
+            return false;
+        }
+        let factored = format!("{stage}.rf");
+        for row in rows {
+            draft.step(&factored, Unroll { target: row.clone() });
+            draft.step(stage, Unroll { target: row });
+        }
+        draft.step(stage, Vectorize { target: lanes.clone() });
+        draft.step(&factored, Vectorize { target: lanes })
+    }
+
+    /// Rows of vectors: for stages without reuse.
+    fn rows(&self, draft: &mut Draft, stage: &str, vector: &Axis) -> bool {
+        let name = &vector.name;
+        let lanes = self.lanes.min(vector.extent);
+        if !draft.step(stage, Split::new(name, &[lanes]).tail(Tail::Peel)) {
+            return false;
+        }
+        let all = draft.loop_names(stage);
+        let (outer, inner) = (format!("{name}.0"), format!("{name}.1"));
+        let own: Vec<String> = self.accesses.axes.iter().map(|axis| axis.name.clone()).collect();
+        let mut order: Vec<String> =
+            all.into_iter().filter(|found| own.contains(found) && found != name).collect();
+        let reduce: Vec<String> =
+            self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone()).collect();
+        order.retain(|found| !reduce.contains(found));
+        order.push(outer.clone());
+        order.extend(reduce.clone());
+        order.push(inner.clone());
+        draft.step(stage, Reorder { order });
+        if !draft.step(stage, Vectorize { target: inner }) {
+            return false;
+        }
+        if !reduce.is_empty() {
+            draft.step(stage, CacheWrite { at: outer });
+        }
+        true
+    }
+}

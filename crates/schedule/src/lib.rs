@@ -1,0 +1,34 @@
+//! Schedules, the loop nests they act on, and lowering to what emitters take.
+//!
+//! The journey, one function per arrow:
+//!
+//! ```text
+//! Program  --canonical-->  LoopNest  --Schedule::apply-->  LoopNest  --lower-->  LoopNest
+//!             one chain of loops         primitives, each          no unrolled or vectorized loop
+//!             per stage                  a checked rewriting       left, guards only where needed
+//! ```
+//!
+//! There is one loop nest form from beginning to end, and it prints as pseudo-C at every step. It
+//! knows no target: what a target needs (GPU blocks and threads, shared memory, tiles of a matrix
+//! unit) is a [kind of loop](nest::LoopKind), a [scope of a buffer](nest::Scope) or a
+//! [node](nest::Node).
+//!
+//! Nothing here does I/O, reads a clock or panics on what it is given.
+
+#![forbid(unsafe_code)]
+
+pub mod canonical;
+pub mod default;
+pub mod lower;
+pub mod nest;
+pub mod primitives;
+pub mod schedule;
+pub mod target;
+pub mod workspace;
+
+pub use canonical::canonical;
+pub use default::default_schedule;
+pub use lower::{LowerError, lower, lower_traced};
+pub use nest::LoopNest;
+pub use schedule::{Refusal, Schedule, ScheduleError};
+pub use target::Target;

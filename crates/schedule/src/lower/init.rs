@@ -1,0 +1,94 @@
+//! Reductions are initialised by stores of their own, just before the outermost loop of the
+//! reduction.
+//!
+//! ```text
+//! for m {                                   for m {
+//!   for k {                                   for n { C(m, n) = 0; }
+//!     for n {                          ->     for k {
+//!       C(m, n) += ...;  // from 0              for n { C(m, n) += ...; }
+//! ```
+
+use super::LowerError;
+use crate::nest::{Loop, LoopNest, Node, Role, Store};
+
+pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    super::both(nest, |_, nodes| Ok(initialise(nodes)))
+}
+
+fn initialise(nodes: Vec<Node>) -> Vec<Node> {
+    let mut all = Vec::with_capacity(nodes.len());
+    for mut node in nodes {
+        // First what this node is the outermost reduction loop of, then what is deeper inside.
+        all.extend(hoisted(&mut node));
+        if let Node::Loop(l) = &mut node {
+            l.body = initialise(std::mem::take(&mut l.body));
+        }
+        all.push(node);
+    }
+    all
+}
+
+/// The initialisations that belong right before a node.
+fn hoisted(node: &mut Node) -> Vec<Node> {
+    let mut found = Vec::new();
+    match node {
+        Node::Store(store) => found.extend(take_init(store).map(Node::Store)),
+        Node::Loop(outermost) if outermost.role == Role::Reduce => {
+            let stage = outermost.stage;
+            collect(outermost, &mut |store, around| {
+                if stage == Some(store.buffer)
+                    && let Some(init) = take_init(store)
+                {
+                    found.push(wrap(init, around));
+                }
+            });
+        }
+        _ => {}
+    }
+    found
+}
+
+/// Calls `visit` with every store below a loop and the loops between them, outermost first.
+fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
+    fn go(nodes: &mut [Node], path: &mut Vec<Loop>, visit: &mut impl FnMut(&mut Store, &[Loop])) {
+        for node in nodes {
+            match node {
+                Node::Loop(l) => {
+                    let mut shell = l.clone();
+                    shell.body.clear();
+                    shell.locals.clear();
+                    path.push(shell);
+                    go(&mut l.body, path, visit);
+                    path.pop();
+                }
+                Node::Guard(guard) => go(&mut guard.body, path, visit),
+                Node::Store(store) => visit(store, path),
+                Node::Prefetch(_) => {}
+            }
+        }
+    }
+    go(&mut l.body, &mut Vec::new(), visit);
+}
+
+/// The initialisation of a reduction as a store; `None` if there is none (any more).
+fn take_init(store: &mut Store) -> Option<Store> {
+    let value = store.init.take()?;
+    let mut init = Store::new(store.buffer, store.subscripts.clone(), value);
+    init.domain = store.domain.clone();
+    Some(init)
+}
+
+/// The spatial loops of a stage around its initialisation.
+fn wrap(mut init: Store, around: &[Loop]) -> Node {
+    let is_reduce = |l: &&Loop| l.role == Role::Reduce && l.stage == Some(init.buffer);
+    let reduce: Vec<_> = around.iter().filter(is_reduce).map(|l| l.var).collect();
+    // What limits the terms does not limit the elements.
+    init.domain.retain(|bound| !bound.index.mentions(&|var| reduce.contains(&var)));
+    let buffer = init.buffer;
+    let is_spatial = |l: &&Loop| !(l.role == Role::Reduce && l.stage == Some(buffer));
+    around.iter().filter(is_spatial).rev().fold(Node::Store(init), |node, shell| {
+        let mut l = shell.clone();
+        l.body = vec![node];
+        Node::Loop(l)
+    })
+}

@@ -1,0 +1,64 @@
+//! Subscripts of tensors become subscripts of the memory that a layout gives them.
+//!
+//! ```text
+//! B(k, 64*n.0 + n.1)  with B as [d1/64, d0, d1%64]   ->   B(n.0, k, n.1)
+//! ```
+
+use tensorwright_lang::program::{Expr, Read, Rewrite};
+
+use super::LowerError;
+use crate::nest::{LoopNest, Node, Ranges, rewrite_nodes};
+
+pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    if nest.buffers.iter().all(|buffer| buffer.layout.is_none()) {
+        return Ok(());
+    }
+    super::both(nest, |nest, mut nodes| {
+        place(nest, &mut nodes)?;
+        Ok(nodes)
+    })?;
+    for buffer in &mut nest.buffers {
+        if let Some(layout) = buffer.layout.take() {
+            buffer.shape = layout.extents(&buffer.shape);
+        }
+    }
+    Ok(())
+}
+
+fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
+    struct Place<'a>(&'a LoopNest);
+    impl Rewrite for Place<'_> {
+        fn read(&mut self, mut read: Read) -> Option<Expr> {
+            if let Some(layout) = &self.0.buffer(read.tensor).layout {
+                read.subscripts = layout.place(&read.subscripts)?;
+            }
+            Some(Expr::Read(read))
+        }
+    }
+    rewrite_nodes(nodes, &mut Place(nest)).ok_or(LowerError::Overflow)?;
+    place_targets(nest, nodes)?;
+    // Quotients and remainders that the loops decide go at once, so that prints are readable.
+    super::simplify::nodes(nodes, &Ranges::default())
+}
+
+/// The left sides of stores, and prefetches.
+fn place_targets(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
+    for node in nodes {
+        let (buffer, subscripts) = match node {
+            Node::Loop(l) => {
+                place_targets(nest, &mut l.body)?;
+                continue;
+            }
+            Node::Guard(guard) => {
+                place_targets(nest, &mut guard.body)?;
+                continue;
+            }
+            Node::Store(store) => (store.buffer, &mut store.subscripts),
+            Node::Prefetch(prefetch) => (prefetch.buffer, &mut prefetch.subscripts),
+        };
+        if let Some(layout) = &nest.buffer(buffer).layout {
+            *subscripts = layout.place(subscripts).ok_or(LowerError::Overflow)?;
+        }
+    }
+    Ok(())
+}

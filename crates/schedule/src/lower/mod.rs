@@ -1,0 +1,103 @@
+//! From a scheduled nest to one that emitters take.
+//!
+//! [`lower`] lists the passes in order. Each is a function from nest to nest in a file of its own;
+//! [`lower_traced`] shows the nest after each of them.
+
+mod guards;
+mod init;
+mod layouts;
+mod padding;
+mod peel;
+mod simplify;
+mod unroll;
+mod vectorize;
+
+use std::fmt;
+
+pub(crate) use padding::zero;
+
+use crate::nest::{LoopNest, Node};
+
+/// The largest number of stores that a nest may have after unrolling.
+pub const MAX_STORES: usize = 20_000;
+
+/// Lowers a scheduled nest.
+///
+/// # Errors
+/// Where unrolling makes too much code, a vectorized loop holds other loops, or index arithmetic
+/// overflows.
+pub fn lower(nest: LoopNest) -> Result<LoopNest, LowerError> {
+    lower_traced(nest, &mut |_, _| {})
+}
+
+/// Lowers a scheduled nest and shows it after each pass, with the name of the pass.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_traced(
+    mut nest: LoopNest,
+    show: &mut dyn FnMut(&str, &LoopNest),
+) -> Result<LoopNest, LowerError> {
+    type Pass = fn(&mut LoopNest) -> Result<(), LowerError>;
+    let passes: [(&str, Pass); 8] = [
+        ("padding", padding::run),
+        ("layouts", layouts::run),
+        ("init", init::run),
+        ("peel", peel::run),
+        ("unroll", unroll::run),
+        ("vectorize", vectorize::run),
+        ("simplify", simplify::run),
+        ("guards", guards::run),
+    ];
+    for (name, pass) in passes {
+        pass(&mut nest)?;
+        show(name, &nest);
+    }
+    Ok(nest)
+}
+
+/// Why a nest cannot be lowered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LowerError {
+    /// Unrolling makes more stores than [`MAX_STORES`].
+    TooLarge,
+    /// A vectorized loop that holds other loops.
+    NotInnermost {
+        /// The vectorized loop.
+        vectorized: String,
+        /// A loop in it.
+        inner: String,
+    },
+    /// Index arithmetic that leaves 64 bits.
+    Overflow,
+}
+
+impl fmt::Display for LowerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LowerError::TooLarge => {
+                write!(f, "unrolling makes more than {MAX_STORES} statements; unroll less")
+            }
+            LowerError::NotInnermost { vectorized, inner } => write!(
+                f,
+                "the vectorized loop `{vectorized}` holds the loop `{inner}`; reorder it to be \
+                 innermost, or unroll `{inner}`"
+            ),
+            LowerError::Overflow => f.write_str("index arithmetic leaves 64 bits"),
+        }
+    }
+}
+
+impl std::error::Error for LowerError {}
+
+/// Applies a pass to what runs once and to what runs at every call.
+fn both(
+    nest: &mut LoopNest,
+    mut pass: impl FnMut(&LoopNest, Vec<Node>) -> Result<Vec<Node>, LowerError>,
+) -> Result<(), LowerError> {
+    let (prepare, body) = (std::mem::take(&mut nest.prepare), std::mem::take(&mut nest.body));
+    nest.prepare = pass(nest, prepare)?;
+    nest.body = pass(nest, body)?;
+    Ok(())
+}

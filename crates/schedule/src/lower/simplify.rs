@@ -1,0 +1,78 @@
+//! Index arithmetic as simple as the loops allow, conditions that they decide, and no loops of one
+//! iteration.
+
+use tensorwright_lang::program::Index;
+
+use super::LowerError;
+use crate::nest::{
+    BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Simplify, rewrite_store, substitute,
+};
+
+pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    super::both(nest, |_, mut body| {
+        let mut orphans = Vec::new();
+        body = drop_units(body, &mut orphans)?;
+        nodes(&mut body, &Ranges::default())?;
+        Ok(body)
+    })
+}
+
+/// Simplifies all expressions.
+pub(super) fn nodes(nodes: &mut [Node], ranges: &Ranges) -> Result<(), LowerError> {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => self::nodes(&mut l.body, &ranges.with(l.var, l.extent))?,
+            Node::Guard(guard) => {
+                for condition in &mut guard.conditions {
+                    *condition = ranges.simplify(condition).ok_or(LowerError::Overflow)?;
+                }
+                self::nodes(&mut guard.body, ranges)?;
+            }
+            Node::Store(store) => {
+                let mut inner = ranges.clone();
+                if let Some(lanes) = store.lanes {
+                    inner.insert(lanes.var, lanes.count);
+                }
+                rewrite_store(store, &mut Simplify(&inner)).ok_or(LowerError::Overflow)?;
+            }
+            Node::Prefetch(prefetch) => {
+                for subscript in &mut prefetch.subscripts {
+                    *subscript = ranges.simplify(subscript).ok_or(LowerError::Overflow)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Replaces loops of one iteration by their bodies. Their locals go to the loop around, or to
+/// `orphans`, from where they live for the whole call.
+fn drop_units(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>, LowerError> {
+    let mut kept = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match node {
+            Node::Loop(mut l) => {
+                let mut inner = Vec::new();
+                l.body = drop_units(l.body, &mut inner)?;
+                l.locals.extend(inner);
+                if l.extent == 1 && matches!(l.kind, LoopKind::Serial | LoopKind::Parallel) {
+                    orphans.append(&mut l.locals);
+                    kept.extend(unit(l)?);
+                } else {
+                    kept.push(Node::Loop(l));
+                }
+            }
+            Node::Guard(mut guard) => {
+                guard.body = drop_units(guard.body, orphans)?;
+                kept.push(Node::Guard(guard));
+            }
+            other => kept.push(other),
+        }
+    }
+    Ok(kept)
+}
+
+fn unit(mut l: Loop) -> Result<Vec<Node>, LowerError> {
+    substitute(&mut l.body, l.var, &Index::constant(0)).ok_or(LowerError::Overflow)?;
+    Ok(l.body)
+}

@@ -1,0 +1,61 @@
+//! Unrolled loops are written out.
+
+use tensorwright_lang::program::Index;
+
+use super::{LowerError, MAX_STORES};
+use crate::nest::{BufferId, LoopKind, LoopNest, Node, substitute};
+
+pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    super::both(nest, |_, nodes| {
+        if stores(&nodes) > MAX_STORES as u128 {
+            return Err(LowerError::TooLarge);
+        }
+        let mut orphans = Vec::new();
+        unroll(nodes, &mut orphans)
+    })
+}
+
+/// The number of stores once everything is written out.
+fn stores(nodes: &[Node]) -> u128 {
+    let one = |node: &Node| match node {
+        Node::Loop(l) => {
+            let copies = if l.kind == LoopKind::Unrolled { l.extent as u128 } else { 1 };
+            copies.saturating_mul(stores(&l.body))
+        }
+        Node::Guard(guard) => stores(&guard.body),
+        Node::Store(_) | Node::Prefetch(_) => 1,
+    };
+    nodes.iter().map(one).fold(0, u128::saturating_add)
+}
+
+/// Writes loops out. The locals of unrolled loops go to the loop around, or to `orphans`, from
+/// where they live for the whole call: iterations do not overlap in time, so one copy serves all.
+fn unroll(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>, LowerError> {
+    let mut all = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match node {
+            Node::Loop(mut l) => {
+                let mut inner = Vec::new();
+                l.body = unroll(l.body, &mut inner)?;
+                l.locals.extend(inner);
+                if l.kind != LoopKind::Unrolled {
+                    all.push(Node::Loop(l));
+                    continue;
+                }
+                orphans.append(&mut l.locals);
+                for iteration in 0..l.extent {
+                    let mut copy = l.body.clone();
+                    substitute(&mut copy, l.var, &Index::constant(iteration))
+                        .ok_or(LowerError::Overflow)?;
+                    all.extend(copy);
+                }
+            }
+            Node::Guard(mut guard) => {
+                guard.body = unroll(guard.body, orphans)?;
+                all.push(Node::Guard(guard));
+            }
+            other => all.push(other),
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,265 @@
+//! Buffers: what they hold, where they live, how they are laid out.
+
+use std::fmt;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::{Atom, Index};
+
+/// Memory that a nest reads or writes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Buffer {
+    /// The name; unique in a nest.
+    pub name: String,
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The extents, outermost first; empty for one element. After lowering, of the memory itself,
+    /// which is dense and row-major; before, of the tensor that [`Buffer::layout`] lays out.
+    pub shape: Vec<i64>,
+    /// How the tensor is laid out in memory, if not row by row.
+    pub layout: Option<Layout>,
+    /// Who owns the memory.
+    pub scope: Scope,
+}
+
+/// Who owns the memory of a buffer, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scope {
+    /// The caller; the nest only reads.
+    Input,
+    /// The caller; the nest writes.
+    Output,
+    /// The caller; the prepare step writes once, later calls read.
+    Prepared,
+    /// The workspace that the caller hands over; contents are lost after the call. A buffer that
+    /// is local to an iteration of a parallel loop has one copy per worker.
+    Workspace,
+    /// The stack of the worker: small, and in registers where all subscripts are constant.
+    Stack,
+}
+
+/// The largest buffer, in bytes, that lives on the stack.
+pub(crate) const STACK_BYTES: i64 = 16 * 1024;
+
+impl Buffer {
+    /// A buffer that lives for one iteration of a loop: on the stack if it is small.
+    #[must_use]
+    pub fn local(name: String, dtype: DType, shape: Vec<i64>) -> Self {
+        let mut buffer = Self { name, dtype, shape, layout: None, scope: Scope::Workspace };
+        buffer.settle_scope();
+        buffer
+    }
+
+    /// Moves a local buffer to the stack if it is small enough, to the workspace otherwise.
+    pub(crate) fn settle_scope(&mut self) {
+        if matches!(self.scope, Scope::Workspace | Scope::Stack) {
+            let small = self.bytes() <= STACK_BYTES;
+            self.scope = if small { Scope::Stack } else { Scope::Workspace };
+        }
+    }
+
+    /// The number of elements of the memory, padding included.
+    #[must_use]
+    pub fn elements(&self) -> i64 {
+        match &self.layout {
+            Some(layout) => layout.extents(&self.shape).iter().product(),
+            None => self.shape.iter().product(),
+        }
+    }
+
+    /// The number of bytes of the memory.
+    #[must_use]
+    pub fn bytes(&self) -> i64 {
+        self.elements() * self.dtype.bytes() as i64
+    }
+
+    /// The position of an element of dense, row-major memory; `None` on overflow. Only without a
+    /// layout, so always after lowering.
+    #[must_use]
+    pub fn offset(&self, subscripts: &[Index]) -> Option<Index> {
+        let mut offset = Index::constant(0);
+        for (subscript, extent) in subscripts.iter().zip(&self.shape) {
+            offset = offset.scale(*extent)?.add(subscript)?;
+        }
+        Some(offset)
+    }
+}
+
+/// How a tensor is laid out in memory: an index expression over the tensor's dimensions for each
+/// dimension of the memory. Dimension `d` of the tensor is `AxisId(d)`.
+///
+/// Each is a dimension (`k`), a quotient (`n/16`) or a remainder (`n%16`) of one, and every
+/// dimension appears either alone or as quotient and remainder by the same number, so that
+/// different elements have different places. Memory is padded where the extent is no multiple.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole(usize),
+    Quotient(usize, i64),
+    Remainder(usize, i64),
+}
+
+/// Why something is not a layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// A part that is not a dimension, a quotient or a remainder.
+    NotAPart(usize),
+    /// A dimension that does not appear, appears twice, or is divided by different numbers.
+    Dimension(usize),
+}
+
+impl Layout {
+    /// A layout of a tensor with `rank` dimensions.
+    ///
+    /// # Errors
+    /// Where two elements would have one place, or a part is none.
+    pub fn new(rank: usize, parts: &[Index]) -> Result<Self, LayoutError> {
+        let parse = |(number, index): (usize, &Index)| {
+            let part = match index.terms() {
+                [term] if term.coefficient == 1 && index.constant_term() == 0 => match &term.atom {
+                    Atom::Axis(axis) => Some(Part::Whole(axis.0 as usize)),
+                    Atom::Div(inner, by) => {
+                        inner.as_axis().map(|axis| Part::Quotient(axis.0 as usize, *by))
+                    }
+                    Atom::Mod(inner, by) => {
+                        inner.as_axis().map(|axis| Part::Remainder(axis.0 as usize, *by))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            part.ok_or(LayoutError::NotAPart(number))
+        };
+        let parts: Vec<Part> = parts.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+        for dimension in 0..rank {
+            let mut found: Vec<Part> =
+                parts.iter().copied().filter(|part| part.dimension() == dimension).collect();
+            found.sort_by_key(|part| matches!(part, Part::Remainder(..)));
+            match found.as_slice() {
+                [Part::Whole(_)] => {}
+                [Part::Quotient(_, a), Part::Remainder(_, b)] if a == b => {}
+                _ => return Err(LayoutError::Dimension(dimension)),
+            }
+        }
+        match parts.iter().position(|part| part.dimension() >= rank) {
+            Some(number) => Err(LayoutError::NotAPart(number)),
+            None => Ok(Self { parts }),
+        }
+    }
+
+    /// The extents of the memory for a tensor of a shape.
+    #[must_use]
+    pub fn extents(&self, shape: &[i64]) -> Vec<i64> {
+        let extent = |dimension: usize| shape.get(dimension).copied().unwrap_or(1);
+        let one = |part: &Part| match *part {
+            Part::Whole(dimension) => extent(dimension),
+            Part::Quotient(dimension, by) => (extent(dimension) + by - 1) / by,
+            Part::Remainder(_, by) => by,
+        };
+        self.parts.iter().map(one).collect()
+    }
+
+    /// The subscripts in memory of an element of the tensor; `None` on overflow.
+    #[must_use]
+    pub fn place(&self, subscripts: &[Index]) -> Option<Vec<Index>> {
+        let one = |part: &Part| match *part {
+            Part::Whole(dimension) => subscripts.get(dimension).cloned(),
+            Part::Quotient(dimension, by) => subscripts.get(dimension)?.div(by),
+            Part::Remainder(dimension, by) => Some(subscripts.get(dimension)?.rem(by)),
+        };
+        self.parts.iter().map(one).collect()
+    }
+
+    /// The tensor's extent of a dimension, rounded up to what the memory holds of it.
+    #[must_use]
+    pub fn padded(&self, dimension: usize, extent: i64) -> i64 {
+        self.parts
+            .iter()
+            .find_map(|part| match *part {
+                Part::Quotient(found, by) if found == dimension => {
+                    Some((extent + by - 1) / by * by)
+                }
+                _ => None,
+            })
+            .unwrap_or(extent)
+    }
+
+    /// The layout as text, such as `[n/16, k, n%16]`, with names of the dimensions.
+    #[must_use]
+    pub fn text(&self, names: &[String]) -> String {
+        let parts: Vec<String> = self
+            .parts
+            .iter()
+            .map(|part| {
+                let name = |d: usize| names.get(d).cloned().unwrap_or_else(|| format!("d{d}"));
+                match *part {
+                    Part::Whole(d) => name(d),
+                    Part::Quotient(d, by) => format!("{}/{by}", name(d)),
+                    Part::Remainder(d, by) => format!("{}%{by}", name(d)),
+                }
+            })
+            .collect();
+        format!("[{}]", parts.join(", "))
+    }
+}
+
+impl Part {
+    fn dimension(self) -> usize {
+        match self {
+            Part::Whole(dimension)
+            | Part::Quotient(dimension, _)
+            | Part::Remainder(dimension, _) => dimension,
+        }
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::NotAPart(number) => write!(
+                f,
+                "part {} of the layout is not a dimension, `dimension/number` or \
+                 `dimension%number`",
+                number + 1
+            ),
+            LayoutError::Dimension(dimension) => write!(
+                f,
+                "dimension {dimension} must appear once, alone or as a quotient and a remainder by \
+                 the same number"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tensorwright_lang::program::AxisId;
+
+    fn dim(d: u32) -> Index {
+        Index::axis(AxisId(d))
+    }
+
+    #[test]
+    fn layouts_are_one_to_one() {
+        let layout = Layout::new(2, &[dim(1).div(16).unwrap(), dim(0), dim(1).rem(16)]).unwrap();
+        assert_eq!(layout.extents(&[10, 40]), [3, 10, 16]);
+        assert_eq!(layout.padded(1, 40), 48);
+        assert_eq!(layout.text(&["k".into(), "n".into()]), "[n/16, k, n%16]");
+        assert_eq!(Layout::new(2, &[dim(0)]), Err(LayoutError::Dimension(1)));
+        assert_eq!(Layout::new(1, &[dim(0), dim(0)]), Err(LayoutError::Dimension(0)));
+        assert_eq!(
+            Layout::new(1, &[dim(0).div(4).unwrap(), dim(0).rem(8)]),
+            Err(LayoutError::Dimension(0))
+        );
+        assert_eq!(Layout::new(1, &[dim(0), dim(3)]), Err(LayoutError::NotAPart(1)));
+    }
+}

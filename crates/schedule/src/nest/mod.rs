@@ -1,0 +1,262 @@
+//! The loop nest: loops over stores, and the buffers they touch.
+//!
+//! Expressions are those of a [`Program`](tensorwright_lang::program::Program): an
+//! [`Expr`] over [reads](tensorwright_lang::program::Read) whose subscripts are in the normal form
+//! of [`Index`]. In a nest, an axis is a loop variable ([`Var`]) and a tensor is a buffer
+//! ([`BufferId`]); semantics (integers wrap, `/` rounds down, selections are lazy) are the same.
+//!
+//! A nest has two forms. While primitives act on it, loops may be unrolled or vectorized, a
+//! reduction carries its [starting value](Store::init), and a store its [domain](Store::domain).
+//! After [lowering](crate::lower()) only serial and parallel loops are left, reductions are
+//! initialised by stores of their own, and domains have become [guards](Node::Guard) and
+//! [masks](Store::mask). [`LoopNest::is_lowered`] tells which.
+
+mod buffer;
+mod print;
+mod ranges;
+mod walk;
+
+pub use buffer::{Buffer, Layout, LayoutError, Scope};
+pub use ranges::{Ranges, Simplify};
+pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
+pub use walk::{for_each_store, for_each_store_mut, substitute};
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::ReductionOp;
+use tensorwright_lang::program::{AxisId, Expr, Index, TensorId};
+
+/// A loop variable, by its number in [`LoopNest::vars`].
+pub type Var = AxisId;
+
+/// A buffer, by its number in [`LoopNest::buffers`].
+pub type BufferId = TensorId;
+
+/// Loops over stores, and the buffers they touch.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LoopNest {
+    /// The name of the kernel.
+    pub name: String,
+    /// The buffers, by [`BufferId`].
+    pub buffers: Vec<Buffer>,
+    /// The names of the loop variables, by [`Var`].
+    pub vars: Vec<String>,
+    /// What the caller passes: inputs, then outputs, then prepared buffers.
+    pub parameters: Vec<BufferId>,
+    /// The inputs whose values do not change between calls.
+    pub constants: Vec<BufferId>,
+    /// What runs once, ahead of all calls: it fills the prepared buffers from `const` inputs.
+    pub prepare: Vec<Node>,
+    /// What runs at every call.
+    pub body: Vec<Node>,
+}
+
+/// A step of a nest.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Node {
+    /// A loop.
+    Loop(Loop),
+    /// Nodes that run only where conditions hold.
+    Guard(Guard),
+    /// A write to a buffer.
+    Store(Store),
+    /// A hint that an element will be read soon. Its subscripts may be out of bounds.
+    Prefetch(Prefetch),
+}
+
+/// A loop whose variable runs from 0 to below `extent` in steps of one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Loop {
+    /// The variable.
+    pub var: Var,
+    /// The number of iterations; at least one.
+    pub extent: i64,
+    /// The buffer that the stage makes whose loop it is.
+    pub stage: Option<BufferId>,
+    /// How the iterations run.
+    pub kind: LoopKind,
+    /// Whether the iterations make different elements or terms of the same ones.
+    pub role: Role,
+    /// Whether lowering splits off the last iteration, so that the others need no guard.
+    pub peel: bool,
+    /// Whether consecutive iterations may make the same elements again (a tail that is shifted
+    /// inwards).
+    pub overlaps: bool,
+    /// The buffers that live for one iteration.
+    pub locals: Vec<BufferId>,
+    /// What runs at each iteration.
+    pub body: Vec<Node>,
+}
+
+/// How the iterations of a loop run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoopKind {
+    /// One after the other.
+    Serial,
+    /// In any order, by several workers.
+    Parallel,
+    /// Written out one after the other; gone after lowering.
+    Unrolled,
+    /// As the lanes of vectors; gone after lowering, where stores have [`Store::lanes`].
+    Vectorized,
+}
+
+/// What the iterations of a loop have to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// They make different elements and do not depend on each other.
+    Spatial,
+    /// They make terms of the same elements.
+    Reduce,
+}
+
+/// Nodes that run only where all conditions hold.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Guard {
+    /// Each must be at least zero. No values from data occur in them.
+    pub conditions: Vec<Index>,
+    /// What runs then.
+    pub body: Vec<Node>,
+}
+
+/// A write of one element, or of one element per lane.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Store {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// One subscript per dimension of the buffer.
+    pub subscripts: Vec<Index>,
+    /// With an operator the value is combined with what the element holds; without, it replaces it.
+    pub combine: Option<ReductionOp>,
+    /// The value.
+    pub value: Expr,
+    /// What a reduction starts from; lowering makes a store of its own of it.
+    pub init: Option<Expr>,
+    /// Where the store takes place; lowering turns it into guards and masks.
+    pub domain: Vec<Bound>,
+    /// The lanes of a vector store; only after lowering. Where no subscript depends on the lane,
+    /// all lanes are combined into one element, and there is an operator to combine them with.
+    pub lanes: Option<Lanes>,
+    /// Conditions that depend on the lane: only lanes where each is at least zero take part. Reads
+    /// by other lanes must not happen. Only after lowering.
+    pub mask: Vec<Index>,
+}
+
+/// A condition under which a store takes place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// At least zero where the condition holds.
+    pub index: Index,
+    /// Whether the store may take place elsewhere too, as long as nothing is accessed out of
+    /// bounds: what it writes there is padding that nobody reads (a tail that is rounded up).
+    pub padding: bool,
+}
+
+/// The lanes of a vector store: `var` takes the values 0 to below `count` at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lanes {
+    /// The variable that numbers the lanes; it occurs in the expressions of the store.
+    pub var: Var,
+    /// The number of lanes.
+    pub count: i64,
+}
+
+/// A hint that an element will be read soon.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Prefetch {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// One subscript per dimension.
+    pub subscripts: Vec<Index>,
+}
+
+impl LoopNest {
+    /// The buffer of an id.
+    #[must_use]
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.0 as usize]
+    }
+
+    /// The name of a variable.
+    #[must_use]
+    pub fn var_name(&self, var: Var) -> &str {
+        &self.vars[var.0 as usize]
+    }
+
+    /// The type of the elements of a buffer.
+    #[must_use]
+    pub fn dtype(&self, id: BufferId) -> DType {
+        self.buffer(id).dtype
+    }
+
+    /// Adds a variable.
+    pub fn add_var(&mut self, name: impl Into<String>) -> Var {
+        self.vars.push(name.into());
+        AxisId(self.vars.len() as u32 - 1)
+    }
+
+    /// Adds a buffer.
+    pub fn add_buffer(&mut self, buffer: Buffer) -> BufferId {
+        self.buffers.push(buffer);
+        TensorId(self.buffers.len() as u32 - 1)
+    }
+
+    /// Whether the nest is in the form that emitters take.
+    #[must_use]
+    pub fn is_lowered(&self) -> bool {
+        fn lowered(node: &Node) -> bool {
+            match node {
+                Node::Loop(l) => {
+                    matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+                        && !l.peel
+                        && l.body.iter().all(lowered)
+                }
+                Node::Guard(guard) => guard.body.iter().all(lowered),
+                Node::Store(store) => store.init.is_none() && store.domain.is_empty(),
+                Node::Prefetch(_) => true,
+            }
+        }
+        self.prepare.iter().chain(&self.body).all(lowered)
+            && self.buffers.iter().all(|buffer| buffer.layout.is_none())
+    }
+}
+
+impl Loop {
+    /// A serial loop.
+    #[must_use]
+    pub fn new(var: Var, extent: i64, role: Role, body: Vec<Node>) -> Self {
+        let (kind, locals) = (LoopKind::Serial, Vec::new());
+        let (stage, peel, overlaps) = (None, false, false);
+        Self { var, extent, stage, kind, role, peel, overlaps, locals, body }
+    }
+
+    /// The loop as one of the stage that makes a buffer.
+    #[must_use]
+    pub fn of(mut self, stage: BufferId) -> Self {
+        self.stage = Some(stage);
+        self
+    }
+}
+
+impl Store {
+    /// A store of a value.
+    #[must_use]
+    pub fn new(buffer: BufferId, subscripts: Vec<Index>, value: Expr) -> Self {
+        Self {
+            buffer,
+            subscripts,
+            combine: None,
+            value,
+            init: None,
+            domain: Vec::new(),
+            lanes: None,
+            mask: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What loop variables can be, and what index arithmetic is then.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{CompareOp, LogicOp, UnaryOp};
+use tensorwright_lang::program::{Atom, Expr, Index, Interval, Rewrite, Scalar, Term};
+
+use super::Var;
+
+/// The extents of the loops around a node.
+#[derive(Debug, Clone, Default)]
+pub struct Ranges {
+    extents: BTreeMap<Var, i64>,
+}
+
+impl Ranges {
+    /// With one more loop around.
+    #[must_use]
+    pub fn with(&self, var: Var, extent: i64) -> Ranges {
+        let mut inner = self.clone();
+        inner.extents.insert(var, extent);
+        inner
+    }
+
+    /// Adds a loop.
+    pub fn insert(&mut self, var: Var, extent: i64) {
+        self.extents.insert(var, extent);
+    }
+
+    /// The extent of the loop of a variable.
+    #[must_use]
+    pub fn extent(&self, var: Var) -> Option<i64> {
+        self.extents.get(&var).copied()
+    }
+
+    /// The values that an index can take, or more. Variables of no loop around are taken to be
+    /// anything, and so is data.
+    #[must_use]
+    pub fn interval(&self, index: &Index) -> Interval {
+        let any = Interval::of_type(DType::Int64);
+        let axis = |var: Var| match self.extent(var) {
+            Some(extent) => Interval { lo: 0, hi: i128::from(extent) - 1 },
+            None => any,
+        };
+        index.interval(&axis, &|_| any)
+    }
+
+    /// Whether an index is at least zero wherever the loops can be.
+    #[must_use]
+    pub fn always(&self, condition: &Index) -> bool {
+        self.interval(condition).lo >= 0
+    }
+
+    /// Whether an index is below zero wherever the loops can be.
+    #[must_use]
+    pub fn never(&self, condition: &Index) -> bool {
+        self.interval(condition).hi < 0
+    }
+
+    /// The same index with quotients, remainders, minima and maxima gone where the ranges decide
+    /// them; `None` on overflow.
+    #[must_use]
+    pub fn simplify(&self, index: &Index) -> Option<Index> {
+        if index.terms().iter().all(|term| matches!(term.atom, Atom::Axis(_))) {
+            return Some(index.clone());
+        }
+        let mut sum = Index::constant(index.constant_term());
+        for term in index.terms() {
+            sum = sum.add(&self.atom(&term.atom)?.scale(term.coefficient)?)?;
+        }
+        join_quotients(sum)
+    }
+
+    fn atom(&self, atom: &Atom) -> Option<Index> {
+        match atom {
+            Atom::Axis(_) | Atom::Value(_) => Some(Index::atom(atom.clone())),
+            Atom::Div(inner, divisor) => self.quotient(&self.simplify(inner)?, *divisor),
+            Atom::Mod(inner, divisor) => {
+                let inner = self.simplify(inner)?;
+                let quotient = self.quotient(&inner, *divisor)?;
+                // x % c = x - c * (x / c), which helps where the quotient became simpler.
+                let remainder = inner.sub(&quotient.scale(*divisor)?)?;
+                let plain = |index: &Index| {
+                    !index.terms().iter().any(|term| matches!(term.atom, Atom::Div(..)))
+                };
+                if plain(&remainder) {
+                    Some(remainder)
+                } else {
+                    Some(self.remainder(&inner, *divisor))
+                }
+            }
+            Atom::Min(a, b) | Atom::Max(a, b) => {
+                let (a, b) = (self.simplify(a)?, self.simplify(b)?);
+                let difference = a.sub(&b)?;
+                let is_min = matches!(atom, Atom::Min(..));
+                Some(if self.always(&difference) {
+                    if is_min { b } else { a }
+                } else if self.always(&difference.scale(-1)?) {
+                    if is_min { a } else { b }
+                } else if is_min {
+                    a.min(b)
+                } else {
+                    a.max(b)
+                })
+            }
+        }
+    }
+
+    /// `index / divisor`, simplified.
+    fn quotient(&self, index: &Index, divisor: i64) -> Option<Index> {
+        let by = i128::from(divisor);
+        let range = self.interval(index);
+        let (lo, hi) = (range.lo.div_euclid(by), range.hi.div_euclid(by));
+        if lo == hi {
+            return i64::try_from(lo).ok().map(Index::constant);
+        }
+        let whole = index.div(divisor)?;
+        // (g*a + b) / c = a / (c/g) for b in 0..g, g a divisor of c.
+        let Some((coarse, _, grain)) = self.grains(index, divisor) else { return Some(whole) };
+        self.quotient(&coarse, divisor / grain)
+    }
+
+    /// `index % divisor`, simplified.
+    fn remainder(&self, index: &Index, divisor: i64) -> Index {
+        let whole = index.rem(divisor);
+        let split = || {
+            let (coarse, fine, grain) = self.grains(index, divisor)?;
+            let range = self.interval(&coarse);
+            let by = i128::from(divisor / grain);
+            let inner = if range.within(0, by) { coarse } else { coarse.rem(divisor / grain) };
+            inner.scale(grain)?.add(&fine)
+        };
+        split().unwrap_or(whole)
+    }
+
+    /// `index = grain * coarse + fine` with `fine` in `0..grain` and `grain > 1` a divisor of
+    /// `divisor`, if there is such a way to see it.
+    fn grains(&self, index: &Index, divisor: i64) -> Option<(Index, Index, i64)> {
+        let mut grains: Vec<i64> = index
+            .terms()
+            .iter()
+            .map(|term| gcd(term.coefficient, divisor))
+            .filter(|grain| *grain > 1)
+            .collect();
+        grains.sort_unstable();
+        grains.dedup();
+        grains.into_iter().rev().find_map(|grain| {
+            let constant = index.constant_term();
+            let mut coarse = Index::constant(constant.div_euclid(grain));
+            let mut fine = Index::constant(constant.rem_euclid(grain));
+            for Term { atom, coefficient } in index.terms() {
+                let part = Index::atom(atom.clone());
+                if coefficient % grain == 0 {
+                    coarse = coarse.add(&part.scale(coefficient / grain)?)?;
+                } else {
+                    fine = fine.add(&part.scale(*coefficient)?)?;
+                }
+            }
+            self.interval(&fine).within(0, i128::from(grain)).then_some((coarse, fine, grain))
+        })
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
+}
+
+/// `c*k*(x / c) + k*(x % c)` is `k*x`: what is left of a fused loop whose parts are used together.
+fn join_quotients(index: Index) -> Option<Index> {
+    for term in index.terms() {
+        let Atom::Mod(inner, divisor) = &term.atom else { continue };
+        let wanted = Atom::Div(inner.clone(), *divisor);
+        let factor = term.coefficient.checked_mul(*divisor)?;
+        let partner = index.terms().iter().find(|t| t.atom == wanted && t.coefficient == factor);
+        if let Some(partner) = partner {
+            let without =
+                |term: &Term| Index::atom(term.atom.clone()).scale(term.coefficient.checked_neg()?);
+            let rest = index.add(&without(term)?)?.add(&without(partner)?)?;
+            return join_quotients(rest.add(&inner.scale(term.coefficient)?)?);
+        }
+    }
+    Some(index)
+}
+
+/// Simplifies expressions: index arithmetic as [`Ranges::simplify`] does, and conditions that the
+/// ranges decide.
+#[derive(Debug)]
+pub struct Simplify<'a>(pub &'a Ranges);
+
+impl Rewrite for Simplify<'_> {
+    fn index(&mut self, index: Index) -> Option<Index> {
+        self.0.simplify(&index)
+    }
+
+    fn expr(&mut self, expr: Expr) -> Option<Expr> {
+        Some(match expr {
+            Expr::CompareIndex(op, a, b) => match self.decide(op, &a, &b) {
+                Some(holds) => truth(holds),
+                None => Expr::CompareIndex(op, a, b),
+            },
+            Expr::Logic(op, a, b) => match (op, known(&a), known(&b)) {
+                (LogicOp::And, Some(true), _) | (LogicOp::Or, Some(false), _) => *b,
+                (LogicOp::And, _, Some(true)) | (LogicOp::Or, _, Some(false)) => *a,
+                (LogicOp::And, Some(false), _) => truth(false),
+                (LogicOp::Or, Some(true), _) => truth(true),
+                _ => Expr::Logic(op, a, b),
+            },
+            Expr::Unary(UnaryOp::Not, a) => match known(&a) {
+                Some(value) => truth(!value),
+                None => Expr::Unary(UnaryOp::Not, a),
+            },
+            Expr::Select(condition, then, otherwise) => match known(&condition) {
+                Some(true) => *then,
+                Some(false) => *otherwise,
+                None => Expr::Select(condition, then, otherwise),
+            },
+            other => other,
+        })
+    }
+}
+
+impl Simplify<'_> {
+    fn decide(&self, op: CompareOp, a: &Index, b: &Index) -> Option<bool> {
+        let Interval { lo, hi } = self.0.interval(&a.sub(b)?);
+        match op {
+            CompareOp::Lt | CompareOp::Ge => {
+                let less = if hi < 0 {
+                    true
+                } else if lo >= 0 {
+                    false
+                } else {
+                    return None;
+                };
+                Some(less == (op == CompareOp::Lt))
+            }
+            CompareOp::Gt | CompareOp::Le => {
+                let greater = if lo > 0 {
+                    true
+                } else if hi <= 0 {
+                    false
+                } else {
+                    return None;
+                };
+                Some(greater == (op == CompareOp::Gt))
+            }
+            CompareOp::Eq | CompareOp::Ne => {
+                let equal = if lo == 0 && hi == 0 {
+                    true
+                } else if lo > 0 || hi < 0 {
+                    false
+                } else {
+                    return None;
+                };
+                Some(equal == (op == CompareOp::Eq))
+            }
+        }
+    }
+}
+
+fn truth(holds: bool) -> Expr {
+    Expr::Const(Scalar::integer(DType::Bool, i128::from(holds)))
+}
+
+fn known(expr: &Expr) -> Option<bool> {
+    match expr {
+        Expr::Const(scalar) if scalar.dtype() == DType::Bool => Some(scalar.as_integer() != 0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorwright_lang::program::AxisId;
+
+    use super::*;
+
+    fn var(n: u32) -> Index {
+        Index::axis(AxisId(n))
+    }
+
+    fn sum(parts: &[(Index, i64)]) -> Index {
+        let scaled = parts.iter().map(|(index, factor)| index.scale(*factor).unwrap());
+        scaled.fold(Index::constant(0), |sum, part| sum.add(&part).unwrap())
+    }
+
+    #[test]
+    fn blocked_subscripts_become_loops() {
+        // n = 64*n0 + 16*n1 + n2 in the layout [n/64, n%64/16, n%16].
+        let mut ranges = Ranges::default();
+        ranges.insert(AxisId(0), 8);
+        ranges.insert(AxisId(1), 4);
+        ranges.insert(AxisId(2), 16);
+        let n = sum(&[(var(0), 64), (var(1), 16), (var(2), 1)]);
+        assert_eq!(ranges.simplify(&n.div(64).unwrap()), Some(var(0)));
+        assert_eq!(ranges.simplify(&n.rem(64)), Some(sum(&[(var(1), 16), (var(2), 1)])));
+        assert_eq!(ranges.simplify(&n.rem(16)), Some(var(2)));
+        assert_eq!(ranges.simplify(&n.div(16).unwrap()), Some(sum(&[(var(0), 4), (var(1), 1)])));
+    }
+
+    #[test]
+    fn simplification_keeps_values() {
+        let mut ranges = Ranges::default();
+        ranges.insert(AxisId(0), 5);
+        ranges.insert(AxisId(1), 6);
+        ranges.insert(AxisId(2), 3);
+        let x = sum(&[(var(0), 6), (var(1), 4), (var(2), -1), (Index::constant(7), 1)]);
+        for index in [
+            x.div(8).unwrap(),
+            x.rem(8),
+            x.div(12).unwrap(),
+            x.rem(12),
+            sum(&[(x.div(4).unwrap(), 8), (x.rem(4), 2)]),
+            x.clone().min(var(0)),
+            var(1).max(Index::constant(9)),
+        ] {
+            let simple = ranges.simplify(&index).unwrap();
+            for point in 0..5 * 6 * 3 {
+                let at = |axis: AxisId| match axis.0 {
+                    0 => point % 5,
+                    1 => point / 5 % 6,
+                    _ => point / 30,
+                };
+                let eval = |i: &Index| i.eval::<()>(&at, &mut |_| Ok(0)).unwrap();
+                assert_eq!(eval(&simple), eval(&index));
+            }
+        }
+        assert_eq!(
+            ranges.simplify(&sum(&[(x.div(4).unwrap(), 8), (x.rem(4), 2)])),
+            Some(x.scale(2).unwrap())
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! `cache_read`: the part of a tensor that a loop reads is copied to a local buffer first.
+//!
+//! ```text
+//! C: cache_read B at n.0 as [d1/16, d0, d1%16]
+//! for n.0 in 0..N/64 {                     for n.0 in 0..N/64 {
+//!   for m, k, n.1 {                          float B.pack[K][64] as [d1/16, d0, d1%16];
+//!     C(m, 64*n.0 + n.1) +=             ->   for d0, d1 { B.pack(d0, d1) = B(d0, 64*n.0 + d1); }
+//!       A(m, k) * B(k, 64*n.0 + n.1);        for m, k, n.1 {
+//!                                              C(m, 64*n.0 + n.1) += A(m, k) * B.pack(k, n.1);
+//! ```
+//!
+//! The copy is a stage of its own, called `B.pack`, with the loops `d0`, `d1`, .... What of it lies
+//! outside of the tensor is zero.
+
+use std::fmt;
+
+use tensorwright_lang::ops::{CompareOp, LogicOp};
+use tensorwright_lang::program::{Expr, Index};
+
+use super::Rule;
+use super::compute_at::shift_reads;
+use super::find::{find_buffer, fresh_name, loop_at_mut, ranges_on};
+use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked};
+use super::layout::LayoutText;
+use crate::canonical::element;
+use crate::lower::zero;
+use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Var};
+use crate::schedule::{Refusal, Words};
+
+/// Copies what a loop reads of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheRead {
+    /// The tensor.
+    pub tensor: String,
+    /// The loop in which the copy is made, of the stage that the step names.
+    pub at: String,
+    /// How the copy is laid out, if not row by row.
+    pub layout: Option<LayoutText>,
+}
+
+impl fmt::Display for CacheRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cache_read {} at {}", self.tensor, self.at)?;
+        self.layout.iter().try_for_each(|layout| write!(f, " as {layout}"))
+    }
+}
+
+impl Rule for CacheRead {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let tensor = words.name("the name of a tensor")?;
+        words.symbol("at")?;
+        let at = words.name("the name of a loop")?;
+        let layout = if words.accept("as") { Some(LayoutText::parse(words)?) } else { None };
+        Ok(CacheRead { tensor, at, layout })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let tensor = find_buffer(nest, &self.tensor)?;
+        refuse_checked(nest, tensor)?;
+        let host = find_host(nest, stage, &self.at)?;
+        let extents = footprint(nest, &host, tensor)?;
+        let source = nest.buffer(tensor).clone();
+        let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
+        let name = fresh_name(nest, &format!("{}.pack", source.name));
+        let mut copy = Buffer::local(name, source.dtype, shape.clone());
+        copy.layout = self.layout.as_ref().map(|text| text.layout(shape.len())).transpose()?;
+        copy.settle_scope();
+        let copy = nest.add_buffer(copy);
+        let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
+        let mut ranges = ranges_on(nest, &host);
+        let (mut from, mut inside) = (Vec::new(), Vec::new());
+        for ((var, extent), bound) in vars.iter().zip(&extents).zip(&source.shape) {
+            ranges.insert(*var, extent.count);
+            let position = extent.first.add(&Index::axis(*var)).ok_or_else(Refusal::overflow)?;
+            inside.extend(clip(&position, 0, *bound, &ranges).ok_or_else(Refusal::overflow)?);
+            from.push(position);
+        }
+        let conditions = inside
+            .into_iter()
+            .map(|index| Expr::CompareIndex(CompareOp::Ge, index, Index::constant(0)));
+        let both = |a, b| Expr::Logic(LogicOp::And, Box::new(a), Box::new(b));
+        let value = match conditions.reduce(both) {
+            None => element(tensor, from),
+            Some(condition) => Expr::Select(
+                Box::new(condition),
+                Box::new(element(tensor, from)),
+                Box::new(zero(source.dtype)),
+            ),
+        };
+        let to = vars.iter().map(|var| Index::axis(*var)).collect();
+        let loops = vars.iter().zip(&shape).rev();
+        let node = loops.fold(Node::Store(Store::new(copy, to, value)), |node, (var, extent)| {
+            Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(copy))
+        });
+        let host_loop = loop_at_mut(nest, &host)?;
+        let position = before_reader(&host_loop.body, tensor);
+        shift_reads(&mut host_loop.body[position..], tensor, copy, &extents)?;
+        host_loop.body.insert(position, node);
+        host_loop.locals.push(copy);
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! `cache_write`: results are accumulated in a local buffer and written once.
+//!
+//! ```text
+//! C: cache_write at n.0
+//! for m.0, n.0 {                           for m.0, n.0 {
+//!   for k {                                  float C.tile[6][16];
+//!     for m.1 in 0..6 {                      for k {
+//!       for n.1 in 0..16 {            ->       for m.1, n.1 { C.tile(m.1, n.1) += ...; }
+//!         C(6*m.0 + m.1,                     }
+//!           16*n.0 + n.1) += ...;            for m.1, n.1 { C(6*m.0 + m.1, ...) = C.tile(m.1, n.1); }
+//! ```
+//!
+//! The loops below become those of the stage `C.tile`; the stage `C` keeps the loops around and the
+//! ones that write the tile. Where loops of the reduction are around, the tile is added to the
+//! result instead. With all loops over the tile unrolled or vectorized it lives in registers.
+
+use std::fmt;
+
+use super::Rule;
+use super::localize::localize;
+use crate::nest::LoopNest;
+use crate::schedule::{Refusal, Words};
+
+/// Accumulates in a local tile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheWrite {
+    /// The loop in which the tile lives.
+    pub at: String,
+}
+
+impl fmt::Display for CacheWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cache_write at {}", self.at)
+    }
+}
+
+impl Rule for CacheWrite {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        words.symbol("at")?;
+        Ok(CacheWrite { at: words.name("the name of a loop")? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        localize(nest, stage, &self.at, None, "tile")
+    }
+}

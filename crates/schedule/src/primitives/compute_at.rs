@@ -1,0 +1,171 @@
+//! `compute_at`: a stage is computed inside a loop of its reader, as much of it as is read there.
+//!
+//! ```text
+//! P: compute_at Q i.0
+//! for i { P(i) = ...; }                    for i.0 in 0..N/8 {
+//! for i.0 in 0..N/8 {                        float P[9];
+//!   for i.1 in 0..8 {                   ->   for i in 0..9 { P(i) = ... at 8*i.0 + i ...; }
+//!     Q(8*i.0 + i.1) =                       for i.1 in 0..8 {
+//!       P(8*i.0 + i.1 + 1);                    Q(8*i.0 + i.1) = P(i.1 + 1);
+//! ```
+//!
+//! What neighbouring iterations both read is computed twice. All readers must be in the loop. The
+//! stage's own loops are made anew, so they are scheduled afterwards.
+
+use std::fmt;
+
+use tensorwright_lang::program::{Expr, Index, Read, Rewrite};
+
+use super::Rule;
+use super::find::{
+    find_store, loop_at_mut, loops_on, ranges_on, reads, remove, store_at, store_paths,
+};
+use super::footprint::{
+    Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
+};
+use crate::nest::{
+    Bound, BufferId, Loop, LoopNest, Node, Role, Scope, Store, rewrite_nodes, substitute,
+};
+use crate::schedule::{Refusal, Words};
+
+/// Computes a stage inside a loop of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputeAt {
+    /// The stage that reads it.
+    pub consumer: String,
+    /// The loop of that stage.
+    pub at: String,
+}
+
+impl fmt::Display for ComputeAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "compute_at {} {}", self.consumer, self.at)
+    }
+}
+
+impl Rule for ComputeAt {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let consumer = words.name("the name of a stage")?;
+        let at = words.name("the name of a loop")?;
+        Ok(ComputeAt { consumer, at })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let path = find_store(nest, stage)?;
+        let producer = Producer::of(nest, stage, &path, "computed inside another stage")?;
+        refuse_checked(nest, producer.buffer)?;
+        let host = find_host(nest, &self.consumer, &self.at)?;
+        if host.first() == path.first() {
+            return Err(Refusal::new(format!("`{stage}` cannot be computed inside itself")));
+        }
+        self.check_readers(stage, nest, &host, producer.buffer)?;
+        let extents = footprint(nest, &host, producer.buffer)?;
+        let node = rebuild(nest, &producer, &path, &host, &extents)?;
+        let shape = extents.iter().map(|extent| extent.count).collect();
+        let host_loop = loop_at_mut(nest, &host)?;
+        let position = before_reader(&host_loop.body, producer.buffer);
+        shift_reads(&mut host_loop.body, producer.buffer, producer.buffer, &extents)?;
+        host_loop.body.insert(position, node);
+        host_loop.locals.push(producer.buffer);
+        // The stage stands before its reader, so taking it away moves the reader.
+        remove(&mut nest.body, &path);
+        let buffer = &mut nest.buffers[producer.buffer.0 as usize];
+        buffer.shape = shape;
+        buffer.scope = Scope::Workspace;
+        buffer.settle_scope();
+        Ok(())
+    }
+}
+
+impl ComputeAt {
+    fn check_readers(
+        &self,
+        stage: &str,
+        nest: &LoopNest,
+        host: &[usize],
+        buffer: BufferId,
+    ) -> Result<(), Refusal> {
+        for path in store_paths(&nest.body) {
+            let store = store_at(nest, &path)?;
+            if reads(store, buffer) && !path.starts_with(host) {
+                return Err(Refusal::new(format!(
+                    "`{stage}` is also read by `{}` outside of loop `{}` of `{}`",
+                    nest.buffer(store.buffer).name,
+                    self.at,
+                    self.consumer
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The loops of a stage made anew, over its footprint.
+fn rebuild(
+    nest: &mut LoopNest,
+    producer: &Producer,
+    path: &[usize],
+    host: &[usize],
+    extents: &[Extent],
+) -> Result<Node, Refusal> {
+    let mut store = store_at(nest, path)?.clone();
+    let chain: Vec<Loop> = loops_on(nest, path).into_iter().cloned().collect();
+    let mut ranges = ranges_on(nest, host);
+    let mut loops = Vec::new();
+    let mut subscripts = Vec::new();
+    for ((old, lo), extent) in producer.dims.iter().zip(extents) {
+        let made = chain.iter().find(|l| l.var == *old).map_or(1, |l| l.extent);
+        let var = nest.add_var(nest.var_name(*old).to_owned());
+        ranges.insert(var, extent.count);
+        let element = extent.first.add(&Index::axis(var)).ok_or_else(Refusal::overflow)?;
+        let value = element.sub(&Index::constant(*lo)).ok_or_else(Refusal::overflow)?;
+        replace(&mut store, *old, &value)?;
+        let outside = clip(&element, *lo, lo + made, &ranges).ok_or_else(Refusal::overflow)?;
+        store.domain.extend(outside.into_iter().map(|index| Bound { index, padding: false }));
+        loops.push(Loop::new(var, extent.count, Role::Spatial, Vec::new()).of(producer.buffer));
+        subscripts.push(Index::axis(var));
+    }
+    for l in chain.iter().filter(|l| l.role == Role::Reduce) {
+        loops.push(Loop { body: Vec::new(), ..l.clone() });
+    }
+    store.subscripts = subscripts;
+    Ok(loops.into_iter().rev().fold(Node::Store(store), |node, mut l| {
+        l.body = vec![node];
+        Node::Loop(l)
+    }))
+}
+
+fn replace(store: &mut Store, var: crate::nest::Var, value: &Index) -> Result<(), Refusal> {
+    let mut node = [Node::Store(store.clone())];
+    substitute(&mut node, var, value).ok_or_else(Refusal::overflow)?;
+    if let [Node::Store(replaced)] = node {
+        *store = replaced;
+    }
+    Ok(())
+}
+
+/// Makes reads of a buffer reads of its footprint, which may be another buffer.
+pub(crate) fn shift_reads(
+    nodes: &mut [Node],
+    from: BufferId,
+    to: BufferId,
+    extents: &[Extent],
+) -> Result<(), Refusal> {
+    struct Shift<'a> {
+        from: BufferId,
+        to: BufferId,
+        extents: &'a [Extent],
+    }
+    impl Rewrite for Shift<'_> {
+        fn read(&mut self, mut read: Read) -> Option<Expr> {
+            if read.tensor == self.from {
+                read.tensor = self.to;
+                for (subscript, extent) in read.subscripts.iter_mut().zip(self.extents) {
+                    *subscript = subscript.sub(&extent.first)?;
+                }
+            }
+            Some(Expr::Read(read))
+        }
+    }
+    rewrite_nodes(nodes, &mut Shift { from, to, extents }).ok_or_else(Refusal::overflow)
+}

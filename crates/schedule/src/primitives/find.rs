@@ -1,0 +1,248 @@
+//! Finding stages and loops in a nest.
+
+use tensorwright_lang::program::Expr;
+
+use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, Role, Store, for_each_store};
+use crate::schedule::Refusal;
+
+/// Where a node is: the position in the body of the nest, then in the body of each loop.
+pub(crate) type Path = Vec<usize>;
+
+/// The names of the stages of a nest, in the order of the text.
+#[must_use]
+pub fn stages(nest: &LoopNest) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for_each_store(&nest.body, &mut |store| {
+        let name = &nest.buffer(store.buffer).name;
+        match names.iter().position(|found| found == name) {
+            // The first of two stores to a buffer copies the earlier version of the tensor.
+            Some(first) => {
+                names[first] = format!("{name}.copy");
+                names.push(name.clone());
+            }
+            None => names.push(name.clone()),
+        }
+    });
+    names
+}
+
+/// The loops around the store of a stage, outermost first.
+#[must_use]
+pub fn loops_of<'a>(nest: &'a LoopNest, stage: &str) -> Vec<&'a Loop> {
+    find_store(nest, stage).map(|path| loops_on(nest, &path)).unwrap_or_default()
+}
+
+/// The path of the store of a stage.
+pub(crate) fn find_store(nest: &LoopNest, stage: &str) -> Result<Path, Refusal> {
+    let number = stages(nest).iter().position(|name| name == stage);
+    let paths = store_paths(&nest.body);
+    number.and_then(|number| paths.get(number).cloned()).ok_or_else(|| {
+        let known: Vec<String> = stages(nest).iter().map(|name| format!("`{name}`")).collect();
+        Refusal::new(format!("there is no stage `{stage}`"))
+            .help(format!("the stages are {}", known.join(", ")))
+    })
+}
+
+/// The paths of all stores, in the order of the text.
+pub(crate) fn store_paths(nodes: &[Node]) -> Vec<Path> {
+    fn go(nodes: &[Node], at: &mut Path, found: &mut Vec<Path>) {
+        for (number, node) in nodes.iter().enumerate() {
+            at.push(number);
+            match node {
+                Node::Loop(l) => go(&l.body, at, found),
+                Node::Store(_) => found.push(at.clone()),
+                Node::Guard(_) | Node::Prefetch(_) => {}
+            }
+            at.pop();
+        }
+    }
+    let mut found = Vec::new();
+    go(nodes, &mut Vec::new(), &mut found);
+    found
+}
+
+/// The path of a loop of a stage.
+pub(crate) fn find_loop(nest: &LoopNest, stage: &str, name: &str) -> Result<Path, Refusal> {
+    let path = find_store(nest, stage)?;
+    let loops = loops_on(nest, &path);
+    let depth = loops.iter().rposition(|l| nest.var_name(l.var) == name);
+    match depth {
+        Some(depth) => Ok(path[..=depth].to_vec()),
+        None => {
+            let known: Vec<String> =
+                loops.iter().map(|l| format!("`{}`", nest.var_name(l.var))).collect();
+            let help = if known.is_empty() {
+                "it has no loops".to_owned()
+            } else {
+                format!("its loops are {}", known.join(", "))
+            };
+            Err(Refusal::new(format!("`{stage}` has no loop `{name}`")).help(help))
+        }
+    }
+}
+
+/// The loops on the way to a node, outermost first; with the node if it is a loop.
+pub(crate) fn loops_on<'a>(nest: &'a LoopNest, path: &[usize]) -> Vec<&'a Loop> {
+    let mut loops = Vec::new();
+    let mut nodes = &nest.body;
+    for step in path {
+        let Some(Node::Loop(l)) = nodes.get(*step) else { break };
+        loops.push(l);
+        nodes = &l.body;
+    }
+    loops
+}
+
+/// The loop at a path.
+pub(crate) fn loop_at<'a>(nest: &'a LoopNest, path: &[usize]) -> Result<&'a Loop, Refusal> {
+    loops_on(nest, path).pop().ok_or_else(lost)
+}
+
+/// The loop at a path, to be changed.
+pub(crate) fn loop_at_mut<'a>(
+    nest: &'a mut LoopNest,
+    path: &[usize],
+) -> Result<&'a mut Loop, Refusal> {
+    match node_at_mut(&mut nest.body, path) {
+        Some(Node::Loop(l)) => Ok(l),
+        _ => Err(lost()),
+    }
+}
+
+/// The store at a path.
+pub(crate) fn store_at<'a>(nest: &'a LoopNest, path: &[usize]) -> Result<&'a Store, Refusal> {
+    let (last, outer) = path.split_last().ok_or_else(lost)?;
+    let body = loops_on(nest, outer).pop().map_or(&nest.body, |l| &l.body);
+    match body.get(*last) {
+        Some(Node::Store(store)) => Ok(store),
+        _ => Err(lost()),
+    }
+}
+
+/// The node at a path, to be changed.
+pub(crate) fn node_at_mut<'a>(nodes: &'a mut [Node], path: &[usize]) -> Option<&'a mut Node> {
+    let (first, rest) = path.split_first()?;
+    let node = nodes.get_mut(*first)?;
+    if rest.is_empty() {
+        return Some(node);
+    }
+    match node {
+        Node::Loop(l) => node_at_mut(&mut l.body, rest),
+        _ => None,
+    }
+}
+
+/// Removes a node, and the loops around it that are empty then.
+pub(crate) fn remove(nodes: &mut Vec<Node>, path: &[usize]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let empty = match nodes.get_mut(*first) {
+        Some(Node::Loop(l)) if !rest.is_empty() => {
+            remove(&mut l.body, rest);
+            l.body.is_empty()
+        }
+        Some(_) => true,
+        None => false,
+    };
+    if empty {
+        nodes.remove(*first);
+    }
+}
+
+/// A path that was found and is no more: cannot happen, and is not worth a panic.
+fn lost() -> Refusal {
+    Refusal::new("the loop nest changed while it was being rewritten")
+}
+
+/// The extents of the loops on a path.
+pub(crate) fn ranges_on(nest: &LoopNest, path: &[usize]) -> Ranges {
+    let mut ranges = Ranges::default();
+    for l in loops_on(nest, path) {
+        ranges.insert(l.var, l.extent);
+    }
+    ranges
+}
+
+/// The buffer of a name.
+pub(crate) fn find_buffer(nest: &LoopNest, name: &str) -> Result<BufferId, Refusal> {
+    let number = nest.buffers.iter().position(|buffer| buffer.name == name);
+    number.map(|number| tensorwright_lang::program::TensorId(number as u32)).ok_or_else(|| {
+        let known: Vec<String> =
+            nest.buffers.iter().map(|buffer| format!("`{}`", buffer.name)).collect();
+        Refusal::new(format!("there is no tensor `{name}`"))
+            .help(format!("the tensors are {}", known.join(", ")))
+    })
+}
+
+/// A name that no buffer has yet.
+pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
+    let taken = |name: &str| nest.buffers.iter().any(|buffer| buffer.name == name);
+    if !taken(wanted) {
+        return wanted.to_owned();
+    }
+    (2..).map(|n| format!("{wanted}{n}")).find(|name| !taken(name)).unwrap_or_default()
+}
+
+/// Whether a store reads a buffer.
+pub(crate) fn reads(store: &Store, buffer: BufferId) -> bool {
+    let mut found = false;
+    let mut look = |expr: &Expr| expr.walk_reads(&mut |read| found |= read.tensor == buffer);
+    look(&store.value);
+    store.init.iter().for_each(&mut look);
+    for index in &store.subscripts {
+        index.outermost_values().into_iter().for_each(&mut look);
+    }
+    found
+}
+
+/// Refuses a nest in which a loop that makes elements twice runs inside a loop that adds terms to
+/// them: they would be added twice.
+pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
+    for path in store_paths(&nest.body) {
+        let store = store_at(nest, &path)?;
+        if store.combine.is_none() {
+            continue;
+        }
+        let mut reduce: Option<&Loop> = None;
+        for l in loops_on(nest, &path) {
+            if l.role == Role::Reduce && l.stage == Some(store.buffer) {
+                reduce = reduce.or(Some(l));
+            } else if let (true, Some(reduce)) = (l.overlaps, reduce) {
+                let (outer, inner) = (nest.var_name(reduce.var), nest.var_name(l.var));
+                return Err(Refusal::new(format!(
+                    "loop `{inner}` of `{}` makes some elements twice because its tail is shifted \
+                     inwards, so it must not run inside the reduction loop `{outer}`",
+                    nest.buffer(store.buffer).name
+                ))
+                .help("use the tail `guard` or `peel`, or keep the reduction inside"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a loop that is not serial any more.
+pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(), Refusal> {
+    use crate::nest::LoopKind;
+    let state = match l.kind {
+        LoopKind::Serial => return Ok(()),
+        LoopKind::Parallel => "parallel",
+        LoopKind::Unrolled => "unrolled",
+        LoopKind::Vectorized => "vectorized",
+    };
+    let name = nest.var_name(l.var);
+    Err(Refusal::new(format!("loop `{name}` is {state} already"))
+        .help(format!("{what} it before that")))
+}
+
+/// Refuses names that loops around a stage have already.
+pub(crate) fn expect_fresh(nest: &LoopNest, stage: &str, names: &[String]) -> Result<(), Refusal> {
+    let taken = loops_of(nest, stage);
+    for (number, name) in names.iter().enumerate() {
+        let twice = names[..number].contains(name);
+        if twice || taken.iter().any(|l| nest.var_name(l.var) == name) {
+            return Err(Refusal::new(format!("`{stage}` has a loop `{name}` already"))
+                .help("name the new loops with `->`"));
+        }
+    }
+    Ok(())
+}

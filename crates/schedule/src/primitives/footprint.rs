@@ -1,0 +1,269 @@
+//! Footprints: the part of a tensor that is read inside a loop.
+//!
+//! The footprint of a tensor in a loop is a box: for each dimension a first element, as an index
+//! expression of the loops around, and an extent, a number. It holds every element that is read,
+//! and perhaps more.
+
+use tensorwright_lang::program::{Atom, Expr, Index, Read};
+
+use super::find::{find_loop, loop_at, loops_on, ranges_on, reads, store_at, store_paths};
+use crate::nest::{
+    Buffer, BufferId, LoopKind, LoopNest, Ranges, Scope, Store, Var, for_each_store,
+};
+use crate::schedule::Refusal;
+
+/// One dimension of a footprint.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    /// The first element, in terms of the loops around.
+    pub(crate) first: Index,
+    /// The number of elements.
+    pub(crate) count: i64,
+}
+
+/// A stage that nobody has scheduled yet, so that its loops can be made anew elsewhere.
+pub(crate) struct Producer {
+    pub(crate) buffer: BufferId,
+    /// The variable of each dimension, and the first element that the stage makes.
+    pub(crate) dims: Vec<(Var, i64)>,
+}
+
+impl Producer {
+    /// The stage whose store is at a path; `what` is to become of it, for messages.
+    pub(crate) fn of(
+        nest: &LoopNest,
+        stage: &str,
+        path: &[usize],
+        what: &str,
+    ) -> Result<Self, Refusal> {
+        let store = store_at(nest, path)?;
+        let buffer = nest.buffer(store.buffer);
+        if buffer.scope == Scope::Output {
+            return Err(Refusal::new(format!(
+                "`{stage}` is a result of the program and cannot be {what}"
+            )));
+        }
+        let mut writers = 0;
+        for_each_store(&nest.body, &mut |other| {
+            writers += usize::from(other.buffer == store.buffer);
+        });
+        if writers > 1 {
+            return Err(Refusal::new(format!(
+                "`{stage}` keeps elements of an earlier version of its tensor and cannot be {what}"
+            )));
+        }
+        let scheduled = || {
+            Refusal::new(format!("the loops of `{stage}` are scheduled already"))
+                .help("place a stage first, then schedule its loops")
+        };
+        let chain = loops_on(nest, path);
+        let is_plain = chain.iter().all(|l| {
+            l.kind == LoopKind::Serial
+                && l.body.len() == 1
+                && l.locals.is_empty()
+                && l.stage == Some(store.buffer)
+        });
+        let dim = |subscript: &Index| match subscript.terms() {
+            [term] if term.coefficient == 1 => match term.atom {
+                Atom::Axis(var) => Some((var, subscript.constant_term())),
+                _ => None,
+            },
+            _ => None,
+        };
+        let dims: Option<Vec<(Var, i64)>> = store.subscripts.iter().map(dim).collect();
+        match dims {
+            Some(dims) if is_plain && store.domain.is_empty() && buffer.layout.is_none() => {
+                Ok(Self { buffer: store.buffer, dims })
+            }
+            _ => Err(scheduled()),
+        }
+    }
+}
+
+/// Refuses a tensor that is read at positions that data decides: such reads are checked against the
+/// whole tensor.
+pub(crate) fn refuse_checked(nest: &LoopNest, buffer: BufferId) -> Result<(), Refusal> {
+    let mut gathered = false;
+    for_each_store(&nest.body, &mut |store| {
+        let mut look = |expr: &Expr| {
+            expr.walk_reads(&mut |read| {
+                gathered |= !read.checked.is_empty() && read.tensor == buffer;
+                // What the stage itself gathers is checked where the stage is computed, for every
+                // element: moving it would change which elements are checked.
+                gathered |= store.buffer == buffer && !read.checked.is_empty();
+            });
+        };
+        look(&store.value);
+        store.init.iter().for_each(&mut look);
+    });
+    if gathered {
+        let name = &nest.buffer(buffer).name;
+        return Err(Refusal::new(format!(
+            "`{name}` is gathered at positions that are computed from data, which are checked \
+             against all of it"
+        )));
+    }
+    Ok(())
+}
+
+/// A loop in which something is to be computed, checked to be one that can hold it.
+pub(crate) fn find_host(nest: &LoopNest, stage: &str, name: &str) -> Result<Vec<usize>, Refusal> {
+    let path = find_loop(nest, stage, name)?;
+    for l in loops_on(nest, &path) {
+        if l.kind == LoopKind::Vectorized {
+            return Err(Refusal::new(format!(
+                "loop `{}` of `{stage}` is vectorized, and lanes cannot hold loops or buffers",
+                nest.var_name(l.var)
+            )));
+        }
+    }
+    Ok(path)
+}
+
+/// The footprint of a buffer in the loop at a path: what its stores, other than those to the buffer
+/// itself, read.
+pub(crate) fn footprint(
+    nest: &LoopNest,
+    host: &[usize],
+    buffer: BufferId,
+) -> Result<Vec<Extent>, Refusal> {
+    let around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
+    let shape = nest.buffer(buffer).shape.clone();
+    let outer = ranges_on(nest, host);
+    let mut boxes: Vec<Option<Extent>> = vec![None; shape.len()];
+    let mut found = false;
+    for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
+        let store = store_at(nest, path)?;
+        if store.buffer == buffer {
+            continue;
+        }
+        let region = Region { ranges: &ranges_on(nest, path), around: &around };
+        for_each_read(store, &mut |read| {
+            if read.tensor != buffer {
+                return;
+            }
+            found = true;
+            for (dimension, subscript) in read.subscripts.iter().enumerate() {
+                let whole = Extent { first: Index::constant(0), count: shape[dimension] };
+                let one = region.of(subscript).unwrap_or_else(|| whole.clone());
+                let joined = match boxes[dimension].take() {
+                    None => Some(one),
+                    Some(other) => union(&other, &one),
+                };
+                let fits = joined.filter(|extent| extent.count < shape[dimension]);
+                boxes[dimension] = Some(fits.unwrap_or(whole));
+            }
+        });
+    }
+    if !found {
+        let l = loop_at(nest, host)?;
+        return Err(Refusal::new(format!(
+            "nothing in loop `{}` reads `{}`",
+            nest.var_name(l.var),
+            nest.buffer(buffer).name
+        )));
+    }
+    let settle = |extent: Option<Extent>| {
+        let extent = extent.unwrap_or(Extent { first: Index::constant(0), count: 1 });
+        let first = outer.simplify(&extent.first).ok_or_else(Refusal::overflow)?;
+        Ok(Extent { first, ..extent })
+    };
+    boxes.into_iter().map(settle).collect()
+}
+
+/// Calls `visit` with every read of a store, also those in subscripts on its left.
+pub(crate) fn for_each_read<'a>(store: &'a Store, visit: &mut impl FnMut(&'a Read)) {
+    store.value.walk_reads(visit);
+    if let Some(init) = &store.init {
+        init.walk_reads(visit);
+    }
+    for subscript in &store.subscripts {
+        for value in subscript.outermost_values() {
+            value.walk_reads(visit);
+        }
+    }
+}
+
+/// The smallest box that holds two, if their distance is a number.
+fn union(a: &Extent, b: &Extent) -> Option<Extent> {
+    let distance = b.first.sub(&a.first)?.as_constant()?;
+    let first = if distance < 0 { b.first.clone() } else { a.first.clone() };
+    let end = a.count.max(distance.checked_add(b.count)?);
+    Some(Extent { first, count: end - distance.min(0) })
+}
+
+/// What an index covers when the loops around stand still and those inside run.
+struct Region<'a> {
+    ranges: &'a Ranges,
+    around: &'a [Var],
+}
+
+impl Region<'_> {
+    fn of(&self, index: &Index) -> Option<Extent> {
+        let mut first = Index::constant(index.constant_term());
+        let mut count = 1i64;
+        for term in index.terms() {
+            let part = self.atom(&term.atom)?;
+            let reach = part.count.checked_sub(1)?.checked_mul(term.coefficient)?;
+            let start = part.first.scale(term.coefficient)?;
+            // A negative multiple starts at its far end.
+            let start = start.add(&Index::constant(reach.min(0)))?;
+            first = first.add(&start)?;
+            count = count.checked_add(reach.checked_abs()?)?;
+        }
+        Some(Extent { first, count })
+    }
+
+    fn atom(&self, atom: &Atom) -> Option<Extent> {
+        let whole = Index::atom(atom.clone());
+        if !whole.has_value() && !whole.mentions(&|var| !self.around.contains(&var)) {
+            return Some(Extent { first: whole, count: 1 });
+        }
+        match atom {
+            Atom::Axis(var) => {
+                Some(Extent { first: Index::constant(0), count: self.ranges.extent(*var)? })
+            }
+            Atom::Div(inner, divisor) => {
+                let inner = self.of(inner)?;
+                let count = (inner.count - 1).checked_add(divisor - 1)? / divisor + 1;
+                Some(Extent { first: inner.first.div(*divisor)?, count })
+            }
+            Atom::Mod(_, divisor) => {
+                let range = self.ranges.interval(&whole);
+                let lo = i64::try_from(range.lo).ok()?;
+                let count = i64::try_from(range.hi - range.lo + 1).ok()?.min(*divisor);
+                Some(Extent { first: Index::constant(lo), count })
+            }
+            Atom::Min(a, b) | Atom::Max(a, b) => {
+                let (a, b) = (self.of(a)?, self.of(b)?);
+                let is_min = matches!(atom, Atom::Min(..));
+                let first = if is_min { a.first.min(b.first) } else { a.first.max(b.first) };
+                Some(Extent { first, count: a.count.max(b.count) })
+            }
+            Atom::Value(_) => None,
+        }
+    }
+}
+
+/// The conditions for an element of a footprint to be one of those in `lo..hi`, without those that
+/// always hold; `None` on overflow.
+pub(crate) fn clip(element: &Index, lo: i64, hi: i64, ranges: &Ranges) -> Option<Vec<Index>> {
+    let above = element.sub(&Index::constant(lo))?;
+    let below = Index::constant(hi - 1).sub(element)?;
+    Some([above, below].into_iter().filter(|condition| !ranges.always(condition)).collect())
+}
+
+/// The position in a loop's body before the first node that reads a buffer.
+pub(crate) fn before_reader(body: &[crate::nest::Node], buffer: BufferId) -> usize {
+    let reader = |node: &crate::nest::Node| {
+        let mut found = false;
+        for_each_store(std::slice::from_ref(node), &mut |store| found |= reads(store, buffer));
+        found
+    };
+    body.iter().position(reader).unwrap_or(0)
+}
+
+/// Whether a buffer is still the way a layout or a footprint may change it.
+pub(crate) fn is_temporary(buffer: &Buffer) -> bool {
+    matches!(buffer.scope, Scope::Workspace | Scope::Stack)
+}

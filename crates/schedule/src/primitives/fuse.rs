@@ -1,0 +1,94 @@
+//! `fuse`: two nested loops become one.
+//!
+//! ```text
+//! C: fuse m n -> mn                  for mn in 0..M*N {
+//! for m in 0..M {               ->     S(mn / N, mn % N);
+//!   for n in 0..N { S(m, n); }       }
+//! ```
+//!
+//! The inner loop must be all that the outer one holds, and both spatial or both of the reduction.
+//! Without a name the new loop is called `m_n`.
+
+use std::fmt;
+
+use tensorwright_lang::program::Index;
+
+use super::Rule;
+use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut};
+use crate::nest::{Loop, LoopNest, Node, substitute};
+use crate::schedule::{Refusal, Words};
+
+/// Fuses two nested loops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fuse {
+    /// The outer loop.
+    pub outer: String,
+    /// The loop right inside of it.
+    pub inner: String,
+    /// The name of the new loop, if not the usual one.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Fuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fuse {} {}", self.outer, self.inner)?;
+        self.name.iter().try_for_each(|name| write!(f, " -> {name}"))
+    }
+}
+
+impl Rule for Fuse {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let outer = words.name("the name of the outer loop")?;
+        let inner = words.name("the name of the inner loop")?;
+        let name =
+            if words.accept("->") { Some(words.name("the name of the new loop")?) } else { None };
+        Ok(Fuse { outer, inner, name })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let path = find_loop(nest, stage, &self.outer)?;
+        find_loop(nest, stage, &self.inner)?;
+        let outer = loop_at(nest, &path)?;
+        let [Node::Loop(inner)] = outer.body.as_slice() else {
+            return Err(self.refuse(stage, "holds more than one loop"));
+        };
+        if nest.var_name(inner.var) != self.inner {
+            return Err(self.refuse(stage, &format!("does not hold `{}` directly", self.inner)));
+        }
+        expect_serial(nest, outer, "fuse")?;
+        expect_serial(nest, inner, "fuse")?;
+        let flagged = |l: &Loop| l.peel || l.overlaps || !l.locals.is_empty();
+        if outer.role != inner.role || outer.stage != inner.stage {
+            let why = format!(
+                "and `{}` are not both spatial loops or both loops of one reduction",
+                self.inner
+            );
+            return Err(self.refuse(stage, &why));
+        }
+        if flagged(outer) || flagged(inner) {
+            return Err(
+                self.refuse(stage, "has a tail or buffers of its own that fusing would tear apart")
+            );
+        }
+        let extent = outer.extent.checked_mul(inner.extent).ok_or_else(Refusal::overflow)?;
+        let (old_outer, old_inner, width) = (outer.var, inner.var, inner.extent);
+        let name = self.name.clone().unwrap_or_else(|| format!("{}_{}", self.outer, self.inner));
+        expect_fresh(nest, stage, std::slice::from_ref(&name))?;
+        let var = nest.add_var(name);
+        let quotient = Index::axis(var).div(width).ok_or_else(Refusal::overflow)?;
+        let remainder = Index::axis(var).rem(width);
+        let outer = loop_at_mut(nest, &path)?;
+        let Some(Node::Loop(inner)) = outer.body.pop() else { return Ok(()) };
+        outer.body = inner.body;
+        outer.var = var;
+        outer.extent = extent;
+        substitute(&mut outer.body, old_outer, &quotient).ok_or_else(Refusal::overflow)?;
+        substitute(&mut outer.body, old_inner, &remainder).ok_or_else(Refusal::overflow)
+    }
+}
+
+impl Fuse {
+    fn refuse(&self, stage: &str, why: &str) -> Refusal {
+        Refusal::new(format!("cannot fuse: loop `{}` of `{stage}` {why}", self.outer))
+    }
+}

@@ -1,0 +1,168 @@
+//! `layout`: a tensor is stored in another order.
+//!
+//! ```text
+//! weight: layout [d0/16, d1, d2, d3, d0%16]
+//! ```
+//!
+//! `d0`, `d1` and so on are the dimensions of the tensor. Each stands alone or as quotient and
+//! remainder by the same number; memory is padded where the extent is no multiple of it.
+//!
+//! A `const` input is brought into the layout once, ahead of all calls, as the prepared buffer
+//! `weight.laid`. An intermediate is written and read in the layout. Other inputs and results are
+//! laid out as the caller has them: copy them with `cache_read ... as`.
+
+use std::fmt;
+
+use tensorwright_lang::program::{AxisId, Expr, Index, Read, Rewrite};
+
+use super::Rule;
+use super::find::{find_buffer, fresh_name};
+use super::footprint::{is_temporary, refuse_checked};
+use crate::canonical::element;
+use crate::nest::{
+    Buffer, BufferId, Layout, Loop, LoopNest, Node, Role, Scope, Store, Var, rewrite_nodes,
+};
+use crate::schedule::{Refusal, Words};
+
+/// A layout as schedules write it: `[d1/16, d0, d1%16]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayoutText {
+    /// The parts, outermost first.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A whole dimension.
+    Whole(u32),
+    /// A dimension divided by a number, rounded down.
+    Quotient(u32, i64),
+    /// The remainder of that division.
+    Remainder(u32, i64),
+}
+
+impl LayoutText {
+    pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        words.symbol("[")?;
+        let mut parts = Vec::new();
+        loop {
+            let name = words.name("a dimension `d0`, `d1`, ...")?;
+            let dimension = name.strip_prefix('d').and_then(|number| number.parse::<u32>().ok());
+            let dimension = dimension.filter(|number| *number < 64).ok_or_else(|| {
+                Refusal::new(format!("`{name}` is no dimension"))
+                    .help("the dimensions are `d0`, `d1` and so on, outermost first")
+            })?;
+            parts.push(if words.accept("/") {
+                Part::Quotient(dimension, words.number("the divisor")?)
+            } else if words.accept("%") {
+                Part::Remainder(dimension, words.number("the divisor")?)
+            } else {
+                Part::Whole(dimension)
+            });
+            if !words.accept(",") {
+                break;
+            }
+        }
+        words.symbol("]")?;
+        Ok(Self { parts })
+    }
+
+    /// The layout of a tensor with `rank` dimensions.
+    pub(super) fn layout(&self, rank: usize) -> Result<Layout, Refusal> {
+        let dim = |dimension: u32| Index::axis(AxisId(dimension));
+        // Divisors are positive and the coefficient is one: nothing overflows or folds.
+        let index = |part: &Part| match *part {
+            Part::Whole(dimension) => dim(dimension),
+            Part::Quotient(dimension, by) => dim(dimension).div(by).unwrap_or_default(),
+            Part::Remainder(dimension, by) => dim(dimension).rem(by),
+        };
+        let parts: Vec<Index> = self.parts.iter().map(index).collect();
+        Layout::new(rank, &parts).map_err(|error| Refusal::new(error.to_string()))
+    }
+}
+
+impl fmt::Display for LayoutText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |part: &Part| match *part {
+            Part::Whole(d) => format!("d{d}"),
+            Part::Quotient(d, by) => format!("d{d}/{by}"),
+            Part::Remainder(d, by) => format!("d{d}%{by}"),
+        };
+        write!(f, "[{}]", self.parts.iter().map(text).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Sets the layout of a tensor, which the step names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetLayout {
+    /// The layout.
+    pub layout: LayoutText,
+}
+
+impl fmt::Display for SetLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "layout {}", self.layout)
+    }
+}
+
+impl Rule for SetLayout {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        Ok(SetLayout { layout: LayoutText::parse(words)? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let id = find_buffer(nest, stage)?;
+        refuse_checked(nest, id)?;
+        let buffer = nest.buffer(id);
+        let layout = self.layout.layout(buffer.shape.len())?;
+        if buffer.layout.is_some() {
+            return Err(Refusal::new(format!("`{stage}` has a layout already")));
+        }
+        if is_temporary(buffer) {
+            let buffer = &mut nest.buffers[id.0 as usize];
+            buffer.layout = Some(layout);
+            buffer.settle_scope();
+            return Ok(());
+        }
+        if buffer.scope == Scope::Input && nest.constants.contains(&id) {
+            return prepare(nest, id, layout);
+        }
+        let (what, way_out) = match buffer.scope {
+            Scope::Output => ("a result", "write it from a `cache_write` tile"),
+            Scope::Prepared => ("prepared already", "give the layout once"),
+            _ => ("not `const`", "declare it `const`, or copy it with `cache_read ... as`"),
+        };
+        Err(Refusal::new(format!("the layout of `{stage}` is the caller's: it is {what}"))
+            .help(way_out))
+    }
+}
+
+/// Brings a `const` input into a layout ahead of all calls.
+fn prepare(nest: &mut LoopNest, input: BufferId, layout: Layout) -> Result<(), Refusal> {
+    let source = nest.buffer(input).clone();
+    let name = fresh_name(nest, &format!("{}.laid", source.name));
+    let shape = source.shape.clone();
+    let laid = Buffer { name, layout: Some(layout), scope: Scope::Prepared, ..source };
+    let laid = nest.add_buffer(laid);
+    nest.parameters.push(laid);
+    struct Redirect(BufferId, BufferId);
+    impl Rewrite for Redirect {
+        fn read(&mut self, mut read: Read) -> Option<Expr> {
+            if read.tensor == self.0 {
+                read.tensor = self.1;
+            }
+            Some(Expr::Read(read))
+        }
+    }
+    rewrite_nodes(&mut nest.body, &mut Redirect(input, laid)).ok_or_else(Refusal::overflow)?;
+    let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
+    let subscripts: Vec<Index> = vars.iter().map(|var| Index::axis(*var)).collect();
+    let store = Store::new(laid, subscripts.clone(), element(input, subscripts));
+    let loops = vars.iter().zip(&shape).rev();
+    let node = loops.fold(Node::Store(store), |node, (var, extent)| {
+        Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(laid))
+    });
+    nest.prepare.push(node);
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! What [`cache_write`](super::CacheWrite) and [`rfactor`](super::Rfactor) share: below a loop, a
+//! reduction is accumulated in a local tile, which is then added to the result.
+
+use tensorwright_lang::program::Index;
+
+use super::find::{
+    check_overlaps, find_loop, find_store, fresh_name, loop_at, loop_at_mut, loops_on, store_at,
+};
+use super::footprint::find_host;
+use crate::canonical::{element, neutral};
+use crate::nest::{
+    Buffer, BufferId, Loop, LoopNest, Node, Role, Store, for_each_store, substitute,
+};
+use crate::schedule::Refusal;
+
+/// Accumulates a stage in a tile of its own below loop `at`. The tile has one dimension per spatial
+/// loop below and, if `kept` names a loop of the reduction, a last one for it: the terms of
+/// different iterations of that loop are kept apart and added when the tile is.
+pub(super) fn localize(
+    nest: &mut LoopNest,
+    stage: &str,
+    at: &str,
+    kept: Option<&str>,
+    suffix: &str,
+) -> Result<(), Refusal> {
+    let host = find_host(nest, stage, at)?;
+    let path = find_store(nest, stage)?;
+    let store = store_at(nest, &path)?.clone();
+    let loops: Vec<Loop> = loops_on(nest, &path).into_iter().cloned().collect();
+    let (outer, inner) = loops.split_at(host.len());
+    check_alone(nest, stage, at, store.buffer, &host)?;
+    let kept = match kept {
+        Some(name) => Some(kept_loop(nest, stage, at, name, &host)?),
+        None => None,
+    };
+    let is_reduce = |l: &Loop| l.role == Role::Reduce && l.stage == Some(store.buffer);
+    let in_tile: Vec<&Loop> = inner
+        .iter()
+        .filter(|l| !is_reduce(l))
+        .chain(inner.iter().filter(|l| Some(l.var) == kept))
+        .collect();
+    let shape: Vec<i64> = in_tile.iter().map(|l| l.extent).collect();
+    if shape.iter().try_fold(1i64, |n, e| n.checked_mul(*e)).is_none_or(|n| n > 1 << 32) {
+        return Err(Refusal::overflow());
+    }
+    let target = nest.buffer(store.buffer).clone();
+    let name = fresh_name(nest, &format!("{}.{suffix}", target.name));
+    let tile = nest.add_buffer(Buffer::local(name, target.dtype, shape));
+    let subscripts: Vec<Index> = in_tile.iter().map(|l| Index::axis(l.var)).collect();
+
+    // The result: added to if terms of the reduction come from outside or were kept apart.
+    let mut result =
+        Store::new(store.buffer, store.subscripts.clone(), element(tile, subscripts.clone()));
+    result.domain = store.domain.clone();
+    let gone: Vec<_> =
+        inner.iter().filter(|l| is_reduce(l) && Some(l.var) != kept).map(|l| l.var).collect();
+    result.domain.retain(|bound| !bound.index.mentions(&|var| gone.contains(&var)));
+    let has_terms = kept.is_some() || outer.iter().any(is_reduce);
+    let mut partial = Store { buffer: tile, subscripts, ..store.clone() };
+    match store.combine {
+        Some(op) if has_terms => {
+            result.combine = Some(op);
+            result.init = store.init.clone();
+            partial.init = Some(neutral(op, target.dtype));
+        }
+        _ => {}
+    }
+    let write_back = write_back(nest, &in_tile, kept, store.buffer, result)?;
+    let host_loop = loop_at_mut(nest, &host)?;
+    retarget(&mut host_loop.body, store.buffer, &partial, kept);
+    host_loop.body.push(write_back);
+    host_loop.locals.push(tile);
+    check_overlaps(nest)
+}
+
+/// Refuses a loop in which other stages read the result: it is complete only at the end.
+fn check_alone(
+    nest: &LoopNest,
+    stage: &str,
+    at: &str,
+    buffer: BufferId,
+    host: &[usize],
+) -> Result<(), Refusal> {
+    let mut stores = 0;
+    for_each_store(&loop_at(nest, host)?.body, &mut |store| {
+        stores += usize::from(store.buffer == buffer);
+    });
+    if stores != 1 || loop_at(nest, host)?.stage != Some(buffer) {
+        return Err(Refusal::new(format!(
+            "loop `{at}` is not a loop of `{stage}` alone, so its results cannot be held back there"
+        )));
+    }
+    Ok(())
+}
+
+fn kept_loop(
+    nest: &LoopNest,
+    stage: &str,
+    at: &str,
+    name: &str,
+    host: &[usize],
+) -> Result<crate::nest::Var, Refusal> {
+    let path = find_loop(nest, stage, name)?;
+    let l = loop_at(nest, &path)?;
+    if l.role != Role::Reduce {
+        return Err(Refusal::new(format!("loop `{name}` of `{stage}` is not a reduction")));
+    }
+    if path.len() <= host.len() {
+        return Err(Refusal::new(format!(
+            "loop `{name}` of `{stage}` is not inside of loop `{at}`"
+        ))
+        .help("reorder it to the inside first"));
+    }
+    Ok(l.var)
+}
+
+/// The loops that add the tile to the result, with variables of their own.
+fn write_back(
+    nest: &mut LoopNest,
+    in_tile: &[&Loop],
+    kept: Option<crate::nest::Var>,
+    stage: BufferId,
+    result: Store,
+) -> Result<Node, Refusal> {
+    let mut nodes = vec![Node::Store(result)];
+    for l in in_tile.iter().rev() {
+        let var = nest.add_var(nest.var_name(l.var).to_owned());
+        substitute(&mut nodes, l.var, &Index::axis(var)).ok_or_else(Refusal::overflow)?;
+        let role = if Some(l.var) == kept { Role::Reduce } else { Role::Spatial };
+        let mut copy =
+            Loop { var, role, body: nodes, locals: Vec::new(), ..(*l).clone() }.of(stage);
+        if Some(l.var) == kept {
+            copy.kind = crate::nest::LoopKind::Serial;
+        }
+        nodes = vec![Node::Loop(copy)];
+    }
+    nodes.pop().ok_or_else(|| Refusal::new("there is nothing to write back"))
+}
+
+/// Makes the loops and the store of a stage those of its tile.
+fn retarget(nodes: &mut [Node], stage: BufferId, partial: &Store, kept: Option<crate::nest::Var>) {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => {
+                if l.stage == Some(stage) {
+                    l.stage = Some(partial.buffer);
+                    if Some(l.var) == kept {
+                        l.role = Role::Spatial;
+                    }
+                }
+                retarget(&mut l.body, stage, partial, kept);
+            }
+            Node::Store(store) if store.buffer == stage => *store = partial.clone(),
+            _ => {}
+        }
+    }
+}

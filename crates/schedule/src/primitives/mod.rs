@@ -1,0 +1,124 @@
+//! The primitives that schedules are made of: one file each, one line each in the registry below.
+//!
+//! A primitive rewrites a [`LoopNest`] into an equivalent one, or refuses. Loops are named by the
+//! stage whose store they surround and by their variable; where an outer stage has a loop of the
+//! same name, the inner one is meant.
+
+mod cache_read;
+mod cache_write;
+mod compute_at;
+mod find;
+mod footprint;
+mod fuse;
+mod inline;
+mod layout;
+mod localize;
+mod parallel;
+mod prefetch;
+mod reorder;
+mod rfactor;
+mod split;
+mod unroll;
+mod vectorize;
+
+use std::fmt;
+
+pub use cache_read::CacheRead;
+pub use cache_write::CacheWrite;
+pub use compute_at::ComputeAt;
+pub use find::{loops_of, stages};
+pub use fuse::Fuse;
+pub use inline::Inline;
+pub use layout::{LayoutText, Part, SetLayout};
+pub use parallel::Parallel;
+pub use prefetch::SetPrefetch;
+pub use reorder::Reorder;
+pub use rfactor::Rfactor;
+pub use split::{Split, Tail};
+pub use unroll::Unroll;
+pub use vectorize::{MAX_LANES, Vectorize};
+
+use crate::nest::LoopNest;
+use crate::schedule::{Refusal, Words};
+
+/// What every primitive is.
+trait Rule: fmt::Display + Sized {
+    /// Reads what follows the keyword.
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal>;
+
+    /// Rewrites the nest, or refuses; a nest that refuses may be left half rewritten.
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal>;
+}
+
+macro_rules! primitives {
+    ($($keyword:literal $variant:ident($rule:ty) $doc:literal;)*) => {
+        /// A primitive with its arguments.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Primitive {
+            $(#[doc = $doc] $variant($rule),)*
+        }
+
+        impl Primitive {
+            /// The keywords of all primitives.
+            pub const KEYWORDS: &'static [&'static str] = &[$($keyword),*];
+
+            /// What the primitives do, by keyword, in one line each.
+            pub const SUMMARIES: &'static [(&'static str, &'static str)] = &[$(($keyword, $doc)),*];
+
+            /// The keyword of the primitive.
+            #[must_use]
+            pub fn keyword(&self) -> &'static str {
+                match self { $(Primitive::$variant(_) => $keyword),* }
+            }
+
+            pub(crate) fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+                let keyword = words.take();
+                match keyword {
+                    $(Some($keyword) => <$rule>::parse(words).map(Primitive::$variant),)*
+                    _ => Err(unknown(keyword)),
+                }
+            }
+
+            pub(crate) fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+                match self { $(Primitive::$variant(rule) => rule.apply(stage, nest)),* }
+            }
+        }
+
+        impl fmt::Display for Primitive {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $(Primitive::$variant(rule) => rule.fmt(f)),* }
+            }
+        }
+
+        $(impl From<$rule> for Primitive {
+            fn from(rule: $rule) -> Self {
+                Primitive::$variant(rule)
+            }
+        })*
+    };
+}
+
+primitives! {
+    "split" Split(Split) "a loop becomes a nest of loops";
+    "fuse" Fuse(Fuse) "two nested loops become one";
+    "reorder" Reorder(Reorder) "nested loops change places";
+    "unroll" Unroll(Unroll) "a loop is written out";
+    "vectorize" Vectorize(Vectorize) "a loop becomes the lanes of vectors";
+    "parallel" Parallel(Parallel) "a loop is shared by workers";
+    "inline" Inline(Inline) "a stage is computed where it is read, again for every read";
+    "compute_at" ComputeAt(ComputeAt) "a stage is computed inside a loop of its reader, as much as is read there";
+    "cache_read" CacheRead(CacheRead) "the part of a tensor that a loop reads is copied to a local buffer first";
+    "cache_write" CacheWrite(CacheWrite) "results are accumulated in a local buffer and written once";
+    "layout" Layout(SetLayout) "a tensor is stored in another order";
+    "rfactor" Rfactor(Rfactor) "a loop of a reduction becomes a dimension of partial results";
+    "prefetch" Prefetch(SetPrefetch) "what a later iteration reads is fetched ahead";
+}
+
+fn unknown(keyword: Option<&str>) -> Refusal {
+    let known = format!("the primitives are {}", Primitive::KEYWORDS.join(", "));
+    match keyword {
+        Some(word) => Refusal::new(format!("there is no primitive `{word}`")).help(known),
+        None => Refusal::new("expected a primitive, but the line ends").help(known),
+    }
+}

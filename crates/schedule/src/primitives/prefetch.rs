@@ -1,0 +1,95 @@
+//! `prefetch`: what a later iteration reads is fetched ahead.
+//!
+//! ```text
+//! C: prefetch B at k 8
+//! for k { for n { C(m, n) += A(m, k) * B(k, n); } }
+//! ->
+//! for k { prefetch B(k + 8, 0); for n { C(m, n) += A(m, k) * B(k, n); } }
+//! ```
+//!
+//! One element of every read of the tensor in the loop is prefetched, the one that the first
+//! iteration of all loops inside reads. A hint changes no result, also beyond the end of the tensor.
+
+use std::fmt;
+
+use tensorwright_lang::program::{Index, Rewrite};
+
+use super::Rule;
+use super::find::{find_buffer, loop_at, loop_at_mut, loops_on};
+use super::footprint::{find_host, for_each_read};
+use crate::nest::{LoopNest, Node, Prefetch, Var, for_each_store};
+use crate::schedule::{Refusal, Words};
+
+/// Prefetches a tensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetPrefetch {
+    /// The tensor.
+    pub tensor: String,
+    /// The loop whose later iteration needs it, of the stage that the step names.
+    pub at: String,
+    /// How many iterations later.
+    pub distance: i64,
+}
+
+impl fmt::Display for SetPrefetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "prefetch {} at {} {}", self.tensor, self.at, self.distance)
+    }
+}
+
+impl Rule for SetPrefetch {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let tensor = words.name("the name of a tensor")?;
+        words.symbol("at")?;
+        let at = words.name("the name of a loop")?;
+        Ok(SetPrefetch { tensor, at, distance: words.number("the number of iterations ahead")? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let buffer = find_buffer(nest, &self.tensor)?;
+        let host = find_host(nest, stage, &self.at)?;
+        let around: Vec<Var> = loops_on(nest, &host).iter().map(|l| l.var).collect();
+        let l = loop_at(nest, &host)?;
+        let mut later = Later { var: l.var, distance: self.distance, around: &around };
+        let mut places: Vec<Vec<Index>> = Vec::new();
+        for_each_store(&l.body, &mut |store| {
+            for_each_read(store, &mut |read| {
+                if read.tensor != buffer || read.subscripts.iter().any(Index::has_value) {
+                    return;
+                }
+                let place: Option<Vec<Index>> =
+                    read.subscripts.iter().map(|index| index.rewrite(&mut later)).collect();
+                places.extend(place.filter(|place| !places.contains(place)));
+            });
+        });
+        if places.is_empty() {
+            return Err(Refusal::new(format!(
+                "nothing in loop `{}` reads `{}` at positions that are known ahead",
+                self.at, self.tensor
+            )));
+        }
+        let hints =
+            places.into_iter().map(|subscripts| Node::Prefetch(Prefetch { buffer, subscripts }));
+        loop_at_mut(nest, &host)?.body.splice(0..0, hints);
+        Ok(())
+    }
+}
+
+/// The place that a later iteration reads first.
+struct Later<'a> {
+    var: Var,
+    distance: i64,
+    around: &'a [Var],
+}
+
+impl Rewrite for Later<'_> {
+    fn axis(&mut self, axis: Var) -> Option<Index> {
+        if axis == self.var {
+            Index::axis(axis).add(&Index::constant(self.distance))
+        } else if self.around.contains(&axis) {
+            Some(Index::axis(axis))
+        } else {
+            Some(Index::constant(0))
+        }
+    }
+}

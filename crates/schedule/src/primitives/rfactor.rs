@@ -1,0 +1,45 @@
+//! `rfactor`: a loop of a reduction becomes a dimension of partial results.
+//!
+//! ```text
+//! y: rfactor k.1 at i
+//! for i {                                  for i {
+//!   for k.0 {                                float y.rf[16];
+//!     for k.1 in 0..16 {             ->      for k.0 { for k.1 { y.rf(k.1) += ... at 16*k.0 + k.1; } }
+//!       y(i) += ... at 16*k.0 + k.1;         for k.1 { y(i) += y.rf(k.1); }
+//! ```
+//!
+//! In the stage `y.rf` the loop is spatial, so it can be vectorized or parallel.
+
+use std::fmt;
+
+use super::Rule;
+use super::localize::localize;
+use crate::nest::LoopNest;
+use crate::schedule::{Refusal, Words};
+
+/// Factors a reduction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rfactor {
+    /// The loop of the reduction.
+    pub target: String,
+    /// The loop in which the partial results live.
+    pub at: String,
+}
+
+impl fmt::Display for Rfactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rfactor {} at {}", self.target, self.at)
+    }
+}
+
+impl Rule for Rfactor {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let target = words.name("the name of a loop of the reduction")?;
+        words.symbol("at")?;
+        Ok(Rfactor { target, at: words.name("the name of a loop")? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        localize(nest, stage, &self.at, Some(&self.target), "rf")
+    }
+}

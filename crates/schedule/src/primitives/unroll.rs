@@ -1,0 +1,51 @@
+//! `unroll`: a loop is written out.
+//!
+//! ```text
+//! C: unroll m
+//! for m in 0..3 { S(m); }     ->     S(0); S(1); S(2);
+//! ```
+//!
+//! Lowering does it; until then the loop is marked. Accumulators whose subscripts are constants
+//! after unrolling live in registers.
+
+use std::fmt;
+
+use super::Rule;
+use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
+use crate::lower::MAX_STORES;
+use crate::nest::{LoopKind, LoopNest};
+use crate::schedule::{Refusal, Words};
+
+/// Unrolls a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unroll {
+    /// The loop.
+    pub target: String,
+}
+
+impl fmt::Display for Unroll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unroll {}", self.target)
+    }
+}
+
+impl Rule for Unroll {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        Ok(Unroll { target: words.name("the name of a loop")? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let path = find_loop(nest, stage, &self.target)?;
+        let l = loop_at(nest, &path)?;
+        expect_serial(nest, l, "unroll")?;
+        if l.extent > MAX_STORES as i64 {
+            return Err(Refusal::new(format!(
+                "loop `{}` of `{stage}` has {} iterations, too many to write out",
+                self.target, l.extent
+            ))
+            .help("split it and unroll the inner loop"));
+        }
+        loop_at_mut(nest, &path)?.kind = LoopKind::Unrolled;
+        Ok(())
+    }
+}

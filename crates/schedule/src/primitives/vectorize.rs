@@ -1,0 +1,77 @@
+//! `vectorize`: a loop becomes the lanes of vectors.
+//!
+//! ```text
+//! C: vectorize n.1
+//! for n.1 in 0..16 { C(m, n.1) = A(m, n.1); }    ->    [n.1 = 0..16] C(m, n.1) = A(m, n.1);
+//! ```
+//!
+//! The loop must have at most 64 iterations and hold no loops but unrolled ones. The lanes of a loop
+//! of a reduction are combined into one element at every statement, which costs a few shuffles:
+//! [`rfactor`](super::Rfactor) the loop to do that only once, at the end.
+
+use std::fmt;
+
+use super::Rule;
+use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
+use crate::nest::{LoopKind, LoopNest, for_each_loop};
+use crate::schedule::{Refusal, Words};
+
+/// The most iterations of a vectorized loop.
+pub const MAX_LANES: i64 = 64;
+
+/// Vectorizes a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vectorize {
+    /// The loop.
+    pub target: String,
+}
+
+impl fmt::Display for Vectorize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "vectorize {}", self.target)
+    }
+}
+
+impl Rule for Vectorize {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        Ok(Vectorize { target: words.name("the name of a loop")? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let path = find_loop(nest, stage, &self.target)?;
+        let l = loop_at(nest, &path)?;
+        expect_serial(nest, l, "vectorize")?;
+        let target = &self.target;
+        if l.extent > MAX_LANES {
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` has {} iterations, more than {MAX_LANES} lanes",
+                l.extent
+            ))
+            .help(format!("split it: `{stage}: split {target} 16`")));
+        }
+        let mut inner = None;
+        let mut owner = (!l.locals.is_empty()).then_some(l);
+        for_each_loop(&l.body, &mut |found| {
+            if found.kind != LoopKind::Unrolled {
+                inner = inner.or(Some(found));
+            }
+            if !found.locals.is_empty() {
+                owner = owner.or(Some(found));
+            }
+        });
+        if let Some(inner) = inner {
+            let name = nest.var_name(inner.var);
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` holds the loop `{name}`"
+            ))
+            .help(format!("reorder `{target}` to be innermost, or unroll `{name}` first")));
+        }
+        if owner.is_some() {
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` holds buffers of its own, which lanes cannot share"
+            )));
+        }
+        loop_at_mut(nest, &path)?.kind = LoopKind::Vectorized;
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! A schedule: a list of primitives that is applied to the canonical loop nest of a program.
+//!
+//! A schedule is data. Its text has one primitive per line, the stage it acts on first:
+//!
+//! ```text
+//! # C(m,n) +=! A(m,k) * B(k,n), 6x32 register tiles
+//! C: split m 6 [peel]
+//! C: split n 2 16
+//! C: reorder m.0 n.0 k m.1 n.1 n.2
+//! C: unroll m.1
+//! C: unroll n.1
+//! C: vectorize n.2
+//! C: cache_write at n.0
+//! ```
+//!
+//! [`Schedule::parse`] reads it, `Display` writes it, and [`Schedule::apply`] replays it on a nest.
+//! A primitive that would change the result is refused with the reason; the nest that is returned
+//! is always equivalent to the program.
+
+mod words;
+
+use std::fmt;
+
+pub use words::{Span, Words};
+
+use crate::nest::LoopNest;
+use crate::primitives::Primitive;
+
+/// The longest text of a schedule, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// The most steps of a schedule.
+pub const MAX_STEPS: usize = 10_000;
+
+/// A list of primitives to apply in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The steps, first to last.
+    pub steps: Vec<Step>,
+}
+
+/// One primitive, applied to one stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The name of the stage.
+    pub stage: String,
+    /// What is done.
+    pub primitive: Primitive,
+    /// Where the text has it; empty for a step that was not read from text.
+    pub span: Span,
+}
+
+/// Why a primitive is not applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong: names the stage, the loop and the reason.
+    pub message: String,
+    /// What to do instead.
+    pub help: Option<String>,
+}
+
+/// A mistake in the text of a schedule, or a primitive that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleError {
+    /// Where in the text.
+    pub span: Span,
+    /// The primitive that was refused, as text; `None` for a mistake in the text.
+    pub step: Option<String>,
+    /// What and why.
+    pub refusal: Refusal,
+}
+
+impl Refusal {
+    /// A refusal with its reason.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None }
+    }
+
+    /// With a way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Index arithmetic that leaves 64 bits.
+    pub(crate) fn overflow() -> Self {
+        Self::new("index arithmetic leaves 64 bits").help("use smaller factors")
+    }
+}
+
+impl Schedule {
+    /// Reads a schedule from text.
+    ///
+    /// # Errors
+    /// The first line that is not a step.
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        if text.len() > MAX_BYTES {
+            return Err(syntax(
+                Span::default(),
+                Refusal::new(format!("the schedule is longer than {MAX_BYTES} bytes")),
+            ));
+        }
+        let mut steps = Vec::new();
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let code = line.split('#').next().unwrap_or_default();
+            if !code.trim().is_empty() {
+                steps.push(parse_step(code, start)?);
+            }
+            start += line.len();
+            if steps.len() > MAX_STEPS {
+                let why = Refusal::new(format!("the schedule has more than {MAX_STEPS} steps"));
+                return Err(syntax(Span::default(), why));
+            }
+        }
+        Ok(Self { steps })
+    }
+
+    /// Applies all steps to a nest, which is [canonical](crate::canonical()) at first.
+    ///
+    /// # Errors
+    /// The first step that would change the result or does not fit the nest.
+    pub fn apply(&self, mut nest: LoopNest) -> Result<LoopNest, ScheduleError> {
+        for step in &self.steps {
+            step.apply(&mut nest)?;
+        }
+        Ok(nest)
+    }
+
+    /// Adds a step.
+    pub fn push(&mut self, stage: impl Into<String>, primitive: impl Into<Primitive>) {
+        let (stage, primitive) = (stage.into(), primitive.into());
+        self.steps.push(Step { stage, primitive, span: Span::default() });
+    }
+}
+
+impl Step {
+    /// Applies the step to a nest. A nest that refuses is as it was.
+    ///
+    /// # Errors
+    /// Where the step would change the result or does not fit the nest.
+    pub fn apply(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
+        let mut changed = nest.clone();
+        match self.primitive.apply(&self.stage, &mut changed) {
+            Ok(()) => {
+                *nest = changed;
+                Ok(())
+            }
+            Err(refusal) => {
+                Err(ScheduleError { span: self.span, step: Some(self.to_string()), refusal })
+            }
+        }
+    }
+}
+
+fn parse_step(line: &str, start: usize) -> Result<Step, ScheduleError> {
+    let mut words = Words::new(line, start).map_err(|(span, why)| syntax(span, why))?;
+    let whole = words.span();
+    let parse = |words: &mut Words<'_>| {
+        let stage = words.name("the name of a stage")?;
+        words.symbol(":")?;
+        let primitive = Primitive::parse(words)?;
+        words.end()?;
+        Ok(Step { stage, primitive, span: whole })
+    };
+    parse(&mut words).map_err(|why| syntax(words.last_span(), why))
+}
+
+fn syntax(span: Span, refusal: Refusal) -> ScheduleError {
+    ScheduleError { span, step: None, refusal }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.stage, self.primitive)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, " (help: {help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.step {
+            Some(step) => write!(f, "`{step}`: {}", self.refusal),
+            None => self.refusal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+impl std::error::Error for ScheduleError {}

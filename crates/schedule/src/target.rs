@@ -1,0 +1,55 @@
+//! What schedules need to know of a target: sizes, not instructions.
+
+/// The sizes of a CPU that decide which schedules are good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Target {
+    /// The bytes of a vector register.
+    pub vector_bytes: i64,
+    /// The number of vector registers.
+    pub vector_registers: i64,
+    /// The bytes of the first-level data cache.
+    pub l1_bytes: i64,
+    /// The bytes of the second-level cache of a core.
+    pub l2_bytes: i64,
+    /// The number of workers that run parallel loops.
+    pub workers: i64,
+}
+
+impl Target {
+    /// x86-64 with AVX-512: 32 registers of 64 bytes.
+    #[must_use]
+    pub fn avx512() -> Self {
+        Self { vector_bytes: 64, vector_registers: 32, ..Self::avx2() }
+    }
+
+    /// x86-64 with AVX2 and FMA: 16 registers of 32 bytes.
+    #[must_use]
+    pub fn avx2() -> Self {
+        Self {
+            vector_bytes: 32,
+            vector_registers: 16,
+            l1_bytes: 32 << 10,
+            l2_bytes: 1 << 20,
+            workers: 1,
+        }
+    }
+
+    /// AArch64 with NEON: 32 registers of 16 bytes.
+    #[must_use]
+    pub fn neon() -> Self {
+        Self { vector_bytes: 16, vector_registers: 32, ..Self::avx2() }
+    }
+
+    /// With other cache sizes, in bytes.
+    #[must_use]
+    pub fn with_caches(self, l1_bytes: i64, l2_bytes: i64) -> Self {
+        Self { l1_bytes, l2_bytes, ..self }
+    }
+
+    /// With a number of workers.
+    #[must_use]
+    pub fn with_workers(self, workers: i64) -> Self {
+        Self { workers, ..self }
+    }
+}

@@ -1,0 +1,179 @@
+//! [`KernelBuilder`]: the choices that lead from a program to a kernel.
+
+use std::time::Instant;
+
+use tensorwright_codegen_llvm::Options;
+use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_runtime::Machine;
+use tensorwright_schedule::{Schedule, Target, canonical, default_schedule, lower};
+
+use super::Kernel;
+use super::diagnose::Diagnose;
+use super::lowered::Lowered;
+use crate::{Diagnostics, Program, Source};
+
+/// What a schedule is called that comes from no file.
+const UNNAMED: &str = "<schedule>";
+
+/// Compiles a program; made by [`Program::compile`].
+///
+/// Without a schedule the [default one](tensorwright_schedule::default_schedule()) is used, without
+/// a target this machine, without a number of threads one.
+///
+/// ```
+/// use tensorwright::{CpuTarget, Module};
+///
+/// let text = "def double(float(N) A) -> (B) { B(i) = 2 * A(i) }";
+/// let program = Module::parse("double.tc", text)?.def("double")?.bind([("N", 64)])?;
+///
+/// let kernel = program.compile().schedule_text("B: split i 16\nB: vectorize i.1")?.build()?;
+/// assert!(kernel.loops().contains("[i.1 = 0..16]"));
+///
+/// // For another machine: it cannot run here, but can be written to files.
+/// let kernel = program.compile().target(CpuTarget::named("neon")?).build()?;
+/// assert!(kernel.assembly()?.contains("fadd") || kernel.assembly()?.contains("fmul"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct KernelBuilder<'p> {
+    program: &'p Program,
+    schedule: Option<(Schedule, Source)>,
+    target: Option<CpuTarget>,
+    threads: usize,
+    options: Options,
+}
+
+impl Program {
+    /// Starts to compile the program.
+    ///
+    /// ```
+    /// use tensorwright::{Buffer, Inputs, Module};
+    ///
+    /// let text = "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
+    /// let module = Module::parse("matmul.tc", text)?;
+    /// let program = module.def("matmul")?.bind([("M", 2), ("K", 3), ("N", 1)])?;
+    ///
+    /// let kernel = program.compile().build()?;
+    /// let inputs = Inputs::from([
+    ///     ("A".to_owned(), Buffer::from_f32(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?),
+    ///     ("B".to_owned(), Buffer::from_f32(&[3, 1], vec![1.0, 0.0, -1.0])?),
+    /// ]);
+    /// let outputs = kernel.run(&inputs)?;
+    /// assert_eq!(outputs.get("C").and_then(Buffer::as_f32), Some(&[-2.0, -2.0][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile(&self) -> KernelBuilder<'_> {
+        KernelBuilder {
+            program: self,
+            schedule: None,
+            target: None,
+            threads: 1,
+            options: Options::default(),
+        }
+    }
+}
+
+impl KernelBuilder<'_> {
+    /// Uses a schedule instead of the default one; an empty one leaves the loops as the program
+    /// says.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        // Read back from its own text, so that a refusal can point at the step.
+        let text = schedule.to_string();
+        let schedule = Schedule::parse(&text).unwrap_or(schedule);
+        self.schedule = Some((schedule, Source::new(UNNAMED, &text)));
+        self
+    }
+
+    /// Uses the schedule that a text describes, one step per line.
+    ///
+    /// # Errors
+    /// A line that cannot be read.
+    pub fn schedule_text(self, text: &str) -> Result<Self, Diagnostics> {
+        self.schedule_source(Source::new(UNNAMED, text))
+    }
+
+    /// Like [`KernelBuilder::schedule_text`], for a text that has a name.
+    ///
+    /// # Errors
+    /// A line that cannot be read.
+    pub fn schedule_source(mut self, source: Source) -> Result<Self, Diagnostics> {
+        let schedule = Schedule::parse(source.text()).map_err(|error| error.diagnose(&source))?;
+        self.schedule = Some((schedule, source));
+        Ok(self)
+    }
+
+    /// Compiles for a processor other than this machine's.
+    pub fn target(mut self, target: CpuTarget) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Lets parallel loops use so many threads, the caller's among them.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Changes what LLVM does.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Applies the schedule and lowers the loops, without compiling them.
+    ///
+    /// # Errors
+    /// A step of the schedule that is refused, or loops that make too much code.
+    pub fn lower(self) -> Result<Lowered, Diagnostics> {
+        let start = Instant::now();
+        let program = self.program.clone();
+        let target = match self.target {
+            Some(target) => target,
+            None => CpuTarget::native().map_err(|error| error.diagnose(&program.ir().source))?,
+        };
+        let sizes = schedule_target(&target, self.threads);
+        let (schedule, source) = self.schedule.unwrap_or_else(|| {
+            let schedule = default_schedule(program.ir(), &sizes);
+            let source = Source::new(UNNAMED, &schedule.to_string());
+            (schedule, source)
+        });
+        let mut scheduled =
+            schedule.apply(canonical(program.ir())).map_err(|error| error.diagnose(&source))?;
+        // One symbol for all code generators, whatever the definition is called.
+        scheduled.name = tensorwright_codegen_c::symbol(&scheduled);
+        let nest =
+            lower(scheduled.clone()).map_err(|error| (error, &schedule).diagnose(&source))?;
+        Ok(Lowered {
+            program,
+            schedule,
+            target,
+            threads: self.threads,
+            options: self.options,
+            scheduled,
+            nest,
+            lowering: start.elapsed(),
+        })
+    }
+
+    /// Compiles, and loads the code into this process if it can run here.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::lower`], and what code generation refuses.
+    pub fn build(self) -> Result<Kernel, Diagnostics> {
+        Kernel::new(self.lower()?)
+    }
+}
+
+/// What schedules need to know of a processor. Cache sizes are this machine's if it is the target,
+/// and typical ones otherwise.
+pub(super) fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
+    let mut target = Target::avx2().with_workers(threads as i64);
+    target.vector_bytes = cpu.vector_bytes().into();
+    target.vector_registers = cpu.vector_registers().into();
+    if cpu.check_runs_here().is_ok() {
+        let caches = Machine::detect().caches;
+        target = target.with_caches(caches.l1d as i64, caches.l2 as i64);
+    }
+    target
+}

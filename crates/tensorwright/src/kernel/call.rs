@@ -1,0 +1,231 @@
+//! Calls of a kernel: once, or again and again on the same memory.
+
+use tensorwright_runtime::{AlignedBuffer, Element};
+use tensorwright_schedule::nest::{BufferId, Scope};
+
+use super::invoke::{Bound, Function, Memory};
+use super::{Arguments, Diagnose, Kernel, diagnose, memory};
+use crate::ir::{Tensor, TensorId};
+use crate::{Buffer, DType, Diagnostics, Inputs};
+
+/// The most iterations for which the reference is run to explain a failed call.
+const EXPLAIN_ITERATIONS: u128 = 10_000_000;
+
+/// The results of a call, in the order of the signature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outputs {
+    list: Vec<(String, Buffer)>,
+}
+
+impl Outputs {
+    /// The output of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Buffer> {
+        self.list.iter().find(|(found, _)| found == name).map(|(_, buffer)| buffer)
+    }
+
+    /// The outputs with their names, in the order of the signature.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Buffer)> {
+        self.list.iter().map(|(name, buffer)| (name.as_str(), buffer))
+    }
+}
+
+impl IntoIterator for Outputs {
+    type Item = (String, Buffer);
+    type IntoIter = std::vec::IntoIter<(String, Buffer)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+/// A kernel with memory for its inputs and outputs, ready to be called again and again without
+/// copies. [`Kernel::bind`] makes it.
+///
+/// ```
+/// use tensorwright::{Buffer, Inputs, Module};
+///
+/// let text = "def scale(float(N) A, float s) -> (B) { B(i) = s * A(i) }";
+/// let program = Module::parse("scale.tc", text)?.def("scale")?.bind([("N", 3)])?;
+/// let kernel = program.compile().build()?;
+/// let inputs = Inputs::from([
+///     ("A".to_owned(), Buffer::from(vec![1.0f32, 2.0, 3.0])),
+///     ("s".to_owned(), Buffer::from(2.0f32)),
+/// ]);
+///
+/// let mut call = kernel.bind(&inputs)?;
+/// call.run()?;
+/// assert_eq!(call.output::<f32>("B"), Some(&[2.0, 4.0, 6.0][..]));
+///
+/// // New values go where the old ones were.
+/// call.input_mut::<f32>("A").ok_or("no input A")?.fill(10.0);
+/// call.run()?;
+/// assert_eq!(call.output::<f32>("B"), Some(&[20.0, 20.0, 20.0][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Call<'a> {
+    kernel: &'a Kernel,
+    bound: Bound<'a>,
+}
+
+impl Kernel {
+    /// Runs the kernel on inputs.
+    ///
+    /// # Errors
+    /// Inputs that are missing, unknown or unfit, a subscript from data that is out of bounds, or a
+    /// kernel for another machine.
+    pub fn run<'a>(&'a self, arguments: impl Into<Arguments<'a>>) -> Result<Outputs, Diagnostics> {
+        let mut call = self.bind(arguments)?;
+        call.run()?;
+        call.outputs()
+    }
+
+    /// Puts inputs where the kernel can be called with them again and again. Tensors are copied to
+    /// aligned memory once; dense views are used where they are.
+    ///
+    /// # Errors
+    /// Inputs that are missing, unknown or unfit, or a kernel for another machine.
+    pub fn bind<'a>(
+        &'a self,
+        arguments: impl Into<Arguments<'a>>,
+    ) -> Result<Call<'a>, Diagnostics> {
+        let arguments = arguments.into();
+        self.loaded()?;
+        arguments.check(self.program(), |tensor| self.may_omit(tensor))?;
+        let constants = self.constants(&arguments)?;
+        let memory = |id: &BufferId| match constants.memory(*id) {
+            Some(memory) => Ok(memory),
+            None => self.memory(*id, &arguments),
+        };
+        let memory: Result<Vec<_>, _> = self.nest().parameters.iter().map(memory).collect();
+        let bound = self.bound(Function::Compute, memory?)?;
+        Ok(Call { kernel: self, bound })
+    }
+
+    /// The memory of an input or output.
+    fn memory<'a>(
+        &self,
+        id: BufferId,
+        arguments: &Arguments<'a>,
+    ) -> Result<Memory<'a>, Diagnostics> {
+        let buffer = self.nest().buffer(id);
+        let given = match buffer.scope {
+            Scope::Input => arguments.memory(&self.program().ir().tensor(id).name),
+            _ => None,
+        };
+        let memory = given.unwrap_or_else(|| {
+            let bytes = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
+            AlignedBuffer::new(bytes).map(Memory::Owned)
+        });
+        memory.map_err(|error| error.diagnose(&self.program().ir().source))
+    }
+
+    /// Calls a bound function; a read that is out of bounds is an error.
+    pub(super) fn call_bound(&self, bound: &mut Bound<'_>) -> Result<(), Diagnostics> {
+        let source = &self.program().ir().source;
+        let status = bound.call().map_err(|error| error.diagnose(source))?;
+        if status == 0 {
+            return Ok(());
+        }
+        let read = self.compiled.failed_read(status).map_err(|error| error.diagnose(source))?;
+        let Some(read) = read else { return Ok(()) };
+        // The reference names the element, the axes and the value; if it is fast enough, ask it.
+        if self.program().iterations() <= EXPLAIN_ITERATIONS
+            && let Some(inputs) = self.inputs_of(bound)
+            && let Err(diagnostics) = self.program().run_reference(&inputs)
+        {
+            return Err(diagnostics);
+        }
+        Err(diagnose::out_of_bounds(self.program(), read))
+    }
+
+    /// The inputs that are bound, as tensors.
+    fn inputs_of(&self, bound: &Bound<'_>) -> Option<Inputs> {
+        let input = |id: TensorId| {
+            let tensor = self.program().ir().tensor(id);
+            Some((tensor.name.clone(), self.tensor(bound, id, tensor)?))
+        };
+        self.program().ir().input_ids().map(input).collect()
+    }
+
+    fn tensor(&self, bound: &Bound<'_>, id: BufferId, tensor: &Tensor) -> Option<Buffer> {
+        let bytes = bound.memory(self.parameter(id)?)?.bytes();
+        let bytes = bytes.get(..usize::try_from(tensor.bytes()).ok()?)?;
+        memory::tensor(tensor.dtype, &tensor.shape, bytes).ok()
+    }
+
+    /// The number of a buffer among the parameters.
+    fn parameter(&self, id: BufferId) -> Option<usize> {
+        self.nest().parameters.iter().position(|found| *found == id)
+    }
+}
+
+impl Call<'_> {
+    /// Runs the kernel.
+    ///
+    /// # Errors
+    /// If a subscript from data is out of bounds.
+    pub fn run(&mut self) -> Result<(), Diagnostics> {
+        self.kernel.call_bound(&mut self.bound)
+    }
+
+    /// The elements of an output, if they have this type; 16-bit floats are read as `u16`.
+    #[must_use]
+    pub fn output<T: Element + 'static>(&self, name: &str) -> Option<&[T]> {
+        let ir = self.kernel.program().ir();
+        let id = *ir.outputs.iter().find(|id| ir.tensor(**id).name == name)?;
+        let number = self.kernel.parameter(id).filter(|_| holds::<T>(ir.tensor(id).dtype))?;
+        match self.bound.memory(number)? {
+            Memory::Owned(buffer) => Some(buffer.as_slice()),
+            Memory::Shared(buffer) => Some(buffer.as_slice()),
+            _ => None,
+        }
+    }
+
+    /// The elements of an input, to change, if they have this type. Not of an input that is a dense
+    /// view of the caller's memory, and not of a `const` one.
+    #[must_use]
+    pub fn input_mut<T: Element + 'static>(&mut self, name: &str) -> Option<&mut [T]> {
+        let ir = self.kernel.program().ir();
+        let id = ir.input_ids().find(|id| ir.tensor(*id).name == name)?;
+        let number = self.kernel.parameter(id).filter(|_| holds::<T>(ir.tensor(id).dtype))?;
+        self.bound.owned_mut(number)
+    }
+
+    /// Copies of the outputs.
+    ///
+    /// # Errors
+    /// If they are too large to be copied.
+    pub fn outputs(&self) -> Result<Outputs, Diagnostics> {
+        let ir = self.kernel.program().ir();
+        let output = |id: &TensorId| {
+            let tensor = ir.tensor(*id);
+            let buffer = self.kernel.tensor(&self.bound, *id, tensor).ok_or_else(|| {
+                let bytes = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
+                tensorwright_runtime::AllocError { bytes }.diagnose(&ir.source)
+            })?;
+            Ok((tensor.name.clone(), buffer))
+        };
+        Ok(Outputs { list: ir.outputs.iter().map(output).collect::<Result<_, Diagnostics>>()? })
+    }
+}
+
+/// Whether memory of a type can be read as `T`, whatever its bits.
+fn holds<T: Element>(dtype: DType) -> bool {
+    use std::any::TypeId;
+    let type_id = match dtype {
+        DType::Int8 => TypeId::of::<i8>(),
+        DType::Int16 => TypeId::of::<i16>(),
+        DType::Int32 => TypeId::of::<i32>(),
+        DType::Int64 => TypeId::of::<i64>(),
+        DType::UInt8 => TypeId::of::<u8>(),
+        DType::UInt16 | DType::Half | DType::BFloat16 => TypeId::of::<u16>(),
+        DType::UInt32 => TypeId::of::<u32>(),
+        DType::UInt64 => TypeId::of::<u64>(),
+        DType::Float => TypeId::of::<f32>(),
+        DType::Double => TypeId::of::<f64>(),
+        _ => return false,
+    };
+    type_id == TypeId::of::<T>()
+}

@@ -1,0 +1,201 @@
+//! Calling compiled code with memory that was checked to be what the code expects.
+#![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use tensorwright_codegen_llvm as codegen;
+use tensorwright_codegen_llvm::error::Error;
+use tensorwright_runtime::{AlignedBuffer, AllocError, Element, Pool, View};
+use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::nest::Scope;
+
+/// Compiled code in this process, and what it expects of its caller.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    kernel: codegen::Kernel,
+    parameters: Vec<Parameter>,
+    pool: Option<Pool>,
+}
+
+/// What the code does with a parameter, and how large it is.
+#[derive(Debug, Clone, Copy)]
+struct Parameter {
+    bytes: usize,
+    scope: Scope,
+}
+
+/// The memory of one parameter.
+#[derive(Debug)]
+pub(super) enum Memory<'a> {
+    /// Not passed: preparation needs constants only.
+    Absent,
+    /// Belongs to the call, which may write it.
+    Owned(AlignedBuffer),
+    /// Dense memory of the caller.
+    Borrowed(&'a [u8]),
+    /// Constants, which several calls read.
+    Shared(Arc<AlignedBuffer>),
+}
+
+/// Which function of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    /// The one that fills the prepared buffers.
+    Prepare,
+    /// The one that computes.
+    Compute,
+}
+
+/// Memory that fits a kernel: all that a call needs.
+#[derive(Debug)]
+pub(super) struct Bound<'a> {
+    loaded: &'a Loaded,
+    function: Function,
+    memory: Vec<Memory<'a>>,
+    workspace: AlignedBuffer,
+    /// Where `memory` is. The buffers are never exchanged while they are bound.
+    pointers: Vec<*mut c_void>,
+}
+
+impl Loaded {
+    /// Code that was compiled from a nest.
+    pub(super) fn new(kernel: codegen::Kernel, nest: &LoopNest, pool: Option<Pool>) -> Self {
+        let parameter = |id: &_| {
+            let buffer = nest.buffer(*id);
+            Parameter { bytes: usize::try_from(buffer.bytes()).unwrap_or(0), scope: buffer.scope }
+        };
+        Self { kernel, parameters: nest.parameters.iter().map(parameter).collect(), pool }
+    }
+
+    /// The code.
+    pub(super) fn kernel(&self) -> &codegen::Kernel {
+        &self.kernel
+    }
+
+    /// The threads that parallel loops use beside the caller's.
+    pub(super) fn pool(&self) -> Option<&Pool> {
+        self.pool.as_ref()
+    }
+
+    fn workspace(&self) -> Result<AlignedBuffer, AllocError> {
+        let workers = self.pool.as_ref().map_or(1, Pool::workers);
+        let bytes = self.kernel.workspace().bytes(i32::try_from(workers).unwrap_or(i32::MAX));
+        AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+}
+
+impl Parameter {
+    /// Whether memory can be passed for the parameter.
+    fn takes(self, memory: &Memory<'_>, function: Function) -> bool {
+        let is_written = match self.scope {
+            Scope::Output => true,
+            Scope::Prepared => function == Function::Prepare,
+            _ => false,
+        };
+        match memory {
+            // What preparation reads and writes are constants and prepared buffers.
+            Memory::Absent => function == Function::Prepare && self.scope != Scope::Prepared,
+            Memory::Owned(buffer) => buffer.len() >= self.bytes,
+            Memory::Borrowed(bytes) => !is_written && bytes.len() >= self.bytes,
+            Memory::Shared(buffer) => !is_written && buffer.len() >= self.bytes,
+        }
+    }
+}
+
+impl<'a> Memory<'a> {
+    /// The memory of a dense view, or a dense copy of another one.
+    pub(super) fn of_view(view: &View<'a>) -> Result<Self, AllocError> {
+        if let Some(bytes) = view.dense_bytes() {
+            return Ok(Memory::Borrowed(bytes));
+        }
+        let mut copy = AlignedBuffer::new(view.elements() * view.element_size())?;
+        view.to_dense(&mut copy)?;
+        Ok(Memory::Owned(copy))
+    }
+
+    /// What it holds.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Absent => &[],
+            Memory::Owned(buffer) => buffer.as_bytes(),
+            Memory::Borrowed(bytes) => bytes,
+            Memory::Shared(buffer) => buffer.as_bytes(),
+        }
+    }
+
+    fn pointer(&mut self) -> *mut c_void {
+        match self {
+            Memory::Absent => std::ptr::null_mut(),
+            Memory::Owned(buffer) => buffer.as_mut_ptr().cast(),
+            // Only read through: `Parameter::takes` makes sure of it.
+            Memory::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Memory::Shared(buffer) => buffer.as_ptr().cast_mut().cast(),
+        }
+    }
+}
+
+impl<'a> Bound<'a> {
+    /// Checks memory, one entry per parameter, against what a function expects.
+    pub(super) fn new(
+        loaded: &'a Loaded,
+        function: Function,
+        mut memory: Vec<Memory<'a>>,
+    ) -> Result<Self, BindError> {
+        let fits = memory.len() == loaded.parameters.len()
+            && loaded.parameters.iter().zip(&memory).all(|(p, memory)| p.takes(memory, function));
+        if !fits {
+            return Err(BindError::Unfit);
+        }
+        let workspace = loaded.workspace().map_err(BindError::Alloc)?;
+        let pointers = memory.iter_mut().map(Memory::pointer).collect();
+        Ok(Self { loaded, function, memory, workspace, pointers })
+    }
+
+    /// Calls the function, and returns its status.
+    pub(super) fn call(&mut self) -> Result<i32, Error> {
+        let pool =
+            self.loaded.pool.as_ref().map_or(std::ptr::null_mut(), |pool| pool.as_abi().cast());
+        let (kernel, workspace) = (&self.loaded.kernel, self.workspace.as_mut_ptr().cast());
+        // SAFETY: `new` checked that every parameter has memory of its size, initialised, owned
+        // by this call if it is written, and aligned at least to its elements: buffers are
+        // aligned to 64 bytes, and a view comes from a slice of elements. Distinct parameters
+        // have distinct memory unless both are only read. `&mut self` makes the workspace ours
+        // alone; it has the size that the kernel asks for with the workers of this pool. The pool
+        // lives as long as `loaded`, and its C type is the one of the kernel's interface.
+        unsafe {
+            match self.function {
+                Function::Prepare => kernel.prepare(&self.pointers, workspace, pool),
+                Function::Compute => kernel.call(&self.pointers, workspace, pool),
+            }
+        }
+    }
+
+    /// The memory of a parameter.
+    pub(super) fn memory(&self, parameter: usize) -> Option<&Memory<'a>> {
+        self.memory.get(parameter)
+    }
+
+    /// The elements of a parameter, to write, if the call owns them. (Not the buffer: exchanging
+    /// it would leave the pointer behind.)
+    pub(super) fn owned_mut<T: Element>(&mut self, parameter: usize) -> Option<&mut [T]> {
+        match self.memory.get_mut(parameter) {
+            Some(Memory::Owned(buffer)) => Some(buffer.as_mut_slice()),
+            _ => None,
+        }
+    }
+
+    /// Gives the memory back.
+    pub(super) fn into_memory(self) -> Vec<Memory<'a>> {
+        self.memory
+    }
+}
+
+/// Why memory cannot be bound.
+#[derive(Debug)]
+pub(super) enum BindError {
+    /// It is not what the kernel expects.
+    Unfit,
+    /// There is none for the workspace.
+    Alloc(AllocError),
+}

@@ -1,0 +1,131 @@
+//! [`Lowered`]: loops, and all texts that can be made of them.
+
+use std::time::Duration;
+
+use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_codegen_llvm::{Listing, Options, listing};
+use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced};
+
+use super::diagnose::Diagnose;
+use crate::{Code, Diagnostic, Diagnostics, Program};
+
+/// A program whose schedule is applied: loops that code generators take, and the texts that can be
+/// made of them. [`KernelBuilder::lower`](crate::KernelBuilder::lower) makes it.
+#[derive(Debug, Clone)]
+pub struct Lowered {
+    pub(super) program: Program,
+    pub(super) schedule: Schedule,
+    pub(super) target: CpuTarget,
+    pub(super) threads: usize,
+    pub(super) options: Options,
+    /// After the schedule, before lowering.
+    pub(super) scheduled: LoopNest,
+    pub(super) nest: LoopNest,
+    /// How long it took to come here.
+    pub(super) lowering: Duration,
+}
+
+impl Lowered {
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The schedule; its `Display` is text that a builder takes.
+    #[must_use]
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The processor that code is generated for.
+    #[must_use]
+    pub fn target(&self) -> &CpuTarget {
+        &self.target
+    }
+
+    /// The lowered loops, for tools that look inside.
+    #[must_use]
+    pub fn nest(&self) -> &LoopNest {
+        &self.nest
+    }
+
+    /// The lowered loops as text.
+    #[must_use]
+    pub fn loops(&self) -> String {
+        self.nest.to_string()
+    }
+
+    /// The loops at every step of the way, each with the name of the step: `canonical`, as the
+    /// program says; `schedule`, as the schedule wants them; then after each pass of lowering.
+    #[must_use]
+    pub fn loops_after_each_pass(&self) -> Vec<(String, String)> {
+        let mut steps = vec![
+            ("canonical".to_owned(), canonical(self.program.ir()).to_string()),
+            ("schedule".to_owned(), self.scheduled.to_string()),
+        ];
+        // It was lowered before, so it does not fail; a failure would end the list early.
+        let _ = lower_traced(self.scheduled.clone(), &mut |pass, nest| {
+            steps.push((pass.to_owned(), nest.to_string()));
+        });
+        steps
+    }
+
+    /// The kernel in C.
+    ///
+    /// # Errors
+    /// If C cannot express the loops.
+    pub fn c_source(&self) -> Result<String, Diagnostics> {
+        let source = tensorwright_codegen_c::emit(&self.nest).map_err(|error| {
+            let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
+            Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic])
+        })?;
+        Ok(source.code)
+    }
+
+    /// The C header of the kernel, for the C source and for objects.
+    #[must_use]
+    pub fn c_header(&self) -> String {
+        tensorwright_codegen_c::header(&self.nest)
+    }
+
+    /// C source of the functions of the header that an object does not have: those with typed
+    /// parameters.
+    #[must_use]
+    pub fn c_wrapper(&self) -> String {
+        tensorwright_codegen_c::wrapper(&self.nest)
+    }
+
+    /// A Rust module with safe functions that call the compiled kernel.
+    #[must_use]
+    pub fn rust_module(&self) -> String {
+        tensorwright_codegen_c::rust_module(&self.nest)
+    }
+
+    /// The name of the function that objects export.
+    #[must_use]
+    pub fn symbol(&self) -> String {
+        tensorwright_codegen_c::symbol(&self.nest)
+    }
+
+    /// LLVM's IR after its passes.
+    ///
+    /// # Errors
+    /// If LLVM refuses the loops.
+    pub fn llvm_ir(&self) -> Result<String, Diagnostics> {
+        self.listing(Listing::Ir)
+    }
+
+    /// The assembly of the target.
+    ///
+    /// # Errors
+    /// If LLVM refuses the loops.
+    pub fn assembly(&self) -> Result<String, Diagnostics> {
+        self.listing(Listing::Assembly)
+    }
+
+    fn listing(&self, kind: Listing) -> Result<String, Diagnostics> {
+        listing(&self.nest, &self.target, &self.options, kind)
+            .map_err(|error| error.diagnose(&self.program.ir().source))
+    }
+}

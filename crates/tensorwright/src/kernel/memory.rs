@@ -1,0 +1,93 @@
+//! Tensors in and out of the memory that kernels work on.
+
+use tensorwright_runtime::element::bytes_of;
+use tensorwright_runtime::{AlignedBuffer, AllocError};
+
+use crate::{Buffer, BufferError, DType};
+
+/// Runs an expression with `$element` standing for the Rust type of a [`DType`], for those types
+/// that memory can be read as; `$other` for `bool` and the 16-bit floats.
+macro_rules! with_element {
+    ($dtype:expr, $element:ident => $run:expr, _ => $other:expr) => {
+        match $dtype {
+            DType::Int8 => {
+                type $element = i8;
+                $run
+            }
+            DType::Int16 => {
+                type $element = i16;
+                $run
+            }
+            DType::Int32 => {
+                type $element = i32;
+                $run
+            }
+            DType::Int64 => {
+                type $element = i64;
+                $run
+            }
+            DType::UInt8 => {
+                type $element = u8;
+                $run
+            }
+            DType::UInt16 => {
+                type $element = u16;
+                $run
+            }
+            DType::UInt32 => {
+                type $element = u32;
+                $run
+            }
+            DType::UInt64 => {
+                type $element = u64;
+                $run
+            }
+            DType::Float => {
+                type $element = f32;
+                $run
+            }
+            DType::Double => {
+                type $element = f64;
+                $run
+            }
+            _ => $other,
+        }
+    };
+}
+
+/// The elements of a tensor in aligned memory.
+pub(super) fn aligned(buffer: &Buffer) -> Result<AlignedBuffer, AllocError> {
+    let mut memory = AlignedBuffer::new(buffer.len() * buffer.dtype().bytes())?;
+    let target = memory.as_bytes_mut();
+    let copied = with_element!(buffer.dtype(), T => {
+        buffer.as_slice::<T>().map(|elements| target.copy_from_slice(bytes_of(elements)))
+    }, _ => None);
+    if copied.is_none() {
+        target.copy_from_slice(&buffer.to_bytes());
+    }
+    Ok(memory)
+}
+
+/// The tensor that dense memory holds.
+pub(super) fn tensor(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Buffer, BufferError> {
+    with_element!(dtype, T => {
+        let (elements, _) = bytes.as_chunks::<{ size_of::<T>() }>();
+        Buffer::new(shape, elements.iter().map(|bytes| T::from_ne_bytes(*bytes)).collect::<Vec<T>>())
+    }, _ => Buffer::from_bytes(dtype, shape, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_of_all_types_come_back_as_they_were() {
+        for dtype in &DType::ALL {
+            let values = [1.0, 0.0, 1.0];
+            let buffer = Buffer::from_f64s(*dtype, &[3], &values).unwrap();
+            let memory = aligned(&buffer).unwrap();
+            assert_eq!(memory.len(), 3 * dtype.bytes());
+            assert_eq!(tensor(*dtype, &[3], memory.as_bytes()).unwrap(), buffer, "{dtype}");
+        }
+    }
+}

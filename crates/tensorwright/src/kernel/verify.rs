@@ -1,0 +1,109 @@
+//! Comparing a kernel with what it ought to compute.
+
+use tensorwright_schedule::Schedule;
+
+use super::{Kernel, Outputs};
+use crate::{Buffer, DType, Diagnostics, Inputs, Mismatch, Run, Value};
+
+/// The most iterations for which the reference is waited for: some twenty seconds of them.
+const REFERENCE_ITERATIONS: u128 = 60_000_000;
+
+/// What came of comparing a kernel with what it ought to compute.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Verification {
+    /// What the results were compared with.
+    pub against: Against,
+    /// The outputs that differ, and how.
+    pub mismatches: Vec<(String, Mismatch)>,
+}
+
+/// What results are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Against {
+    /// The reference interpreter, within the error that it allows for each element.
+    Reference,
+    /// The same program compiled without a schedule, because the interpreter would take too long.
+    /// Both have rounding errors, so an allowance is made that grows with the longest sum.
+    Unscheduled,
+}
+
+impl Verification {
+    /// Whether all outputs agree.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.mismatches.is_empty()
+    }
+}
+
+impl Kernel {
+    /// Compares results of this kernel with the reference: the interpreter, or for programs that
+    /// are too large for it, the same program compiled without a schedule.
+    ///
+    /// # Errors
+    /// Inputs that do not fit, and subscripts from data that are out of bounds.
+    pub fn verify(&self, inputs: &Inputs, outputs: &Outputs) -> Result<Verification, Diagnostics> {
+        if self.program().iterations() <= REFERENCE_ITERATIONS {
+            let run = self.program().run_reference(inputs)?;
+            return Ok(Verification {
+                against: Against::Reference,
+                mismatches: mismatches(&run, outputs),
+            });
+        }
+        let plain = self.program().compile().schedule(Schedule::default()).build()?;
+        let expected = plain.run(inputs)?;
+        let terms = longest_sum(self.program());
+        let pairs = expected.iter().filter_map(|(name, expected)| {
+            let actual = outputs.get(name)?;
+            Some((name.to_owned(), difference(expected, actual, terms)?))
+        });
+        Ok(Verification { against: Against::Unscheduled, mismatches: pairs.collect() })
+    }
+}
+
+fn mismatches(run: &Run, outputs: &Outputs) -> Vec<(String, Mismatch)> {
+    let compare = |output: &crate::Output| {
+        let actual = outputs.get(&output.name)?;
+        Some((output.name.clone(), output.mismatch(actual)?))
+    };
+    run.outputs.iter().filter_map(compare).collect()
+}
+
+/// The number of terms of the longest reduction.
+fn longest_sum(program: &crate::Program) -> f64 {
+    let stages = program.analysis().stages;
+    let terms = |trips: &[i64]| trips.iter().map(|trips| *trips as f64).product();
+    stages.iter().map(|stage| terms(&stage.reduce_trip_counts)).fold(1.0, f64::max)
+}
+
+/// How two evaluations with rounding errors differ by more than these explain. Errors of a sum grow
+/// with the square root of its terms and with the size of partial sums, for which the largest
+/// element stands; eight times that is rare, and a wrong term is far more.
+fn difference(expected: &Buffer, actual: &Buffer, terms: f64) -> Option<Mismatch> {
+    let epsilon = match expected.dtype() {
+        DType::Double => f64::EPSILON,
+        DType::Float => f64::from(f32::EPSILON),
+        DType::Half => 2f64.powi(-10),
+        DType::BFloat16 => 2f64.powi(-7),
+        _ => 0.0,
+    };
+    let finite = |value: Value| Some(value.as_f64().abs()).filter(|value| value.is_finite());
+    let largest = expected.values().filter_map(finite).fold(0.0, f64::max);
+    let allowed = 8.0 * epsilon * terms.sqrt() * largest;
+    let wrong = |(expected, actual): &(Value, Value)| {
+        let same = expected.as_f64().is_nan() && actual.as_f64().is_nan() || expected == actual;
+        let distance = (expected.as_f64() - actual.as_f64()).abs();
+        !same && (distance.is_nan() || distance > allowed)
+    };
+    let pairs = || expected.values().zip(actual.values());
+    let count = pairs().filter(wrong).count();
+    let position = pairs().position(|pair| wrong(&pair))?;
+    Some(Mismatch::Elements {
+        count,
+        total: expected.len(),
+        index: expected.index(position),
+        expected: expected.get(position)?,
+        actual: actual.get(position)?,
+        allowed,
+    })
+}

@@ -1,0 +1,106 @@
+//! A program with a schedule and inputs, as text: what a failure is written to, made smaller and
+//! replayed as.
+//!
+//! ```text
+//! def kernel
+//! sizes N1=7 N2=5
+//! inputs 17 plain
+//! target avx2
+//! --- program
+//! def kernel(float(N1,N2) A) -> (T) { T(i) +=! A(i,j) }
+//! --- schedule
+//! T: split j 4
+//! ```
+
+use std::fmt;
+
+use tensorwright_lang::Module;
+use tensorwright_lang::program::Program;
+
+use super::inputs::Inputs;
+
+const PROGRAM: &str = "--- program\n";
+const SCHEDULE: &str = "--- schedule\n";
+
+/// A program with a schedule and inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Case {
+    /// The source text.
+    pub(crate) text: String,
+    /// The def to bind.
+    pub(crate) def: String,
+    /// What it is bound to.
+    pub(crate) sizes: Vec<(String, i64)>,
+    /// What it is run on.
+    pub(crate) inputs: Inputs,
+    /// The processor that LLVM generates code for.
+    pub(crate) target: String,
+    /// The text of the schedule.
+    pub(crate) schedule: String,
+}
+
+impl Case {
+    /// Reads the text that `Display` writes.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (header, rest) = text.split_once(PROGRAM).ok_or("a case has a line `--- program`")?;
+        let (program, schedule) =
+            rest.split_once(SCHEDULE).ok_or("a case has a line `--- schedule`")?;
+        let field = |name: &str| {
+            let line = header.lines().find_map(|line| line.strip_prefix(name));
+            line.map(str::trim).ok_or_else(|| format!("a case has a line `{name} ...`"))
+        };
+        let size = |pair: &str| {
+            let (name, value) = pair.split_once('=')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        };
+        let sizes = field("sizes")?.split_whitespace().map(size).collect::<Option<_>>();
+        Ok(Self {
+            text: program.to_owned(),
+            def: field("def")?.to_owned(),
+            sizes: sizes.ok_or("sizes are `NAME=NUMBER`")?,
+            inputs: Inputs::parse(field("inputs")?).ok_or("inputs are a seed and a kind")?,
+            target: field("target")?.to_owned(),
+            schedule: schedule.to_owned(),
+        })
+    }
+
+    /// The program, bound.
+    pub(crate) fn bind(&self) -> Result<Program, String> {
+        Module::parse("case.tc", &self.text)
+            .and_then(|module| module.def(&self.def)?.bind(self.sizes.clone()))
+            .map_err(|diagnostics| diagnostics.to_string())
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<String> = self.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        let Self { text, def, inputs, target, schedule, .. } = self;
+        writeln!(f, "def {def}\nsizes {}\ninputs {inputs}\ntarget {target}", sizes.join(" "))?;
+        write!(f, "{PROGRAM}{text}")?;
+        if !text.ends_with('\n') {
+            writeln!(f)?;
+        }
+        write!(f, "{SCHEDULE}{schedule}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_reads_as_it_is_written() {
+        let case = Case {
+            text: "def f(float(N) A) -> (T) { T(i) = A(i) }\n".to_owned(),
+            def: "f".to_owned(),
+            sizes: vec![("N".to_owned(), 7)],
+            inputs: Inputs::parse("3 wide").unwrap(),
+            target: "native".to_owned(),
+            schedule: "T: split i 4\n".to_owned(),
+        };
+        assert_eq!(Case::parse(&case.to_string()).unwrap(), case);
+        assert!(case.bind().is_ok());
+        assert!(Case::parse("def f").is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! What can be wrong with a pair, and how processes tell each other.
+
+use std::fmt;
+
+/// Who is to blame, as far as one can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Suspect {
+    /// What all code generators are given: binding, primitives, the text of schedules, lowering.
+    Schedule,
+    /// LLVM.
+    Llvm,
+    /// C.
+    C,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// The process died.
+    Crash,
+    /// The process did not end.
+    Hang,
+    /// Something that was accepted before is refused.
+    Refused,
+    /// Printing and reading gives something else.
+    RoundTrip,
+    /// Code generation or compilation fails.
+    Compile,
+    /// The results are wrong.
+    Wrong,
+    /// The status is wrong.
+    Status,
+    /// Memory was written that belongs to nobody.
+    Memory,
+}
+
+/// A suspect, what happened, and details.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Who is to blame.
+    pub(crate) suspect: Suspect,
+    /// What happened.
+    pub(crate) kind: Kind,
+    /// Details.
+    pub(crate) message: String,
+}
+
+const SUSPECTS: [(&str, Suspect); 3] =
+    [("schedule", Suspect::Schedule), ("llvm", Suspect::Llvm), ("c", Suspect::C)];
+
+const KINDS: [(&str, Kind); 8] = [
+    ("crash", Kind::Crash),
+    ("hang", Kind::Hang),
+    ("refused", Kind::Refused),
+    ("round-trip", Kind::RoundTrip),
+    ("compile", Kind::Compile),
+    ("wrong", Kind::Wrong),
+    ("status", Kind::Status),
+    ("memory", Kind::Memory),
+];
+
+impl Suspect {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        SUSPECTS.iter().find(|(_, suspect)| *suspect == self).map_or("", |(name, _)| name)
+    }
+
+    /// The one of a name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        SUSPECTS.into_iter().find(|(known, _)| *known == name).map(|(_, suspect)| suspect)
+    }
+}
+
+impl Problem {
+    /// A problem.
+    pub(crate) fn new(suspect: Suspect, kind: Kind, message: impl Into<String>) -> Self {
+        Self { suspect, kind, message: message.into() }
+    }
+
+    /// Whether this may be the same mistake as another: the same happens to the same suspect.
+    pub(crate) fn resembles(&self, other: &Problem) -> bool {
+        (self.suspect, self.kind) == (other.suspect, other.kind)
+    }
+
+    /// The problem in one line.
+    pub(crate) fn line(&self) -> String {
+        let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name);
+        let message = self.message.replace('\\', "\\\\").replace('\n', "\\n");
+        format!("{} {kind} {message}", self.suspect.name())
+    }
+
+    /// The problem of a line.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let (suspect, rest) = line.split_once(' ')?;
+        let (kind, message) = rest.split_once(' ')?;
+        let (_, kind) = KINDS.into_iter().find(|(name, _)| *name == kind)?;
+        let mut text = String::new();
+        let mut chars = message.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => text.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
+                c => text.push(c),
+            }
+        }
+        Some(Self { suspect: Suspect::named(suspect)?, kind, message: text })
+    }
+
+    /// What failures of one cause have in common, as far as their messages tell. Wrong results
+    /// have nothing: every one may be a mistake of its own.
+    pub(crate) fn signature(&self) -> Option<String> {
+        let tells = matches!(self.kind, Kind::Crash | Kind::Refused | Kind::RoundTrip | Kind::Compile);
+        let words = self.message.split_whitespace();
+        // Names are quoted, or have numbers.
+        let plain = words.filter(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        tells.then(|| plain.fold(self.title(), |text, word| text + " " + word))
+    }
+
+    /// Suspect and kind.
+    pub(crate) fn title(&self) -> String {
+        self.line().split(' ').take(2).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.title(), self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_survives_being_a_line() {
+        let problem = Problem::new(Suspect::Llvm, Kind::RoundTrip, "a\\n b\nc");
+        assert_eq!(Problem::parse(&problem.line()), Some(problem));
+        assert_eq!(Problem::parse("nobody wrong x"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Inputs of a program: random ones, and such that reach the corners of arithmetic.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use tensorwright_lang::program::{Expr, Program, TensorId};
+use tensorwright_reference::random::random_in;
+use tensorwright_reference::{Buffer, Value, random_inputs};
+use tensorwright_testkit::Rng;
+
+/// What a program is run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inputs {
+    seed: u64,
+    kind: Kind,
+}
+
+/// What is special about inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing: floats below one, small integers, subscripts in bounds.
+    Plain,
+    /// Integers of the whole range of their type.
+    Wide,
+    /// Some floats are not finite.
+    Special,
+    /// Some subscripts are out of bounds.
+    Outside,
+}
+
+const KINDS: [(&str, Kind); 4] = [
+    ("plain", Kind::Plain),
+    ("wide", Kind::Wide),
+    ("special", Kind::Special),
+    ("outside", Kind::Outside),
+];
+
+impl Inputs {
+    /// Mostly plain ones.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        let kind = match rng.below(100) {
+            0..60 => Kind::Plain,
+            60..80 => Kind::Wide,
+            80..90 => Kind::Special,
+            _ => Kind::Outside,
+        };
+        Self { seed: rng.next_u64() >> 40, kind }
+    }
+
+    /// Reads what `Display` writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (seed, name) = text.split_once(' ')?;
+        let (_, kind) = KINDS.into_iter().find(|(known, _)| *known == name)?;
+        Some(Self { seed: seed.parse().ok()?, kind })
+    }
+
+    /// The same without anything special.
+    pub(crate) fn plain(self) -> Self {
+        Self { kind: Kind::Plain, ..self }
+    }
+
+    /// What memory that nothing has written holds: a pattern that is NaN, a large number or a
+    /// large negative one, because a minimum or maximum hides some of them.
+    pub(crate) fn garbage(self) -> u8 {
+        [0xff, 0x7b, 0xfb][(self.seed % 3) as usize]
+    }
+
+    /// A buffer for every input.
+    pub(crate) fn buffers(self, program: &Program) -> Result<BTreeMap<String, Buffer>, String> {
+        let mut inputs = random_inputs(program, self.seed).map_err(|error| error.to_string())?;
+        let subscripts = subscripts(program);
+        let mut rng = Rng::new(self.seed);
+        for (id, tensor) in program.input_ids().zip(&program.tensors) {
+            let Some(buffer) = inputs.get_mut(&tensor.name) else { continue };
+            let is_subscript = subscripts.contains(&id);
+            let dtype = tensor.dtype;
+            match self.kind {
+                Kind::Wide if !is_subscript && !dtype.is_float() => {
+                    let range = -(1 << 62)..(1 << 62);
+                    *buffer = random_in(dtype, &tensor.shape, &tensor.name, self.seed, range)
+                        .map_err(|error| error.to_string())?;
+                }
+                Kind::Special if dtype.is_float() => {
+                    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+                    let values = special.map(Value::Float);
+                    sprinkle(buffer, &values, &mut rng);
+                }
+                Kind::Outside if is_subscript => {
+                    sprinkle(buffer, &[-1, 41, 100].map(Value::Integer), &mut rng);
+                }
+                _ => {}
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+/// Replaces about one element in ten.
+fn sprinkle(buffer: &mut Buffer, values: &[Value], rng: &mut Rng) {
+    for position in 0..buffer.len() {
+        if rng.chance(10) {
+            buffer.set(position, *rng.pick(values));
+        }
+    }
+}
+
+/// The tensors whose elements are used in subscripts.
+fn subscripts(program: &Program) -> BTreeSet<TensorId> {
+    let mut found = BTreeSet::new();
+    for stage in &program.stages {
+        stage.body.walk_reads(&mut |read| {
+            for subscript in &read.subscripts {
+                subscript.walk_values(&mut |value| {
+                    if let Expr::Read(inner) = value {
+                        found.insert(inner.tensor);
+                    }
+                });
+            }
+        });
+    }
+    found
+}
+
+impl fmt::Display for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("plain", |(n, _)| n);
+        write!(f, "{} {name}", self.seed)
+    }
+}

@@ -1,0 +1,42 @@
+//! Compares what code generators make of random programs under random schedules with the
+//! reference.
+//!
+//! A *pair* is a program with a schedule; it is a function of a seed and an index. A parent process
+//! hands ranges of pairs to child processes, because wrong code may kill the process that runs it:
+//! the last words of a child tell which pair it was. LLVM's code runs in the child, on buffers that
+//! end at pages that trap; C is compiled many kernels at a time and runs in a process of its own,
+//! with sanitizers if asked for. What fails is made smaller and written down as a [case](case),
+//! which can be replayed.
+
+mod c;
+mod case;
+mod draw;
+mod failure;
+mod inputs;
+mod llvm;
+mod memory;
+mod minimise;
+mod options;
+mod pair;
+mod parent;
+mod process;
+mod report;
+mod scheduler;
+mod shrink;
+mod source;
+mod tally;
+mod worker;
+
+use std::process::ExitCode;
+
+pub(crate) use options::Options;
+
+/// Runs the command.
+pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
+    match (options.is_child, &options.replay) {
+        (true, Some(file)) => worker::replay(&options, file),
+        (true, None) => worker::run(&options),
+        (false, Some(file)) => parent::replay(&options, file),
+        (false, None) => parent::run(&options),
+    }
+}

@@ -1,0 +1,141 @@
+//! The options of a run.
+
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use super::failure::Suspect;
+
+/// How many pairs a process runs: enough to make up for starting it.
+const CHUNK: u64 = 64;
+
+/// The same with sanitizers, which take longer to compile.
+const SANITIZED_CHUNK: u64 = 16;
+
+/// The options of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// How many pairs.
+    pub(crate) count: u64,
+    /// The family of pairs.
+    pub(crate) seed: u64,
+    /// The index of the first.
+    pub(crate) from: u64,
+    /// How many processes at a time.
+    pub(crate) jobs: usize,
+    /// The code generators.
+    pub(crate) emitters: Vec<Suspect>,
+    /// Whether C is compiled with sanitizers.
+    pub(crate) sanitize: bool,
+    /// After how many failures to stop.
+    pub(crate) max_failures: usize,
+    /// A case to run instead.
+    pub(crate) replay: Option<PathBuf>,
+    /// Whether this process runs the pairs itself.
+    pub(crate) is_child: bool,
+    /// Indices that have killed a process.
+    pub(crate) skip: Vec<u64>,
+}
+
+impl Options {
+    /// Reads the arguments after the command's name.
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            count: 2000,
+            seed: 0,
+            from: 0,
+            jobs: available_parallelism().map_or(1, usize::from),
+            emitters: vec![Suspect::Llvm, Suspect::C],
+            sanitize: false,
+            max_failures: 20,
+            replay: None,
+            is_child: false,
+            skip: Vec::new(),
+        };
+        let mut rest = arguments.iter();
+        while let Some(name) = rest.next() {
+            match name.as_str() {
+                "--child" => options.is_child = true,
+                "--sanitize" => options.sanitize = true,
+                _ => {
+                    let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+                    options.set(name, value)?;
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "--count" => self.count = number(name, value)?,
+            "--seed" => self.seed = number(name, value)?,
+            "--from" => self.from = number(name, value)?,
+            "--jobs" => self.jobs = number::<usize>(name, value)?.clamp(1, 256),
+            "--max-failures" => self.max_failures = number::<usize>(name, value)?.max(1),
+            "--skip" => self.skip.push(number(name, value)?),
+            "--replay" => self.replay = Some(PathBuf::from(value)),
+            "--emitters" => {
+                let emitter = |name: &str| match Suspect::named(name) {
+                    Some(emitter @ (Suspect::Llvm | Suspect::C)) => Ok(emitter),
+                    _ => Err(format!("no emitter `{name}`; there are `llvm` and `c`")),
+                };
+                self.emitters = value.split(',').map(emitter).collect::<Result<_, _>>()?;
+            }
+            _ => return Err(format!("no option {name}")),
+        }
+        Ok(())
+    }
+
+    /// How many pairs a process runs.
+    pub(crate) fn chunk(&self) -> u64 {
+        let chunk = if self.sanitize { SANITIZED_CHUNK } else { CHUNK };
+        chunk.min(self.count.div_ceil(self.jobs as u64)).max(1)
+    }
+
+    /// The arguments that make another process run these pairs.
+    pub(crate) fn for_child(&self) -> Vec<String> {
+        let Self { count, seed, from, .. } = self;
+        let emitters: Vec<&str> = self.emitters.iter().map(|emitter| emitter.name()).collect();
+        let text = format!(
+            "--child --count {count} --seed {seed} --from {from} --emitters {}",
+            emitters.join(",")
+        );
+        let mut arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        arguments.extend(self.sanitize.then(|| "--sanitize".to_owned()));
+        arguments.extend(self.skip.iter().flat_map(|index| ["--skip".into(), index.to_string()]));
+        if let Some(file) = &self.replay {
+            arguments.extend(["--replay".to_owned(), file.display().to_string()]);
+        }
+        arguments
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+    value.replace('_', "").parse().map_err(|_| format!("{name} needs a number, not `{value}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&arguments)
+    }
+
+    #[test]
+    fn the_child_gets_what_matters() {
+        let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --skip 4 --skip 9";
+        let options = parse(parent).unwrap();
+        let child = Options::parse(&options.for_child()).unwrap();
+        assert_eq!(child, Options { is_child: true, ..options });
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(parse("--count").unwrap_err(), "--count needs a value");
+        assert_eq!(parse("--cuont 1").unwrap_err(), "no option --cuont");
+        let expected = "no emitter `cuda`; there are `llvm` and `c`";
+        assert_eq!(parse("--emitters llvm,cuda").unwrap_err(), expected);
+    }
+}

@@ -1,0 +1,125 @@
+//! A case made ready: a lowered nest, inputs, and what the reference makes of them.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::diagnostic::Code;
+use tensorwright_lang::program::Program;
+use tensorwright_reference::{Buffer, Run};
+use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Scope};
+use tensorwright_schedule::{LowerError, Schedule, canonical, lower};
+
+use super::case::Case;
+use super::failure::{Kind, Problem, Suspect};
+
+/// A lowered nest, its inputs and its expected outputs.
+pub(crate) struct Pair {
+    /// The nest.
+    pub(crate) nest: LoopNest,
+    /// What memory holds that nothing has written.
+    pub(crate) garbage: u8,
+    /// The processor that LLVM generates code for.
+    pub(crate) target: String,
+    program: Program,
+    inputs: BTreeMap<String, Buffer>,
+    /// `None` if the reference reads out of bounds.
+    expected: Option<Run>,
+}
+
+/// Why a case is not run.
+pub(crate) enum NotRun {
+    /// There is nothing wrong with that.
+    Skipped(String),
+    /// There is.
+    Problem(Problem),
+}
+
+/// Why a nest that accepted all primitives is not lowered. Some of what goes together is known only
+/// then.
+fn not_lowered(why: &LowerError) -> NotRun {
+    match why {
+        LowerError::NotInnermost { .. } => {
+            NotRun::Skipped("a vectorized loop holds another".to_owned())
+        }
+        why => NotRun::Skipped(why.to_string()),
+    }
+}
+
+impl From<Problem> for NotRun {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl Pair {
+    /// Binds, schedules and lowers a case, and runs the reference.
+    pub(crate) fn of(case: &Case, name: &str) -> Result<Self, NotRun> {
+        let schedule_problem = |kind, message: String| Problem::new(Suspect::Schedule, kind, message);
+        let program = case.bind().map_err(|why| schedule_problem(Kind::Refused, why))?;
+        let schedule = Schedule::parse(&case.schedule)
+            .map_err(|why| schedule_problem(Kind::RoundTrip, why.to_string()))?;
+        let nest = schedule
+            .apply(canonical(&program))
+            .map_err(|why| schedule_problem(Kind::Refused, why.to_string()))?;
+        let mut nest = lower(nest).map_err(|why| not_lowered(&why))?;
+        if !nest.is_lowered() {
+            let message = format!("lowering leaves something to do:\n{nest}");
+            return Err(schedule_problem(Kind::Refused, message).into());
+        }
+        name.clone_into(&mut nest.name);
+        let inputs = case.inputs.buffers(&program).map_err(NotRun::Skipped)?;
+        let expected = match tensorwright_reference::run(&program, &inputs) {
+            Ok(run) => Some(run),
+            Err(diagnostic) if diagnostic.code == Code::IndexOutOfBounds => None,
+            Err(diagnostic) => return Err(NotRun::Skipped(diagnostic.message)),
+        };
+        let (garbage, target) = (case.inputs.garbage(), case.target.clone());
+        Ok(Self { nest, garbage, target, program, inputs, expected })
+    }
+
+    /// The bytes that each parameter of the nest holds at first; `None` for those that it writes.
+    pub(crate) fn contents(&self) -> Vec<Option<Vec<u8>>> {
+        let names = self.program.tensors.iter().take(self.program.inputs).map(|t| &t.name);
+        let inputs = names.map(|name| self.inputs.get(name).map(Buffer::to_bytes));
+        inputs.chain(std::iter::repeat(None)).take(self.nest.parameters.len()).collect()
+    }
+
+    /// How many bytes each parameter has, and what it is for.
+    pub(crate) fn parameters(&self) -> Vec<(usize, Scope)> {
+        let buffers = self.nest.parameters.iter().map(|id| self.nest.buffer(*id));
+        buffers.map(|buffer| (buffer.bytes().max(0) as usize, buffer.scope)).collect()
+    }
+
+    /// Whether workers have anything to share.
+    pub(crate) fn has_parallel_loop(&self) -> bool {
+        fn any(nodes: &[Node]) -> bool {
+            nodes.iter().any(|node| match node {
+                Node::Loop(l) => l.kind == LoopKind::Parallel || any(&l.body),
+                Node::Guard(guard) => any(&guard.body),
+                _ => false,
+            })
+        }
+        any(&self.nest.prepare) || any(&self.nest.body)
+    }
+
+    /// Compares a status and the bytes of the outputs, in order, with the reference.
+    pub(crate) fn judge(&self, status: i32, outputs: &[Vec<u8>]) -> Result<(), (Kind, String)> {
+        let Some(expected) = &self.expected else {
+            let message = "returned 0, but a subscript is out of bounds".to_owned();
+            return if status == 0 { Err((Kind::Status, message)) } else { Ok(()) };
+        };
+        if status != 0 {
+            return Err((Kind::Status, format!("returned {status}, but all is in bounds")));
+        }
+        for ((id, expected), bytes) in
+            self.program.outputs.iter().zip(&expected.outputs).zip(outputs)
+        {
+            let tensor = self.program.tensor(*id);
+            let actual = Buffer::from_bytes(tensor.dtype, &tensor.shape, bytes)
+                .map_err(|error| (Kind::Wrong, error.to_string()))?;
+            if let Some(mismatch) = expected.mismatch(&actual) {
+                return Err((Kind::Wrong, format!("{}: {mismatch}", tensor.name)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! The parent: hands out ranges of pairs, collects failures and says how it goes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Options;
+use super::case::Case;
+use super::draw::Drawn;
+use super::failure::Problem;
+use super::minimise::minimise;
+use super::process::{self, Heard};
+use super::report;
+use super::scheduler;
+use super::source::Source;
+use super::tally::Tally;
+
+/// A run of at least this many pairs must have accepted every primitive.
+const COVERAGE: u64 = 2000;
+
+/// How many failures of a signature are made small and shown.
+const EXAMPLES: usize = 2;
+
+struct Shared<'a> {
+    options: &'a Options,
+    source: Source,
+    started: Instant,
+    next: AtomicU64,
+    done: AtomicU64,
+    finished: AtomicBool,
+    results: Mutex<Results>,
+}
+
+#[derive(Default)]
+struct Results {
+    tally: Tally,
+    /// How many failures there are of each title.
+    failures: BTreeMap<String, usize>,
+    /// How often each signature was seen.
+    signatures: BTreeMap<String, usize>,
+    /// How many failures were not looked at, because others look the same.
+    repeated: BTreeMap<String, usize>,
+    /// What kept the run itself from its work.
+    broken: Option<String>,
+}
+
+/// Runs all pairs.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    std::fs::create_dir_all(report::folder()).map_err(|error| error.to_string())?;
+    let shared = Shared {
+        options,
+        source: Source::load()?,
+        started: Instant::now(),
+        next: AtomicU64::new(0),
+        done: AtomicU64::new(0),
+        finished: AtomicBool::new(false),
+        results: Mutex::default(),
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| watch(&shared));
+        let jobs: Vec<_> = (0..options.jobs)
+            .map(|job| {
+                let shared = &shared;
+                scope.spawn(move || work(shared, job))
+            })
+            .collect();
+        jobs.into_iter().for_each(|job| drop(job.join()));
+        shared.finished.store(true, Relaxed);
+    });
+    conclude(&shared)
+}
+
+/// Runs one case in a child and says what is wrong with it.
+pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String> {
+    let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
+    let case = Case::parse(&text)?;
+    println!("{}", report::nest(&case));
+    let heard = process::run(options)?;
+    let problems: Vec<&Problem> =
+        heard.failed.iter().chain(&heard.died).map(|(_, problem)| problem).collect();
+    problems.iter().for_each(|problem| println!("{problem}"));
+    println!("differential: {} problems", problems.len());
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn conclude(shared: &Shared<'_>) -> Result<ExitCode, String> {
+    let Ok(results) = shared.results.lock() else { return Err("a thread died".to_owned()) };
+    print!("{}", results.tally.table());
+    if let Some(why) = &results.broken {
+        return Err(why.clone());
+    }
+    let mut well = results.failures.is_empty();
+    if shared.done.load(Relaxed) >= COVERAGE {
+        let required = scheduler::required();
+        let missing = results.tally.missing(&required);
+        if !missing.is_empty() {
+            println!("differential: never accepted: {}", missing.join(", "));
+            well = false;
+        }
+    }
+    for (title, count) in &results.failures {
+        let repeated = results.repeated.get(title).copied().unwrap_or(0);
+        println!("differential: {title}: {count} failures, and {repeated} that look the same");
+    }
+    println!("{}", progress(shared, results.failures.values().sum()));
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs ranges of pairs until there are none left.
+fn work(shared: &Shared<'_>, job: usize) {
+    let options = shared.options;
+    let chunk = options.chunk();
+    while !is_over(shared) {
+        let offset = shared.next.fetch_add(chunk, Relaxed);
+        if offset >= options.count {
+            break;
+        }
+        let count = chunk.min(options.count - offset);
+        let from = options.from.wrapping_add(offset);
+        let mut range = Options { from, count, ..options.clone() };
+        if let Err(why) = run_range(shared, &mut range, job)
+            && let Ok(mut results) = shared.results.lock()
+        {
+            results.broken = Some(why);
+        }
+        shared.done.fetch_add(count, Relaxed);
+    }
+}
+
+/// Runs a range, again without the pairs that kill the child.
+fn run_range(shared: &Shared<'_>, range: &mut Options, job: usize) -> Result<(), String> {
+    let mut reported: Vec<u64> = Vec::new();
+    loop {
+        let Heard { failed, died, tally } = process::run(range)?;
+        for (index, problem) in failed.into_iter().chain(died.clone()) {
+            // One problem per pair is enough, and a second run finds those before the death again.
+            if !reported.contains(&index) && !is_over(shared) {
+                reported.push(index);
+                report_failure(shared, index, &problem, job)?;
+            }
+        }
+        match died {
+            Some((index, _)) if !range.skip.contains(&index) => range.skip.push(index),
+            Some((_, problem)) => return Err(format!("a process dies without reason: {problem}")),
+            None => {
+                if let Ok(mut results) = shared.results.lock() {
+                    results.tally.add(&tally);
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn report_failure(
+    shared: &Shared<'_>,
+    index: u64,
+    problem: &Problem,
+    job: usize,
+) -> Result<(), String> {
+    if let Some(signature) = problem.signature()
+        && let Ok(mut results) = shared.results.lock()
+    {
+        let seen = results.signatures.entry(signature).or_default();
+        *seen += 1;
+        if *seen > EXAMPLES {
+            *results.repeated.entry(problem.title()).or_default() += 1;
+            return Ok(());
+        }
+    }
+    let case =
+        Drawn::of(&shared.source, shared.options.seed, index, &mut Tally::default()).case;
+    let small = minimise(shared.options, &case, problem, job)?;
+    let mut results = shared.results.lock().map_err(|_| "a thread died")?;
+    *results.failures.entry(problem.title()).or_default() += 1;
+    report::write(shared.options, index, &case, problem, &small);
+    Ok(())
+}
+
+fn is_over(shared: &Shared<'_>) -> bool {
+    shared.results.lock().is_ok_and(|results| {
+        results.broken.is_some()
+            || results.failures.values().sum::<usize>() >= shared.options.max_failures
+    })
+}
+
+/// Says every few seconds how far it is.
+fn watch(shared: &Shared<'_>) {
+    let mut said = Instant::now();
+    while !shared.finished.load(Relaxed) {
+        thread::sleep(Duration::from_millis(100));
+        if said.elapsed() >= Duration::from_secs(5) {
+            said = Instant::now();
+            let failures = shared.results.lock().map_or(0, |r| r.failures.values().sum());
+            eprintln!("{}", progress(shared, failures));
+        }
+    }
+}
+
+/// How far it is, how fast, and how long it will take.
+fn progress(shared: &Shared<'_>, failures: usize) -> String {
+    let (done, count) = (shared.done.load(Relaxed), shared.options.count);
+    let seconds = shared.started.elapsed().as_secs_f64().max(1e-9);
+    let rate = done as f64 / seconds;
+    let left = count.saturating_sub(done) as f64 / rate.max(1e-9);
+    let left = if done > 0 && done < count { format!(", {left:.0} s left") } else { String::new() };
+    format!(
+        "differential: {done} of {count} pairs in {seconds:.0} s, {rate:.0}/s{left}; \
+         {failures} failed"
+    )
+}

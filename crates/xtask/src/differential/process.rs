@@ -1,0 +1,101 @@
+//! Starts children and listens to them.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::Options;
+use super::failure::{Kind, Problem, Suspect};
+use super::tally::Tally;
+
+/// A child that says nothing for this long hangs. Compiling a batch of C takes seconds.
+const SILENCE: Duration = Duration::from_secs(240);
+
+/// What a child has said.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    /// What failed, by index.
+    pub(crate) failed: Vec<(u64, Problem)>,
+    /// What killed the child, if it did not end by itself.
+    pub(crate) died: Option<(u64, Problem)>,
+    /// What it counted.
+    pub(crate) tally: Tally,
+}
+
+/// Runs a child to its end.
+pub(crate) fn run(options: &Options) -> Result<Heard, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut child = Command::new(program)
+        .arg("differential")
+        .args(options.for_child())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start a process: {error}"))?;
+    let result = listen(&mut child);
+    // Whatever happened: no child is left behind.
+    let _ = child.kill();
+    let _ = child.wait();
+    result
+}
+
+fn listen(child: &mut Child) -> Result<Heard, String> {
+    let (Some(out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("a process without streams".to_owned());
+    };
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(out).lines().map_while(Result::ok);
+        lines.for_each(|line| drop(sender.send(line)));
+    });
+    let messages = thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = err.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let mut heard = Heard::default();
+    let mut at = (0, Suspect::Schedule);
+    loop {
+        match lines.recv_timeout(SILENCE) {
+            Ok(line) => take_line(&line, &mut heard, &mut at),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let message = format!("said nothing for {} s", SILENCE.as_secs());
+                heard.died = Some((at.0, Problem::new(at.1, Kind::Hang, message)));
+                return Ok(heard);
+            }
+        }
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if !status.success() {
+        let messages = messages.join().unwrap_or_default();
+        let messages: Vec<&str> = messages.lines().take(12).collect();
+        let message = format!("{status}: {}", messages.join("\n"));
+        if status.code() == Some(2) {
+            return Err(message);
+        }
+        heard.died = Some((at.0, Problem::new(at.1, Kind::Crash, message)));
+    }
+    Ok(heard)
+}
+
+fn take_line(line: &str, heard: &mut Heard, at: &mut (u64, Suspect)) {
+    // LLVM may say things of its own: a line that is none of ours is left alone.
+    let Some((word, rest)) = line.split_once(' ') else { return };
+    let numbered = rest.split_once(' ').and_then(|(n, rest)| Some((n.parse::<u64>().ok()?, rest)));
+    match (word, numbered) {
+        ("at", Some((index, suspect))) => {
+            *at = (index, Suspect::named(suspect).unwrap_or(Suspect::Schedule));
+        }
+        ("fail", Some((index, problem))) => {
+            heard.failed.extend(Problem::parse(problem).map(|problem| (index, problem)));
+        }
+        ("tally", _) => {
+            heard.tally.read_line(rest);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,199 @@
+//! Random schedules: primitives are proposed, and those that the nest accepts are kept.
+//!
+//! Primitives that are drawn one by one seldom meet: a tile is only interesting once its loops are
+//! reordered, vectorized and accumulated in registers. So a schedule is made of *recipes*, which
+//! propose what belongs together, and of single primitives in between.
+
+mod propose;
+mod recipes;
+mod size;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tensorwright_schedule::nest::{BufferId, Loop, LoopKind, LoopNest, Role, for_each_store};
+use tensorwright_schedule::primitives::{Primitive, Tail, loops_of, stages};
+use tensorwright_schedule::schedule::Step;
+use tensorwright_schedule::Schedule;
+use tensorwright_testkit::Rng;
+
+use super::tally::Tally;
+
+/// What a random schedule made of a nest.
+pub(crate) struct Scheduled {
+    /// The steps that were accepted.
+    pub(crate) schedule: Schedule,
+    /// The nest after them.
+    pub(crate) nest: LoopNest,
+}
+
+/// A random schedule of a canonical nest.
+pub(crate) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Scheduled {
+    let (schedule, is_broken) = (Schedule::default(), false);
+    let mut draft = Draft { nest, schedule, is_broken, rng, tally };
+    for _ in 0..draft.rng.below(4) {
+        let recipe = *draft.rng.pick(recipes::RECIPES);
+        recipe(&mut draft);
+    }
+    for _ in 0..draft.rng.below(7) {
+        propose::single(&mut draft);
+    }
+    if draft.rng.chance(70) {
+        recipes::finish(&mut draft);
+    }
+    Scheduled { schedule: draft.schedule, nest: draft.nest }
+}
+
+/// A schedule being made.
+struct Draft<'a> {
+    nest: LoopNest,
+    schedule: Schedule,
+    /// Whether the last step has panicked; it ends the schedule.
+    is_broken: bool,
+    rng: &'a mut Rng,
+    tally: &'a mut Tally,
+}
+
+/// A loop around a stage.
+#[derive(Debug, Clone)]
+struct Around {
+    name: String,
+    extent: i64,
+    role: Role,
+    is_serial: bool,
+    /// Whether it is a loop of the stage, not of one that the stage is computed in.
+    is_own: bool,
+}
+
+impl Draft<'_> {
+    /// Applies a primitive if the nest accepts it and stays small enough to compile and run.
+    fn accept(&mut self, stage: &str, primitive: impl Into<Primitive>) -> bool {
+        if self.is_broken {
+            return false;
+        }
+        let (primitive, span) = (primitive.into(), Default::default());
+        let step = Step { stage: stage.to_owned(), primitive, span };
+        let names = self.kinds(&step);
+        let mut changed = self.nest.clone();
+        let apply = AssertUnwindSafe(|| step.apply(&mut changed).is_ok());
+        let Ok(accepted) = catch_unwind(apply) else {
+            // Whoever replays the schedule will see.
+            self.schedule.steps.push(step);
+            self.is_broken = true;
+            return false;
+        };
+        let kept = accepted && size::is_small(&changed);
+        for name in names {
+            self.tally.count(&name, kept);
+        }
+        if kept {
+            self.nest = changed;
+            self.schedule.steps.push(step);
+        }
+        kept
+    }
+
+    /// What a step counts as.
+    fn kinds(&self, step: &Step) -> Vec<String> {
+        let mut kinds = vec![step.primitive.keyword().to_owned()];
+        match &step.primitive {
+            Primitive::Split(split) => {
+                kinds.push(format!("split into {}", split.factors.len() + 1));
+                let loops = self.loops(&step.stage);
+                let extent = loops.iter().rev().find(|l| l.name == split.target).map(|l| l.extent);
+                let block: i64 = split.factors.iter().product();
+                // Where there is no tail, the kind of tail says nothing.
+                if extent.is_some_and(|extent| extent % block != 0) {
+                    kinds.push(tail_name(split.tail));
+                }
+            }
+            Primitive::CacheRead(read) if read.layout.is_some() => {
+                kinds.push("cache_read as".to_owned());
+            }
+            Primitive::Layout(_) => {
+                let is_input = self
+                    .nest
+                    .constants
+                    .iter()
+                    .any(|id| self.nest.buffer(*id).name == step.stage);
+                let what = if is_input { "const input" } else { "intermediate" };
+                kinds.push(format!("layout of {what}"));
+            }
+            _ => {}
+        }
+        kinds
+    }
+
+    fn stages(&self) -> Vec<String> {
+        stages(&self.nest)
+    }
+
+    /// A random stage; `None` if everything was inlined away.
+    fn stage(&mut self) -> Option<String> {
+        let stages = self.stages();
+        (!stages.is_empty()).then(|| self.rng.pick(&stages).clone())
+    }
+
+    /// The loops around a stage, outermost first.
+    fn loops(&self, stage: &str) -> Vec<Around> {
+        let around = loops_of(&self.nest, stage);
+        let own = around.last().and_then(|l| l.stage);
+        around.into_iter().map(|l| self.around(l, own)).collect()
+    }
+
+    fn around(&self, l: &Loop, own: Option<BufferId>) -> Around {
+        Around {
+            name: self.nest.var_name(l.var).to_owned(),
+            extent: l.extent,
+            role: l.role,
+            is_serial: l.kind == LoopKind::Serial,
+            is_own: l.stage == own,
+        }
+    }
+
+    /// The loops of a stage itself.
+    fn own_loops(&self, stage: &str) -> Vec<Around> {
+        self.loops(stage).into_iter().filter(|l| l.is_own).collect()
+    }
+
+    /// A random loop of those around a stage.
+    fn any_loop(&mut self, stage: &str) -> Option<Around> {
+        let loops = self.loops(stage);
+        (!loops.is_empty()).then(|| self.rng.pick(&loops).clone())
+    }
+
+    /// The names of the buffers that a stage reads.
+    fn reads(&self, stage: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for_each_store(&self.nest.body, &mut |store| {
+            if self.nest.buffer(store.buffer).name == stage {
+                store.value.walk_reads(&mut |read| {
+                    let name = &self.nest.buffer(read.tensor).name;
+                    if !names.contains(name) {
+                        names.push(name.clone());
+                    }
+                });
+            }
+        });
+        names
+    }
+}
+
+/// What a tail counts as.
+pub(crate) fn tail_name(tail: Tail) -> String {
+    format!("tail {}", tail.name())
+}
+
+/// Everything that a long run must have accepted at least once.
+pub(crate) fn required() -> Vec<String> {
+    let keywords = Primitive::KEYWORDS.iter().map(|keyword| (*keyword).to_owned());
+    let tails = Tail::ALL.iter().map(|(_, tail)| tail_name(*tail));
+    let others = [
+        "split into 2",
+        "split into 3",
+        "split into 4",
+        "cache_read as",
+        "layout of const input",
+        "layout of intermediate",
+    ];
+    keywords.chain(tails).chain(others.map(str::to_owned)).collect()
+}

@@ -1,0 +1,143 @@
+//! Single primitives with random arguments.
+
+use tensorwright_schedule::primitives::{
+    CacheRead, CacheWrite, ComputeAt, Fuse, Inline, LayoutText, Parallel, Part, Reorder, Rfactor,
+    SetLayout, SetPrefetch, Split, Tail, Unroll, Vectorize,
+};
+use tensorwright_testkit::Rng;
+
+use super::Draft;
+
+/// Proposes one primitive of any kind; false if it was refused or there is nothing to apply it to.
+pub(super) fn single(d: &mut Draft<'_>) -> bool {
+    const PROPOSALS: &[fn(&mut Draft<'_>, &str) -> Option<bool>] = &[
+        split, split, fuse, reorder, unroll, vectorize, parallel, inline, compute_at, cache_read,
+        cache_write, layout, rfactor, prefetch,
+    ];
+    let Some(stage) = d.stage() else { return false };
+    let propose = *d.rng.pick(PROPOSALS);
+    propose(d, &stage).unwrap_or(false)
+}
+
+/// The extent of an inner loop: small, a vector or no divisor of anything.
+pub(super) fn factor(rng: &mut Rng) -> i64 {
+    *rng.pick(&[1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8, 16, 17])
+}
+
+pub(super) fn tail(rng: &mut Rng) -> Tail {
+    rng.pick(&Tail::ALL).1
+}
+
+/// A split of a loop into two to four, sometimes with names.
+pub(super) fn split_of(d: &mut Draft<'_>, target: &str) -> Split {
+    let count = *d.rng.pick(&[1, 1, 1, 2, 2, 3]);
+    let factors: Vec<i64> = (0..count).map(|_| factor(d.rng)).collect();
+    let mut split = Split::new(target, &factors).tail(tail(d.rng));
+    if d.rng.chance(10) {
+        split.names = (0..=count).map(|n| format!("{}{n}", target.replace('.', "_"))).collect();
+    }
+    split
+}
+
+/// A layout of a tensor: some dimensions split, often with the remainders last.
+pub(super) fn layout_of(rng: &mut Rng, rank: usize) -> LayoutText {
+    let (mut outer, mut inner) = (Vec::new(), Vec::new());
+    for dimension in 0..rank as u32 {
+        if rng.chance(45) {
+            let by = *rng.pick(&[1, 2, 3, 4, 5, 8, 16]);
+            outer.push(Part::Quotient(dimension, by));
+            inner.push(Part::Remainder(dimension, by));
+        } else {
+            outer.push(Part::Whole(dimension));
+        }
+    }
+    rng.shuffle(&mut outer);
+    outer.extend(inner);
+    if rng.chance(20) {
+        rng.shuffle(&mut outer);
+    }
+    LayoutText { parts: outer }
+}
+
+fn split(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let target = d.any_loop(stage)?.name;
+    let split = split_of(d, &target);
+    Some(d.accept(stage, split))
+}
+
+fn fuse(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let loops = d.loops(stage);
+    let pairs: Vec<_> = loops.windows(2).collect();
+    let [outer, inner] = pairs.get(d.rng.below(pairs.len()))? else { return None };
+    let name = d.rng.chance(30).then(|| format!("{}{}", outer.name, inner.name).replace('.', ""));
+    Some(d.accept(stage, Fuse { outer: outer.name.clone(), inner: inner.name.clone(), name }))
+}
+
+fn reorder(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let mut names: Vec<String> = d.own_loops(stage).into_iter().map(|l| l.name).collect();
+    d.rng.shuffle(&mut names);
+    let kept = 2 + d.rng.below(3);
+    names.truncate(kept);
+    (names.len() > 1).then(|| d.accept(stage, Reorder::new(names)))
+}
+
+fn unroll(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let target = d.any_loop(stage)?.name;
+    Some(d.accept(stage, Unroll { target }))
+}
+
+fn vectorize(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let target = d.loops(stage).last()?.name.clone();
+    Some(d.accept(stage, Vectorize { target }))
+}
+
+fn parallel(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let target = d.any_loop(stage)?.name;
+    Some(d.accept(stage, Parallel { target }))
+}
+
+fn inline(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    Some(d.accept(stage, Inline))
+}
+
+fn compute_at(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let readers: Vec<String> =
+        d.stages().into_iter().filter(|reader| d.reads(reader).iter().any(|r| r == stage)).collect();
+    let consumer = readers.get(d.rng.below(readers.len()))?.clone();
+    let at = d.any_loop(&consumer)?.name;
+    Some(d.accept(stage, ComputeAt { consumer, at }))
+}
+
+pub(super) fn cache_read(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let reads = d.reads(stage);
+    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    let at = d.any_loop(stage)?.name;
+    let rank = d.nest.buffers.iter().find(|buffer| buffer.name == tensor)?.shape.len();
+    let layout = (rank > 0 && d.rng.chance(50)).then(|| layout_of(d.rng, rank));
+    Some(d.accept(stage, CacheRead { tensor, at, layout }))
+}
+
+fn cache_write(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let at = d.any_loop(stage)?.name;
+    Some(d.accept(stage, CacheWrite { at }))
+}
+
+fn layout(d: &mut Draft<'_>, _: &str) -> Option<bool> {
+    let buffer = d.rng.below(d.nest.buffers.len());
+    let (name, rank) = d.nest.buffers.get(buffer).map(|b| (b.name.clone(), b.shape.len()))?;
+    let layout = layout_of(d.rng, rank);
+    (rank > 0).then(|| d.accept(&name, SetLayout { layout }))
+}
+
+fn rfactor(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let (target, at) = (d.any_loop(stage)?.name, d.any_loop(stage)?.name);
+    Some(d.accept(stage, Rfactor { target, at }))
+}
+
+fn prefetch(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let reads = d.reads(stage);
+    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    let at = d.any_loop(stage)?.name;
+    let distance = d.rng.range(1, 9);
+    Some(d.accept(stage, SetPrefetch { tensor, at, distance }))
+}

@@ -1,0 +1,219 @@
+//! Sequences of primitives that belong together, with random arguments and random omissions.
+
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::primitives::{
+    CacheWrite, ComputeAt, Fuse, Parallel, Reorder, Rfactor, SetLayout, Split, Tail, Unroll,
+    Vectorize,
+};
+
+use super::propose::{self, cache_read, factor, layout_of, split_of, tail};
+use super::{Around, Draft};
+
+/// A recipe; what of it is refused is left out.
+pub(super) type Recipe = fn(&mut Draft<'_>);
+
+/// All recipes.
+pub(super) const RECIPES: &[Recipe] =
+    &[tile, tile, factored_reduction, computed_inside, laid_out, flattened];
+
+/// Tiles a stage: `split`, `reorder`, and often an accumulator, packed inputs and vectors.
+fn tile(d: &mut Draft<'_>) {
+    if let Some(stage) = d.stage() {
+        tile_stage(d, &stage);
+    }
+}
+
+fn tile_stage(d: &mut Draft<'_>, stage: &str) {
+    for l in d.own_loops(stage) {
+        if d.rng.chance(60) {
+            let split = split_of(d, &l.name);
+            d.accept(stage, split);
+        }
+    }
+    if d.rng.chance(75) {
+        blocks_outside(d, stage);
+    }
+    if d.rng.chance(35) {
+        let _ = cache_read(d, stage);
+    }
+    let tiled = d.rng.chance(45) && accumulate(d, stage);
+    if d.rng.chance(70) {
+        let inner = if tiled { format!("{stage}.tile") } else { stage.to_owned() };
+        registers(d, &inner);
+    }
+    if tiled && d.rng.chance(50) {
+        registers(d, stage);
+    }
+}
+
+/// Outer loops of blocks outside, then most loops of the reduction, then the loops of a block.
+fn blocks_outside(d: &mut Draft<'_>, stage: &str) {
+    let mut ranked: Vec<(usize, String)> = Vec::new();
+    for l in d.own_loops(stage) {
+        let rank = match (l.role, l.name.ends_with(".0")) {
+            (Role::Spatial, true) => 0,
+            (Role::Reduce, true) => 1,
+            (Role::Reduce, false) => 2,
+            (Role::Spatial, false) => 3,
+        };
+        ranked.push((if d.rng.chance(15) { d.rng.below(4) } else { rank }, l.name));
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    if ranked.len() > 1 {
+        d.accept(stage, Reorder::new(ranked.into_iter().map(|(_, name)| name)));
+    }
+}
+
+fn accumulate(d: &mut Draft<'_>, stage: &str) -> bool {
+    let loops = d.own_loops(stage);
+    if loops.is_empty() {
+        return false;
+    }
+    let at = d.rng.pick(&loops).name.clone();
+    d.accept(stage, CacheWrite { at })
+}
+
+/// Vectorizes the innermost loop, or some loop that is made innermost, and unrolls around it.
+fn registers(d: &mut Draft<'_>, stage: &str) {
+    let loops = d.own_loops(stage);
+    let spatial: Vec<&Around> = loops.iter().filter(|l| l.role == Role::Spatial).collect();
+    let Some(lanes) = spatial.get(spatial.len().wrapping_sub(1 + d.rng.below(2))) else { return };
+    let mut order: Vec<String> = loops.iter().map(|l| l.name.clone()).collect();
+    order.retain(|name| *name != lanes.name);
+    order.push(lanes.name.clone());
+    if loops.last().is_some_and(|last| last.name != lanes.name) {
+        d.accept(stage, Reorder::new(order));
+    }
+    d.accept(stage, Vectorize { target: lanes.name.clone() });
+    for l in loops.iter().rev().filter(|l| l.name != lanes.name && l.extent <= 8) {
+        if d.rng.chance(45) {
+            d.accept(stage, Unroll { target: l.name.clone() });
+        }
+    }
+}
+
+/// Splits a reduction, keeps the partial results apart and vectorizes over them.
+fn factored_reduction(d: &mut Draft<'_>) {
+    let reduces = |d: &Draft<'_>, stage: &str| d.loops(stage).iter().any(|l| l.role == Role::Reduce);
+    let stages: Vec<String> = d.stages().into_iter().filter(|stage| reduces(d, stage)).collect();
+    if stages.is_empty() {
+        return tile(d);
+    }
+    let stage = d.rng.pick(&stages).clone();
+    let reduced: Vec<Around> =
+        d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
+    if reduced.is_empty() {
+        return;
+    }
+    let k = d.rng.pick(&reduced).name.clone();
+    let ending = if d.rng.chance(50) { Tail::Guard } else { Tail::Peel };
+    let split = Split::new(&k, &[factor(d.rng)]).tail(ending);
+    let was_split = d.accept(&stage, split);
+    let target = if was_split { format!("{k}.1") } else { k.clone() };
+    let loops = d.own_loops(&stage);
+    let at = d.rng.pick(&loops).name.clone();
+    if d.accept(&stage, Rfactor { target: target.clone(), at }) {
+        let partial = format!("{stage}.rf");
+        if d.rng.chance(80) {
+            registers(d, &partial);
+            d.accept(&partial, Vectorize { target });
+        }
+        if d.rng.chance(30) {
+            tile_stage(d, &stage);
+        }
+    }
+}
+
+/// Moves a stage into a loop of its reader, and schedules it there.
+fn computed_inside(d: &mut Draft<'_>) {
+    let Some(consumer) = d.stage() else { return };
+    let stages = d.stages();
+    let producers: Vec<String> =
+        d.reads(&consumer).into_iter().filter(|name| stages.contains(name)).collect();
+    if producers.is_empty() {
+        return tile(d);
+    }
+    let producer = d.rng.pick(&producers).clone();
+    if d.rng.chance(60) {
+        tile_stage(d, &consumer);
+    }
+    let loops = d.loops(&consumer);
+    if loops.is_empty() {
+        return;
+    }
+    let at = d.rng.pick(&loops).name.clone();
+    if d.accept(&producer, ComputeAt { consumer, at }) && d.rng.chance(70) {
+        tile_stage(d, &producer);
+    }
+}
+
+/// Lays a tensor out anew and splits the loops of its readers to fit.
+fn laid_out(d: &mut Draft<'_>) {
+    let constants: Vec<String> =
+        d.nest.constants.iter().map(|id| d.nest.buffer(*id).name.clone()).collect();
+    let mut names = d.stages();
+    names.extend(constants.iter().cloned());
+    names.extend(constants);
+    if names.is_empty() {
+        return;
+    }
+    let name = d.rng.pick(&names).clone();
+    let Some(rank) = d.nest.buffers.iter().find(|b| b.name == name).map(|b| b.shape.len()) else {
+        return;
+    };
+    let layout = layout_of(d.rng, rank);
+    if rank == 0 || !d.accept(&name, SetLayout { layout }) {
+        return;
+    }
+    let readers: Vec<String> = d
+        .stages()
+        .into_iter()
+        .filter(|stage| *stage == name || d.reads(stage).iter().any(|read| read.starts_with(&name)))
+        .collect();
+    for stage in readers {
+        for l in d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Spatial) {
+            if d.rng.chance(50) {
+                let by = *d.rng.pick(&[2, 3, 4, 8, 16]);
+                let ending = if d.rng.chance(60) { Tail::RoundUp } else { tail(d.rng) };
+                d.accept(&stage, Split::new(&l.name, &[by]).tail(ending));
+            }
+        }
+        if d.rng.chance(60) {
+            registers(d, &stage);
+        }
+    }
+}
+
+/// Fuses loops and splits what they become.
+fn flattened(d: &mut Draft<'_>) {
+    let Some(stage) = d.stage() else { return };
+    let loops = d.own_loops(&stage);
+    let [outer, inner, ..] = loops.as_slice() else { return tile(d) };
+    let name = Some("flat".to_owned());
+    if d.accept(&stage, Fuse { outer: outer.name.clone(), inner: inner.name.clone(), name }) {
+        let split = split_of(d, "flat");
+        d.accept(&stage, split);
+        registers(d, &stage);
+    } else {
+        propose::single(d);
+    }
+}
+
+/// Makes loops parallel, and what is innermost vectors or straight code.
+pub(super) fn finish(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        let loops = d.own_loops(&stage);
+        let (Some(first), Some(last)) = (loops.first(), loops.last()) else { continue };
+        if first.is_serial && d.rng.chance(30) {
+            d.accept(&stage, Parallel { target: first.name.clone() });
+        }
+        if !last.is_serial {
+            continue;
+        }
+        match d.rng.below(10) {
+            0..=4 => d.accept(&stage, Vectorize { target: last.name.clone() }),
+            5 => d.accept(&stage, Unroll { target: last.name.clone() }),
+            _ => false,
+        };
+    }
+}

@@ -1,0 +1,167 @@
+//! Ways to make a case smaller, most effective first. Many candidates are no valid cases: those do
+//! not fail in the same way and are not kept.
+
+use super::case::Case;
+
+/// Makes candidates from a case.
+pub(super) type Shrink = fn(&Case) -> Vec<Case>;
+
+/// All ways.
+pub(super) const ALL: &[Shrink] =
+    &[steps, inputs, results, statements, sizes, numbers, expressions, parameters];
+
+/// Without one of the steps, the last first; without halves and quarters before that.
+fn steps(case: &Case) -> Vec<Case> {
+    let lines: Vec<&str> = case.schedule.lines().collect();
+    let mut candidates = Vec::new();
+    for width in [lines.len(), lines.len() / 2, lines.len() / 4, 1] {
+        if width == 0 {
+            continue;
+        }
+        for start in (0..=lines.len() - width).rev().step_by(width) {
+            let kept = lines[..start].iter().chain(&lines[start + width..]);
+            let schedule: String = kept.flat_map(|line| [*line, "\n"]).collect();
+            candidates.push(Case { schedule, ..case.clone() });
+        }
+    }
+    candidates
+}
+
+/// With nothing special about the inputs or the processor.
+fn inputs(case: &Case) -> Vec<Case> {
+    let plain = Case { inputs: case.inputs.plain(), ..case.clone() };
+    let native = Case { target: "native".to_owned(), ..case.clone() };
+    [plain, native].into_iter().filter(|candidate| candidate != case).collect()
+}
+
+/// With smaller sizes.
+fn sizes(case: &Case) -> Vec<Case> {
+    let mut candidates = Vec::new();
+    for (number, (_, value)) in case.sizes.iter().enumerate() {
+        for smaller in [1, 2, value / 2, value - 1] {
+            if smaller >= 1 && smaller < *value {
+                let mut candidate = case.clone();
+                candidate.sizes[number].1 = smaller;
+                candidates.push(candidate);
+            }
+        }
+    }
+    candidates
+}
+
+/// With smaller factors in the schedule.
+fn numbers(case: &Case) -> Vec<Case> {
+    let words: Vec<&str> = case.schedule.split_inclusive(char::is_whitespace).collect();
+    let mut candidates = Vec::new();
+    for (position, word) in words.iter().enumerate() {
+        let Ok(value) = word.trim().parse::<i64>() else { continue };
+        for smaller in [2, value / 2, value - 1] {
+            if smaller >= 2 && smaller < value {
+                let mut changed: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+                changed[position] = word.replace(word.trim(), &smaller.to_string());
+                candidates.push(Case { schedule: changed.concat(), ..case.clone() });
+            }
+        }
+    }
+    candidates
+}
+
+/// Without one of the results of a def.
+fn results(case: &Case) -> Vec<Case> {
+    each_in_list(case, "-> (", ")")
+}
+
+/// Without one of the parameters of a def.
+fn parameters(case: &Case) -> Vec<Case> {
+    each_in_list(case, &format!("def {}(", case.def), ") ->")
+}
+
+/// Without one of the items of each list between two texts.
+fn each_in_list(case: &Case, open: &str, close: &str) -> Vec<Case> {
+    let mut candidates = Vec::new();
+    for (start, _) in case.text.match_indices(open) {
+        let start = start + open.len();
+        let Some(length) = case.text[start..].find(close) else { continue };
+        let items: Vec<&str> = case.text[start..start + length].split(", ").collect();
+        for left_out in 0..items.len() {
+            let kept = items.iter().enumerate().filter(|(number, _)| *number != left_out);
+            let kept: Vec<&str> = kept.map(|(_, item)| *item).collect();
+            candidates.push(replaced(case, start, start + length, &kept.join(", ")));
+        }
+    }
+    candidates
+}
+
+/// Without one of the statements, and without the def that has none left.
+fn statements(case: &Case) -> Vec<Case> {
+    let lines: Vec<&str> = case.text.split_inclusive('\n').collect();
+    let statements = (0..lines.len()).rev().filter(|number| lines[*number].starts_with("  "));
+    statements
+        .map(|number| {
+            let kept = lines.iter().enumerate().filter(|(line, _)| *line != number);
+            Case { text: kept.map(|(_, line)| *line).collect(), ..case.clone() }
+        })
+        .collect()
+}
+
+/// With a part of an expression in place of the whole: `x` or `y` for `(x + y)`, `(x)` for `f(x)`.
+fn expressions(case: &Case) -> Vec<Case> {
+    let text = &case.text;
+    let mut candidates = Vec::new();
+    for (open, _) in text.match_indices('(') {
+        let Some(close) = closing(text, open) else { continue };
+        let inside = &text[open + 1..close];
+        let name = text[..open].rfind(|c: char| !c.is_alphanumeric()).map_or(0, |at| at + 1);
+        if name < open {
+            candidates.push(replaced(case, name, open, ""));
+        }
+        let parts = top_level(inside);
+        if parts.len() > 1 {
+            for part in parts {
+                candidates.push(replaced(case, name, close + 1, part));
+            }
+        }
+    }
+    candidates
+}
+
+/// Where the parenthesis that opens at a position closes.
+fn closing(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0;
+    for (position, c) in text[open..].char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(open + position);
+        }
+    }
+    None
+}
+
+/// The operands: what spaces and commas separate outside of parentheses.
+fn top_level(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    for (position, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ' ' | ',' if depth == 0 => {
+                parts.push(&text[start..position]);
+                start = position + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts.retain(|part| part.contains(|c: char| c.is_alphanumeric()));
+    parts
+}
+
+fn replaced(case: &Case, start: usize, end: usize, by: &str) -> Case {
+    let text = format!("{}{by}{}", &case.text[..start], &case.text[end..]);
+    Case { text, ..case.clone() }
+}
