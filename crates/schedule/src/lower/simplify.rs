@@ -54,7 +54,7 @@ fn drop_units(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>
             Node::Loop(mut l) => {
                 let mut inner = Vec::new();
                 l.body = drop_units(l.body, &mut inner)?;
-                l.locals.extend(inner);
+                l.adopt(inner);
                 if l.extent == 1 && matches!(l.kind, LoopKind::Serial | LoopKind::Parallel) {
                     orphans.append(&mut l.locals);
                     kept.extend(unit(l)?);

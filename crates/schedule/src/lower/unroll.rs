@@ -37,7 +37,7 @@ fn unroll(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>, Lo
             Node::Loop(mut l) => {
                 let mut inner = Vec::new();
                 l.body = unroll(l.body, &mut inner)?;
-                l.locals.extend(inner);
+                l.adopt(inner);
                 if l.kind != LoopKind::Unrolled {
                     all.push(Node::Loop(l));
                     continue;

@@ -244,6 +244,17 @@ impl Loop {
     }
 }
 
+impl Loop {
+    /// Takes over the buffers of loops inside that are no more. Copies of a loop share them.
+    pub(crate) fn adopt(&mut self, locals: Vec<BufferId>) {
+        for id in locals {
+            if !self.locals.contains(&id) {
+                self.locals.push(id);
+            }
+        }
+    }
+}
+
 impl Store {
     /// A store of a value.
     #[must_use]

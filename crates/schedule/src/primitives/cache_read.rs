@@ -19,12 +19,12 @@ use tensorwright_lang::program::{Expr, Index};
 
 use super::Rule;
 use super::compute_at::shift_reads;
-use super::find::{find_buffer, fresh_name, loop_at_mut, ranges_on};
+use super::find::{find_buffer, fresh_name, loop_at, loop_at_mut, ranges_on};
 use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked};
 use super::layout::LayoutText;
 use crate::canonical::element;
 use crate::lower::zero;
-use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Var};
+use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Var, for_each_store};
 use crate::schedule::{Refusal, Words};
 
 /// Copies what a loop reads of a tensor.
@@ -58,6 +58,16 @@ impl Rule for CacheRead {
         let tensor = find_buffer(nest, &self.tensor)?;
         refuse_checked(nest, tensor)?;
         let host = find_host(nest, stage, &self.at)?;
+        let mut is_made_here = false;
+        for_each_store(&loop_at(nest, &host)?.body, &mut |store| {
+            is_made_here |= store.buffer == tensor;
+        });
+        if is_made_here {
+            return Err(Refusal::new(format!(
+                "`{}` is computed inside of loop `{}`, so it cannot be copied ahead of it",
+                self.tensor, self.at
+            )));
+        }
         let extents = footprint(nest, &host, tensor)?;
         let source = nest.buffer(tensor).clone();
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();

@@ -160,6 +160,7 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Names may begin with a digit, as those of tensors may; but a number is no name.
 fn is_name(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+    word.contains(|c: char| c.is_alphabetic() || c == '_')
 }
