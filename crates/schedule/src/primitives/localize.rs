@@ -68,12 +68,14 @@ pub(super) fn localize(
     let write_back = write_back(nest, &in_tile, kept, store.buffer, result)?;
     let host_loop = loop_at_mut(nest, &host)?;
     retarget(&mut host_loop.body, store.buffer, &partial, kept);
-    host_loop.body.push(write_back);
+    // Right after the loops that made it: what follows may read it.
+    let position = path.get(host.len()).map_or(host_loop.body.len(), |at| at + 1);
+    host_loop.body.insert(position, write_back);
     host_loop.locals.push(tile);
     check_overlaps(nest)
 }
 
-/// Refuses a loop in which other stages read the result: it is complete only at the end.
+/// Refuses a loop in which the result is written more than once.
 fn check_alone(
     nest: &LoopNest,
     stage: &str,
@@ -85,9 +87,10 @@ fn check_alone(
     for_each_store(&loop_at(nest, host)?.body, &mut |store| {
         stores += usize::from(store.buffer == buffer);
     });
-    if stores != 1 || loop_at(nest, host)?.stage != Some(buffer) {
+    if stores != 1 {
         return Err(Refusal::new(format!(
-            "loop `{at}` is not a loop of `{stage}` alone, so its results cannot be held back there"
+            "loop `{at}` holds {stores} statements that write `{stage}`, so its results cannot be \
+             held back there"
         )));
     }
     Ok(())
