@@ -9,7 +9,7 @@
 //! ```
 
 use super::LowerError;
-use crate::nest::{Loop, LoopNest, Node, Role, Store, Var};
+use crate::nest::{Loop, LoopNest, Node, Role, Store};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |_, nodes| Ok(initialise(nodes)))
@@ -34,12 +34,12 @@ fn hoisted(node: &mut Node) -> Vec<Node> {
     match node {
         Node::Store(store) => found.extend(take_init(store).map(Node::Store)),
         Node::Loop(outermost) if outermost.role == Role::Reduce => {
-            let (stage, var) = (outermost.stage, outermost.var);
+            let stage = outermost.stage;
             collect(outermost, &mut |store, around| {
                 if stage == Some(store.buffer)
                     && let Some(init) = take_init(store)
                 {
-                    found.push(wrap(init, var, around));
+                    found.push(wrap(init, around));
                 }
             });
         }
@@ -74,21 +74,16 @@ fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
 fn take_init(store: &mut Store) -> Option<Store> {
     let value = store.init.take()?;
     let mut init = Store::new(store.buffer, store.subscripts.clone(), value);
-    init.domain = store.domain.clone();
+    // What limits the terms does not limit the elements.
+    init.domain = store.domain.iter().filter(|bound| !bound.term).cloned().collect();
     Some(init)
 }
 
-/// The spatial loops of a stage around its initialisation; `outermost` is its outermost loop of the
-/// reduction, `around` the loops inside of that.
-fn wrap(mut init: Store, outermost: Var, around: &[Loop]) -> Node {
+/// The spatial loops of a stage around its initialisation.
+fn wrap(init: Store, around: &[Loop]) -> Node {
     let buffer = init.buffer;
-    let is_reduce = |l: &Loop| l.role == Role::Reduce && l.stage == Some(buffer);
-    let is_term =
-        |var: Var| var == outermost || around.iter().any(|l| is_reduce(l) && l.var == var);
-    // What limits the terms does not limit the elements.
-    init.domain.retain(|bound| !bound.index.mentions(&is_term));
-    let spatial = around.iter().filter(|l| !is_reduce(l)).rev();
-    spatial.fold(Node::Store(init), |node, shell| {
+    let is_spatial = |l: &&Loop| !(l.role == Role::Reduce && l.stage == Some(buffer));
+    around.iter().filter(is_spatial).rev().fold(Node::Store(init), |node, shell| {
         let mut l = shell.clone();
         l.body = vec![node];
         Node::Loop(l)

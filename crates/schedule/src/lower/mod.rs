@@ -14,7 +14,7 @@ mod vectorize;
 
 use std::fmt;
 
-pub(crate) use padding::zero;
+pub(crate) use padding::{all_hold, zero};
 
 use crate::nest::{LoopNest, Node};
 

@@ -1,4 +1,4 @@
-//! What a tail that is rounded up may do with its padding.
+//! What may happen beyond the end of a loop.
 //!
 //! A [padding bound](crate::nest::Bound::padding) leaves it open whether a store takes place beyond
 //! it. Here it is settled, access by access: a store whose element beyond the bound is padding of
@@ -10,17 +10,27 @@
 //! ->            acc(n.1) += A(m, k) * B(k, n)
 //! if (n <= 508) C(m, n) = acc(n.1)                 with C as the caller has it: stays
 //! ```
+//!
+//! The lanes of a local tile are treated alike whatever the tail: a masked store would keep the tile
+//! from living in registers. Where the bound limits the terms of a reduction, the others become
+//! neutral.
+//!
+//! ```text
+//! if (k <= 36) acc(k.1) += A(k)   ->   acc(k.1) += k <= 36 ? A(k) : 0
+//! ```
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{CompareOp, LogicOp};
 use tensorwright_lang::program::{Expr, Index, Read, Rewrite, Scalar};
 
 use super::LowerError;
-use crate::nest::{Buffer, BufferId, LoopNest, Node, Ranges, Store, Var};
+use crate::canonical::neutral;
+use crate::nest::{Bound, Buffer, BufferId, LoopKind, LoopNest, Node, Ranges, Store, Var};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |nest, mut nodes| {
-        let scope = Scope { nest, locals: Vec::new(), ranges: Ranges::default() };
+        let scope =
+            Scope { nest, locals: Vec::new(), lanes: Vec::new(), ranges: Ranges::default() };
         scope.nodes(&mut nodes)?;
         Ok(nodes)
     })
@@ -29,6 +39,8 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 struct Scope<'a> {
     nest: &'a LoopNest,
     locals: Vec<BufferId>,
+    /// The variables of vectorized loops.
+    lanes: Vec<Var>,
     ranges: Ranges,
 }
 
@@ -37,10 +49,15 @@ impl Scope<'_> {
         for node in nodes {
             match node {
                 Node::Loop(l) => {
-                    let mut locals = self.locals.clone();
-                    locals.extend(&l.locals);
-                    let ranges = self.ranges.with(l.var, l.extent);
-                    Scope { nest: self.nest, locals, ranges }.nodes(&mut l.body)?;
+                    let mut inner = Scope {
+                        nest: self.nest,
+                        locals: self.locals.clone(),
+                        lanes: self.lanes.clone(),
+                        ranges: self.ranges.with(l.var, l.extent),
+                    };
+                    inner.locals.extend(&l.locals);
+                    inner.lanes.extend((l.kind == LoopKind::Vectorized).then_some(l.var));
+                    inner.nodes(&mut l.body)?;
                 }
                 Node::Guard(guard) => self.nodes(&mut guard.body)?,
                 Node::Store(store) => self.store(store)?,
@@ -51,15 +68,15 @@ impl Scope<'_> {
     }
 
     fn store(&self, store: &mut Store) -> Result<(), LowerError> {
-        if store.domain.iter().all(|bound| !bound.padding) {
+        store.domain.retain(|bound| !self.ranges.always(&bound.index));
+        if self.is_tile(store) {
+            self.free_lanes(store);
+        }
+        let padding: Vec<Index> =
+            store.domain.iter().filter(|bound| bound.padding).map(|b| b.index.clone()).collect();
+        if padding.is_empty() {
             return Ok(());
         }
-        let padding: Vec<Index> = store
-            .domain
-            .iter()
-            .filter(|bound| bound.padding && !self.ranges.always(&bound.index))
-            .map(|bound| bound.index.clone())
-            .collect();
         let harmless = self.fits(store.buffer, &store.subscripts)
             && (self.is_tile(store) || padding.iter().all(|bound| self.is_end(store, bound)));
         if !harmless {
@@ -73,6 +90,25 @@ impl Scope<'_> {
             *init = init.rewrite(&mut rules).ok_or(LowerError::Overflow)?;
         }
         Ok(())
+    }
+
+    /// Lets all lanes of a tile take part: what they make beyond a bound is padding, and the terms
+    /// that they add there are neutral.
+    fn free_lanes(&self, store: &mut Store) {
+        let limits_lanes = |bound: &Bound| bound.index.mentions(&|var| self.lanes.contains(&var));
+        for bound in &mut store.domain {
+            bound.padding |= limits_lanes(bound) && !bound.term;
+        }
+        let Some(op) = store.combine else { return };
+        let (terms, others): (Vec<Bound>, Vec<Bound>) =
+            std::mem::take(&mut store.domain).into_iter().partition(|b| limits_lanes(b) && b.term);
+        store.domain = others;
+        let terms: Vec<Index> = terms.into_iter().map(|bound| bound.index).collect();
+        if let Some(condition) = all_hold(&terms) {
+            let neutral = neutral(op, self.nest.dtype(store.buffer));
+            let value = Box::new(store.value.clone());
+            store.value = Expr::Select(Box::new(condition), value, Box::new(neutral));
+        }
     }
 
     /// Whether subscripts stay in the memory of a buffer, whatever the loops do.
@@ -124,19 +160,22 @@ impl Rewrite for GuardReads<'_, '_> {
             let of_bound = |var: Var| bound.mentions(&|other| other == var);
             read.subscripts.iter().any(|subscript| subscript.mentions(&of_bound))
         };
-        let conditions = self
-            .padding
-            .iter()
-            .filter(mentioned)
-            .map(|bound| Expr::CompareIndex(CompareOp::Ge, bound.clone(), Index::constant(0)));
-        let both = |a, b| Expr::Logic(LogicOp::And, Box::new(a), Box::new(b));
-        Some(match conditions.reduce(both) {
+        let conditions: Vec<Index> = self.padding.iter().filter(mentioned).cloned().collect();
+        Some(match all_hold(&conditions) {
             None => Expr::Read(read),
             Some(condition) => {
                 Expr::Select(Box::new(condition), Box::new(Expr::Read(read)), Box::new(zero(dtype)))
             }
         })
     }
+}
+
+/// The condition that all of some indices are at least zero; `None` for no indices.
+pub(crate) fn all_hold(conditions: &[Index]) -> Option<Expr> {
+    let holds =
+        |index: &Index| Expr::CompareIndex(CompareOp::Ge, index.clone(), Index::constant(0));
+    let both = |a, b| Expr::Logic(LogicOp::And, Box::new(a), Box::new(b));
+    conditions.iter().map(holds).reduce(both)
 }
 
 /// Zero of a type.

@@ -155,6 +155,9 @@ pub struct Bound {
     /// Whether the store may take place elsewhere too, as long as nothing is accessed out of
     /// bounds: what it writes there is padding that nobody reads (a tail that is rounded up).
     pub padding: bool,
+    /// Whether it limits the terms of the store's reduction and not its elements: the reduction
+    /// starts everywhere.
+    pub term: bool,
 }
 
 /// The lanes of a vector store: `var` takes the values 0 to below `count` at once.

@@ -14,7 +14,6 @@
 
 use std::fmt;
 
-use tensorwright_lang::ops::{CompareOp, LogicOp};
 use tensorwright_lang::program::{Expr, Index};
 
 use super::Rule;
@@ -23,7 +22,7 @@ use super::find::{find_buffer, fresh_name, loop_at, loop_at_mut, ranges_on};
 use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked};
 use super::layout::LayoutText;
 use crate::canonical::element;
-use crate::lower::zero;
+use crate::lower::{all_hold, zero};
 use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Var, for_each_store};
 use crate::schedule::{Refusal, Words};
 
@@ -85,11 +84,7 @@ impl Rule for CacheRead {
             inside.extend(clip(&position, 0, *bound, &ranges).ok_or_else(Refusal::overflow)?);
             from.push(position);
         }
-        let conditions = inside
-            .into_iter()
-            .map(|index| Expr::CompareIndex(CompareOp::Ge, index, Index::constant(0)));
-        let both = |a, b| Expr::Logic(LogicOp::And, Box::new(a), Box::new(b));
-        let value = match conditions.reduce(both) {
+        let value = match all_hold(&inside) {
             None => element(tensor, from),
             Some(condition) => Expr::Select(
                 Box::new(condition),

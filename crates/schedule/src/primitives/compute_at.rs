@@ -121,7 +121,11 @@ fn rebuild(
         let value = element.sub(&Index::constant(*lo)).ok_or_else(Refusal::overflow)?;
         replace(&mut store, *old, &value)?;
         let outside = clip(&element, *lo, lo + made, &ranges).ok_or_else(Refusal::overflow)?;
-        store.domain.extend(outside.into_iter().map(|index| Bound { index, padding: false }));
+        store.domain.extend(outside.into_iter().map(|index| Bound {
+            index,
+            padding: false,
+            term: false,
+        }));
         loops.push(Loop::new(var, extent.count, Role::Spatial, Vec::new()).of(producer.buffer));
         subscripts.push(Index::axis(var));
     }

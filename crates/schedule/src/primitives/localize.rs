@@ -29,6 +29,13 @@ pub(super) fn localize(
     let loops: Vec<Loop> = loops_on(nest, &path).into_iter().cloned().collect();
     let (outer, inner) = loops.split_at(host.len());
     check_alone(nest, stage, at, store.buffer, &host)?;
+    let foreign = |l: &&Loop| l.stage != Some(store.buffer) || l.locals.contains(&store.buffer);
+    if let Some(l) = inner.iter().find(foreign) {
+        return Err(Refusal::new(format!(
+            "loop `{}` inside of loop `{at}` is not one of `{stage}` alone",
+            nest.var_name(l.var)
+        )));
+    }
     let kept = match kept {
         Some(name) => Some(kept_loop(nest, stage, at, name, &host)?),
         None => None,
@@ -52,9 +59,8 @@ pub(super) fn localize(
     let mut result =
         Store::new(store.buffer, store.subscripts.clone(), element(tile, subscripts.clone()));
     result.domain = store.domain.clone();
-    let gone: Vec<_> =
-        inner.iter().filter(|l| is_reduce(l) && Some(l.var) != kept).map(|l| l.var).collect();
-    result.domain.retain(|bound| !bound.index.mentions(&|var| gone.contains(&var)));
+    // Where terms were left out, the tile holds neutral ones.
+    result.domain.retain(|bound| !bound.term);
     let has_terms = kept.is_some() || outer.iter().any(is_reduce);
     let mut partial = Store { buffer: tile, subscripts, ..store.clone() };
     match store.combine {

@@ -177,8 +177,11 @@ impl Rule for Split {
         let cut = extent % block != 0;
         if cut && self.tail != Tail::Shift {
             let end = Index::constant(extent - 1).sub(&value).ok_or_else(Refusal::overflow)?;
-            let bound = Bound { index: end, padding: self.tail == Tail::RoundUp };
-            for_each_store_mut(&mut l.body, &mut |store| store.domain.push(bound.clone()));
+            let (padding, of_terms) = (self.tail == Tail::RoundUp, l.role == Role::Reduce);
+            for_each_store_mut(&mut l.body, &mut |store| {
+                let term = of_terms && l.stage == Some(store.buffer);
+                store.domain.push(Bound { index: end.clone(), padding, term });
+            });
         }
         let body = std::mem::take(&mut l.body);
         let mut extents = vec![(extent + block - 1) / block];
