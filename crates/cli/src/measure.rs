@@ -13,7 +13,7 @@ use tensorwright::runtime::probe::{
     CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Sample, sustained,
 };
 use tensorwright::runtime::timing::{self, Options};
-use tensorwright::runtime::{AllocError, Pool};
+use tensorwright::runtime::{AllocError, Machine, Pool};
 use tensorwright::{Call, Code, DType, Diagnostic, Diagnostics, Kernel, Program, Source};
 
 /// The largest buffer that a bandwidth probe uses: beyond all caches.
@@ -131,16 +131,17 @@ fn fma_probe(kernel: &Kernel) -> Box<dyn Probe + '_> {
 }
 
 /// The bandwidth of the threads of a kernel, to where its data is: of copying if it writes a good
-/// part of what it moves, of reading otherwise.
+/// part of what it moves, of reading otherwise. In the caches of a core it is always that of reading:
+/// `memcpy` is not the fastest way to write there, and a roof that kernels break through is none.
 fn memory_probe(
     kernel: &Kernel,
     bytes: u128,
 ) -> Result<(Box<dyn Probe + '_>, &'static str), Diagnostics> {
     let written = written_bytes(kernel.program());
     let bytes = bytes.clamp(1 << 14, LARGEST) as usize;
-    let copies = 4 * written >= bytes as u128;
-    let name = if copies { "copy" } else { "read" };
     let share = bytes / kernel.threads().max(1);
+    let copies = 4 * written >= bytes as u128 && share > Machine::detect().caches.l2;
+    let name = if copies { "copy" } else { "read" };
     let probe = if copies {
         // It reads and writes a buffer of this size each.
         workers(kernel, || CopyBandwidth::new(share / 2))

@@ -14,8 +14,8 @@ use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program};
 /// ```
 /// use tensorwright::{Arguments, Module, View};
 ///
-/// let text = "def double(float(M,N) A) -> (B) { B(i,j) = 2 * A(i,j) }";
-/// let program = Module::parse("double.tc", text)?.def("double")?.bind([("M", 3), ("N", 2)])?;
+/// let text = "def twice(float(M,N) A) -> (B) { B(i,j) = 2 * A(i,j) }";
+/// let program = Module::parse("twice.tc", text)?.def("twice")?.bind([("M", 3), ("N", 2)])?;
 /// let kernel = program.compile().build()?;
 ///
 /// // The transpose of a 2x3 matrix.

@@ -23,8 +23,8 @@ const UNNAMED: &str = "<schedule>";
 /// ```
 /// use tensorwright::{CpuTarget, Module};
 ///
-/// let text = "def double(float(N) A) -> (B) { B(i) = 2 * A(i) }";
-/// let program = Module::parse("double.tc", text)?.def("double")?.bind([("N", 64)])?;
+/// let text = "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }";
+/// let program = Module::parse("twice.tc", text)?.def("twice")?.bind([("N", 64)])?;
 ///
 /// let kernel = program.compile().schedule_text("B: split i 16\nB: vectorize i.1")?.build()?;
 /// assert!(kernel.loops().contains("[i.1 = 0..16]"));

@@ -13,8 +13,7 @@ use super::pair::Pair;
 
 const HARNESS: &str = include_str!("harness.c");
 const FLAGS: [&str; 4] = ["-std=c99", "-O1", "-ffp-contract=fast", "-w"];
-const SANITIZE: [&str; 3] =
-    ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"];
+const SANITIZE: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"];
 
 /// A directory for the files of a batch; gone when dropped.
 pub(crate) struct Workshop {
@@ -53,22 +52,25 @@ impl Workshop {
         if sources.is_empty() {
             return Ok(());
         }
-        if let Err(messages) = self.build(pairs, &sources)? {
-            // Each by itself tells which one does not compile.
-            if let [(position, _)] = sources.as_slice() {
-                report(*position, problem(Kind::Compile, messages));
+        while let Err(messages) = self.build(pairs, &sources)? {
+            let is_named = |position: usize| is_about(&messages, pairs[position]);
+            let named = sources.iter().position(|(position, _)| is_named(*position));
+            // A message that names no kernel is about all of them.
+            let (position, _) = sources.remove(named.unwrap_or(0));
+            report(position, problem(Kind::Compile, head(&messages)));
+            if sources.is_empty() {
                 return Ok(());
             }
-            for (position, _) in sources {
-                self.check(&pairs[position..=position], &mut |_, why| report(position, why))?;
-            }
-            return Ok(());
         }
         self.run(pairs, &sources, report)
     }
 
     /// Writes and compiles a batch; the compiler's messages if it fails.
-    fn build(&self, pairs: &[&Pair], sources: &[(usize, String)]) -> Result<Result<(), String>, String> {
+    fn build(
+        &self,
+        pairs: &[&Pair],
+        sources: &[(usize, String)],
+    ) -> Result<Result<(), String>, String> {
         let (mut kernels, mut inputs) = (String::new(), Vec::new());
         let mut items = "static const item items[] = {\n".to_owned();
         let mut arrays = String::new();
@@ -85,10 +87,14 @@ impl Workshop {
         self.write("batch.c", text.as_bytes())?;
         self.write("batch.in", &inputs)?;
         let mut command = Command::new("cc");
-        command.args(FLAGS).args(if self.sanitize { &SANITIZE[..] } else { &[] });
+        command.env("LC_ALL", "C").args(FLAGS).args(if self.sanitize {
+            &SANITIZE[..]
+        } else {
+            &[]
+        });
         let output = self.start(command.args(["-o", "batch", "batch.c", "-lm"]))?;
         let messages = String::from_utf8_lossy(&output.stderr);
-        Ok(if output.status.success() { Ok(()) } else { Err(head(&messages)) })
+        Ok(if output.status.success() { Ok(()) } else { Err(messages.into_owned()) })
     }
 
     /// Runs a batch, again without those that die.
@@ -106,12 +112,14 @@ impl Workshop {
                 break;
             }
             let messages = String::from_utf8_lossy(&output.stderr);
-            let number = messages.lines().rev().find_map(|line| line.strip_prefix("at ")?.parse().ok());
+            let number =
+                messages.lines().rev().find_map(|line| line.strip_prefix("at ")?.parse().ok());
             let (Some(number), true) = (number, output.status.code() != Some(3)) else {
                 return Err(format!("the harness fails: {messages}"));
             };
             let (position, _) = sources.get(number).ok_or("the harness has lost count")?;
-            let about: Vec<&str> = messages.lines().filter(|line| !line.starts_with("at ")).collect();
+            let about: Vec<&str> =
+                messages.lines().filter(|line| !line.starts_with("at ")).collect();
             let message = format!("{}: {}", output.status, head(&about.join("\n")));
             report(*position, problem(Kind::Crash, message));
             dead.push(number);
@@ -139,13 +147,19 @@ fn head(messages: &str) -> String {
     messages.lines().take(12).collect::<Vec<_>>().join("\n")
 }
 
+/// Whether messages of the compiler name a function of a kernel.
+fn is_about(messages: &str, pair: &Pair) -> bool {
+    let name = symbol(&pair.nest);
+    [format!("'{name}'"), format!("'{name}_")].iter().any(|quoted| messages.contains(quoted))
+}
+
 /// The code with helpers that do not clash with those of another kernel in the same file.
 fn own_names(code: &str, number: usize) -> String {
     let own = code.replace("tw_", &format!("tw{number}_"));
     let shared = ["pool", "task"];
-    shared.iter().fold(own, |text, name| {
-        text.replace(&format!("tw{number}_{name}"), &format!("tw_{name}"))
-    })
+    shared
+        .iter()
+        .fold(own, |text, name| text.replace(&format!("tw{number}_{name}"), &format!("tw_{name}")))
 }
 
 /// Describes a kernel to the harness.

@@ -108,7 +108,8 @@ impl Problem {
     /// What failures of one cause have in common, as far as their messages tell. Wrong results
     /// have nothing: every one may be a mistake of its own.
     pub(crate) fn signature(&self) -> Option<String> {
-        let tells = matches!(self.kind, Kind::Crash | Kind::Refused | Kind::RoundTrip | Kind::Compile);
+        let tells =
+            matches!(self.kind, Kind::Crash | Kind::Refused | Kind::RoundTrip | Kind::Compile);
         let words = self.message.split_whitespace();
         // Names are quoted, or have numbers.
         let plain = words.filter(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));

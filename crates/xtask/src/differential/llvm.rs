@@ -58,7 +58,8 @@ impl Llvm {
         let alone: (*mut Pool, i32) = (ptr::null_mut(), 1);
         let backwards = (ptr::from_ref(&BACKWARDS).cast_mut(), BACKWARDS.workers);
         let threads = (self.threads.as_abi().cast::<Pool>(), self.threads.workers() as i32);
-        let pools = [("no pool", alone), ("a pool that runs backwards", backwards), ("2 threads", threads)];
+        let pools =
+            [("no pool", alone), ("a pool that runs backwards", backwards), ("2 threads", threads)];
         let count = if pair.has_parallel_loop() { pools.len() } else { 1 };
         for (name, pool) in &pools[..count] {
             run(pair, &kernel, *pool)

@@ -21,7 +21,8 @@ pub(crate) fn minimise(
 ) -> Result<Small, String> {
     let file = report::folder().join(format!("candidate-{job}.case"));
     let emitters = match problem.suspect {
-        Suspect::Schedule => Vec::new(),
+        // It fails before code is generated.
+        Suspect::Schedule => vec![Suspect::Llvm],
         emitter => vec![emitter],
     };
     let replay = Some(file.clone());

@@ -53,7 +53,8 @@ impl From<Problem> for NotRun {
 impl Pair {
     /// Binds, schedules and lowers a case, and runs the reference.
     pub(crate) fn of(case: &Case, name: &str) -> Result<Self, NotRun> {
-        let schedule_problem = |kind, message: String| Problem::new(Suspect::Schedule, kind, message);
+        let schedule_problem =
+            |kind, message: String| Problem::new(Suspect::Schedule, kind, message);
         let program = case.bind().map_err(|why| schedule_problem(Kind::Refused, why))?;
         let schedule = Schedule::parse(&case.schedule)
             .map_err(|why| schedule_problem(Kind::RoundTrip, why.to_string()))?;

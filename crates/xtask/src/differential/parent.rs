@@ -172,8 +172,7 @@ fn report_failure(
             return Ok(());
         }
     }
-    let case =
-        Drawn::of(&shared.source, shared.options.seed, index, &mut Tally::default()).case;
+    let case = Drawn::of(&shared.source, shared.options.seed, index, &mut Tally::default()).case;
     let small = minimise(shared.options, &case, problem, job)?;
     let mut results = shared.results.lock().map_err(|_| "a thread died")?;
     *results.failures.entry(problem.title()).or_default() += 1;

@@ -8,7 +8,7 @@ pub(super) type Shrink = fn(&Case) -> Vec<Case>;
 
 /// All ways.
 pub(super) const ALL: &[Shrink] =
-    &[steps, inputs, results, statements, sizes, numbers, expressions, parameters];
+    &[steps, inputs, paragraphs, results, statements, sizes, numbers, expressions, parameters];
 
 /// Without one of the steps, the last first; without halves and quarters before that.
 fn steps(case: &Case) -> Vec<Case> {
@@ -90,6 +90,16 @@ fn each_in_list(case: &Case, open: &str, close: &str) -> Vec<Case> {
         }
     }
     candidates
+}
+
+/// Without one of the paragraphs: the defs of an example, most of which have nothing to do with it.
+fn paragraphs(case: &Case) -> Vec<Case> {
+    let all: Vec<&str> = case.text.split_inclusive("\n\n").collect();
+    let without = |number: usize| {
+        let kept = all.iter().enumerate().filter(|(other, _)| *other != number);
+        Case { text: kept.map(|(_, text)| *text).collect(), ..case.clone() }
+    };
+    if all.len() > 1 { (0..all.len()).map(without).collect() } else { Vec::new() }
 }
 
 /// Without one of the statements, and without the def that has none left.

@@ -10,10 +10,10 @@ mod size;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tensorwright_schedule::Schedule;
 use tensorwright_schedule::nest::{BufferId, Loop, LoopKind, LoopNest, Role, for_each_store};
 use tensorwright_schedule::primitives::{Primitive, Tail, loops_of, stages};
 use tensorwright_schedule::schedule::Step;
-use tensorwright_schedule::Schedule;
 use tensorwright_testkit::Rng;
 
 use super::tally::Tally;
@@ -110,11 +110,8 @@ impl Draft<'_> {
                 kinds.push("cache_read as".to_owned());
             }
             Primitive::Layout(_) => {
-                let is_input = self
-                    .nest
-                    .constants
-                    .iter()
-                    .any(|id| self.nest.buffer(*id).name == step.stage);
+                let is_input =
+                    self.nest.constants.iter().any(|id| self.nest.buffer(*id).name == step.stage);
                 let what = if is_input { "const input" } else { "intermediate" };
                 kinds.push(format!("layout of {what}"));
             }

@@ -11,8 +11,20 @@ use super::Draft;
 /// Proposes one primitive of any kind; false if it was refused or there is nothing to apply it to.
 pub(super) fn single(d: &mut Draft<'_>) -> bool {
     const PROPOSALS: &[fn(&mut Draft<'_>, &str) -> Option<bool>] = &[
-        split, split, fuse, reorder, unroll, vectorize, parallel, inline, compute_at, cache_read,
-        cache_write, layout, rfactor, prefetch,
+        split,
+        split,
+        fuse,
+        reorder,
+        unroll,
+        vectorize,
+        parallel,
+        inline,
+        compute_at,
+        cache_read,
+        cache_write,
+        layout,
+        rfactor,
+        prefetch,
     ];
     let Some(stage) = d.stage() else { return false };
     let propose = *d.rng.pick(PROPOSALS);
@@ -101,8 +113,11 @@ fn inline(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 }
 
 fn compute_at(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
-    let readers: Vec<String> =
-        d.stages().into_iter().filter(|reader| d.reads(reader).iter().any(|r| r == stage)).collect();
+    let readers: Vec<String> = d
+        .stages()
+        .into_iter()
+        .filter(|reader| d.reads(reader).iter().any(|r| r == stage))
+        .collect();
     let consumer = readers.get(d.rng.below(readers.len()))?.clone();
     let at = d.any_loop(&consumer)?.name;
     Some(d.accept(stage, ComputeAt { consumer, at }))

@@ -94,7 +94,8 @@ fn registers(d: &mut Draft<'_>, stage: &str) {
 
 /// Splits a reduction, keeps the partial results apart and vectorizes over them.
 fn factored_reduction(d: &mut Draft<'_>) {
-    let reduces = |d: &Draft<'_>, stage: &str| d.loops(stage).iter().any(|l| l.role == Role::Reduce);
+    let reduces =
+        |d: &Draft<'_>, stage: &str| d.loops(stage).iter().any(|l| l.role == Role::Reduce);
     let stages: Vec<String> = d.stages().into_iter().filter(|stage| reduces(d, stage)).collect();
     if stages.is_empty() {
         return tile(d);
