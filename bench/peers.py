@@ -71,7 +71,7 @@ def problem(case):
         if torch:
             ta, tx = torch.from_numpy(a), torch.from_numpy(x)
             peers["torch"] = lambda: torch.mv(ta, tx)
-    elif case["def"] == "fcrelu":
+    elif case["def"] == "fc_bias_relu":
         x, w, bias = aligned((s["B"], s["I"])), aligned((s["O"], s["I"])), aligned((s["O"],))
         peers["openblas"] = lambda: np.maximum(x @ w.T + bias, 0)
         inputs, shape = [x, w, bias], (s["B"], s["O"])

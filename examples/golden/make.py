@@ -207,6 +207,9 @@ def mlp():
     x, w, b = normal(3, 5), normal(4, 5), normal(4)
     add("fcrelu.tc", "fcrelu", {"B": 3, "I": 5, "O": 4}, {"in": x, "weight": w, "bias": b},
         {"out": dense(*wide(x, w, b))})
+    x, w, b = normal(5, 3), normal(2, 3), normal(2)
+    add("fcrelu.tc", "fc_bias_relu", {"B": 5, "I": 3, "O": 2}, {"in": x, "weight": w, "bias": b},
+        {"out": dense(*wide(x, w, b))})
 
     seed("mlp")
     B, D, WX, WY, N, O, P, Q = 3, 4, 5, 6, 7, 8, 2, 9

@@ -275,7 +275,30 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.gather_at(dtype, base, offsets, mask)
     }
 
+    /// Gathers of a power of two of lanes: LLVM 19 widens others with an undefined index, to which
+    /// it may give the register of the result, and such an instruction is illegal on x86.
     fn gather_at(
+        &self,
+        dtype: DType,
+        base: PointerValue<'ctx>,
+        offsets: VectorValue<'ctx>,
+        mask: Option<VectorValue<'ctx>>,
+    ) -> Result<Value<'ctx>> {
+        let count = offsets.get_type().get_size();
+        if count.is_power_of_two() {
+            return self.gather_lanes(dtype, base, offsets, mask);
+        }
+        let (lanes, all) = (i64::from(count), i64::from(count.next_power_of_two()));
+        let widen = |vector: VectorValue<'ctx>| {
+            let zero = vector.get_type().const_zero();
+            self.ir.shuffle(vector, zero, (0..all).map(|lane| lane.min(lanes)))
+        };
+        let mask = widen(mask.map_or_else(|| self.everyone(count), Ok)?)?;
+        let wide = self.gather_lanes(dtype, base, widen(offsets)?, Some(mask))?.into_vector_value();
+        Ok(self.ir.shuffle(wide, wide, 0..lanes)?.into())
+    }
+
+    fn gather_lanes(
         &self,
         dtype: DType,
         base: PointerValue<'ctx>,

@@ -234,9 +234,12 @@ pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(),
         .help(format!("{what} it before that")))
 }
 
-/// Refuses names that loops around a stage have already.
+/// Refuses names that loops of a stage have already. Loops of other stages around it may have them:
+/// the inner ones are meant then.
 pub(crate) fn expect_fresh(nest: &LoopNest, stage: &str, names: &[String]) -> Result<(), Refusal> {
-    let taken = loops_of(nest, stage);
+    let path = find_store(nest, stage)?;
+    let own = Some(store_at(nest, &path)?.buffer);
+    let taken: Vec<&Loop> = loops_on(nest, &path).into_iter().filter(|l| l.stage == own).collect();
     for (number, name) in names.iter().enumerate() {
         let twice = names[..number].contains(name);
         if twice || taken.iter().any(|l| nest.var_name(l.var) == name) {

@@ -8,17 +8,21 @@
 //! ```
 //!
 //! One element of every read of the tensor in the loop is prefetched, the one that the first
-//! iteration of all loops inside reads. A hint changes no result, also beyond the end of the tensor.
+//! iteration of all loops inside reads; of loops that are unrolled already, one for every iteration. A
+//! hint changes no result, also beyond the end of the tensor.
 
 use std::fmt;
 
-use tensorwright_lang::program::{Index, Rewrite};
+use tensorwright_lang::program::{Index, Read, Rewrite};
 
 use super::Rule;
-use super::find::{find_buffer, loop_at, loop_at_mut, loops_on};
+use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_paths};
 use super::footprint::{find_host, for_each_read};
-use crate::nest::{LoopNest, Node, Prefetch, Var, for_each_store};
+use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
 use crate::schedule::{Refusal, Words};
+
+/// The most hints that one step makes.
+const MAX_HINTS: usize = 32;
 
 /// Prefetches a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,19 +53,25 @@ impl Rule for SetPrefetch {
         let buffer = find_buffer(nest, &self.tensor)?;
         let host = find_host(nest, stage, &self.at)?;
         let around: Vec<Var> = loops_on(nest, &host).iter().map(|l| l.var).collect();
-        let l = loop_at(nest, &host)?;
-        let mut later = Later { var: l.var, distance: self.distance, around: &around };
+        let var = loop_at(nest, &host)?.var;
         let mut places: Vec<Vec<Index>> = Vec::new();
-        for_each_store(&l.body, &mut |store| {
+        for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(&host)) {
+            let inside = &loops_on(nest, path)[host.len()..];
+            let store = store_at(nest, path)?;
             for_each_read(store, &mut |read| {
                 if read.tensor != buffer || read.subscripts.iter().any(Index::has_value) {
                     return;
                 }
-                let place: Option<Vec<Index>> =
-                    read.subscripts.iter().map(|index| index.rewrite(&mut later)).collect();
-                places.extend(place.filter(|place| !places.contains(place)));
+                for fixed in iterations(inside, read) {
+                    let (distance, around) = (self.distance, around.as_slice());
+                    let mut later = Later { var, distance, around, fixed: &fixed };
+                    let place: Option<Vec<Index>> =
+                        read.subscripts.iter().map(|index| index.rewrite(&mut later)).collect();
+                    places.extend(place.filter(|place| !places.contains(place)));
+                }
             });
-        });
+        }
+        places.truncate(MAX_HINTS);
         if places.is_empty() {
             return Err(Refusal::new(format!(
                 "nothing in loop `{}` reads `{}` at positions that are known ahead",
@@ -75,11 +85,30 @@ impl Rule for SetPrefetch {
     }
 }
 
+/// The iterations of the unrolled loops that a read depends on, each as the values of their
+/// variables.
+fn iterations(inside: &[&Loop], read: &Read) -> Vec<Vec<(Var, i64)>> {
+    let mut all = vec![Vec::new()];
+    for l in inside.iter().filter(|l| l.kind == LoopKind::Unrolled) {
+        let moves = read.subscripts.iter().any(|index| index.mentions(&|var| var == l.var));
+        if moves && all.len() as i64 * l.extent <= MAX_HINTS as i64 {
+            let with = |fixed: &Vec<(Var, i64)>, value| {
+                let mut fixed = fixed.clone();
+                fixed.push((l.var, value));
+                fixed
+            };
+            all = all.iter().flat_map(|f| (0..l.extent).map(move |v| with(f, v))).collect();
+        }
+    }
+    all
+}
+
 /// The place that a later iteration reads first.
 struct Later<'a> {
     var: Var,
     distance: i64,
     around: &'a [Var],
+    fixed: &'a [(Var, i64)],
 }
 
 impl Rewrite for Later<'_> {
@@ -89,7 +118,8 @@ impl Rewrite for Later<'_> {
         } else if self.around.contains(&axis) {
             Some(Index::axis(axis))
         } else {
-            Some(Index::constant(0))
+            let fixed = self.fixed.iter().find(|(var, _)| *var == axis);
+            Some(Index::constant(fixed.map_or(0, |(_, value)| *value)))
         }
     }
 }

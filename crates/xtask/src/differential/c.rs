@@ -12,7 +12,7 @@ use super::failure::{Kind, Problem, Suspect};
 use super::pair::Pair;
 
 const HARNESS: &str = include_str!("harness.c");
-const FLAGS: [&str; 4] = ["-std=c99", "-O1", "-ffp-contract=fast", "-w"];
+const FLAGS: [&str; 4] = ["-std=c99", "-O0", "-ffp-contract=fast", "-w"];
 const SANITIZE: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"];
 
 /// A directory for the files of a batch; gone when dropped.
