@@ -8,6 +8,10 @@ median of the ratios of neighbouring samples: above 1, the kernel is faster than
     pip install numpy torch
     cargo build --release
     OPENBLAS_CORETYPE=SkylakeX python3 bench/peers.py [NAME...] [--command target/release/tensorwright]
+    python3 bench/peers.py --default
+
+With --default, the default schedule is the only peer; the last line is the geometric mean of its speed as
+a share of the speed of the written schedules.
 
 OPENBLAS_CORETYPE is for builds of OpenBLAS that do not know the processor. One thread throughout.
 """
@@ -85,6 +89,14 @@ def problem(case):
         if torch:
             tx, tw = torch.from_numpy(x), torch.from_numpy(w)
             peers["torch"] = lambda: torch.nn.functional.conv2d(tx, tw, padding=1)
+    elif case["def"] == "maxpool2x2":
+        x = aligned((1, s["C"], s["H"], s["W"]))
+        inputs, shape = [x], (1, s["C"], s["H"] // 2, s["W"] // 2)
+        if torch:
+            tx = torch.from_numpy(x)
+            peers["torch"] = lambda: torch.nn.functional.max_pool2d(tx, 2)
+    elif case["def"] == "stencil":
+        inputs, shape = [aligned((s["H"], s["W"]))], (s["H"] - 2, s["W"] - 2)
     else:
         x, w = aligned((1, s["C"], s["H"], s["W"])), aligned((s["K"], 3, 3))
         inputs, shape = [x, w], (1, s["K"], s["H"], s["W"])
@@ -97,12 +109,14 @@ def problem(case):
 class Kernel:
     """A kernel in a shared library, called through the functions of its header."""
 
-    def __init__(self, command, case, directory, inputs, shape):
-        name, library = case["def"], pathlib.Path(directory) / f"{case['name']}.so"
+    def __init__(self, command, case, directory, inputs, shape, written=True):
+        suffix = "" if written else "_default"
+        name, library = case["def"], pathlib.Path(directory) / f"{case['name']}{suffix}.so"
+        schedule = ["--schedule", ROOT / f"examples/schedules/{case['name']}.sched"] if written else []
         subprocess.run(
             [command, "compile", ROOT / "examples/kernels" / case["file"], "--def", name]
-            + ["--size", case["size"], "--schedule", ROOT / f"examples/schedules/{case['name']}.sched"]
-            + ["--emit", "shared", "-o", library],
+            + ["--size", case["size"], "--emit", "shared", "-o", library]
+            + schedule,
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -150,12 +164,13 @@ def compare(kernel, peers, rounds):
         sample(function, 0.05)
     own, others, ratios = [], {name: [] for name in peers}, {name: [] for name in peers}
     for _ in range(rounds):
-        for name, function in peers.items():
+        for name, function in (peers or {"itself": kernel}).items():
             mine = sample(kernel)
             theirs = sample(function)
             own.append(mine)
-            others[name].append(theirs)
-            ratios[name].append(theirs / mine)
+            if name in peers:
+                others[name].append(theirs)
+                ratios[name].append(theirs / mine)
     middle = statistics.median
     return middle(own), {n: middle(t) for n, t in others.items()}, {n: middle(r) for n, r in ratios.items()}
 
@@ -165,8 +180,10 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--command", default=str(ROOT / "target/release/tensorwright"))
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--default", action="store_true", help="compare with the default schedule only")
     arguments = parser.parse_args()
     cases = json.loads((HERE / "cases.json").read_text())
+    shares = []
     with tempfile.TemporaryDirectory() as directory:
         for case in cases:
             if arguments.names and case["name"] not in arguments.names:
@@ -174,6 +191,9 @@ def main():
             inputs, shape, peers = problem(case)
             kernel = Kernel(arguments.command, case, directory, inputs, shape)
             kernel()
+            if arguments.default:
+                default = Kernel(arguments.command, case, directory, inputs, shape, written=False)
+                peers = {"default": lambda: default() or default.out}
             for name, peer in peers.items():
                 expected = np.asarray(peer())
                 error = np.abs(kernel.out - expected.reshape(shape)).max() / np.abs(expected).max()
@@ -183,6 +203,9 @@ def main():
             for name in peers:
                 line += f"   {name} {times[name] * 1e6:10.1f} us, ratio {ratios[name]:.2f}"
             print(line, flush=True)
+            shares += [1 / ratios["default"]] if arguments.default else []
+    if shares:
+        print(f"geometric mean of the default schedule's share: {statistics.geometric_mean(shares):.2f}")
 
 
 if __name__ == "__main__":

@@ -327,6 +327,20 @@ impl<'ctx> Ir<'_, 'ctx> {
         self.intrinsic(name, &[a.get_type()], &[a, b])
     }
 
+    /// The value itself, whose origin later passes do not look through.
+    #[allow(unsafe_code, reason = "inkwell has no safe way to build this instruction")]
+    pub(super) fn freeze(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
+        use inkwell::llvm_sys::core::LLVMBuildFreeze;
+        use inkwell::values::AsValueRef;
+        // SAFETY: the builder stands in a block of the function that computes the value, and the
+        // result is a value of the same type and context.
+        let frozen = unsafe {
+            let builder = self.builder.as_mut_ptr();
+            BasicValueEnum::new(LLVMBuildFreeze(builder, value.as_value_ref(), c"".as_ptr()))
+        };
+        Ok(frozen)
+    }
+
     /// Gives a parameter an attribute.
     pub(super) fn attribute(
         &self,

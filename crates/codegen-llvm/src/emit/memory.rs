@@ -193,7 +193,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         // Idle lanes are zero, not poison: they may reach a division.
         let args = [address.into(), alignment, mask.into(), kind.const_zero().into()];
         let types = [kind.into(), address.get_type().into()];
-        self.ir.intrinsic("llvm.masked.load", &types, &args)
+        let loaded = self.ir.intrinsic("llvm.masked.load", &types, &args)?;
+        match dtype {
+            DType::Float | DType::Double => Ok(loaded),
+            // LLVM 19 joins the load with the extension that follows, and on AVX2 forgets the mask
+            // where a part of it is constant: a load beyond the end. A freeze keeps them apart.
+            _ => self.ir.freeze(loaded),
+        }
     }
 
     /// Elements close to each other: rows that cover them, then shuffles. All that the rows hold

@@ -164,13 +164,6 @@ fn single_precision_keeps_the_stated_errors() {
     check_single_precision(&singles(1021));
 }
 
-/// Two hundred million.
-#[test]
-#[ignore = "takes minutes"]
-fn single_precision_keeps_the_stated_errors_almost_everywhere() {
-    check_single_precision(&singles(21));
-}
-
 #[test]
 fn double_precision_keeps_the_stated_errors() {
     let args = doubles(1_000_000);

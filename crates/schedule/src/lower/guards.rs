@@ -6,10 +6,10 @@
 //! }                                            }
 //! ```
 
-use tensorwright_lang::program::Index;
+use tensorwright_lang::program::{Atom, Index, Term};
 
 use super::LowerError;
-use crate::nest::{Guard, LoopNest, Node, Ranges};
+use crate::nest::{Guard, Lanes, LoopNest, Node, Ranges};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |_, nodes| Ok(wrap_all(lift(nodes, &Ranges::default()))))
@@ -36,7 +36,8 @@ fn lift_one(node: Node, ranges: &Ranges) -> Option<Guarded> {
             }
             conditions.sort();
             conditions.dedup();
-            if let Some(lanes) = store.lanes {
+            if let Some(lanes) = &mut store.lanes {
+                lanes.count = active(*lanes, &store.mask);
                 let inner = ranges.with(lanes.var, lanes.count);
                 store.mask.retain(|bound| !inner.always(bound));
                 if store.mask.iter().any(|bound| inner.never(bound)) {
@@ -58,6 +59,20 @@ fn lift_one(node: Node, ranges: &Ranges) -> Option<Guarded> {
         }
         prefetch @ Node::Prefetch(_) => Some(Guarded { conditions: Vec::new(), node: prefetch }),
     }
+}
+
+/// The number of lanes that are worth a vector: the least power of two that holds all lanes below a
+/// bound that depends on the lane alone.
+fn active(lanes: Lanes, mask: &[Index]) -> i64 {
+    let limit = |bound: &Index| match bound.terms() {
+        [Term { atom: Atom::Axis(var), coefficient }] if *var == lanes.var && *coefficient < 0 => {
+            Some(bound.constant_term().div_euclid(-coefficient) + 1)
+        }
+        _ => None,
+    };
+    let fewest = mask.iter().filter_map(limit).min().unwrap_or(lanes.count);
+    let power = (fewest.max(1) as u64).next_power_of_two() as i64;
+    power.min(lanes.count)
 }
 
 /// Takes off the conditions that all nodes share and that may move.
