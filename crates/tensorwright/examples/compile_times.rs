@@ -6,6 +6,8 @@
 //!
 //! Each is compiled twenty times; shown are the fastest, phase by phase, in milliseconds.
 
+#![allow(clippy::print_stdout, reason = "an example that prints a table")]
+
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -13,8 +15,11 @@ use std::time::{Duration, Instant};
 
 use tensorwright::Module;
 
-/// What is compiled: a name, a kernel, its sizes, a schedule or its text.
-const KERNELS: [(&str, &str, &str, &[(&str, i64)], &str); 4] = [
+/// What is compiled: a name, the file and the definition, its sizes, a schedule or its text.
+type Example =
+    (&'static str, &'static str, &'static str, &'static [(&'static str, i64)], &'static str);
+
+const KERNELS: [Example; 4] = [
     ("GEMV", "matvec.tc", "gemv", &[("M", 4096), ("K", 4096)], "gemv_4096.sched"),
     ("GEMM, divisible", "gemm.tc", "gemm", &[("M", 252), ("N", 256), ("K", 256)], DIVISIBLE),
     ("GEMM, packed, with tails", "gemm.tc", "gemm", &CUBE, "gemm_509.sched"),
