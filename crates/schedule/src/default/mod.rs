@@ -2,10 +2,10 @@
 //!
 //! [`default_schedule`] goes through the stages once:
 //!
-//! 1. [`placement`]: cheap stages are inlined; a reduction that one element-wise stage reads in
+//! 1. `placement`: cheap stages are inlined; a reduction that one element-wise stage reads in
 //!    place (a bias, a rectifier) is computed inside the tiles of that stage.
-//! 2. [`access`]: which loop the reads allow to vectorize, and which reads are reused by which loop.
-//! 3. [`tile`]: a register tile that the target's registers hold, with little waste on these sizes;
+//! 2. `access`: which loop the reads allow to vectorize, and which reads are reused by which loop.
+//! 3. `tile`: a register tile that the target's registers hold, with little waste on these sizes;
 //!    panels of strided reads are packed.
 //! 4. The outermost loops are parallel if there is enough to do.
 //!

@@ -5,7 +5,7 @@
 //! hands ranges of pairs to child processes, because wrong code may kill the process that runs it:
 //! the last words of a child tell which pair it was. LLVM's code runs in the child, on buffers that
 //! end at pages that trap; C is compiled many kernels at a time and runs in a process of its own,
-//! with sanitizers if asked for. What fails is made smaller and written down as a [case](case),
+//! with sanitizers if asked for. What fails is made smaller and written down as a [case],
 //! which can be replayed.
 
 mod c;
