@@ -15,7 +15,7 @@ fn steps(case: &Case) -> Vec<Case> {
     let lines: Vec<&str> = case.schedule.lines().collect();
     let mut candidates = Vec::new();
     for width in [lines.len(), lines.len() / 2, lines.len() / 4, 1] {
-        if width == 0 {
+        if width == 0 || width > lines.len() {
             continue;
         }
         for start in (0..=lines.len() - width).rev().step_by(width) {
