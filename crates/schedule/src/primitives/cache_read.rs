@@ -72,7 +72,7 @@ impl Rule for CacheRead {
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
         let name = fresh_name(nest, &format!("{}.pack", source.name));
         let mut copy = Buffer::local(name, source.dtype, shape.clone());
-        copy.layout = self.layout.as_ref().map(|text| text.layout(shape.len())).transpose()?;
+        copy.layout = self.layout.as_ref().map(|text| text.layout(&shape)).transpose()?;
         copy.settle_scope();
         let copy = nest.add_buffer(copy);
         let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();

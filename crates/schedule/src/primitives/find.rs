@@ -12,16 +12,15 @@ pub(crate) type Path = Vec<usize>;
 #[must_use]
 pub fn stages(nest: &LoopNest) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    let mut first: Vec<Option<usize>> = vec![None; nest.buffers.len()];
     for_each_store(&nest.body, &mut |store| {
         let name = &nest.buffer(store.buffer).name;
-        match names.iter().position(|found| found == name) {
+        match first[store.buffer.0 as usize] {
             // The first of two stores to a buffer copies the earlier version of the tensor.
-            Some(first) => {
-                names[first] = format!("{name}.copy");
-                names.push(name.clone());
-            }
-            None => names.push(name.clone()),
+            Some(copy) => names[copy] = format!("{name}.copy"),
+            None => first[store.buffer.0 as usize] = Some(names.len()),
         }
+        names.push(name.clone());
     });
     names
 }
@@ -34,10 +33,11 @@ pub fn loops_of<'a>(nest: &'a LoopNest, stage: &str) -> Vec<&'a Loop> {
 
 /// The path of the store of a stage.
 pub(crate) fn find_store(nest: &LoopNest, stage: &str) -> Result<Path, Refusal> {
-    let number = stages(nest).iter().position(|name| name == stage);
-    let paths = store_paths(&nest.body);
-    number.and_then(|number| paths.get(number).cloned()).ok_or_else(|| {
-        let known: Vec<String> = stages(nest).iter().map(|name| format!("`{name}`")).collect();
+    let names = stages(nest);
+    let number = names.iter().position(|name| name == stage);
+    let path = number.and_then(|number| store_paths(&nest.body).into_iter().nth(number));
+    path.ok_or_else(|| {
+        let known: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         Refusal::new(format!("there is no stage `{stage}`"))
             .help(format!("the stages are {}", known.join(", ")))
     })

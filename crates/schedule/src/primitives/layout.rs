@@ -24,6 +24,9 @@ use crate::nest::{
 };
 use crate::schedule::{Refusal, Words};
 
+/// The most elements, padding included, that a tensor in a layout may have.
+const MAX_ELEMENTS: i64 = 1 << 40;
+
 /// A layout as schedules write it: `[d1/16, d0, d1%16]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutText {
@@ -68,8 +71,9 @@ impl LayoutText {
         Ok(Self { parts })
     }
 
-    /// The layout of a tensor with `rank` dimensions.
-    pub(super) fn layout(&self, rank: usize) -> Result<Layout, Refusal> {
+    /// The layout of a tensor of a shape. Memory is padded to multiples of the divisors, which a
+    /// text may choose as large as it likes: its size must stay a number.
+    pub(super) fn layout(&self, shape: &[i64]) -> Result<Layout, Refusal> {
         let dim = |dimension: u32| Index::axis(AxisId(dimension));
         // Divisors are positive and the coefficient is one: nothing overflows or folds.
         let index = |part: &Part| match *part {
@@ -78,7 +82,14 @@ impl LayoutText {
             Part::Remainder(dimension, by) => dim(dimension).rem(by),
         };
         let parts: Vec<Index> = self.parts.iter().map(index).collect();
-        Layout::new(rank, &parts).map_err(|error| Refusal::new(error.to_string()))
+        let layout =
+            Layout::new(shape.len(), &parts).map_err(|error| Refusal::new(error.to_string()))?;
+        let elements = layout.extents(shape).into_iter().try_fold(1i64, i64::checked_mul);
+        match elements {
+            Some(elements) if elements <= MAX_ELEMENTS => Ok(layout),
+            _ => Err(Refusal::new("the layout pads the tensor to more than 2^40 elements")
+                .help("divide by smaller numbers")),
+        }
     }
 }
 
@@ -115,7 +126,7 @@ impl Rule for SetLayout {
         let id = find_buffer(nest, stage)?;
         refuse_checked(nest, id)?;
         let buffer = nest.buffer(id);
-        let layout = self.layout.layout(buffer.shape.len())?;
+        let layout = self.layout.layout(&buffer.shape)?;
         if buffer.layout.is_some() {
             return Err(Refusal::new(format!("`{stage}` has a layout already")));
         }
