@@ -1,0 +1,41 @@
+//! From source text to a loaded kernel that can be called: [`Module`], [`Program`], [`Kernel`].
+//!
+//! This is the compiler without the tuner, on which the tuner is built. Users reach it through the
+//! facade, the crate `tensorwright`.
+
+mod explain;
+mod kernel;
+mod module;
+mod program;
+
+pub use explain::{
+    AccessExplanation, AxisExplanation, Explanation, InBounds, StageExplanation, TensorExplanation,
+};
+pub use kernel::{
+    Against, Arguments, Call, CompileTimes, Kernel, KernelBuilder, Lowered, Outputs, Verification,
+};
+pub use module::{Def, Module};
+pub use program::{Inputs, Program};
+
+pub use tensorwright_lang::Signature;
+pub use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics, Fix, Label, Severity};
+pub use tensorwright_lang::dtype::DType;
+pub use tensorwright_lang::program::{Analysis, ProgramHash, StageAnalysis};
+pub use tensorwright_lang::source::{Source, Span};
+pub use tensorwright_reference::{
+    Buffer, BufferError, Mismatch, Output, Run, Stored, Summary, Value, npy, summarize,
+};
+
+pub use tensorwright_codegen_llvm::Options as CodegenOptions;
+pub use tensorwright_codegen_llvm::target::CpuTarget;
+pub use tensorwright_runtime::View;
+pub use tensorwright_schedule::Schedule;
+
+/// What kernels run on, and how they are measured.
+pub use tensorwright_runtime as runtime;
+
+/// Schedules and loop nests, for tools that look inside.
+pub use tensorwright_schedule as schedule;
+
+/// The program as the compiler sees it, for tools that look inside.
+pub use tensorwright_lang::program as ir;

@@ -1,0 +1,16 @@
+//! Searches: five papers' strategies, and what joins them, on one kind of space.
+//!
+//! A [`SearchStrategy`] is asked for points and told what became of them. It knows nothing of
+//! clocks, devices or programs, never blocks, and is deterministic for a seed; the same strategies
+//! therefore drive a tuning run, a fleet, and the replay of a recorded landscape.
+//!
+//! [`registry`] lists them; a new strategy is one file in `strategies` and one line there.
+
+pub mod registry;
+pub mod strategies;
+mod strategy;
+mod visited;
+
+pub use registry::{Strategy, find};
+pub use strategy::{Observation, Proposal, SearchStrategy, Settings};
+pub use visited::Visited;

@@ -1,0 +1,49 @@
+//! The strategies by name.
+
+use std::sync::Arc;
+
+use tensorwright_space::SearchSpace;
+
+use crate::{SearchStrategy, Settings, strategies};
+
+/// A strategy that can be started.
+#[derive(Clone, Copy)]
+pub struct Strategy {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Where it comes from, in a few words.
+    pub origin: &'static str,
+    start: fn(Arc<SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
+}
+
+/// All strategies; the default is the last.
+pub const STRATEGIES: &[Strategy] = &[strategies::random::STRATEGY];
+
+/// The strategy of a name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Strategy> {
+    STRATEGIES.iter().find(|strategy| strategy.name == name)
+}
+
+impl Strategy {
+    /// A strategy with these words, started by this function.
+    pub(crate) const fn new(
+        name: &'static str,
+        origin: &'static str,
+        start: fn(Arc<SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
+    ) -> Self {
+        Self { name, origin, start }
+    }
+
+    /// Starts the strategy on a space.
+    #[must_use]
+    pub fn start(&self, space: Arc<SearchSpace>, settings: &Settings) -> Box<dyn SearchStrategy> {
+        (self.start)(space, settings)
+    }
+}
+
+impl std::fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Strategy").field(&self.name).finish()
+    }
+}

@@ -1,0 +1,3 @@
+//! One file per strategy.
+
+pub(crate) mod random;

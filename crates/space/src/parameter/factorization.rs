@@ -1,0 +1,339 @@
+//! Ways to split an extent into nested loops.
+//!
+//! A value is a list of loop extents, outermost first: OpEvo section 3, equation 1 of the first kind
+//! of parameter; FlexTensor section 4.2; the tiling configurations of the G-BFS paper, section 2.3.
+//!
+//! In the papers the product is the extent ([`Splits::Divisible`]). Extents such as 509 or 7 then
+//! have no useful tiles, so [`Splits::Covering`] also takes inner loops that do not divide it: the
+//! outermost loop has as many iterations as it takes to cover the extent, and the schedule says what
+//! happens to the rest.
+
+use std::collections::BTreeSet;
+
+/// Which splits there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Splits {
+    /// Those whose product is the extent.
+    Divisible,
+    /// Those whose inner loops are of common sizes, and whose outermost covers the extent.
+    Covering,
+}
+
+/// The most values that a parameter may have; with more it gets fewer parts.
+const MOST_VALUES: usize = 1 << 20;
+
+/// Inner loops of these extents times a power of two are tried even if they do not divide.
+const COMMON: [u64; 4] = [1, 3, 5, 7];
+
+/// Ways to split an extent into parts.
+///
+/// Two splits are neighbours if a prime factor moves from one part to another, which for powers of
+/// two is equation 6 of the G-BFS paper; with [`Splits::Covering`] also if an inner part is replaced
+/// by the next smaller or larger size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Factorization {
+    extent: u64,
+    parts: usize,
+    splits: Splits,
+    /// The sizes that inner parts may have, in increasing order.
+    sizes: Vec<u64>,
+    primes: Vec<u64>,
+    /// All values in lexicographic order.
+    values: Vec<Box<[u64]>>,
+}
+
+impl Factorization {
+    /// The splits of an extent (at least 1) into so many parts (at least 1); into fewer if there
+    /// were too many to number.
+    #[must_use]
+    pub fn new(extent: u64, parts: usize, splits: Splits) -> Self {
+        Self::filtered(extent, parts, splits, |_| true)
+    }
+
+    /// Those splits that a rule about their parts allows; the one without inner loops is always
+    /// among them.
+    #[must_use]
+    pub fn filtered(
+        extent: u64,
+        parts: usize,
+        splits: Splits,
+        allow: impl Fn(&[u64]) -> bool,
+    ) -> Self {
+        let extent = extent.max(1);
+        let primes = primes(extent);
+        let sizes = sizes(extent, splits);
+        let mut parts = parts.max(1);
+        while parts > 1 && at_most(&sizes, parts - 1) > MOST_VALUES {
+            parts -= 1;
+        }
+        let mut plain = vec![1; parts];
+        plain[0] = extent;
+        let mut values = BTreeSet::from([plain.clone().into_boxed_slice()]);
+        let mut value = vec![1; parts];
+        enumerate(&mut value, parts - 1, &sizes, extent, splits, &mut |value| {
+            if allow(value) {
+                values.insert(value.to_vec().into_boxed_slice());
+            }
+        });
+        let values = values.into_iter().collect();
+        let primes = match splits {
+            Splits::Divisible => primes,
+            Splits::Covering => with_small_primes(primes),
+        };
+        Self { extent, parts, splits, sizes, primes, values }
+    }
+
+    /// What is split.
+    #[must_use]
+    pub fn extent(&self) -> u64 {
+        self.extent
+    }
+
+    /// The number of parts.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// Which splits there are.
+    #[must_use]
+    pub fn splits(&self) -> Splits {
+        self.splits
+    }
+
+    /// The parts of a value, outermost first.
+    #[must_use]
+    pub fn value(&self, rank: u32) -> &[u64] {
+        self.values.get(rank as usize).unwrap_or(&self.values[0])
+    }
+
+    /// The rank of a value; `None` if it is none.
+    #[must_use]
+    pub fn rank(&self, value: &[u64]) -> Option<u32> {
+        let place = self.values.binary_search_by(|other| other.as_ref().cmp(value)).ok()?;
+        u32::try_from(place).ok()
+    }
+
+    /// The rank of the value with these inner parts; `None` if it is none.
+    #[must_use]
+    pub fn rank_of_inner(&self, inner: &[u64]) -> Option<u32> {
+        let tile = inner.iter().try_fold(1u64, |product, part| product.checked_mul(*part))?;
+        let mut value = vec![self.extent.div_ceil(tile.max(1))];
+        value.extend(inner);
+        self.rank(&value)
+    }
+
+    /// The rank of the value without inner loops: where G-BFS and N-A2C start.
+    #[must_use]
+    pub fn plain(&self) -> u32 {
+        let mut value = vec![1; self.parts];
+        value[0] = self.extent;
+        self.rank(&value).unwrap_or(0)
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.values.len() as u32
+    }
+
+    /// For every prime factor the ordered pairs of parts, then for every inner part down and up.
+    pub(super) fn directions(&self) -> usize {
+        let pairs = self.parts * (self.parts - 1);
+        let rows = match self.splits {
+            Splits::Divisible => 0,
+            Splits::Covering => 2 * (self.parts - 1),
+        };
+        self.primes.len() * pairs + rows
+    }
+
+    pub(super) fn step(&self, rank: u32, direction: usize) -> Option<u32> {
+        let pairs = self.parts * (self.parts - 1);
+        let value = self.value(rank);
+        if direction < self.primes.len() * pairs {
+            let prime = self.primes[direction / pairs];
+            let (from, to) = ordered_pair(direction % pairs, self.parts);
+            return self.move_prime(value, prime, from, to);
+        }
+        let direction = direction - self.primes.len() * pairs;
+        let (part, up) = (1 + direction / 2, direction % 2 == 1);
+        let place = self.sizes.binary_search(value.get(part)?).ok()?;
+        let place = if up { place + 1 } else { place.checked_sub(1)? };
+        let mut inner = value[1..].to_vec();
+        inner[part - 1] = *self.sizes.get(place)?;
+        self.rank_of_inner(&inner)
+    }
+
+    fn move_prime(&self, value: &[u64], prime: u64, from: usize, to: usize) -> Option<u32> {
+        let mut next = value.to_vec();
+        // The outermost part of a covering split follows from the others.
+        let follows = self.splits == Splits::Covering;
+        if !(follows && from == 0) {
+            if next[from] % prime != 0 {
+                return None;
+            }
+            next[from] /= prime;
+        }
+        if !(follows && to == 0) {
+            next[to] = next[to].checked_mul(prime)?;
+        }
+        if follows { self.rank_of_inner(&next[1..]) } else { self.rank(&next) }
+    }
+
+    pub(super) fn text(&self, rank: u32) -> String {
+        let parts: Vec<String> = self.value(rank).iter().map(u64::to_string).collect();
+        format!("[{}]", parts.join(","))
+    }
+
+    pub(super) fn features(&self, rank: u32, to: &mut Vec<f32>) {
+        let value = self.value(rank);
+        to.extend(value.iter().map(|part| (*part as f32).log2()));
+        // The size of the tile at every level, and how much of the last one is empty.
+        let mut tile = 1.0f32;
+        for part in value[1..].iter().rev() {
+            tile *= *part as f32;
+            to.push(tile.log2());
+        }
+        to.push(value[0] as f32 * tile / self.extent as f32 - 1.0);
+    }
+}
+
+/// All lists whose inner parts are sizes that fit.
+fn enumerate(
+    value: &mut [u64],
+    part: usize,
+    sizes: &[u64],
+    extent: u64,
+    splits: Splits,
+    found: &mut impl FnMut(&[u64]),
+) {
+    if part == 0 {
+        let tile: u64 = value[1..].iter().product();
+        value[0] = extent.div_ceil(tile);
+        if splits == Splits::Covering || extent.is_multiple_of(tile) {
+            found(value);
+        }
+        return;
+    }
+    let limit = largest_tile(extent, splits);
+    let inner: u64 = value[part + 1..].iter().product();
+    for size in sizes {
+        if inner.saturating_mul(*size) > limit {
+            break;
+        }
+        if splits == Splits::Divisible && !extent.is_multiple_of(inner * size) {
+            continue;
+        }
+        value[part] = *size;
+        enumerate(value, part - 1, sizes, extent, splits, found);
+    }
+    value[part] = 1;
+}
+
+/// A tile may be larger than an extent that is not a power of two: vectors are padded.
+fn largest_tile(extent: u64, splits: Splits) -> u64 {
+    match splits {
+        Splits::Divisible => extent,
+        Splits::Covering => extent.checked_next_power_of_two().unwrap_or(extent),
+    }
+}
+
+/// A bound on the number of splits with so many inner parts.
+fn at_most(sizes: &[u64], inner: usize) -> usize {
+    sizes.len().checked_pow(inner as u32).unwrap_or(usize::MAX)
+}
+
+/// The sizes that inner parts may have.
+fn sizes(extent: u64, splits: Splits) -> Vec<u64> {
+    let mut sizes: BTreeSet<u64> = BTreeSet::new();
+    let mut divisor = 1;
+    while divisor <= extent / divisor && divisor < 1 << 20 {
+        if extent.is_multiple_of(divisor) {
+            sizes.extend([divisor, extent / divisor]);
+        }
+        divisor += 1;
+    }
+    if splits == Splits::Covering {
+        let limit = largest_tile(extent, splits);
+        for odd in COMMON {
+            let mut size = odd;
+            // Odd multiples are for register tiles; cache tiles may as well be powers of two.
+            while size <= limit && (odd == 1 || size <= 28 * odd) {
+                sizes.insert(size);
+                size *= 2;
+            }
+        }
+    }
+    sizes.into_iter().collect()
+}
+
+/// The distinct prime factors in increasing order. Beyond a million they are not looked for: no loop
+/// is split by them.
+fn primes(extent: u64) -> Vec<u64> {
+    let mut rest = extent;
+    let mut primes = Vec::new();
+    let mut prime = 2;
+    while prime <= rest / prime && prime < 1 << 20 {
+        if rest.is_multiple_of(prime) {
+            primes.push(prime);
+            while rest.is_multiple_of(prime) {
+                rest /= prime;
+            }
+        }
+        prime += 1;
+    }
+    if rest > 1 {
+        primes.push(rest);
+    }
+    primes
+}
+
+/// Covering splits double and treble whatever the extent is made of.
+fn with_small_primes(mut primes: Vec<u64>) -> Vec<u64> {
+    primes.extend([2, 3]);
+    primes.sort_unstable();
+    primes.dedup();
+    primes.retain(|prime| *prime <= 7);
+    primes
+}
+
+/// The ordered pairs of different parts, numbered.
+fn ordered_pair(number: usize, parts: usize) -> (usize, usize) {
+    let (from, to) = (number / (parts - 1), number % (parts - 1));
+    (from, if to >= from { to + 1 } else { to })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisible_splits_are_those_of_the_papers() {
+        // OpEvo figure 1a: C = 8, nu = 3 has ten vertices.
+        let eight = Factorization::new(8, 3, Splits::Divisible);
+        assert_eq!(eight.count(), 10);
+        assert_eq!(eight.text(eight.plain()), "[8,1,1]");
+        // The sizes that the G-BFS paper states for four parts.
+        for (extent, count) in [(512, 220), (1024, 286), (2048, 364)] {
+            assert_eq!(Factorization::new(extent, 4, Splits::Divisible).count(), count);
+        }
+        assert_eq!(Factorization::new(509, 3, Splits::Divisible).count(), 3);
+    }
+
+    #[test]
+    fn covering_splits_tile_extents_that_have_no_divisors() {
+        let odd = Factorization::new(509, 2, Splits::Covering);
+        assert_eq!(odd.value(odd.rank_of_inner(&[16]).unwrap()), [32, 16]);
+        assert!(odd.rank(&[31, 16]).is_none());
+        let seven = Factorization::new(7, 2, Splits::Covering);
+        let texts: Vec<String> = (0..seven.count()).map(|rank| seven.text(rank)).collect();
+        assert_eq!(texts, ["[1,7]", "[1,8]", "[2,4]", "[2,5]", "[2,6]", "[3,3]", "[4,2]", "[7,1]"]);
+    }
+
+    #[test]
+    fn many_parts_of_a_rich_extent_are_fewer() {
+        let rich = Factorization::new(735_134_400, 4, Splits::Divisible);
+        assert!(rich.parts() < 4);
+        assert!(rich.count() > 1000);
+        let one = Factorization::new(0, 0, Splits::Covering);
+        assert_eq!((one.count(), one.parts()), (1, 1));
+    }
+}

@@ -1,0 +1,142 @@
+//! Parameters: finite sets with a topology (OpEvo section 3), one file per kind.
+//!
+//! The values of a parameter are numbered; a rank stands for a value. Two values are neighbours if
+//! performance is expected to be similar; the relation is symmetric. A direction is a named way from
+//! a value to a neighbour, the same for all values, so that a network can learn what it does
+//! (FlexTensor section 5.1); along some directions a value has no neighbour.
+
+mod categorical;
+mod discrete;
+mod factorization;
+mod permutation;
+
+pub use categorical::Categorical;
+pub use discrete::Discrete;
+pub use factorization::{Factorization, Splits};
+pub use permutation::Permutation;
+
+/// A named parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    name: String,
+    domain: Domain,
+}
+
+/// The values of a parameter and how they are connected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Domain {
+    /// Ways to split an extent.
+    Factorization(Factorization),
+    /// Orders.
+    Permutation(Permutation),
+    /// Numbers in a row.
+    Discrete(Discrete),
+    /// Choices without an order.
+    Categorical(Categorical),
+}
+
+/// Calls a method of whichever kind a domain is.
+macro_rules! each {
+    ($domain:expr, $inner:ident => $call:expr) => {
+        match $domain {
+            Domain::Factorization($inner) => $call,
+            Domain::Permutation($inner) => $call,
+            Domain::Discrete($inner) => $call,
+            Domain::Categorical($inner) => $call,
+        }
+    };
+}
+
+impl Parameter {
+    /// A parameter.
+    #[must_use]
+    pub fn new(name: impl Into<String>, domain: impl Into<Domain>) -> Self {
+        Self { name: name.into(), domain: domain.into() }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The values.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// The kind, in OpEvo's words.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.domain {
+            Domain::Factorization(_) => "factorization",
+            Domain::Permutation(_) => "permutation",
+            Domain::Discrete(_) => "discrete",
+            Domain::Categorical(_) => "categorical",
+        }
+    }
+
+    /// The number of values; at least 1.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        each!(&self.domain, inner => inner.count())
+    }
+
+    /// The number of directions.
+    #[must_use]
+    pub fn directions(&self) -> usize {
+        each!(&self.domain, inner => inner.directions())
+    }
+
+    /// The neighbour of a value along a direction, if there is one.
+    #[must_use]
+    pub fn step(&self, rank: u32, direction: usize) -> Option<u32> {
+        each!(&self.domain, inner => inner.step(rank, direction)).filter(|next| *next != rank)
+    }
+
+    /// The neighbours of a value, each once, in increasing order.
+    #[must_use]
+    pub fn neighbours(&self, rank: u32) -> Vec<u32> {
+        let all = (0..self.directions()).filter_map(|direction| self.step(rank, direction));
+        let mut all: Vec<u32> = all.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The value as text: `[4,8,2]`, `k.0 i.1 j.1`, `16`, `peel`.
+    #[must_use]
+    pub fn text(&self, rank: u32) -> String {
+        each!(&self.domain, inner => inner.text(rank))
+    }
+
+    /// Appends numbers that describe a value to a model; always as many.
+    pub fn features(&self, rank: u32, to: &mut Vec<f32>) {
+        each!(&self.domain, inner => inner.features(rank, to));
+    }
+}
+
+impl From<Factorization> for Domain {
+    fn from(inner: Factorization) -> Self {
+        Self::Factorization(inner)
+    }
+}
+
+impl From<Permutation> for Domain {
+    fn from(inner: Permutation) -> Self {
+        Self::Permutation(inner)
+    }
+}
+
+impl From<Discrete> for Domain {
+    fn from(inner: Discrete) -> Self {
+        Self::Discrete(inner)
+    }
+}
+
+impl From<Categorical> for Domain {
+    fn from(inner: Categorical) -> Self {
+        Self::Categorical(inner)
+    }
+}

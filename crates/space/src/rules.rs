@@ -1,0 +1,39 @@
+//! [`Rules`]: which points of a space are legal, and what a model should know of them.
+
+use std::fmt::Debug;
+
+use crate::{Point, SearchSpace};
+
+/// Why a point is illegal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// The rule: `registers`, `unroll`, `cache`.
+    pub rule: &'static str,
+    /// Why, for a person.
+    pub reason: String,
+}
+
+/// What a space knows of its points beyond their parameters, without building anything.
+pub trait Rules: Debug + Send + Sync {
+    /// Whether a point of the space is worth building; cheap, since searches ask often.
+    ///
+    /// # Errors
+    /// The first rule that refuses the point.
+    fn check(&self, space: &SearchSpace, point: &Point) -> Result<(), Rejection>;
+
+    /// Numbers about a point that help a model to predict its cost, beyond its parameters; always
+    /// as many.
+    fn features(&self, _space: &SearchSpace, _point: &Point) -> Vec<f32> {
+        Vec::new()
+    }
+}
+
+/// The rules of a space in which everything is legal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Anything;
+
+impl Rules for Anything {
+    fn check(&self, _: &SearchSpace, _: &Point) -> Result<(), Rejection> {
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! [`SearchSpace`]: the product of parameters.
+
+use std::sync::Arc;
+
+use num_bigint::BigUint;
+
+use crate::{Anything, Parameter, Point, Rejection, Rng, Rules};
+
+/// How often a legal point is drawn for before giving up.
+const MOST_DRAWS: usize = 100_000;
+
+/// A product of parameters, with rules about its points. Never enumerated unless somebody asks.
+#[derive(Debug, Clone)]
+pub struct SearchSpace {
+    parameters: Vec<Parameter>,
+    rules: Arc<dyn Rules>,
+}
+
+impl SearchSpace {
+    /// The space of these parameters, all points legal.
+    #[must_use]
+    pub fn new(parameters: Vec<Parameter>) -> Self {
+        Self::with_rules(parameters, Arc::new(Anything))
+    }
+
+    /// The space of these parameters under rules.
+    #[must_use]
+    pub fn with_rules(parameters: Vec<Parameter>, rules: Arc<dyn Rules>) -> Self {
+        Self { parameters, rules }
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The number of points before rules.
+    #[must_use]
+    pub fn size(&self) -> BigUint {
+        self.parameters.iter().map(|parameter| BigUint::from(parameter.count())).product()
+    }
+
+    /// Whether a point, perhaps from a file, belongs to this space.
+    #[must_use]
+    pub fn contains(&self, point: &Point) -> bool {
+        let ranks = point.ranks();
+        ranks.len() == self.parameters.len()
+            && self.parameters.iter().zip(ranks).all(|(p, rank)| *rank < p.count())
+    }
+
+    /// Whether the rules allow a point.
+    ///
+    /// # Errors
+    /// The first rule that refuses it.
+    pub fn check(&self, point: &Point) -> Result<(), Rejection> {
+        if !self.contains(point) {
+            let reason = "the point is not one of this space".to_owned();
+            return Err(Rejection { rule: "space", reason });
+        }
+        self.rules.check(self, point)
+    }
+
+    /// Whether the rules allow a point.
+    #[must_use]
+    pub fn is_legal(&self, point: &Point) -> bool {
+        self.check(point).is_ok()
+    }
+
+    /// A point, each equally likely, legal or not.
+    #[must_use]
+    pub fn sample(&self, rng: &mut Rng) -> Point {
+        let rank = |parameter: &Parameter| rng.below(u64::from(parameter.count())) as u32;
+        Point::new(self.parameters.iter().map(rank).collect::<Box<[u32]>>())
+    }
+
+    /// A legal point, each equally likely; `None` if a hundred thousand draws find none.
+    #[must_use]
+    pub fn sample_legal(&self, rng: &mut Rng) -> Option<Point> {
+        (0..MOST_DRAWS).map(|_| self.sample(rng)).find(|point| self.is_legal(point))
+    }
+
+    /// The number of directions of all parameters together.
+    #[must_use]
+    pub fn directions(&self) -> usize {
+        self.parameters.iter().map(Parameter::directions).sum()
+    }
+
+    /// The parameter that a direction changes, and the direction's number there.
+    #[must_use]
+    pub fn direction(&self, mut direction: usize) -> Option<(usize, usize)> {
+        for (place, parameter) in self.parameters.iter().enumerate() {
+            if direction < parameter.directions() {
+                return Some((place, direction));
+            }
+            direction -= parameter.directions();
+        }
+        None
+    }
+
+    /// The neighbour of a point along a direction, legal or not, if there is one.
+    #[must_use]
+    pub fn step(&self, point: &Point, direction: usize) -> Option<Point> {
+        let (place, direction) = self.direction(direction)?;
+        let next = self.parameters[place].step(point.rank(place), direction)?;
+        Some(point.with(place, next))
+    }
+
+    /// The neighbours of a point, each once, legal or not: points that differ in one parameter, by
+    /// one of its steps.
+    #[must_use]
+    pub fn neighbours(&self, point: &Point) -> Vec<Point> {
+        let mut all = Vec::new();
+        for (place, parameter) in self.parameters.iter().enumerate() {
+            let near = parameter.neighbours(point.rank(place));
+            all.extend(near.into_iter().map(|rank| point.with(place, rank)));
+        }
+        all
+    }
+
+    /// The number of a point, from 0 to below [`SearchSpace::size`].
+    #[must_use]
+    pub fn number(&self, point: &Point) -> BigUint {
+        let digits = self.parameters.iter().zip(point.ranks());
+        digits.fold(BigUint::ZERO, |number, (parameter, rank)| number * parameter.count() + rank)
+    }
+
+    /// The point of a number; `None` if there is none.
+    #[must_use]
+    pub fn point(&self, number: &BigUint) -> Option<Point> {
+        let mut rest = number.clone();
+        let mut ranks = vec![0; self.parameters.len()];
+        for (rank, parameter) in ranks.iter_mut().zip(&self.parameters).rev() {
+            let count = parameter.count();
+            *rank = u32::try_from(&rest % count).ok()?;
+            rest /= count;
+        }
+        (rest == BigUint::ZERO).then(|| Point::new(ranks))
+    }
+
+    /// All points in the order of their numbers, legal or not.
+    pub fn points(&self) -> impl Iterator<Item = Point> + '_ {
+        let first = Point::new(vec![0; self.parameters.len()]);
+        std::iter::successors(Some(first), |point| {
+            let mut ranks: Vec<u32> = point.ranks().to_vec();
+            for (rank, parameter) in ranks.iter_mut().zip(&self.parameters).rev() {
+                *rank += 1;
+                if *rank < parameter.count() {
+                    return Some(Point::new(ranks));
+                }
+                *rank = 0;
+            }
+            None
+        })
+    }
+
+    /// Numbers that describe a point to a model; always as many.
+    #[must_use]
+    pub fn features(&self, point: &Point) -> Vec<f32> {
+        let mut features = Vec::new();
+        for (parameter, rank) in self.parameters.iter().zip(point.ranks()) {
+            parameter.features(*rank, &mut features);
+        }
+        features.extend(self.rules.features(self, point));
+        features
+    }
+
+    /// The values of a point: `tile.m=[16,4,4] order=k.0 m.1 tail=peel`.
+    #[must_use]
+    pub fn text(&self, point: &Point) -> String {
+        let value = |(p, rank): (&Parameter, &u32)| format!("{}={}", p.name(), p.text(*rank));
+        let all: Vec<String> = self.parameters.iter().zip(point.ranks()).map(value).collect();
+        all.join(" ")
+    }
+}
