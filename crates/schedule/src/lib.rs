@@ -17,10 +17,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod canonical;
 pub mod default;
+pub mod draft;
 pub mod lower;
 pub mod nest;
+pub mod placement;
 pub mod primitives;
 pub mod schedule;
 pub mod target;
@@ -28,6 +31,7 @@ pub mod workspace;
 
 pub use canonical::canonical;
 pub use default::default_schedule;
+pub use draft::Draft;
 pub use lower::{LowerError, lower, lower_traced};
 pub use nest::LoopNest;
 pub use schedule::{Refusal, Schedule, ScheduleError};

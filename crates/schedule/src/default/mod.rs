@@ -2,7 +2,7 @@
 //!
 //! [`default_schedule`] goes through the stages once:
 //!
-//! 1. `placement`: cheap stages are inlined; a reduction that one element-wise stage reads in
+//! 1. `groups`: cheap stages are inlined; a reduction that one element-wise stage reads in
 //!    place (a bias, a rectifier) is computed inside the tiles of that stage.
 //! 2. `access`: which loop the reads allow to vectorize, and which reads are reused by which loop.
 //! 3. `tile`: a register tile that the target's registers hold, with little waste on these sizes;
@@ -11,17 +11,17 @@
 //!
 //! Every step is tried on the nest and left out if it is refused, so the result always applies.
 
-mod access;
-mod placement;
+mod groups;
 mod tile;
 
 use tensorwright_lang::program::Program;
 
 use crate::canonical;
+use crate::draft::Draft;
 use crate::lower::lower;
-use crate::nest::{Loop, LoopNest, Role};
-use crate::primitives::{Fuse, Parallel, Primitive, loops_of};
-use crate::schedule::{Schedule, Span, Step};
+use crate::nest::{Loop, Role};
+use crate::primitives::{Fuse, Parallel, loops_of};
+use crate::schedule::Schedule;
 use crate::target::Target;
 
 /// Fewer inner iterations than this are not worth a second worker.
@@ -31,50 +31,14 @@ const PARALLEL_WORK: i128 = 1 << 16;
 /// the result can be lowered.
 #[must_use]
 pub fn default_schedule(program: &Program, target: &Target) -> Schedule {
-    let mut draft = Draft { nest: canonical(program), schedule: Schedule::default() };
-    let groups = placement::place(&mut draft);
+    let mut draft = Draft::new(canonical(program));
+    let groups = groups::place(&mut draft);
     for group in &groups {
         tile::schedule(&mut draft, group, target);
         parallelize(&mut draft, &group.root);
     }
     // A stage can make more code than lowering allows; plain loops always can be lowered.
     if lower(draft.nest).is_ok() { draft.schedule } else { Schedule::default() }
-}
-
-/// A schedule in the making, and the nest that it has made so far.
-struct Draft {
-    nest: LoopNest,
-    schedule: Schedule,
-}
-
-impl Draft {
-    /// Adds a step if it is legal; says whether it was.
-    fn step(&mut self, stage: &str, primitive: impl Into<Primitive>) -> bool {
-        let step =
-            Step { stage: stage.to_owned(), primitive: primitive.into(), span: Span::default() };
-        let applied = step.apply(&mut self.nest).is_ok();
-        if applied {
-            self.schedule.steps.push(step);
-        }
-        applied
-    }
-
-    /// Adds several steps if all are legal, none otherwise; says whether they were.
-    fn steps(&mut self, add: impl FnOnce(&mut Draft) -> bool) -> bool {
-        let (nest, steps) = (self.nest.clone(), self.schedule.steps.len());
-        let added = add(self);
-        if !added {
-            self.nest = nest;
-            self.schedule.steps.truncate(steps);
-        }
-        added
-    }
-
-    /// The names of the loops around a stage, outermost first.
-    fn loop_names(&self, stage: &str) -> Vec<String> {
-        let name = |l: &Loop| self.nest.var_name(l.var).to_owned();
-        loops_of(&self.nest, stage).into_iter().map(name).collect()
-    }
 }
 
 /// Makes the outermost spatial loops of a stage parallel, fused if the first has few iterations.

@@ -1,8 +1,8 @@
 //! Register tiles: which loops are unrolled and vectorized, how far, and what is packed.
 
 use super::Draft;
-use super::access::{Access, Accesses, Axis};
-use super::placement::Group;
+use super::groups::Group;
+use crate::access::{Access, Accesses, Axis};
 use crate::nest::Role;
 use crate::primitives::{
     CacheRead, CacheWrite, ComputeAt, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,

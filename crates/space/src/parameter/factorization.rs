@@ -167,7 +167,7 @@ impl Factorization {
         // The outermost part of a covering split follows from the others.
         let follows = self.splits == Splits::Covering;
         if !(follows && from == 0) {
-            if next[from] % prime != 0 {
+            if !next[from].is_multiple_of(prime) {
                 return None;
             }
             next[from] /= prime;

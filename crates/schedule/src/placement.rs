@@ -1,50 +1,19 @@
-//! Where stages are computed: inlined, inside the tiles of their reader, or on their own.
+//! Where stages may be computed: inlined, inside the tiles of their reader, or on their own.
+//!
+//! What the [default schedule](crate::default) decides by rules, spaces of schedules leave open; both
+//! ask here.
 
 use tensorwright_lang::program::{Expr, Index};
 
-use super::Draft;
 use crate::nest::{BufferId, LoopNest, Scope, Store, for_each_store};
-use crate::primitives::{Inline, stages};
-
-/// Stages that are scheduled together.
-#[derive(Debug, Clone)]
-pub(super) struct Group {
-    /// The stage whose loops are outermost.
-    pub(super) root: String,
-    /// A reduction that is computed inside the tiles of the root.
-    pub(super) reduction: Option<String>,
-}
+use crate::primitives::stages;
 
 /// Expressions with more parts than this are not worth computing twice.
 const CHEAP: usize = 16;
 
-/// Inlines what is cheap, and finds the groups of the rest.
-pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
-    for stage in stages(&draft.nest) {
-        if let Some(store) = find(&draft.nest, &stage)
-            && is_cheap(store)
-            && reader_wants_inlined(&draft.nest, store)
-        {
-            draft.step(&stage, Inline);
-        }
-    }
-    let names = stages(&draft.nest);
-    let mut groups: Vec<Group> = Vec::new();
-    let mut taken: Vec<String> = Vec::new();
-    for stage in names.iter().rev() {
-        if taken.contains(stage) {
-            continue;
-        }
-        let reduction = epilogue_of(&draft.nest, stage);
-        taken.extend(reduction.clone());
-        groups.push(Group { root: stage.clone(), reduction });
-    }
-    groups.reverse();
-    groups
-}
-
 /// The store of a stage.
-pub(super) fn find<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
+#[must_use]
+pub fn store_of<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
     let number = stages(nest).iter().position(|name| name == stage)?;
     let mut all = Vec::new();
     for_each_store(&nest.body, &mut |store| all.push(store));
@@ -52,7 +21,8 @@ pub(super) fn find<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
 }
 
 /// Whether computing a value again costs little: no reduction, no expensive function.
-fn is_cheap(store: &Store) -> bool {
+#[must_use]
+pub fn is_cheap(store: &Store) -> bool {
     let mut nodes = 0;
     store.value.walk(&mut |expr| nodes += if matches!(expr, Expr::Call(..)) { 8 } else { 1 });
     store.combine.is_none() && nodes <= CHEAP
@@ -60,7 +30,8 @@ fn is_cheap(store: &Store) -> bool {
 
 /// Whether the readers of a stage read every element of it about once: an element-wise stage, or
 /// the values that a reduction starts from. A reduction would compute it again for every term.
-fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
+#[must_use]
+pub fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     let mut readers = 0;
     let mut wants = true;
     for_each_store(&nest.body, &mut |store| {
@@ -77,8 +48,9 @@ fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
 }
 
 /// The reduction that an element-wise stage reads in place, and nobody else reads.
-fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
-    let root = find(nest, stage)?;
+#[must_use]
+pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
+    let root = store_of(nest, stage)?;
     if root.combine.is_some() {
         return None;
     }
@@ -90,14 +62,15 @@ fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     });
     in_place.into_iter().find_map(|buffer| {
         let name = &nest.buffer(buffer).name;
-        let store = find(nest, name)?;
+        let store = store_of(nest, name)?;
         let alone = nest.buffer(buffer).scope == Scope::Workspace && readers(nest, buffer) == 1;
         (store.combine.is_some() && alone && same_elements(store, root)).then(|| name.clone())
     })
 }
 
 /// The number of stores that read a buffer.
-fn readers(nest: &LoopNest, buffer: BufferId) -> usize {
+#[must_use]
+pub fn readers(nest: &LoopNest, buffer: BufferId) -> usize {
     let mut count = 0;
     for_each_store(&nest.body, &mut |store| {
         let mut reads = false;

@@ -1,0 +1,110 @@
+//! How the accesses of a stage move with its loops.
+
+use tensorwright_lang::program::{Expr, Index};
+
+use crate::nest::{BufferId, LoopNest, Role, Var};
+use crate::placement::store_of;
+use crate::primitives::loops_of;
+
+/// A loop of a stage.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// The name of the loop.
+    pub name: String,
+    /// Its variable.
+    pub var: Var,
+    /// Its number of iterations.
+    pub extent: i64,
+    /// Whether it goes over results or over terms of a reduction.
+    pub role: Role,
+}
+
+/// A read or the write of a stage, as a position in memory.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The tensor.
+    pub buffer: BufferId,
+    /// The position, one subscript per dimension.
+    pub subscripts: Vec<Index>,
+    offset: Option<Index>,
+}
+
+/// What a stage does: its loops, its reads, its write.
+#[derive(Debug, Clone)]
+pub struct Accesses {
+    /// The loops of the stage itself, outermost first.
+    pub axes: Vec<Axis>,
+    /// The reads, in the order of the text.
+    pub reads: Vec<Access>,
+    /// The write.
+    pub write: Access,
+}
+
+impl Accesses {
+    /// What a stage of a nest does; `None` if there is no such stage.
+    #[must_use]
+    pub fn of(nest: &LoopNest, stage: &str) -> Option<Self> {
+        let store = store_of(nest, stage)?;
+        let axis = |l: &&crate::nest::Loop| Axis {
+            name: nest.var_name(l.var).to_owned(),
+            var: l.var,
+            extent: l.extent,
+            role: l.role,
+        };
+        let own = |l: &&&crate::nest::Loop| l.stage == Some(store.buffer);
+        let axes = loops_of(nest, stage).iter().filter(own).map(axis).collect();
+        let mut reads: Vec<Access> = Vec::new();
+        let mut look = |expr: &Expr| {
+            expr.walk_reads(&mut |read| {
+                let gathers = read.subscripts.iter().any(Index::has_value);
+                let offset = nest.buffer(read.tensor).offset(&read.subscripts);
+                let offset = offset.filter(|_| !gathers);
+                reads.push(Access {
+                    buffer: read.tensor,
+                    subscripts: read.subscripts.clone(),
+                    offset,
+                });
+            });
+        };
+        look(&store.value);
+        let offset = nest.buffer(store.buffer).offset(&store.subscripts);
+        let (buffer, subscripts) = (store.buffer, store.subscripts.clone());
+        Some(Self { axes, reads, write: Access { buffer, subscripts, offset } })
+    }
+
+    /// The loops of a role.
+    pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Axis> {
+        self.axes.iter().filter(move |axis| axis.role == role)
+    }
+
+    /// The reads that are neither contiguous nor constant along a loop.
+    #[must_use]
+    pub fn strided(&self, axis: &Axis) -> Vec<&Access> {
+        self.reads.iter().filter(|read| !matches!(read.stride(axis), Some(0 | 1))).collect()
+    }
+
+    /// Whether some reads change with a loop and others do not: the others are reused by a tile.
+    #[must_use]
+    pub fn has_reuse(&self, axis: &Axis) -> bool {
+        let still = self.reads.iter().filter(|read| read.stride(axis) == Some(0)).count();
+        still > 0
+    }
+}
+
+impl Access {
+    /// How far the position moves with an iteration of a loop; `None` if that differs.
+    #[must_use]
+    pub fn stride(&self, axis: &Axis) -> Option<i64> {
+        self.offset.as_ref()?.coefficient_of(axis.var)
+    }
+
+    /// The dimension that moves with a loop, if it is one alone and moves by one.
+    #[must_use]
+    pub fn dimension_of(&self, axis: &Axis) -> Option<usize> {
+        let moves = |s: &Index| s.coefficient_of(axis.var) != Some(0);
+        let mut moved = self.subscripts.iter().enumerate().filter(|(_, s)| moves(s));
+        let (dimension, subscript) = moved.next()?;
+        let alone = moved.next().is_none() && subscript.coefficient_of(axis.var) == Some(1);
+        alone.then_some(dimension)
+    }
+}
