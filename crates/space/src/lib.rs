@@ -8,14 +8,25 @@
 //! The upper one, [`ScheduleSpace`], is generated from a program and a target without a template
 //! per operator, decodes a [`Point`] to a schedule, and says why a point is illegal.
 
+mod decode;
+mod features;
+mod generate;
+mod group;
+mod limits;
+mod options;
 pub mod parameter;
 mod point;
 mod rng;
 mod rules;
+mod schedule_space;
 mod search_space;
+mod start;
+mod tiling;
 
+pub use options::{Options, Preset};
 pub use parameter::{Domain, Parameter};
 pub use point::Point;
 pub use rng::Rng;
 pub use rules::{Anything, Rejection, Rules};
+pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use search_space::SearchSpace;

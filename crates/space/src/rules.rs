@@ -21,6 +21,21 @@ pub trait Rules: Debug + Send + Sync {
     /// The first rule that refuses the point.
     fn check(&self, space: &SearchSpace, point: &Point) -> Result<(), Rejection>;
 
+    /// All legal points in the order of their numbers, if the rules are a list of them.
+    fn legal_points(&self) -> Option<&[Point]> {
+        None
+    }
+
+    /// The parameters that the rule that refuses a point looks at, if rules judge some parameters
+    /// apart from the others: changing these alone makes it legal or leaves it illegal. A legal point
+    /// has none.
+    fn to_blame(&self, space: &SearchSpace, point: &Point) -> Vec<usize> {
+        match self.check(space, point) {
+            Ok(()) => Vec::new(),
+            Err(_) => (0..space.parameters().len()).collect(),
+        }
+    }
+
     /// Numbers about a point that help a model to predict its cost, beyond its parameters; always
     /// as many.
     fn features(&self, _space: &SearchSpace, _point: &Point) -> Vec<f32> {

@@ -75,9 +75,32 @@ impl SearchSpace {
     }
 
     /// A legal point, each equally likely; `None` if a hundred thousand draws find none.
+    ///
+    /// Parameters that the rules judge apart from the others are drawn again by themselves: a program
+    /// of many stages has legal points although hardly any draw is legal in all of them.
     #[must_use]
     pub fn sample_legal(&self, rng: &mut Rng) -> Option<Point> {
-        (0..MOST_DRAWS).map(|_| self.sample(rng)).find(|point| self.is_legal(point))
+        if let Some(points) = self.legal_points() {
+            return rng.choose(points).cloned();
+        }
+        let mut point = self.sample(rng);
+        for _ in 0..MOST_DRAWS {
+            let blamed = self.rules.to_blame(self, &point);
+            if blamed.is_empty() {
+                return self.is_legal(&point).then_some(point);
+            }
+            for place in blamed {
+                let count = self.parameters.get(place).map_or(1, Parameter::count);
+                point = point.with(place, rng.below(u64::from(count)) as u32);
+            }
+        }
+        None
+    }
+
+    /// All legal points in the order of their numbers, if the rules are a list of them.
+    #[must_use]
+    pub fn legal_points(&self) -> Option<&[Point]> {
+        self.rules.legal_points()
     }
 
     /// The number of directions of all parameters together.
@@ -140,18 +163,27 @@ impl SearchSpace {
 
     /// All points in the order of their numbers, legal or not.
     pub fn points(&self) -> impl Iterator<Item = Point> + '_ {
-        let first = Point::new(vec![0; self.parameters.len()]);
-        std::iter::successors(Some(first), |point| {
-            let mut ranks: Vec<u32> = point.ranks().to_vec();
-            for (rank, parameter) in ranks.iter_mut().zip(&self.parameters).rev() {
-                *rank += 1;
-                if *rank < parameter.count() {
-                    return Some(Point::new(ranks));
-                }
-                *rank = 0;
+        std::iter::successors(Some(self.first()), |point| self.successor(point))
+    }
+
+    /// The point of number 0.
+    #[must_use]
+    pub fn first(&self) -> Point {
+        Point::new(vec![0; self.parameters.len()])
+    }
+
+    /// The point of the next number; `None` after the last.
+    #[must_use]
+    pub fn successor(&self, point: &Point) -> Option<Point> {
+        let mut ranks: Vec<u32> = point.ranks().to_vec();
+        for (rank, parameter) in ranks.iter_mut().zip(&self.parameters).rev() {
+            *rank += 1;
+            if *rank < parameter.count() {
+                return Some(Point::new(ranks));
             }
-            None
-        })
+            *rank = 0;
+        }
+        None
     }
 
     /// Numbers that describe a point to a model; always as many.

@@ -1,7 +1,12 @@
 //! Choices without an order: all are neighbours.
 
+use serde::{Deserialize, Serialize};
+
+use super::stored;
+
 /// Choices without an order: all are neighbours. A direction goes to one of the choices.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "stored::Categorical")]
 pub struct Categorical {
     choices: Vec<String>,
 }

@@ -1,7 +1,12 @@
 //! Numbers in a row: adjacent ones are neighbours.
 
+use serde::{Deserialize, Serialize};
+
+use super::stored;
+
 /// Numbers in increasing order: adjacent ones are neighbours. The directions are down and up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "stored::Discrete")]
 pub struct Discrete {
     values: Vec<i64>,
 }

@@ -10,8 +10,13 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
+use super::stored;
+
 /// Which splits there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Splits {
     /// Those whose product is the extent.
     Divisible,
@@ -20,7 +25,7 @@ pub enum Splits {
 }
 
 /// The most values that a parameter may have; with more it gets fewer parts.
-const MOST_VALUES: usize = 1 << 20;
+pub(super) const MOST_VALUES: usize = 1 << 20;
 
 /// Inner loops of these extents times a power of two are tried even if they do not divide.
 const COMMON: [u64; 4] = [1, 3, 5, 7];
@@ -30,16 +35,17 @@ const COMMON: [u64; 4] = [1, 3, 5, 7];
 /// Two splits are neighbours if a prime factor moves from one part to another, which for powers of
 /// two is equation 6 of the G-BFS paper; with [`Splits::Covering`] also if an inner part is replaced
 /// by the next smaller or larger size.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "stored::Factorization")]
 pub struct Factorization {
-    extent: u64,
-    parts: usize,
-    splits: Splits,
+    pub(super) extent: u64,
+    pub(super) parts: usize,
+    pub(super) splits: Splits,
     /// The sizes that inner parts may have, in increasing order.
-    sizes: Vec<u64>,
-    primes: Vec<u64>,
+    pub(super) sizes: Vec<u64>,
+    pub(super) primes: Vec<u64>,
     /// All values in lexicographic order.
-    values: Vec<Box<[u64]>>,
+    pub(super) values: Vec<Box<[u64]>>,
 }
 
 impl Factorization {

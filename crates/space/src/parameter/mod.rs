@@ -9,21 +9,26 @@ mod categorical;
 mod discrete;
 mod factorization;
 mod permutation;
+mod stored;
 
 pub use categorical::Categorical;
 pub use discrete::Discrete;
 pub use factorization::{Factorization, Splits};
 pub use permutation::Permutation;
 
-/// A named parameter.
-#[derive(Debug, Clone, PartialEq)]
+use serde::{Deserialize, Serialize};
+
+/// A named parameter. It serialises with all its values, so that points keep their meaning when a
+/// later version generates others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
     name: String,
     domain: Domain,
 }
 
 /// The values of a parameter and how they are connected.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Domain {
     /// Ways to split an extent.
     Factorization(Factorization),

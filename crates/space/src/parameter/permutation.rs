@@ -1,11 +1,16 @@
 //! Orders: two are neighbours if exchanging two items makes one the other.
 
+use serde::{Deserialize, Serialize};
+
+use super::stored;
+
 /// The most items: twelve factorial still is a rank.
-const MOST_ITEMS: usize = 12;
+pub(super) const MOST_ITEMS: usize = 12;
 
 /// Orders of named items, numbered lexicographically. Two are neighbours if a transposition makes one
 /// the other; a direction exchanges the items at two places.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "stored::Permutation")]
 pub struct Permutation {
     items: Vec<String>,
 }

@@ -1,0 +1,112 @@
+//! Panels of operands: copied into order where they are used, or laid out once.
+
+use tensorwright_schedule::primitives::{
+    CacheRead, LayoutText, Part, SetLayout, Split, Tail, Vectorize,
+};
+
+use super::Decoder;
+use super::loops::Loops;
+use crate::Rejection;
+use crate::group::{Group, Pack, Vector};
+use crate::tiling::Tiling;
+
+impl Decoder<'_> {
+    /// Packs the operands of a group where the point says so.
+    pub(super) fn pack(
+        &mut self,
+        group: &Group,
+        tiling: &Tiling,
+        loops: &Loops,
+    ) -> Result<(), Rejection> {
+        let stage = reading_stage(group, tiling);
+        for pack in &group.packs {
+            // A tensor that is made where it is read needs no other copy.
+            let made_here = self.placement_of(&pack.tensor).map(|placement| self.place(placement));
+            if made_here.is_some_and(|place| place != "root") {
+                continue;
+            }
+            let choice = self.values.choice(Some(pack.slot)).unwrap_or("none").to_owned();
+            let places = loops.places();
+            let at = match choice.as_str() {
+                "laid" => {
+                    self.apply(&pack.tensor, SetLayout { layout: laid(pack, tiling) })?;
+                    continue;
+                }
+                "outer" => places.first().copied(),
+                "middle" => loops.outer.last(),
+                "inner" => places.last().copied(),
+                _ => None,
+            };
+            let Some(at) = at.cloned() else { continue };
+            let layout = turned(pack, tiling);
+            let step = CacheRead { tensor: pack.tensor.clone(), at, layout };
+            self.apply(&stage, step)?;
+            self.vectors_in_copy(pack);
+        }
+        Ok(())
+    }
+
+    /// The copy of a panel goes along the rows of the tensor.
+    fn vectors_in_copy(&mut self, pack: &Pack) {
+        let copy = format!("{}.pack", pack.tensor);
+        let row = format!("d{}", pack.rank - 1);
+        let lanes = (self.target.vector_bytes / pack.element_bytes.max(1)).clamp(1, 16);
+        if lanes == 1 {
+            return;
+        }
+        self.draft.steps(|draft| {
+            let split = Split::new(&row, &[lanes]).tail(Tail::Guard);
+            draft.step(&copy, split) && draft.step(&copy, Vectorize { target: format!("{row}.1") })
+        });
+    }
+}
+
+/// The stage whose reads are packed, as it is called after tiling.
+fn reading_stage(group: &Group, tiling: &Tiling) -> String {
+    let stage = group.stage();
+    match tiling.vector {
+        Vector::Reduce { .. } => format!("{stage}.rf"),
+        _ if group.epilogue_of.is_some() && tiling.fuses => stage.to_owned(),
+        _ if group.reduce.is_empty() => stage.to_owned(),
+        _ if tiling.transposes => format!("{stage}.tile.tile"),
+        _ => format!("{stage}.tile"),
+    }
+}
+
+/// The dimension of an operand that the register tile runs along: with the vectors if it moves with
+/// them, with the rows otherwise.
+fn tile_dimension(pack: &Pack, tiling: &Tiling) -> Option<(usize, i64)> {
+    if let Vector::Spatial { axis, lanes } = tiling.vector
+        && let Some(dimension) = pack.dimension_of.get(axis).copied().flatten()
+    {
+        return Some((dimension, tiling.register(axis).max(lanes)));
+    }
+    let rows = |axis: &usize| tiling.register(*axis) > 1;
+    let axis =
+        (0..pack.dimension_of.len()).filter(rows).find(|a| pack.dimension_of[*a].is_some())?;
+    Some((pack.dimension_of[axis]?, tiling.register(axis)))
+}
+
+/// The layout of a panel: what the register tile runs along comes last.
+fn turned(pack: &Pack, tiling: &Tiling) -> Option<LayoutText> {
+    let (dimension, _) = tile_dimension(pack, tiling)?;
+    if dimension + 1 == pack.rank {
+        return None;
+    }
+    let others = (0..pack.rank).filter(|other| *other != dimension);
+    let parts = others.chain([dimension]).map(|d| Part::Whole(d as u32)).collect();
+    Some(LayoutText { parts })
+}
+
+/// The layout of a constant: blocks of what a register tile needs, next to each other.
+fn laid(pack: &Pack, tiling: &Tiling) -> LayoutText {
+    let Some((dimension, block)) = tile_dimension(pack, tiling).filter(|(_, block)| *block > 1)
+    else {
+        return LayoutText { parts: (0..pack.rank).map(|d| Part::Whole(d as u32)).collect() };
+    };
+    let others = (0..pack.rank).filter(|other| *other != dimension);
+    let mut parts = vec![Part::Quotient(dimension as u32, block)];
+    parts.extend(others.map(|d| Part::Whole(d as u32)));
+    parts.push(Part::Remainder(dimension as u32, block));
+    LayoutText { parts }
+}

@@ -1,0 +1,98 @@
+//! Parameters as they come from a file: nothing is believed.
+
+use serde::Deserialize;
+
+use super::factorization::{MOST_VALUES, Splits};
+use super::permutation::MOST_ITEMS;
+
+/// More parts than anybody nests loops.
+const MOST_PARTS: usize = 16;
+
+/// More primes than any number of 64 bits has.
+const MOST_PRIMES: usize = 16;
+
+/// The fields of a [`super::Categorical`].
+#[derive(Deserialize)]
+pub(super) struct Categorical {
+    choices: Vec<String>,
+}
+
+/// The fields of a [`super::Discrete`].
+#[derive(Deserialize)]
+pub(super) struct Discrete {
+    values: Vec<i64>,
+}
+
+/// The fields of a [`super::Permutation`].
+#[derive(Deserialize)]
+pub(super) struct Permutation {
+    items: Vec<String>,
+}
+
+/// The fields of a [`super::Factorization`].
+#[derive(Deserialize)]
+pub(super) struct Factorization {
+    extent: u64,
+    parts: usize,
+    splits: Splits,
+    sizes: Vec<u64>,
+    primes: Vec<u64>,
+    values: Vec<Box<[u64]>>,
+}
+
+impl From<Categorical> for super::Categorical {
+    fn from(stored: Categorical) -> Self {
+        Self::new(stored.choices)
+    }
+}
+
+impl From<Discrete> for super::Discrete {
+    fn from(stored: Discrete) -> Self {
+        Self::new(stored.values)
+    }
+}
+
+impl TryFrom<Permutation> for super::Permutation {
+    type Error = String;
+
+    fn try_from(stored: Permutation) -> Result<Self, String> {
+        if stored.items.len() > MOST_ITEMS {
+            return Err(format!("a permutation of {} items", stored.items.len()));
+        }
+        Ok(Self::new(stored.items))
+    }
+}
+
+impl TryFrom<Factorization> for super::Factorization {
+    type Error = String;
+
+    fn try_from(stored: Factorization) -> Result<Self, String> {
+        let Factorization { extent, parts, splits, sizes, primes, values } = stored;
+        let increasing = |list: &[u64]| list.is_sorted_by(|a, b| a < b);
+        if extent == 0 || parts == 0 || parts > MOST_PARTS {
+            return Err(format!("a split of {extent} into {parts} parts"));
+        }
+        if !increasing(&sizes) || !increasing(&primes) || primes.len() > MOST_PRIMES {
+            return Err(format!("a split of {extent} with sizes or primes that are out of order"));
+        }
+        if values.is_empty() || values.len() > MOST_VALUES || !values.is_sorted_by(|a, b| a < b) {
+            return Err(format!(
+                "a split of {extent} with none or too many values, or out of order"
+            ));
+        }
+        if let Some(value) = values.iter().find(|value| !splits_so(extent, parts, splits, value)) {
+            return Err(format!("{value:?} does not split {extent} into {parts} parts"));
+        }
+        Ok(Self { extent, parts, splits, sizes, primes, values })
+    }
+}
+
+/// Whether a value splits an extent.
+fn splits_so(extent: u64, parts: usize, splits: Splits, value: &[u64]) -> bool {
+    let [outermost, inner @ ..] = value else { return false };
+    let tile = inner.iter().try_fold(1u64, |product, part| product.checked_mul(*part));
+    let Some(tile) = tile.filter(|tile| *tile > 0) else { return false };
+    value.len() == parts
+        && *outermost == extent.div_ceil(tile)
+        && (splits == Splits::Covering || extent.is_multiple_of(tile))
+}
