@@ -132,3 +132,18 @@ fn refusals_name_the_loop_and_the_reason() {
     }
     insta::assert_snapshot!("refusals", text);
 }
+
+#[test]
+fn tails_inside_each_other_are_limited() {
+    let axes: Vec<String> = (0..12).map(|axis| format!("i{axis}")).collect();
+    let shape = ["N"; 12].join(",");
+    let all = axes.join(",");
+    let text = format!("def f(float({shape}) A) -> (B) {{ B({all}) = A({all}) }}");
+    let program = program(&text, &[("N", 3)]);
+    let steps: String = axes.iter().map(|axis| format!("B: split {axis} 2 [peel]\n")).collect();
+    let nest = Schedule::parse(&steps).unwrap().apply(canonical(&program)).unwrap();
+    let error = lower(nest).unwrap_err();
+    let text = "peeled loops inside each other make more than 500 tails; use the tail `guard` for \
+                some of them";
+    assert_eq!(error.to_string(), text);
+}

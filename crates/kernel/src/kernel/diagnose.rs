@@ -3,7 +3,7 @@
 use tensorwright_codegen_llvm::CheckedRead;
 use tensorwright_codegen_llvm::error::Error as CodegenError;
 use tensorwright_runtime::{AllocError, PoolError};
-use tensorwright_schedule::primitives::Primitive;
+use tensorwright_schedule::primitives::{Primitive, Tail};
 use tensorwright_schedule::{LowerError, Schedule, ScheduleError};
 
 use crate::{Code, Diagnostic, Diagnostics, Program, Source, Span};
@@ -48,6 +48,9 @@ impl Diagnose for (LowerError, &Schedule) {
         let (error, schedule) = self;
         let is_culprit = |primitive: &Primitive| match error {
             LowerError::TooLarge => matches!(primitive, Primitive::Unroll(_)),
+            LowerError::TooManyTails => {
+                matches!(primitive, Primitive::Split(split) if split.tail == Tail::Peel)
+            }
             LowerError::NotInnermost { vectorized, .. } => {
                 matches!(primitive, Primitive::Vectorize(v) if v.target == *vectorized)
             }
@@ -57,6 +60,7 @@ impl Diagnose for (LowerError, &Schedule) {
         let span = culprit.map(|step| step.span).unwrap_or_default();
         let help = match error {
             LowerError::TooLarge => "unroll fewer loops, or loops of fewer iterations",
+            LowerError::TooManyTails => "split fewer loops with the tail `peel`",
             LowerError::NotInnermost { .. } => "vectorize innermost loops",
             _ => "use smaller factors or sizes",
         };

@@ -20,28 +20,35 @@ const PACK_REUSE: i64 = 32;
 pub(super) fn schedule(draft: &mut Draft, group: &Group, target: &Target) {
     let stage = group.reduction.as_ref().unwrap_or(&group.root);
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
-    let lanes = target.vector_bytes / draft.nest.dtype(accesses.write.buffer).bytes() as i64;
-    let lanes = lanes.clamp(1, 16);
-    let plan = Plan { target, lanes, accesses: &accesses };
-    let done = if accesses.of_role(Role::Reduce).next().is_some() {
-        match plan.vector_axis() {
-            Some(vector) => {
-                let tile = plan.tile(&vector);
-                draft.steps(|draft| plan.tiled(draft, group, &tile))
-            }
-            None => match plan.reduction_axis() {
-                Some(reduction) => draft.steps(|draft| plan.partial(draft, stage, &reduction)),
-                None => false,
-            },
-        }
-    } else {
-        false
-    };
-    if !done && group.reduction.is_none() {
-        let vector = plan.vector_axis().or_else(|| accesses.of_role(Role::Spatial).last().cloned());
-        if let Some(vector) = vector {
-            draft.steps(|draft| plan.rows(draft, stage, &vector));
-        }
+    let plan = Plan::new(draft, target, &accesses);
+    let is_reduction = accesses.of_role(Role::Reduce).next().is_some();
+    let vector = plan.vector_axis().filter(|_| is_reduction);
+    let tiled = vector.is_some_and(|vector| {
+        let tile = plan.tile(&vector);
+        draft.steps(|draft| plan.tiled(draft, group, &tile))
+    });
+    if tiled {
+        return;
+    }
+    let partial = plan.reduction_axis().filter(|_| is_reduction && plan.vector_axis().is_none());
+    let partial = partial
+        .is_some_and(|reduction| draft.steps(|draft| plan.partial(draft, stage, &reduction)));
+    // What is not tiled together is scheduled apart.
+    if !partial {
+        rows(draft, stage, target);
+    }
+    if group.reduction.is_some() {
+        rows(draft, &group.root, target);
+    }
+}
+
+/// Schedules a stage in rows of vectors.
+fn rows(draft: &mut Draft, stage: &str, target: &Target) {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
+    let plan = Plan::new(draft, target, &accesses);
+    let vector = plan.vector_axis().or_else(|| accesses.of_role(Role::Spatial).last().cloned());
+    if let Some(vector) = vector {
+        draft.steps(|draft| plan.rows(draft, stage, &vector));
     }
 }
 
@@ -58,7 +65,13 @@ struct Tile {
     rows: Option<(Axis, i64)>,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    fn new(draft: &Draft, target: &'a Target, accesses: &'a Accesses) -> Self {
+        let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+        let lanes = (target.vector_bytes / bytes.max(1)).clamp(1, 16);
+        Self { target, lanes, accesses }
+    }
+
     /// The spatial loop along which every read is contiguous or constant, the write if possible
     /// contiguous, and vectors are full.
     fn vector_axis(&self) -> Option<Axis> {

@@ -9,6 +9,7 @@ mod layouts;
 mod padding;
 mod peel;
 mod simplify;
+mod stack;
 mod unroll;
 mod vectorize;
 
@@ -20,6 +21,9 @@ use crate::nest::{LoopNest, Node};
 
 /// The largest number of stores that a nest may have after unrolling.
 pub const MAX_STORES: usize = 20_000;
+
+/// The largest number of tails that run apart.
+pub const MAX_TAILS: usize = 500;
 
 /// Lowers a scheduled nest.
 ///
@@ -39,7 +43,7 @@ pub fn lower_traced(
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoopNest, LowerError> {
     type Pass = fn(&mut LoopNest) -> Result<(), LowerError>;
-    let passes: [(&str, Pass); 8] = [
+    let passes: [(&str, Pass); 9] = [
         ("padding", padding::run),
         ("layouts", layouts::run),
         ("init", init::run),
@@ -48,6 +52,7 @@ pub fn lower_traced(
         ("vectorize", vectorize::run),
         ("simplify", simplify::run),
         ("guards", guards::run),
+        ("stack", stack::run),
     ];
     for (name, pass) in passes {
         pass(&mut nest)?;
@@ -62,6 +67,8 @@ pub fn lower_traced(
 pub enum LowerError {
     /// Unrolling makes more stores than [`MAX_STORES`].
     TooLarge,
+    /// Peeled loops inside each other make more tails than [`MAX_TAILS`].
+    TooManyTails,
     /// A vectorized loop that holds other loops.
     NotInnermost {
         /// The vectorized loop.
@@ -79,6 +86,11 @@ impl fmt::Display for LowerError {
             LowerError::TooLarge => {
                 write!(f, "unrolling makes more than {MAX_STORES} statements; unroll less")
             }
+            LowerError::TooManyTails => write!(
+                f,
+                "peeled loops inside each other make more than {MAX_TAILS} tails; use the tail \
+                 `guard` for some of them"
+            ),
             LowerError::NotInnermost { vectorized, inner } => write!(
                 f,
                 "the vectorized loop `{vectorized}` holds the loop `{inner}`; reorder it to be \

@@ -10,29 +10,32 @@
 
 use tensorwright_lang::program::{Atom, Index, Term};
 
-use super::LowerError;
+use super::{LowerError, MAX_TAILS};
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Var, for_each_store, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
-    super::both(nest, |_, nodes| peel(nodes, &Ranges::default()))
+    let mut left = MAX_TAILS;
+    super::both(nest, |_, nodes| peel(nodes, &Ranges::default(), &mut left))
 }
 
-fn peel(nodes: Vec<Node>, ranges: &Ranges) -> Result<Vec<Node>, LowerError> {
+/// Peels loops, as long as so many copies are `left`: nested tails double what is inside each time.
+fn peel(nodes: Vec<Node>, ranges: &Ranges, left: &mut usize) -> Result<Vec<Node>, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
             Node::Loop(mut l) => {
                 let peels = std::mem::take(&mut l.peel) && l.extent > 1 && is_cut(&l, ranges);
                 if peels {
+                    *left = left.checked_sub(1).ok_or(LowerError::TooManyTails)?;
                     let last = last_iteration(&mut l)?;
-                    all.extend(settle(l, ranges)?);
-                    all.extend(settle(last, ranges)?);
+                    all.extend(settle(l, ranges, left)?);
+                    all.extend(settle(last, ranges, left)?);
                 } else {
-                    all.extend(settle(l, ranges)?);
+                    all.extend(settle(l, ranges, left)?);
                 }
             }
             Node::Guard(mut guard) => {
-                guard.body = peel(guard.body, ranges)?;
+                guard.body = peel(guard.body, ranges, left)?;
                 all.push(Node::Guard(guard));
             }
             Node::Store(mut store) => {
@@ -48,7 +51,7 @@ fn peel(nodes: Vec<Node>, ranges: &Ranges) -> Result<Vec<Node>, LowerError> {
 }
 
 /// A loop with its tail settled: no iterations in which nothing happens, then its body.
-fn settle(mut l: Loop, ranges: &Ranges) -> Result<Option<Node>, LowerError> {
+fn settle(mut l: Loop, ranges: &Ranges, left: &mut usize) -> Result<Option<Node>, LowerError> {
     if l.kind != LoopKind::Vectorized
         && let Some(limit) = limit(&l)
     {
@@ -57,7 +60,7 @@ fn settle(mut l: Loop, ranges: &Ranges) -> Result<Option<Node>, LowerError> {
     if l.extent <= 0 {
         return Ok(None);
     }
-    l.body = peel(std::mem::take(&mut l.body), &ranges.with(l.var, l.extent))?;
+    l.body = peel(std::mem::take(&mut l.body), &ranges.with(l.var, l.extent), left)?;
     Ok((!l.body.is_empty()).then_some(Node::Loop(l)))
 }
 
