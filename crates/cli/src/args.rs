@@ -4,6 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::compare::CompareArgs;
+use crate::commands::db::DbArgs;
+use crate::commands::landscape::LandscapeArgs;
+use crate::commands::report::ReportArgs;
+use crate::commands::space::SpaceArgs;
+use crate::commands::tune::TuneArgs;
+use crate::commands::worker::WorkerArgs;
+
 /// What every `--help` ends with.
 const LEARN_MORE: &str =
     "The language is described in docs/language.md, with examples in examples/kernels/.";
@@ -33,8 +41,16 @@ pub(crate) enum Command {
     Run(RunArgs),
     Compile(CompileArgs),
     Schedule(ScheduleArgs),
+    Space(SpaceArgs),
+    Tune(TuneArgs),
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+    Landscape(LandscapeArgs),
+    Compare(CompareArgs),
     List(ListArgs),
     Machine(MachineArgs),
+    Db(DbArgs),
+    Report(ReportArgs),
     Completions(CompletionsArgs),
 }
 
@@ -249,6 +265,21 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 
+    /// Do not look for a tuned schedule in the records
+    #[arg(long, conflicts_with = "schedule")]
+    pub(crate) untuned: bool,
+
+    /// The records to look in, instead of the usual ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// What a definition is compiled for.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
     /// The processor: native, sse, avx2, avx512 or neon
     #[arg(long, value_name = "NAME", default_value = "native")]
     pub(crate) target: String,
@@ -272,7 +303,7 @@ pub(crate) enum Format {
 }
 
 /// `M=128`
-fn size(text: &str) -> Result<(String, i64), String> {
+pub(crate) fn size(text: &str) -> Result<(String, i64), String> {
     let (name, value) = split(text, "M=128")?;
     let value = value.parse().map_err(|_| {
         format!("`{value}` is not a whole number; write a size as NAME=NUMBER, such as {name}=128")

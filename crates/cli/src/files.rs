@@ -4,9 +4,13 @@ use std::io::Read;
 use std::path::Path;
 
 use tensorwright::{Buffer, Code, Diagnostic, Diagnostics, Module, Source, npy};
+use tensorwright_landscape::Landscape;
 
 /// The largest source file that is read; the parser refuses texts long before this.
 const MAX_SOURCE: u64 = 16 << 20;
+
+/// The largest landscape that is read.
+const MAX_LANDSCAPE: u64 = 64 << 20;
 
 /// The largest `.npy` file that is read.
 const MAX_NPY: u64 = 9 << 30;
@@ -25,6 +29,15 @@ pub(crate) fn schedule(path: &Path) -> Result<Source, Diagnostics> {
         problem(path, message, Some("a schedule has one step per line, such as `C: split m 8`"))
     })?;
     Ok(Source::new(&path.display().to_string(), &text))
+}
+
+/// Reads a recorded landscape.
+pub(crate) fn landscape(path: &Path) -> Result<Landscape, Diagnostics> {
+    let bytes = read(path, MAX_LANDSCAPE)?;
+    Landscape::decode(&bytes).map_err(|error| {
+        let message = format!("{} cannot be used: {error}", path.display());
+        problem(path, message, Some("record it again with `tensorwright landscape record`"))
+    })
 }
 
 /// Writes bytes to a file.

@@ -9,8 +9,10 @@ mod args;
 mod commands;
 mod failure;
 mod files;
+mod key;
 mod measure;
 mod report;
+mod tuned;
 
 use std::process::ExitCode;
 
@@ -27,7 +29,14 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args),
         Command::Compile(args) => commands::compile::run(args),
         Command::Schedule(args) => commands::schedule::run(args),
+        Command::Space(args) => commands::space::run(args),
+        Command::Tune(args) => commands::tune::run(args),
+        Command::Worker(args) => return commands::worker::run(args),
         Command::Machine(args) => commands::machine::run(args),
+        Command::Db(args) => commands::db::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Landscape(args) => commands::landscape::run(args),
+        Command::Compare(args) => commands::compare::run(args),
         Command::List(args) => commands::list::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };

@@ -13,6 +13,7 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Kernel, KernelBuilder, Lowered, Outputs, Verification,
+    schedule_target,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};

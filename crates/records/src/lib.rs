@@ -1,1 +1,79 @@
-//! x
+//! Records: every outcome of every run, kept where the next run finds it.
+//!
+//! An outcome is committed when it happens and is on disk when [`Store::insert`] returns. Records
+//! live in one SQLite file that several processes share; [`Store`] is what a store for an
+//! organisation has to offer as well, and [`schema`] is plain SQL for the same reason.
+//!
+//! ```
+//! use tensorwright_records::{Key, Options, ProgramInfo, RunInfo, SqliteStore, Store, Trial};
+//! use tensorwright_outcome::{Outcome, Timing};
+//! # let directory = std::env::temp_dir().join(format!("tensorwright-records-doc-{}", std::process::id()));
+//! # let path = directory.join("records.sqlite3");
+//!
+//! let mut store = SqliteStore::open(&path, Options::default())?;
+//! let program = ProgramInfo { hash: "p1".into(), family: "f".into(), ..ProgramInfo::default() };
+//! let key = Key::new(&program, "a processor [avx2]", 1, "0.1.0 llvm-19");
+//! let run = store.begin_run(&key, &program, &RunInfo::new("random", 7))?;
+//! let timing = Timing { seconds: 0.002, runs: 10, ..Timing::default() };
+//! let trial = Trial { outcome: Outcome::Measured(timing), ..Trial::new(0, vec![3, 1], "C: split m 8\n") };
+//! store.insert(&run, &trial)?;
+//! assert_eq!(store.best(&key)?.map(|best| best.seconds), Some(0.002));
+//! # drop(store);
+//! # std::fs::remove_dir_all(directory).ok();
+//! # Ok::<(), tensorwright_records::Error>(())
+//! ```
+//!
+//! | where | what |
+//! | --- | --- |
+//! | `key.rs`, `model.rs` | what a record is and what it is found by |
+//! | `store.rs` | [`Store`], what a store does |
+//! | `schema.rs` | the tables |
+//! | `sqlite/` | [`SqliteStore`] |
+//! | `journal.rs` | [`Journal`], which loses nothing while the database cannot be written |
+//! | `transfer/` | export and import |
+
+mod codec;
+mod error;
+mod event;
+mod journal;
+mod key;
+mod location;
+mod model;
+pub mod schema;
+mod sqlite;
+mod store;
+pub mod transfer;
+
+pub use error::{Error, Result};
+pub use event::{Applied, Event};
+pub use journal::{Journal, Kept};
+pub use key::{Key, Part, fingerprint};
+pub use location::{default_path, location};
+pub use model::{
+    Best, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial,
+    TrialId, now,
+};
+pub use sqlite::{Collected, Collection, Options, SqliteStore};
+pub use store::{RunFilter, Store};
+
+use std::path::Path;
+
+/// Opens the records at a path, or at the [usual place](location); makes them if there are none.
+///
+/// # Errors
+/// If there is no usual place, or the file cannot be opened or is not a database of records.
+pub fn open(path: Option<&Path>) -> Result<SqliteStore> {
+    SqliteStore::open(&location(path)?, Options::default())
+}
+
+/// [`open`], but `None` if there are no records at that place: looking makes no files.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_existing(path: Option<&Path>) -> Result<Option<SqliteStore>> {
+    let path = location(path)?;
+    match path.try_exists() {
+        Ok(false) => Ok(None),
+        _ => SqliteStore::open(&path, Options::default()).map(Some),
+    }
+}

@@ -6,11 +6,13 @@
 //!
 //! [`registry`] lists them; a new strategy is one file in `strategies` and one line there.
 
+mod base;
 pub mod registry;
 pub mod strategies;
 mod strategy;
 mod visited;
 
 pub use registry::{Strategy, find};
+pub use strategies::q_random_walk;
 pub use strategy::{Observation, Proposal, SearchStrategy, Settings};
 pub use visited::Visited;

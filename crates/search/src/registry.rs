@@ -17,7 +17,20 @@ pub struct Strategy {
 }
 
 /// All strategies; the default is the last.
-pub const STRATEGIES: &[Strategy] = &[strategies::random::STRATEGY];
+pub const STRATEGIES: &[Strategy] = &[
+    strategies::random::STRATEGY,
+    strategies::exhaustive::STRATEGY,
+    strategies::genetic::STRATEGY,
+    strategies::gbfs::STRATEGY,
+    strategies::op_evo::STRATEGY,
+    strategies::p_method::STRATEGY,
+    strategies::q_method::STRATEGY,
+    strategies::n_a2c::STRATEGY,
+    strategies::surrogate::STRATEGY,
+    strategies::descent::STRATEGY,
+    strategies::gaussian::STRATEGY,
+    strategies::portfolio::STRATEGY,
+];
 
 /// The strategy of a name.
 #[must_use]

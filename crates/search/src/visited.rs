@@ -7,7 +7,10 @@ use tensorwright_space::{Point, Rng, SearchSpace};
 use crate::Observation;
 
 /// How often a new point is drawn for before the whole space is looked through.
-const MOST_DRAWS: usize = 10_000;
+const MOST_DRAWS: usize = 1_000;
+
+/// How often a new point is drawn for from a list of legal points before the list is looked through.
+const FEW_DRAWS: usize = 100;
 
 /// Spaces up to this size are looked through before a search says that it is exhausted.
 const SMALL: u64 = 1 << 20;
@@ -83,12 +86,23 @@ impl Visited {
     /// A legal point that is not known, each equally likely; `None` if none can be found. Only a
     /// small space is known to have none.
     pub fn sample_new(&self, space: &SearchSpace, rng: &mut Rng) -> Option<Point> {
+        if let Some(points) = space.legal_points() {
+            return self.choose_new(points, rng);
+        }
         let is_new = |point: &Point| !self.contains(point) && space.is_legal(point);
-        let drawn = (0..MOST_DRAWS).map(|_| space.sample(rng)).find(is_new);
+        let drawn = (0..MOST_DRAWS).map_while(|_| space.sample_legal(rng)).find(is_new);
         if drawn.is_some() || space.size() > SMALL.into() {
             return drawn;
         }
         let left: Vec<Point> = space.points().filter(is_new).collect();
         rng.choose(&left).cloned()
+    }
+
+    /// One of a list of points that is not known, each equally likely.
+    fn choose_new(&self, points: &[Point], rng: &mut Rng) -> Option<Point> {
+        let is_new = |point: &&Point| !self.contains(point);
+        let drawn = (0..FEW_DRAWS).filter_map(|_| rng.choose(points)).find(is_new);
+        let left = || points.iter().filter(is_new).collect::<Vec<_>>();
+        drawn.or_else(|| rng.choose(&left()).copied()).cloned()
     }
 }

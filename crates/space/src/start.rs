@@ -59,15 +59,32 @@ fn start_group(group: &Group, made: &Generated, target: &Target, ranks: &mut [u3
             Some(Vector::Spatial { axis, .. }) => pack.dimension_of[*axis].is_some(),
             _ => false,
         };
-        let wanted = if moves_with_vector && row >= PACK_ROW_BYTES { "middle" } else { "none" };
+        let packs = moves_with_vector && row >= PACK_ROW_BYTES;
+        let wanted = if packs { "outer" } else { "none" };
         if let Domain::Categorical(choices) = made.parameters[pack.slot].domain() {
             let laid = choices.choices().iter().position(|choice| choice == "laid");
             let laid = laid.filter(|_| moves_with_vector);
             let place = choices.choices().iter().position(|choice| choice == wanted);
             ranks[pack.slot] = laid.or(place).unwrap_or(0) as u32;
+            // A panel is packed once if the loop that it goes with is outermost.
+            if packs && laid.is_none() {
+                vector_outermost(group, made, ranks);
+            }
         }
     }
     share_outermost(group, made, target, ranks);
+}
+
+/// Makes the vectorized loop the outermost.
+fn vector_outermost(group: &Group, made: &Generated, ranks: &mut [u32]) {
+    if let Some(slot) = group.slots.outer_order
+        && let Domain::Permutation(orders) = made.parameters[slot].domain()
+        && let Some(Vector::Spatial { axis, .. }) = group.vectors.first()
+    {
+        let others = (0..group.spatial.len()).filter(|other| other != axis);
+        let order: Vec<usize> = std::iter::once(*axis).chain(others).collect();
+        ranks[slot] = orders.rank(&order).unwrap_or(0);
+    }
 }
 
 /// Workers share as many of the outermost loops as give each of them something to do.

@@ -1,14 +1,21 @@
 //! One file per subcommand, and what they share.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod compile;
 pub(crate) mod completions;
+pub(crate) mod db;
 pub(crate) mod explain;
+pub(crate) mod landscape;
 pub(crate) mod list;
 pub(crate) mod machine;
+pub(crate) mod report;
 pub(crate) mod run;
 mod scalar;
 pub(crate) mod schedule;
+pub(crate) mod space;
+pub(crate) mod tune;
+pub(crate) mod worker;
 
 use std::collections::BTreeMap;
 
@@ -18,10 +25,19 @@ use tensorwright::{
 
 use crate::args::{KernelArgs, ProgramArgs};
 use crate::files;
+use crate::tuned;
 
 /// The definition that is meant: the named one, or the only one.
 pub(crate) fn chosen<'m>(module: &'m Module, args: &ProgramArgs) -> Result<Def<'m>, Diagnostics> {
-    if let Some(name) = &args.def {
+    chosen_def(module, args.def.as_deref())
+}
+
+/// The definition of a name, or the only one.
+pub(crate) fn chosen_def<'m>(
+    module: &'m Module,
+    name: Option<&str>,
+) -> Result<Def<'m>, Diagnostics> {
+    if let Some(name) = name {
         return module.def(name);
     }
     let mut defs = module.defs();
@@ -53,19 +69,26 @@ pub(crate) fn program(args: &ProgramArgs) -> Result<Program, Diagnostics> {
     chosen(&module, args)?.bind(sizes(args))
 }
 
-/// A program with the schedule, target and threads of the command line.
+/// A program with the schedule, target and threads of the command line: the given schedule, or the
+/// best of the records, or the default one.
 pub(crate) fn kernel<'p>(
     program: &'p Program,
     args: &KernelArgs,
 ) -> Result<KernelBuilder<'p>, Diagnostics> {
-    let mut builder = program.compile().target(target(&args.target)?).threads(args.threads.into());
+    let (target, threads) = (target(&args.target.target)?, args.target.threads);
+    let mut builder = program.compile().target(target.clone()).threads(threads.into());
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
+    } else if !args.untuned
+        && let Some(found) = tuned::best(program, threads.into(), &target, args.db.as_deref())
+    {
+        builder = builder.schedule(found);
     }
     Ok(builder)
 }
 
-fn target(name: &str) -> Result<CpuTarget, Diagnostics> {
+/// The target of a name.
+pub(crate) fn target(name: &str) -> Result<CpuTarget, Diagnostics> {
     CpuTarget::named(name).map_err(|_| {
         let message = format!("there is no target `{name}`");
         let diagnostic = Diagnostic::without_place(Code::UnknownTarget, message)

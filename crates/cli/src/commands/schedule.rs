@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Outcome {
             "def": program.name(),
             "hash": program.hash().to_string(),
             "target": lowered.target().to_string(),
-            "threads": args.kernel.threads,
+            "threads": args.kernel.target.threads,
             "schedule": schedule,
         }))?,
     }

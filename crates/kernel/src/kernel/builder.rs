@@ -167,7 +167,8 @@ impl KernelBuilder<'_> {
 
 /// What schedules need to know of a processor. Cache sizes are this machine's if it is the target,
 /// and typical ones otherwise.
-pub(super) fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
+#[must_use]
+pub fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
     let mut target = Target::avx2().with_workers(threads as i64);
     target.vector_bytes = cpu.vector_bytes().into();
     target.vector_registers = cpu.vector_registers().into();

@@ -11,7 +11,7 @@ mod memory;
 mod verify;
 
 pub use arguments::Arguments;
-pub use builder::KernelBuilder;
+pub use builder::{KernelBuilder, schedule_target};
 pub use call::{Call, Outputs};
 pub use lowered::Lowered;
 pub use verify::{Against, Verification};

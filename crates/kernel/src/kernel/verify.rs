@@ -3,7 +3,7 @@
 use tensorwright_schedule::Schedule;
 
 use super::{Kernel, Outputs};
-use crate::{Buffer, DType, Diagnostics, Inputs, Mismatch, Run, Value};
+use crate::{Buffer, DType, Diagnostics, Inputs, Mismatch, Program, Run, Value};
 
 /// The most iterations for which the reference is waited for: some twenty seconds of them.
 const REFERENCE_ITERATIONS: u128 = 60_000_000;
@@ -61,6 +61,16 @@ impl Kernel {
     }
 }
 
+impl Program {
+    /// How far from an output that a kernel computed another right one may be: both have rounding
+    /// errors, which grow with the longest sum. Zero for integers. [`Program::run_reference`] knows
+    /// it exactly, and takes its time.
+    #[must_use]
+    pub fn rounding_allowance(&self, output: &Buffer) -> f64 {
+        allowance(output, longest_sum(self))
+    }
+}
+
 fn mismatches(run: &Run, outputs: &Outputs) -> Vec<(String, Mismatch)> {
     let compare = |output: &crate::Output| {
         let actual = outputs.get(&output.name)?;
@@ -70,16 +80,16 @@ fn mismatches(run: &Run, outputs: &Outputs) -> Vec<(String, Mismatch)> {
 }
 
 /// The number of terms of the longest reduction.
-fn longest_sum(program: &crate::Program) -> f64 {
+fn longest_sum(program: &Program) -> f64 {
     let stages = program.analysis().stages;
     let terms = |trips: &[i64]| trips.iter().map(|trips| *trips as f64).product();
     stages.iter().map(|stage| terms(&stage.reduce_trip_counts)).fold(1.0, f64::max)
 }
 
-/// How two evaluations with rounding errors differ by more than these explain. Errors of a sum grow
-/// with the square root of its terms and with the size of partial sums, for which the largest
-/// element stands; eight times that is rare, and a wrong term is far more.
-fn difference(expected: &Buffer, actual: &Buffer, terms: f64) -> Option<Mismatch> {
+/// How far apart two right evaluations with rounding errors may be. Errors of a sum grow with the
+/// square root of its terms and with the size of partial sums, for which the largest element stands;
+/// eight times that is rare, and a wrong term is far more.
+fn allowance(expected: &Buffer, terms: f64) -> f64 {
     let epsilon = match expected.dtype() {
         DType::Double => f64::EPSILON,
         DType::Float => f64::from(f32::EPSILON),
@@ -89,7 +99,12 @@ fn difference(expected: &Buffer, actual: &Buffer, terms: f64) -> Option<Mismatch
     };
     let finite = |value: Value| Some(value.as_f64().abs()).filter(|value| value.is_finite());
     let largest = expected.values().filter_map(finite).fold(0.0, f64::max);
-    let allowed = 8.0 * epsilon * terms.sqrt() * largest;
+    8.0 * epsilon * terms.sqrt() * largest
+}
+
+/// How two evaluations with rounding errors differ by more than these explain.
+fn difference(expected: &Buffer, actual: &Buffer, terms: f64) -> Option<Mismatch> {
+    let allowed = allowance(expected, terms);
     let wrong = |(expected, actual): &(Value, Value)| {
         let same = expected.as_f64().is_nan() && actual.as_f64().is_nan() || expected == actual;
         let distance = (expected.as_f64() - actual.as_f64()).abs();

@@ -33,12 +33,19 @@ impl Program {
     /// otherwise in the change log.
     #[must_use]
     pub fn hash(&self) -> ProgramHash {
-        let mut writer = Writer { hasher: Sha256::new() };
-        writer.program(self);
-        let digest = writer.hasher.finalize();
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&digest[..16]);
-        ProgramHash(bytes)
+        Writer { hasher: Sha256::new(), numbers: true }.hash(self)
+    }
+
+    /// The hash of the program without its numbers: equal for a definition bound to other sizes,
+    /// unless a size decides which statements or guards there are.
+    ///
+    /// Sizes are numbers wherever they end up, in shapes, ranges, strides, offsets and constants, and
+    /// cannot be told from numbers of the text there. So programs that differ in a constant of the
+    /// text are of one family too. That suits what families are for: programs whose good schedules
+    /// are worth trying on each other.
+    #[must_use]
+    pub fn family_hash(&self) -> ProgramHash {
+        Writer { hasher: Sha256::new(), numbers: false }.hash(self)
     }
 }
 
@@ -46,9 +53,19 @@ impl Program {
 /// length, so that different programs write different streams.
 struct Writer {
     hasher: Sha256,
+    /// Whether numbers that may come from sizes count.
+    numbers: bool,
 }
 
 impl Writer {
+    fn hash(mut self, program: &Program) -> ProgramHash {
+        self.program(program);
+        let digest = self.hasher.finalize();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        ProgramHash(bytes)
+    }
+
     fn tag(&mut self, tag: &str) {
         self.hasher.update(tag.as_bytes());
         self.hasher.update([0]);
@@ -56,6 +73,13 @@ impl Writer {
 
     fn int(&mut self, value: i128) {
         self.hasher.update(value.to_le_bytes());
+    }
+
+    /// A number that may come from a size, unlike the numbers of tensors and axes.
+    fn number(&mut self, value: i128) {
+        if self.numbers {
+            self.int(value);
+        }
     }
 
     fn length(&mut self, length: usize) {
@@ -67,13 +91,13 @@ impl Writer {
     }
 
     fn program(&mut self, program: &Program) {
-        self.tag("tensorwright program 1");
+        self.tag(if self.numbers { "tensorwright program 1" } else { "tensorwright family 1" });
         self.length(program.tensors.len());
         for tensor in &program.tensors {
             self.dtype(tensor.dtype);
             self.int(i128::from(tensor.is_const));
             self.length(tensor.shape.len());
-            tensor.shape.iter().for_each(|extent| self.int(i128::from(*extent)));
+            tensor.shape.iter().for_each(|extent| self.number(i128::from(*extent)));
         }
         self.length(program.inputs);
         self.length(program.outputs.len());
@@ -92,8 +116,8 @@ impl Writer {
             self.length(stage.spatial());
             self.length(stage.axes.len());
             for axis in &stage.axes {
-                self.int(i128::from(axis.lo));
-                self.int(i128::from(axis.hi));
+                self.number(i128::from(axis.lo));
+                self.number(i128::from(axis.hi));
             }
             self.expr(&stage.body);
         }
@@ -101,10 +125,10 @@ impl Writer {
 
     fn index(&mut self, index: &Index) {
         self.tag("index");
-        self.int(i128::from(index.constant_term()));
+        self.number(i128::from(index.constant_term()));
         self.length(index.terms().len());
         for term in index.terms() {
-            self.int(i128::from(term.coefficient));
+            self.number(i128::from(term.coefficient));
             match &term.atom {
                 Atom::Axis(axis) => {
                     self.tag("axis");
@@ -124,7 +148,7 @@ impl Writer {
 
     fn division(&mut self, tag: &str, inner: &Index, divisor: i64) {
         self.tag(tag);
-        self.int(i128::from(divisor));
+        self.number(i128::from(divisor));
         self.index(inner);
     }
 
@@ -146,9 +170,9 @@ impl Writer {
                 self.tag("const");
                 self.dtype(scalar.dtype());
                 if scalar.dtype().is_float() {
-                    self.int(i128::from(scalar.as_f64().to_bits()));
+                    self.number(i128::from(scalar.as_f64().to_bits()));
                 } else {
-                    self.int(scalar.as_integer());
+                    self.number(scalar.as_integer());
                 }
             }
             Expr::Index(index, dtype) => {
@@ -174,5 +198,29 @@ impl Writer {
             Expr::Call(builtin, args) => self.exprs("call", builtin.name(), args),
             Expr::Cast(dtype, a) => self.exprs("cast", dtype.name(), [&**a]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Module;
+
+    #[test]
+    fn a_family_has_all_sizes_of_a_computation() {
+        let conv = "def conv(float(C,H) I, float(O,C,K) W) -> (R) {
+                      R(o,h) +=! I(c,2*h + k) * W(o,c,k) where h in 0:(H-K)/2
+                      R(o,h) = R(o,h) / float(C)
+                    }";
+        let bound = |text: &str, sizes: [(&str, i64); 4]| {
+            let module = Module::parse("test.tc", text).unwrap();
+            module.bind("conv", sizes.map(|(name, size)| (name.to_owned(), size))).unwrap()
+        };
+        let small = bound(conv, [("C", 3), ("H", 17), ("O", 4), ("K", 3)]);
+        let large = bound(conv, [("C", 64), ("H", 56), ("O", 128), ("K", 5)]);
+        assert_eq!(small.family_hash(), large.family_hash());
+        assert_ne!(small.hash(), large.hash());
+        assert_ne!(small.hash(), small.family_hash());
+        let other = bound(&conv.replace("+=!", "max=!"), [("C", 3), ("H", 17), ("O", 4), ("K", 3)]);
+        assert_ne!(small.family_hash(), other.family_hash());
     }
 }

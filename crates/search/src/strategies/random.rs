@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use tensorwright_space::{Rng, SearchSpace};
+use tensorwright_space::SearchSpace;
 
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy, Visited};
+use crate::base::{Base, propose};
+use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -14,40 +15,24 @@ pub(crate) const STRATEGY: Strategy =
 
 /// Random search.
 #[derive(Debug)]
-pub struct Random {
-    space: Arc<SearchSpace>,
-    rng: Rng,
-    visited: Visited,
-    start: Vec<tensorwright_space::Point>,
+struct Random {
+    base: Base,
 }
 
 impl Random {
-    /// Starts on a space.
-    #[must_use]
-    pub fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
-        let mut start = settings.start.clone();
-        start.retain(|point| space.is_legal(point));
-        start.reverse();
-        Self { space, rng: Rng::new(settings.seed), visited: Visited::default(), start }
+    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+        Self { base: Base::new(space, settings) }
     }
 }
 
 impl SearchStrategy for Random {
     fn propose(&mut self, at_most: usize) -> Proposal {
-        let mut points = Vec::new();
-        while points.len() < at_most {
-            let next = self.start.pop().filter(|point| !self.visited.contains(point));
-            let next = next.or_else(|| self.visited.sample_new(&self.space, &mut self.rng));
-            let Some(point) = next else { break };
-            self.visited.propose(&point);
-            points.push(point);
-        }
-        if points.is_empty() { Proposal::Exhausted } else { Proposal::Points(points) }
+        propose(at_most, || self.base.start().or_else(|| self.base.random()))
     }
 
     fn observe(&mut self, observations: &[Observation]) {
-        observations.iter().for_each(|observation| {
-            self.visited.observe(observation);
-        });
+        for observation in observations {
+            self.base.observe(observation);
+        }
     }
 }

@@ -1,0 +1,130 @@
+//! `tensorwright compare`
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tensorwright::Diagnostics;
+use tensorwright_landscape::{Comparison, Landscape, Plan};
+use tensorwright_search::registry::STRATEGIES;
+use tensorwright_search::{Strategy, find};
+
+use crate::args::{Format, OutputArgs};
+use crate::failure::{InFormat, Outcome};
+use crate::{files, report};
+
+/// Compare search strategies on recorded landscapes
+///
+/// Every strategy searches every landscape with every seed; nothing is built or measured, and the same
+/// command always gives the same trials. Shown are the trials to a share of the optimum's speed, the
+/// share after some trials, and the time that the strategy itself takes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright compare --landscape bench/landscapes/gemm.landscape
+  tensorwright compare --landscape a.landscape b.landscape --strategies opevo,g-bfs,portfolio
+  tensorwright compare --landscape gemm.landscape --seeds 5 --trials 200 --format json")]
+pub(crate) struct CompareArgs {
+    /// The recorded landscapes
+    #[arg(long = "landscape", value_name = "FILE", required = true, num_args = 1..)]
+    landscapes: Vec<PathBuf>,
+
+    /// The strategies, or `all`
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "all", value_parser = strategy)]
+    strategies: Vec<String>,
+
+    /// The runs of a strategy, with the seeds 0, 1, 2 and so on
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+
+    /// The trials of a run
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    trials: u32,
+
+    /// The points that a strategy is asked for at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    batch: u16,
+
+    /// Start from the points near the default schedule that the landscape names
+    #[arg(long)]
+    start: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Compares strategies.
+pub(crate) fn run(args: &CompareArgs) -> Outcome {
+    let format = args.output.format;
+    let asked = |s: &&Strategy| args.strategies.iter().any(|name| name == "all" || name == s.name);
+    let strategies: Vec<&Strategy> = STRATEGIES.iter().filter(asked).collect();
+    let landscapes: Result<Vec<Landscape>, Diagnostics> =
+        args.landscapes.iter().map(|path| files::landscape(path)).collect();
+    let landscapes = landscapes.in_format(format)?;
+    let plan = Plan {
+        seeds: args.seeds,
+        trials: args.trials as usize,
+        batch: args.batch.into(),
+        start: args.start,
+        threads: std::thread::available_parallelism().map_or(1, Into::into),
+    };
+    let mut all = Vec::new();
+    for (path, landscape) in args.landscapes.iter().zip(&landscapes) {
+        let name = path.display().to_string();
+        let comparison = compare(&name, landscape, &strategies, &plan);
+        match format {
+            Format::Json => {
+                all.push(serde_json::json!({ "landscape": name, "comparison": comparison }));
+            }
+            Format::Text => {
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "{name}\n{comparison}")?;
+            }
+        }
+    }
+    if format == Format::Json {
+        report::json(&serde_json::json!({ "comparisons": all }))?;
+    }
+    Ok(())
+}
+
+/// The name of a strategy, or `all`.
+fn strategy(name: &str) -> Result<String, String> {
+    if name == "all" || find(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    let known: Vec<&str> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
+    Err(format!("the strategies are {}, or `all`", known.join(", ")))
+}
+
+fn compare(name: &str, landscape: &Landscape, strategies: &[&Strategy], plan: &Plan) -> Comparison {
+    let begin = Instant::now();
+    let told = AtomicU64::new(0);
+    let terminal = std::io::stderr().is_terminal();
+    let progress = |done: usize, all: usize| {
+        let seconds = begin.elapsed().as_secs();
+        // At most once a second, whichever thread comes first; into a file only every minute.
+        let pause = if terminal { 1 } else { 60 };
+        let before = told.load(Ordering::Relaxed);
+        let due = seconds >= before + pause;
+        if due
+            && told.compare_exchange(before, seconds, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            let left = begin.elapsed().mul_f64((all - done) as f64 / done.max(1) as f64);
+            let (start, end) = if terminal { ("\r\x1b[K", "") } else { ("", "\n") };
+            eprint!("{start}{name}: {done} of {all} runs, about {} s left{end}", left.as_secs());
+        }
+    };
+    let comparison = Comparison::run(landscape, strategies, plan, &thread_seconds, &progress);
+    if terminal && told.load(Ordering::Relaxed) > 0 {
+        eprint!("\r\x1b[K");
+    }
+    comparison
+}
+
+/// The processor time of this thread: other work on the machine does not count.
+fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).map_or(0.0, |time| time.as_secs_f64())
+}

@@ -1,0 +1,209 @@
+//! `tensorwright db`: looking at records, moving and cleaning them.
+
+mod best;
+mod list;
+mod maintain;
+mod show;
+mod table;
+mod transfer;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright_records::{Error, SqliteStore, location, open_existing};
+
+use crate::args::{Format, OutputArgs, ProgramArgs};
+use crate::failure::{Failure, Outcome};
+
+/// Look at the records of tuning, move and clean them
+///
+/// Every outcome of every run is kept in one file. Several processes may use it at once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright db ls
+  tensorwright db best gemm.tc --def gemm --size M=512,N=512,K=512
+  tensorwright db why-miss gemm.tc --def gemm --size M=512,N=512,K=512 --threads 2
+  tensorwright db export -o records.jsonl       # and on another machine:
+  tensorwright db import records.jsonl
+The records and their file are described in docs/records.md.")]
+pub(crate) struct DbArgs {
+    /// The file of records [default: $TENSORWRIGHT_DB, or tensorwright/records.sqlite3 in the
+    /// user's data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: DbCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    Ls(LsArgs),
+    Best(BestArgs),
+    Show(ShowArgs),
+    WhyMiss(LookupArgs),
+    Export(ExportArgs),
+    Import(ImportArgs),
+    Gc(GcArgs),
+}
+
+/// List what has been tuned, with the best of each
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// List runs, the latest first
+    #[arg(long)]
+    runs: bool,
+
+    /// Only definitions of this name
+    #[arg(long, value_name = "NAME")]
+    def: Option<String>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Print the best schedule of a definition on this machine
+///
+/// Exits with 1 if there is none, and says which part of the key differs from what is stored.
+#[derive(Debug, Args)]
+pub(crate) struct BestArgs {
+    #[command(flatten)]
+    lookup: LookupArgs,
+
+    /// Print the schedule alone, as `run --schedule` takes it
+    #[arg(long, conflicts_with = "format")]
+    schedule: bool,
+}
+
+/// Say why nothing is found: which part of the key differs from what is stored
+#[derive(Debug, Args)]
+pub(crate) struct LookupArgs {
+    #[command(flatten)]
+    program: ProgramArgs,
+
+    /// The processor: native, sse, avx2, avx512 or neon
+    #[arg(long, value_name = "NAME", default_value = "native")]
+    target: String,
+
+    /// The threads that parallel loops use
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Show a run, or one of its trials
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The run: the beginning of its name, as `ls --runs` prints it
+    #[arg(value_name = "RUN")]
+    run: String,
+
+    /// The number of a trial to show in full
+    #[arg(long, value_name = "N")]
+    trial: Option<u64>,
+
+    /// How many of the fastest trials to list
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Write records to a file, to move or to analyse them
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// As JSON lines, which `import` reads, or as a table with a line per trial
+    #[arg(long = "as", value_enum, default_value_t = Shape::Lines)]
+    shape: Shape,
+
+    /// Only definitions of this name
+    #[arg(long, value_name = "NAME")]
+    def: Option<String>,
+
+    /// Only runs whose name begins like this
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+}
+
+/// How records are exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    /// JSON lines: complete and exact
+    Lines,
+    /// Comma-separated values: one line per trial
+    Csv,
+}
+
+/// Read records that `export` wrote
+///
+/// Records that are there already are left as they are. Lines that cannot be used are reported with
+/// their numbers, and the others imported; then the exit code is 1.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Remove all trials but the fastest of each key, and give the space back
+///
+/// Declared winners, runs, and the counts of the outcomes stay.
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// How many of the fastest trials of each key to keep
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    keep: usize,
+
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &DbArgs) -> Outcome {
+    let db = args.db.as_deref();
+    match &args.command {
+        DbCommand::Ls(args) => list::run(db, args),
+        DbCommand::Best(args) => best::run(db, args),
+        DbCommand::Show(args) => show::run(db, args),
+        DbCommand::WhyMiss(args) => best::why_miss(db, args),
+        DbCommand::Export(args) => transfer::export(db, args),
+        DbCommand::Import(args) => transfer::import(db, args),
+        DbCommand::Gc(args) => maintain::collect(db, args),
+    }
+}
+
+/// The records that are there. Looking makes no files: if there are none, that is a problem to show.
+fn existing(db: Option<&Path>, format: Format) -> Result<SqliteStore, Failure> {
+    let found = open_existing(db).map_err(|error| failed(&error, format))?;
+    let none = || {
+        let path = location(db).unwrap_or_default();
+        let message = format!("there are no records at {}", path.display());
+        problem(message, "tune something, import records, or name another file with --db", format)
+    };
+    found.ok_or_else(none)
+}
+
+/// A problem of records, as commands show problems.
+fn failed(error: &Error, format: Format) -> Failure {
+    problem(error.to_string(), &error.help(), format)
+}
+
+fn problem(message: String, help: &str, format: Format) -> Failure {
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
+    Failure::Diagnostics(Diagnostics::new(Source::new("records", ""), vec![diagnostic]), format)
+}

@@ -1,0 +1,105 @@
+//! `tensorwright db best` and `tensorwright db why-miss`
+
+use std::io::Write;
+use std::path::Path;
+
+use tensorwright_records::{Best, Key, Miss, ProgramInfo, Store, location, open_existing};
+
+use super::table::{counted, duration, gflops, sizes};
+use super::{BestArgs, LookupArgs, failed};
+use crate::args::Format;
+use crate::commands;
+use crate::failure::{Failure, InFormat, Outcome};
+use crate::key::{key_of, program_info};
+use crate::report;
+
+/// What a lookup found.
+struct Found {
+    key: Key,
+    program: ProgramInfo,
+    best: Option<Best>,
+    misses: Vec<Miss>,
+}
+
+fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
+    let format = args.output.format;
+    let program = commands::program(&args.program).in_format(format)?;
+    let target = commands::target(&args.target).in_format(format)?;
+    let key = key_of(&program, args.threads.into(), &target);
+    let program = program_info(&program, commands::sizes(&args.program));
+    let fail = |error| failed(&error, format);
+    let Some(store) = open_existing(db).map_err(fail)? else {
+        let path = location(db).map_err(fail)?;
+        let miss = Miss {
+            part: None,
+            message: format!("there are no records at {}", path.display()),
+            help: "tune something, import records, or name another file with --db".into(),
+        };
+        return Ok(Found { key, program, best: None, misses: vec![miss] });
+    };
+    let best = store.best(&key).map_err(fail)?;
+    let misses = store.why_miss(&key).map_err(fail)?;
+    Ok(Found { key, program, best, misses })
+}
+
+/// Prints the best schedule.
+pub(super) fn run(db: Option<&Path>, args: &BestArgs) -> Outcome {
+    let format = args.lookup.output.format;
+    let found = look_up(db, &args.lookup)?;
+    let mut out = std::io::stdout().lock();
+    match (format, &found.best) {
+        (Format::Json, best) => {
+            drop(out);
+            report::json(&serde_json::json!({
+                "key": found.key,
+                "best": best,
+                "misses": found.misses,
+            }))?;
+        }
+        (Format::Text, Some(best)) if args.schedule => write!(out, "{}", best.trial.schedule)?,
+        (Format::Text, Some(best)) => {
+            write!(out, "{}\n\n{}", words(&found, best), best.trial.schedule)?;
+        }
+        (Format::Text, None) => explain(&found.misses),
+    }
+    if found.best.is_some() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// Says why nothing is found.
+pub(super) fn why_miss(db: Option<&Path>, args: &LookupArgs) -> Outcome {
+    let found = look_up(db, args)?;
+    if args.output.format == Format::Json {
+        let value = serde_json::json!({ "key": found.key, "misses": found.misses });
+        return Ok(report::json(&value)?);
+    }
+    let mut out = std::io::stdout().lock();
+    if let Some(best) = &found.best {
+        writeln!(out, "nothing is missing:\n{}", words(&found, best))?;
+    }
+    found.misses.iter().try_for_each(|miss| writeln!(out, "{miss}"))?;
+    Ok(())
+}
+
+fn explain(misses: &[Miss]) {
+    eprintln!("there is no best schedule:");
+    misses.iter().for_each(|miss| eprintln!("{miss}"));
+}
+
+/// What the best is, and where it comes from.
+fn words(found: &Found, best: &Best) -> String {
+    let Found { key, program, .. } = found;
+    let origin = match &best.declared {
+        Some(_) => "the winner of a run's finalists",
+        None => "the fastest trial, not measured again against others",
+    };
+    format!(
+        "{} {}, {}, {}\n{}, {} GFLOP/s: {origin} ({})",
+        program.def,
+        sizes(&program.sizes),
+        counted(key.threads.into(), "thread"),
+        key.target,
+        duration(best.seconds),
+        gflops(program.flops, best.seconds),
+        best.id
+    )
+}

@@ -1,0 +1,132 @@
+//! `tensorwright db show`
+
+use std::io::Write;
+use std::path::Path;
+
+use tensorwright_records::{
+    Error, RunFilter, RunId, RunSummary, SqliteStore, Store, Trial, TrialId,
+};
+
+use super::table::{counted, duration, moment, sizes, table};
+use super::{ShowArgs, existing, failed, problem};
+use crate::args::Format;
+use crate::failure::{Failure, Outcome};
+use crate::report;
+
+/// Shows a run or a trial.
+pub(super) fn run(db: Option<&Path>, args: &ShowArgs) -> Outcome {
+    let format = args.output.format;
+    let store = existing(db, format)?;
+    let run = chosen(&store, &args.run, format)?;
+    match args.trial {
+        Some(number) => show_trial(&store, &run, number, format),
+        None => show_run(&store, &run, args),
+    }
+}
+
+/// The one run whose name begins as given.
+fn chosen(store: &SqliteStore, name: &str, format: Format) -> Result<RunSummary, Failure> {
+    let filter = RunFilter { id: Some(name.to_owned()), limit: 5, ..RunFilter::default() };
+    let mut runs = store.runs(&filter).map_err(|error| failed(&error, format))?;
+    if runs.len() > 1 {
+        let names: Vec<&str> = runs.iter().map(|run| run.info.id.as_str()).collect();
+        let message = format!("{} runs or more begin with `{name}`", runs.len());
+        return Err(problem(message, &format!("write more of it: {}", names.join(", ")), format));
+    }
+    runs.pop().ok_or_else(|| failed(&Error::UnknownRun(RunId::named(name)), format))
+}
+
+fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format) -> Outcome {
+    let fail = |error| failed(&error, format);
+    let id = TrialId { run: run.info.id.clone(), number };
+    let after = number.checked_sub(1);
+    let found = store.trials(&id.run, after, 1).map_err(fail)?.pop();
+    let trial = found
+        .filter(|trial| trial.number == number)
+        .ok_or_else(|| fail(Error::UnknownTrial(id)))?;
+    if format == Format::Json {
+        return Ok(report::json(&trial)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let Trial { origin, point, outcome, elapsed, schedule, .. } = &trial;
+    writeln!(out, "outcome   {outcome}")?;
+    if let Some(timing) = outcome.timing() {
+        writeln!(out, "clock     {}", duration(timing.raw_seconds))?;
+    }
+    writeln!(
+        out,
+        "origin    {origin}\nelapsed   {elapsed:.1} s\npoint     {point:?}\n\n{schedule}"
+    )?;
+    Ok(())
+}
+
+fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
+    let format = args.output.format;
+    let (fastest, outcomes) =
+        survey(store, run, args.top).map_err(|error| failed(&error, format))?;
+    if format == Format::Json {
+        return Ok(report::json(&serde_json::json!({
+            "run": run,
+            "outcomes": outcomes,
+            "fastest": fastest,
+        }))?);
+    }
+    let mut out = std::io::stdout().lock();
+    let ended = run.end.as_ref().map_or_else(
+        || "still running, or killed".to_owned(),
+        |end| format!("{} {}", moment(end.ended), end.status),
+    );
+    writeln!(out, "run       {}", run.info.id)?;
+    let threads = counted(run.key.threads.into(), "thread");
+    writeln!(out, "program   {} {}, {threads}", run.def, sizes(&run.sizes))?;
+    writeln!(out, "machine   {}", run.key.target)?;
+    writeln!(out, "compiler  {}", run.key.compiler)?;
+    writeln!(out, "strategy  {}, seed {}", run.info.strategy, run.info.seed)?;
+    writeln!(out, "began     {}\nended     {ended}", moment(run.info.started))?;
+    let counts: Vec<String> =
+        outcomes.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    writeln!(out, "trials    {} ({})", run.trials, counts.join(", "))?;
+    if !fastest.is_empty() {
+        let row = |trial: &Trial| {
+            vec![
+                trial.number.to_string(),
+                duration(trial.outcome.cost().unwrap_or_default()),
+                format!("{:.1} s", trial.elapsed),
+                trial.origin.clone(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = fastest.iter().map(row).collect();
+        write!(out, "\n{}", table(&["trial", "time", "elapsed", "origin"], &rows))?;
+    }
+    Ok(())
+}
+
+/// The kinds of outcomes with their counts.
+type Outcomes = std::collections::BTreeMap<&'static str, u64>;
+
+/// The fastest trials of a run that were timed in full, and how often each outcome occurred.
+fn survey(
+    store: &SqliteStore,
+    run: &RunSummary,
+    top: usize,
+) -> tensorwright_records::Result<(Vec<Trial>, Outcomes)> {
+    let filter = RunFilter { id: Some(run.info.id.to_string()), ..RunFilter::default() };
+    let mut outcomes = Outcomes::new();
+    let mut fastest: Vec<Trial> = Vec::new();
+    let cost = |trial: &Trial| trial.outcome.cost().unwrap_or(f64::INFINITY);
+    store.each_trial(&filter, &mut |_, trial| {
+        *outcomes.entry(trial.outcome.kind()).or_default() += 1;
+        if trial.outcome.timing().is_some_and(|timing| !timing.cut) {
+            fastest.push(trial);
+        }
+        // Sorting now and then keeps a long run out of memory.
+        if fastest.len() > 2 * top.saturating_add(1000) {
+            fastest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+            fastest.truncate(top);
+        }
+        Ok(())
+    })?;
+    fastest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    fastest.truncate(top);
+    Ok((fastest, outcomes))
+}

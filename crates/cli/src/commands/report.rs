@@ -1,0 +1,131 @@
+//! `tensorwright report`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tensorwright::{Code, Diagnostic, Diagnostics, Module, Source};
+use tensorwright_records::{Error, SqliteStore, location, now, open_existing};
+use tensorwright_report::{Report, Section, Selection, render};
+
+use crate::args::{OutputArgs, ProgramArgs, size};
+use crate::failure::{InFormat, Outcome};
+use crate::{files, report};
+
+/// Write a page that shows what tuning found
+///
+/// One HTML file that opens offline: how the best climbed with each strategy, how candidates ended,
+/// the roofline with every candidate, which parameters matter, and the best schedule with its loops.
+/// Without a file, about everything that was tuned.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright report -o report.html
+  tensorwright report gemm.tc --def gemm --size M=512,N=512,K=512 -o gemm.html
+  tensorwright report --run 3f9a -o run.html    # as `tensorwright db ls --runs` names it
+The page is described in docs/report.md.")]
+pub(crate) struct ReportArgs {
+    /// The file of a program: only what was tuned for it, with any number of threads
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The definition; may be left out if the file has only one
+    #[arg(long = "def", value_name = "NAME", requires = "file")]
+    def: Option<String>,
+
+    /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
+    #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size, requires = "file")]
+    sizes: Vec<(String, i64)>,
+
+    /// Only runs whose name begins like this
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+
+    /// The file of records [default: $TENSORWRIGHT_DB, or tensorwright/records.sqlite3 in the
+    /// user's data directory]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+
+    /// The page to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    format: OutputArgs,
+}
+
+/// Writes the page.
+pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    let format = args.format.format;
+    let mut report = gather(args).in_format(format)?;
+    report.made = Some(now());
+    report.sections.iter_mut().for_each(add_loops);
+    let page = render(&report);
+    files::write_bytes(&args.output, page.as_bytes()).in_format(format)?;
+    if format == crate::args::Format::Json {
+        let value =
+            serde_json::json!({ "file": args.output.display().to_string(), "report": report });
+        return Ok(report::json(&value)?);
+    }
+    let trials: u64 = report.sections.iter().map(|section| section.headline.trials).sum();
+    println!("wrote {}: {} keys, {trials} trials", args.output.display(), report.sections.len());
+    Ok(())
+}
+
+/// What the page shows; that there is nothing is a problem.
+fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
+    let program = args.file.as_ref().map(|file| {
+        let (file, def, sizes) = (file.clone(), args.def.clone(), args.sizes.clone());
+        super::program(&ProgramArgs { file, def, sizes })
+    });
+    let program = program.transpose()?.map(|program| program.hash().to_string());
+    let selection = Selection { program, run: args.run.clone() };
+    let report = Report::from_store(&records(args)?, &selection).map_err(|error| failed(&error))?;
+    if report.sections.is_empty() {
+        let message = match (&args.run, &args.file) {
+            (Some(run), _) => format!("there is no such run: `{run}`"),
+            (None, Some(_)) => "the program was not tuned with these sizes".to_owned(),
+            (None, None) => "nothing was tuned yet".to_owned(),
+        };
+        let help =
+            "`tensorwright db ls --runs` lists what is recorded; `tensorwright tune` adds to it";
+        return Err(problem(message, help));
+    }
+    Ok(report)
+}
+
+/// The records that are there. Looking makes no files.
+fn records(args: &ReportArgs) -> Result<SqliteStore, Diagnostics> {
+    let db = args.db.as_deref();
+    open_existing(db).map_err(|error| failed(&error))?.ok_or_else(|| {
+        let path = location(db).unwrap_or_default();
+        let message = format!("there are no records at {}", path.display());
+        problem(message, "tune something, import records, or name another file with --db")
+    })
+}
+
+/// Adds the loops of the best schedule. A schedule that no longer applies is shown without them.
+fn add_loops(section: &mut Section) {
+    let Some(winner) = &mut section.winner else { return };
+    let lowered = || -> Result<String, Diagnostics> {
+        let module = Module::parse("records", &section.program.text)?;
+        let def = module.def(&section.program.def)?;
+        // The text has numbers for sizes, and scalars only by name.
+        let open = [def.sizes(), def.integer_scalars()].concat();
+        let mut sizes = section.program.sizes.clone();
+        sizes.retain(|name, _| open.contains(&name.as_str()));
+        let program = def.bind(sizes)?;
+        let threads = usize::try_from(section.key.threads).unwrap_or(1);
+        let builder = program.compile().threads(threads).schedule_text(&winner.schedule)?;
+        Ok(builder.lower()?.loops())
+    };
+    winner.loops = lowered().ok();
+}
+
+/// A problem of records, as commands show problems.
+fn failed(error: &Error) -> Diagnostics {
+    problem(error.to_string(), &error.help())
+}
+
+fn problem(message: String, help: &str) -> Diagnostics {
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
+    Diagnostics::new(Source::new("records", ""), vec![diagnostic])
+}

@@ -1,0 +1,204 @@
+//! `tensorwright space`
+
+use std::io::Write;
+
+use clap::Args;
+use tensorwright::schedule_target;
+use tensorwright_space::{Count, Options, Point, Preset, Rng, ScheduleSpace};
+
+use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
+use crate::failure::{InFormat, Outcome};
+use crate::report;
+
+/// Show the space of schedules of a definition: parameters, size, what rules leave, a sample
+///
+/// The space is generated from the program and the target; there are no templates. A point is one
+/// value per parameter and decodes to a schedule.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright space examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024
+  tensorwright space examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024 --preset gbfs
+  tensorwright space examples/kernels/conv2d.tc --def conv2d_two_stage \\
+      --size B=1,IP=256,OP=512,H=28,W=28,KH=3,KW=3,s=1,p=1 --sample 3")]
+pub(crate) struct SpaceArgs {
+    #[command(flatten)]
+    program: ProgramArgs,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    space: SpaceOptions,
+
+    /// Draw so many legal points and show their schedules
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    sample: usize,
+
+    /// The seed of the sample
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Which space.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SpaceOptions {
+    /// full; divisible: splits that divide; gbfs: the tiling space of the G-BFS paper; tiles: tiling
+    /// alone
+    #[arg(long, value_name = "NAME", default_value = "full", value_parser = preset)]
+    preset: Preset,
+
+    /// Free only these parameters, by name or what the name begins with; the others are fixed where a
+    /// search would start
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+impl SpaceOptions {
+    /// The options that are meant.
+    pub(crate) fn options(&self) -> Options {
+        let mut options = self.preset.options();
+        if !self.only.is_empty() {
+            options.only = Some(self.only.clone());
+        }
+        options
+    }
+}
+
+fn preset(name: &str) -> Result<Preset, String> {
+    let names: Vec<&str> = Preset::ALL.iter().map(|(name, _)| *name).collect();
+    Preset::find(name).ok_or_else(|| format!("the presets are {}", names.join(", ")))
+}
+
+/// Shows a space.
+pub(crate) fn run(args: &SpaceArgs) -> Outcome {
+    let format = args.output.format;
+    let program = super::program(&args.program).in_format(format)?;
+    let target = super::target(&args.target.target).in_format(format)?;
+    let sizes = schedule_target(&target, args.target.threads.into());
+    let space = ScheduleSpace::new(program.ir(), &sizes, &args.space.options());
+    match format {
+        Format::Json => json(&space, args)?,
+        Format::Text => text(&space, args)?,
+    }
+    Ok(())
+}
+
+fn samples(space: &ScheduleSpace, args: &SpaceArgs) -> Vec<Point> {
+    let mut rng = Rng::new(args.seed);
+    let mut draw = || space.search_space().sample_legal(&mut rng);
+    (0..args.sample.min(10_000)).map_while(|_| draw()).collect()
+}
+
+fn json(space: &ScheduleSpace, args: &SpaceArgs) -> std::io::Result<()> {
+    let search = space.search_space();
+    let parameters: Vec<_> = space
+        .all_parameters()
+        .map(|(parameter, free, start)| {
+            serde_json::json!({
+                "name": parameter.name(),
+                "kind": parameter.kind(),
+                "values": parameter.count(),
+                "free": free,
+                "start": start,
+            })
+        })
+        .collect();
+    let size = search.size();
+    let prunings: Vec<_> = space
+        .prunings(args.seed)
+        .into_iter()
+        .map(|pruning| match pruning.left {
+            Count::Exact(left) => {
+                serde_json::json!({ "rule": pruning.rule, "left": number(&left.to_string()) })
+            }
+            Count::Share { share, error } => {
+                serde_json::json!({ "rule": pruning.rule, "share": share, "error": error })
+            }
+        })
+        .collect();
+    let samples: Vec<_> = samples(space, args)
+        .iter()
+        .map(|point| {
+            let (schedule, refused) = match space.decode(point) {
+                Ok(schedule) => (Some(schedule.to_string()), None),
+                Err(refused) => (None, Some(format!("{}: {}", refused.rule, refused.reason))),
+            };
+            serde_json::json!({ "point": point, "text": search.text(point),
+                                "schedule": schedule, "refused": refused })
+        })
+        .collect();
+    report::json(&serde_json::json!({
+        "size": number(&size.to_string()),
+        "log10": log10(&size.to_string()),
+        "parameters": parameters,
+        "rules": prunings,
+        "samples": samples,
+    }))
+}
+
+/// A number if JSON readers can hold it, its digits otherwise.
+fn number(digits: &str) -> serde_json::Value {
+    match digits.parse::<u64>() {
+        Ok(number) if number < 1 << 53 => number.into(),
+        _ => digits.into(),
+    }
+}
+
+fn text(space: &ScheduleSpace, args: &SpaceArgs) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let search = space.search_space();
+    let all: Vec<_> = space.all_parameters().collect();
+    let width = all.iter().map(|(p, _, _)| p.name().chars().count()).max().unwrap_or(0);
+    writeln!(out, "parameters")?;
+    for (parameter, free, start) in &all {
+        let (name, kind, count) = (parameter.name(), parameter.kind(), parameter.count());
+        let fixed = if *free { "starts at" } else { "fixed at" };
+        writeln!(out, "  {name:width$}  {kind:13}  {count:>6} values, {fixed} {start}")?;
+    }
+    let size = search.size().to_string();
+    writeln!(out, "\nsize\n  {}", grouped(&size))?;
+    for pruning in space.prunings(args.seed) {
+        let left = match pruning.left {
+            Count::Exact(left) => format!("{} left", grouped(&left.to_string())),
+            Count::Share { share, error } => {
+                let exponent = log10(&size) + share.max(f64::MIN_POSITIVE).log10();
+                let share = format!("{:.3} % ± {:.3} %", share * 100.0, error * 100.0);
+                format!("{share} left, about 10^{exponent:.1}")
+            }
+        };
+        writeln!(out, "  after {:10} {left}", pruning.rule)?;
+    }
+    for (place, point) in samples(space, args).iter().enumerate() {
+        writeln!(out, "\nsample {}\n  {}", place + 1, search.text(point))?;
+        match space.decode(point) {
+            Ok(schedule) => {
+                for line in schedule.to_string().lines() {
+                    writeln!(out, "    {line}")?;
+                }
+            }
+            Err(refused) => writeln!(out, "  illegal: {}: {}", refused.rule, refused.reason)?,
+        }
+    }
+    Ok(())
+}
+
+/// The logarithm of a number given by its digits.
+fn log10(digits: &str) -> f64 {
+    let head: f64 = digits.get(..15).unwrap_or(digits).parse().unwrap_or(1.0);
+    head.log10() + digits.len().saturating_sub(15) as f64
+}
+
+/// Digits in groups of three, and the power of ten of long numbers.
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if digits.len() > 9 { format!("{text} (10^{:.1})", log10(digits)) } else { text }
+}

@@ -1,0 +1,201 @@
+//! `tensorwright tune`
+
+mod many;
+mod progress;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
+use tensorwright_measure::WorkerCommand;
+use tensorwright_records::Journal;
+use tensorwright_search::registry::STRATEGIES;
+use tensorwright_tuner::{Budget, TuneError, Tuned, Tuner, parse_duration};
+
+use self::progress::Display;
+use super::space::SpaceOptions;
+use crate::args::{Format, OutputArgs, TargetArgs, size};
+use crate::failure::{Failure, InFormat, Outcome};
+use crate::{files, report};
+
+/// Trials of a run that is given neither trials nor time.
+const TRIALS: u64 = 200;
+
+/// Find a fast schedule: search, verify, time, remember
+///
+/// Every candidate is built and run in a child process, checked against the reference, and recorded
+/// as it happens. Ctrl-C keeps all and prints the best; the same command goes on from there. `run` and
+/// `compile` then use the best schedule by themselves.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright tune examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024 --time 60s
+  tensorwright tune gemm.tc --def gemm --size M=512,N=512,K=512 --trials 500 --strategy opevo
+  tensorwright tune --all examples/kernels/norm.tc --size N=1024,D=1024 --trials 100
+  tensorwright tune --manifest tensorwright.toml       # many operators, a common budget")]
+pub(crate) struct TuneArgs {
+    /// The file
+    #[arg(value_name = "FILE", required_unless_present = "manifest")]
+    file: Option<PathBuf>,
+
+    /// The definition; may be left out if the file has only one
+    #[arg(long = "def", value_name = "NAME")]
+    def: Option<String>,
+
+    /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
+    #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size)]
+    sizes: Vec<(String, i64)>,
+
+    /// Tune every definition of the file that the sizes suffice for, with a common budget
+    #[arg(long, conflicts_with_all = ["def", "manifest"])]
+    all: bool,
+
+    /// Tune the operators of a manifest with a common budget
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "def"])]
+    manifest: Option<PathBuf>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// The search: random, exhaustive, genetic, p-method, q-method, g-bfs, n-a2c, opevo, surrogate,
+    /// portfolio
+    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    strategy: Option<String>,
+
+    /// End after so many candidates were built [default: 200 if no time is given]
+    #[arg(long, value_name = "N")]
+    trials: Option<u64>,
+
+    /// End after this time, such as 60s or 10m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+
+    /// Decides every random choice of the search, and the inputs
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Search without what earlier runs found out
+    #[arg(long)]
+    fresh: bool,
+
+    #[command(flatten)]
+    space: SpaceOptions,
+
+    /// The records, instead of the usual ones
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn strategy(name: &str) -> Result<String, String> {
+    let known: Vec<&str> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
+    if known.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!("the strategies are {}", known.join(", ")))
+}
+
+/// Tunes.
+pub(crate) fn run(args: &TuneArgs) -> Outcome {
+    let format = args.output.format;
+    let mut journal = Journal::open(args.db.as_deref()).map_err(|error| failure(&error, format))?;
+    let stop = stop_on_signals();
+    let Some(file) = &args.file else { return many::manifest(args, &mut journal, &stop) };
+    if args.all {
+        return many::all(args, file, &mut journal, &stop);
+    }
+    let module = files::module(file).in_format(format)?;
+    let sizes: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
+    let program = super::chosen_def(&module, args.def.as_deref())
+        .and_then(|def| def.bind(sizes.clone()))
+        .in_format(format)?;
+    let tuner = tuner(args, &program, sizes, &stop)?;
+    let tuned = tune(&tuner, &mut journal, args)?;
+    match format {
+        Format::Text => summary::text(&program, &tuned)?,
+        Format::Json => report::json(&summary::json(&program, &tuned))?,
+    }
+    Ok(())
+}
+
+/// One run, with its progress on standard error.
+fn tune(tuner: &Tuner, journal: &mut Journal, args: &TuneArgs) -> Result<Tuned, Failure> {
+    let mut display = Display::new(args.output.format == Format::Text);
+    let tuned = tuner.run(journal, &mut |event| display.show(event));
+    display.finish();
+    tuned.map_err(|error| match error {
+        TuneError::Program(diagnostics) => Failure::Diagnostics(diagnostics, args.output.format),
+        other => failure(&other, args.output.format),
+    })
+}
+
+/// The tuner of the command line for a program.
+fn tuner(
+    args: &TuneArgs,
+    program: &Program,
+    sizes: BTreeMap<String, i64>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Tuner, Failure> {
+    let format = args.output.format;
+    let target = super::target(&args.target.target).in_format(format)?;
+    let tuner = Tuner::new(program, worker()?).map_err(|error| failure(&error, format))?;
+    let trials = match (args.trials, args.time) {
+        (Some(trials), _) => trials,
+        (None, Some(_)) => u64::MAX,
+        (None, None) => TRIALS,
+    };
+    let command: Vec<String> = std::env::args().collect();
+    let mut tuner = tuner
+        .sizes(sizes)
+        .target(target)
+        .threads(args.target.threads.into())
+        .budget(Budget { trials, time: args.time })
+        .seed(args.seed)
+        .fresh(args.fresh)
+        .options(args.space.options())
+        .command(command.join(" "))
+        .stop_flag(Arc::clone(stop));
+    if let Some(name) = &args.strategy {
+        tuner = tuner.strategy(name);
+    }
+    Ok(tuner)
+}
+
+/// This program is its own worker.
+pub(crate) fn worker() -> Result<WorkerCommand, Failure> {
+    let program = std::env::current_exe()?;
+    Ok(WorkerCommand::new(program).arg("worker"))
+}
+
+/// A flag that the first Ctrl-C (or a polite request to end) sets; the second ends at once.
+pub(crate) fn stop_on_signals() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // Without a handler Ctrl-C ends at once, which loses nothing but the trial in flight.
+    let _ = ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    stop
+}
+
+/// A problem that has no place in a text.
+pub(crate) fn failure(error: &dyn std::error::Error, format: Format) -> Failure {
+    let text = error.to_string();
+    let (message, help) = match text.split_once("\n  help: ") {
+        Some((message, help)) => (message.to_owned(), Some(help.to_owned())),
+        None => (text, None),
+    };
+    let mut diagnostic = Diagnostic::without_place(Code::TuningFailed, message);
+    if let Some(help) = help {
+        diagnostic = diagnostic.help(help);
+    }
+    Failure::Diagnostics(Diagnostics::new(Source::new("tune", ""), vec![diagnostic]), format)
+}

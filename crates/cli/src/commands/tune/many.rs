@@ -1,0 +1,144 @@
+//! Several operators with a common budget.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tensorwright::{Diagnostics, Program};
+use tensorwright_records::Journal;
+use tensorwright_tuner::{Allocation, Budget, Manifest, Status, Tuned, Tuner};
+
+use super::{TRIALS, TuneArgs, failure, summary, tune, tuner};
+use crate::args::Format;
+use crate::failure::{Failure, InFormat, Outcome};
+use crate::{files, report};
+
+/// An operator that is tuned with others.
+struct Job {
+    program: Program,
+    tuner: Tuner,
+    weight: f64,
+    trials: u64,
+    last: Option<Tuned>,
+}
+
+/// Tunes all definitions of a file that the sizes suffice for.
+pub(super) fn all(
+    args: &TuneArgs,
+    file: &Path,
+    journal: &mut Journal,
+    stop: &Arc<AtomicBool>,
+) -> Outcome {
+    let format = args.output.format;
+    let module = files::module(file).in_format(format)?;
+    let given: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
+    let mut jobs = Vec::new();
+    for def in module.defs() {
+        // Each definition takes the sizes that it knows.
+        let names = [def.sizes(), def.integer_scalars()].concat();
+        let sizes: BTreeMap<String, i64> = given
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .map(|(name, size)| (name.clone(), *size))
+            .collect();
+        match def.bind(sizes.clone()) {
+            Ok(program) => {
+                let tuner = tuner(args, &program, sizes, stop)?;
+                jobs.push(Job { program, tuner, weight: 1.0, trials: 0, last: None });
+            }
+            Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
+        }
+    }
+    let trials = args.trials.unwrap_or(TRIALS.saturating_mul(jobs.len() as u64));
+    let trials = if args.trials.is_none() && args.time.is_some() { u64::MAX } else { trials };
+    run(args, jobs, Budget { trials, time: args.time }, journal, stop)
+}
+
+/// Tunes the operators of a manifest.
+pub(super) fn manifest(args: &TuneArgs, journal: &mut Journal, stop: &Arc<AtomicBool>) -> Outcome {
+    let format = args.output.format;
+    let Some(path) = &args.manifest else { return Ok(()) };
+    let wrong = |text: String| {
+        let text = format!("{}: {text}", path.display());
+        failure(&std::io::Error::other(text), format)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let manifest = Manifest::parse(&text).map_err(wrong)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut jobs = Vec::new();
+    for operator in &manifest.operators {
+        let module = files::module(&folder.join(&operator.file)).in_format(format)?;
+        let def = super::super::chosen_def(&module, operator.def.as_deref()).in_format(format)?;
+        let program = def.bind(operator.sizes.clone()).in_format(format)?;
+        let mut tuner = tuner(args, &program, operator.sizes.clone(), stop)?
+            .threads(operator.threads)
+            .seed(args.seed.max(manifest.tune.seed));
+        if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
+            tuner = tuner.strategy(name);
+        }
+        jobs.push(Job { program, tuner, weight: operator.weight, trials: 0, last: None });
+    }
+    let time = args.time.or(manifest.tune.time);
+    let trials = args.trials.or(manifest.tune.trials);
+    let otherwise = match time {
+        Some(_) => u64::MAX,
+        None => TRIALS.saturating_mul(jobs.len() as u64),
+    };
+    run(args, jobs, Budget { trials: trials.unwrap_or(otherwise), time }, journal, stop)
+}
+
+/// Gives slices of the budget to the operators where they pay most.
+fn run(
+    args: &TuneArgs,
+    mut jobs: Vec<Job>,
+    budget: Budget,
+    journal: &mut Journal,
+    stop: &Arc<AtomicBool>,
+) -> Outcome {
+    let begun = Instant::now();
+    let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
+    let mut allocation = Allocation::new(&weights);
+    let mut left = budget.trials;
+    while left > 0 && !stop.load(Ordering::Relaxed) {
+        let Some((place, slice)) = allocation.next() else { break };
+        let time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
+        if time.is_some_and(|time| time < Duration::from_millis(500)) {
+            break;
+        }
+        let job = &mut jobs[place];
+        if args.output.format == Format::Text {
+            eprintln!("{} ({} of {} operators)", job.program.name(), place + 1, weights.len());
+        }
+        let slice = Budget { trials: slice.min(left), time };
+        let tuned = tune(&job.tuner.clone().budget(slice), journal, args)?;
+        let exhausted = tuned.status == Status::Exhausted;
+        allocation.observe(place, tuned.winner.seconds, tuned.progress.trials, exhausted);
+        left = left.saturating_sub(tuned.progress.trials);
+        job.trials += tuned.progress.trials;
+        job.last = Some(tuned);
+    }
+    finish(args, &jobs)
+}
+
+fn finish(args: &TuneArgs, jobs: &[Job]) -> Result<(), Failure> {
+    let done = jobs.iter().filter_map(|job| job.last.as_ref().map(|tuned| (job, tuned)));
+    match args.output.format {
+        Format::Json => {
+            let all: Vec<_> = done.map(|(job, tuned)| summary::json(&job.program, tuned)).collect();
+            report::json(&all)?;
+        }
+        Format::Text => {
+            for (job, tuned) in done {
+                println!("{} ({} trials)", summary::headline(&job.program, tuned), job.trials);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first problem in a line.
+fn first(diagnostics: &Diagnostics) -> String {
+    diagnostics.list().first().map(|diagnostic| diagnostic.message.clone()).unwrap_or_default()
+}

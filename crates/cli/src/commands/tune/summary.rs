@@ -1,0 +1,98 @@
+//! What a run ends with.
+
+use std::io::Write;
+
+use tensorwright::Program;
+use tensorwright_tuner::{Status, Tuned};
+
+use crate::tuned::time;
+
+/// The summary for a person.
+pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let (winner, progress) = (&tuned.winner, &tuned.progress);
+    writeln!(out, "{}", headline(program, tuned))?;
+    let ended = match tuned.status {
+        Status::Finished => "the budget is used",
+        Status::Exhausted => "the search has nothing left to try",
+        Status::Interrupted => "interrupted; the same command goes on",
+    };
+    writeln!(
+        out,
+        "{} trials in {:.1} s ({ended}): {}",
+        progress.trials,
+        progress.elapsed.as_secs_f64(),
+        progress.tally
+    )?;
+    for (kind, reason, count) in progress.tally.commonest(4) {
+        writeln!(out, "  {count} {kind}: {reason}")?;
+    }
+    let share =
+        100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
+    writeln!(out, "the search itself took {share:.1} % of the time")?;
+    writeln!(out, "\nschedule ({}):", winner.origin)?;
+    for line in winner.schedule.to_string().lines() {
+        writeln!(out, "  {line}")?;
+    }
+    if let Some((count, why)) = &tuned.waiting {
+        writeln!(out, "\n{count} records could not be written yet: {why}")?;
+    } else {
+        writeln!(out, "\n`tensorwright run` and `compile` use this schedule from now on.")?;
+    }
+    Ok(())
+}
+
+/// How fast the winner is, in one line.
+pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
+    let winner = &tuned.winner;
+    let mut line = format!("{}: {}", program.name(), time(winner.seconds));
+    if tuned.progress.flops > 0.0 {
+        line.push_str(&format!(", {:.1} GFLOP/s", tuned.progress.flops / winner.seconds / 1e9));
+    }
+    let roof = 100.0 * tuned.progress.roof_seconds / winner.seconds;
+    line.push_str(&format!(", {roof:.0} % of the roof"));
+    let gain = winner.default_seconds / winner.seconds;
+    line.push_str(&if winner.origin == "default" {
+        "; nothing beat the default schedule".to_owned()
+    } else {
+        format!(", {gain:.2} times as fast as the default schedule")
+    });
+    line
+}
+
+/// The summary for a program.
+pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
+    let (winner, progress) = (&tuned.winner, &tuned.progress);
+    let kinds: serde_json::Map<String, serde_json::Value> =
+        progress.tally.kinds().map(|(kind, count)| (kind.to_owned(), count.into())).collect();
+    let reasons: Vec<_> = progress
+        .tally
+        .commonest(10)
+        .into_iter()
+        .map(|(kind, reason, count)| {
+            serde_json::json!({ "outcome": kind, "reason": reason, "count": count })
+        })
+        .collect();
+    serde_json::json!({
+        "def": program.name(),
+        "hash": program.hash().to_string(),
+        "run": tuned.run,
+        "key": tuned.key,
+        "status": tuned.status,
+        "trials": progress.trials,
+        "elapsed": progress.elapsed.as_secs_f64(),
+        "strategy_seconds": tuned.strategy_time.as_secs_f64(),
+        "outcomes": kinds,
+        "reasons": reasons,
+        "seconds": winner.seconds,
+        "default_seconds": winner.default_seconds,
+        "speedup": winner.default_seconds / winner.seconds,
+        "gflops": progress.flops / winner.seconds / 1e9,
+        "roofline": progress.roof_seconds / winner.seconds,
+        "peak_gflops": tuned.peaks.0,
+        "peak_gbps": tuned.peaks.1,
+        "origin": winner.origin,
+        "schedule": winner.schedule.to_string(),
+        "records_waiting": tuned.waiting.as_ref().map_or(0, |(count, _)| *count),
+    })
+}

@@ -1,0 +1,45 @@
+//! What records of a program are found by, on this machine with this compiler.
+
+use std::collections::BTreeMap;
+
+use tensorwright::runtime::Machine;
+use tensorwright::{CpuTarget, Program};
+use tensorwright_records::{Key, ProgramInfo, fingerprint};
+
+/// The version of Tensorwright and of the LLVM that it is built on.
+const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
+
+/// The key of a program.
+pub(crate) fn key_of(program: &Program, threads: u32, target: &CpuTarget) -> Key {
+    Key {
+        program: program.hash().to_string(),
+        family: program.ir().family_hash().to_string(),
+        target: machine(target),
+        threads,
+        compiler: COMPILER.to_owned(),
+    }
+}
+
+/// What is kept about a program.
+pub(crate) fn program_info(program: &Program, sizes: BTreeMap<String, i64>) -> ProgramInfo {
+    let analysis = program.analysis();
+    ProgramInfo {
+        hash: program.hash().to_string(),
+        family: program.ir().family_hash().to_string(),
+        def: program.name().to_owned(),
+        sizes,
+        text: program.to_string(),
+        flops: analysis.flops as f64,
+        bytes: analysis.min_bytes as f64,
+    }
+}
+
+/// The fingerprint of this machine; code for a lesser target than it has is a machine of its own.
+fn machine(target: &CpuTarget) -> String {
+    let machine = Machine::detect();
+    if target.name() == "native" {
+        return fingerprint(&machine.model, machine.features);
+    }
+    let features = target.features().split(',').map(|feature| feature.trim_start_matches('+'));
+    fingerprint(&format!("{} as {}", machine.model, target.name()), features)
+}

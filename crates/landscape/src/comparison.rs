@@ -1,0 +1,168 @@
+//! [`Comparison`]: strategies beside each other on a landscape.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+use tensorwright_search::Strategy;
+
+use crate::{Landscape, Quartiles, Replay, Trace, replay};
+
+/// The shares of the optimum that are looked for.
+const LEVELS: [f64; 3] = [0.90, 0.95, 0.99];
+
+/// The numbers of trials after which the best is looked at.
+const MOMENTS: [usize; 3] = [50, 200, 500];
+
+/// How strategies are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The number of runs of a strategy; their seeds are 0, 1, 2 and so on.
+    pub seeds: u64,
+    /// The trials of a run.
+    pub trials: usize,
+    /// How many points are asked for at a time.
+    pub batch: usize,
+    /// Whether runs begin at the points of [`Origin::start`](crate::Origin::start).
+    pub start: bool,
+    /// How many runs go on at the same time.
+    pub threads: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { seeds: 20, trials: 500, batch: 1, start: false, threads: 1 }
+    }
+}
+
+/// Strategies beside each other on a landscape.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The points of the landscape.
+    pub points: usize,
+    /// The seconds of the fastest.
+    pub optimum: Option<f64>,
+    /// The runs of each strategy.
+    pub seeds: u64,
+    /// The trials of each run.
+    pub trials: usize,
+    /// One row per strategy.
+    pub rows: Vec<Row>,
+}
+
+/// How a strategy fared over all seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub strategy: &'static str,
+    /// How soon it came near the optimum.
+    pub reach: Vec<Reach>,
+    /// How near it was after a number of trials.
+    pub after: Vec<After>,
+    /// The mean time that the strategy itself took for a trial.
+    pub own_seconds_per_trial: f64,
+}
+
+/// How soon a strategy came near the optimum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reach {
+    /// The share of the optimum's speed.
+    pub level: f64,
+    /// The trials that it took.
+    pub trials: Quartiles,
+    /// The number of runs that got there at all.
+    pub reached: usize,
+}
+
+/// How near a strategy was to the optimum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct After {
+    /// After so many trials.
+    pub trials: usize,
+    /// The share of the optimum's speed; 0 if nothing was measured.
+    pub share: Quartiles,
+}
+
+impl Comparison {
+    /// Runs all strategies with all seeds. The clock gives the seconds of the thread that reads it;
+    /// progress is told the runs that are done and all.
+    #[must_use]
+    pub fn run(
+        landscape: &Landscape,
+        strategies: &[&Strategy],
+        plan: &Plan,
+        clock: &(dyn Fn() -> f64 + Sync),
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Self {
+        let optimum = landscape.optimum().map(|(_, seconds)| seconds);
+        let traces = traces(landscape, strategies, plan, clock, progress);
+        let runs = usize::try_from(plan.seeds).unwrap_or(usize::MAX).max(1);
+        let rows = strategies.iter().zip(traces.chunks(runs));
+        let rows = rows.map(|(strategy, traces)| row(strategy, traces, optimum, plan)).collect();
+        let points = landscape.points().len();
+        Self { points, optimum, seeds: plan.seeds, trials: plan.trials, rows }
+    }
+}
+
+/// The runs of all strategies with all seeds, in this order whichever thread did them.
+fn traces(
+    landscape: &Landscape,
+    strategies: &[&Strategy],
+    plan: &Plan,
+    clock: &(dyn Fn() -> f64 + Sync),
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Vec<Trace> {
+    let tasks: Vec<(&Strategy, u64)> =
+        strategies.iter().flat_map(|s| (0..plan.seeds).map(move |seed| (*s, seed))).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let traces = Mutex::new(Vec::with_capacity(tasks.len()));
+    let work = || {
+        while let Some((strategy, seed)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Plan { trials, batch, start, .. } = *plan;
+            let how = Replay { seed: *seed, trials, batch, start };
+            let place = (strategy.name, *seed);
+            let trace = replay(landscape, strategy, &how, &|| clock());
+            if let Ok(mut traces) = traces.lock() {
+                traces.push((place, trace));
+            }
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..plan.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let mut traces = traces.into_inner().unwrap_or_default();
+    let order = |name: &str| strategies.iter().position(|strategy| strategy.name == name);
+    traces.sort_by_key(|((name, seed), _)| (order(name), *seed));
+    traces.into_iter().map(|(_, trace)| trace).collect()
+}
+
+fn row(strategy: &Strategy, traces: &[Trace], optimum: Option<f64>, plan: &Plan) -> Row {
+    let reach = |level: f64| {
+        let limit = optimum.map_or(0.0, |seconds| seconds / level);
+        let found: Vec<Option<usize>> = traces.iter().map(|t| t.trials_to(limit)).collect();
+        let trials = found.iter().map(|trials| trials.map_or(f64::INFINITY, |n| n as f64));
+        Reach {
+            level,
+            trials: Quartiles::new(trials.collect()),
+            reached: found.iter().flatten().count(),
+        }
+    };
+    let share = |trace: &Trace, trials| match (optimum, trace.best_after(trials)) {
+        (Some(optimum), Some(best)) => optimum / best,
+        _ => 0.0,
+    };
+    let after = |trials: usize| {
+        let shares = traces.iter().map(|trace| share(trace, trials)).collect();
+        After { trials, share: Quartiles::new(shares) }
+    };
+    let tried: usize = traces.iter().map(|trace| trace.trials.len()).sum();
+    let own: f64 = traces.iter().map(|trace| trace.own_seconds).sum();
+    Row {
+        strategy: strategy.name,
+        reach: LEVELS.map(reach).into(),
+        after: MOMENTS.into_iter().filter(|n| *n <= plan.trials).map(after).collect(),
+        own_seconds_per_trial: own / tried.max(1) as f64,
+    }
+}

@@ -1,0 +1,40 @@
+//! Recorded landscapes: every legal point of a space, or a sample of them, measured once.
+//!
+//! A search that runs on a [`Landscape`] is told what was recorded instead of what is measured, so
+//! that a comparison of searches takes seconds, gives the same answer everywhere, and can be repeated
+//! by anybody. A landscape stands alone: its file carries the parameters with all their values.
+//!
+//! ```
+//! use tensorwright_landscape::{Comparison, Landscape, Origin, Plan};
+//! use tensorwright_outcome::{Outcome, Timing};
+//! use tensorwright_space::{Parameter, SearchSpace, parameter::Discrete};
+//!
+//! let space = SearchSpace::new(vec![Parameter::new("tile", Discrete::new(1..100))]);
+//! let measured = |rank: u32| Timing { seconds: 1.0 + f64::from(rank.abs_diff(60)), ..Timing::default() };
+//! let outcomes = space.points().map(|p| { let t = measured(p.rank(0)); (p, Outcome::Measured(t)) });
+//! let landscape = Landscape::new(Origin::default(), space.parameters().to_vec(), outcomes)?;
+//! let again = Landscape::decode(&landscape.encode()?)?;
+//!
+//! let strategies = [tensorwright_search::find("descent").ok_or("no such strategy")?];
+//! let plan = Plan { seeds: 5, trials: 50, ..Plan::default() };
+//! let comparison = Comparison::run(&again, &strategies, &plan, &|| 0.0, &|_, _| ());
+//! println!("{comparison}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crate reads no files and no clock: bytes and a clock are passed in.
+
+mod cell;
+mod comparison;
+mod error;
+mod file;
+mod landscape;
+mod quartiles;
+mod replay;
+mod table;
+
+pub use comparison::{After, Comparison, Plan, Reach, Row};
+pub use error::LandscapeError;
+pub use landscape::{Landscape, Origin};
+pub use quartiles::Quartiles;
+pub use replay::{Replay, Trace, Trial, replay};

@@ -1,0 +1,233 @@
+//! Growing one tree: histograms, splits, partitions.
+
+use std::ops::Range;
+
+use super::Boosting;
+use super::bins::Binned;
+use super::tree::Tree;
+use crate::random::Random;
+
+/// Sums of first and second derivatives.
+type Sums = [f64; 2];
+
+/// Grows trees on one table, and keeps what it needs for that from tree to tree.
+pub(super) struct Grower<'a> {
+    data: &'a Binned,
+    boosting: &'a Boosting,
+    depth: usize,
+    /// The rows of the tree, those of a node next to each other.
+    rows: Vec<u32>,
+    /// Where a partition puts rows that go right, until all that go left are in place.
+    moved: Vec<u32>,
+    /// The features that the tree may split on.
+    features: Vec<usize>,
+    /// The derivatives of a node's rows, in their order.
+    gathered: Vec<Sums>,
+    /// Histograms that are not in use.
+    spare: Vec<Vec<Sums>>,
+}
+
+/// A node that may be split.
+struct Open {
+    node: usize,
+    rows: Range<usize>,
+    sums: Sums,
+    histogram: Vec<Sums>,
+}
+
+/// The best split of a node.
+struct Found {
+    gain: f64,
+    feature: usize,
+    bin: usize,
+    left: Sums,
+}
+
+impl<'a> Grower<'a> {
+    pub(super) fn new(data: &'a Binned, boosting: &'a Boosting) -> Self {
+        let depth = boosting.depth.clamp(1, Boosting::DEEPEST);
+        let (rows, moved, features) = (Vec::new(), Vec::new(), Vec::new());
+        let (gathered, spare) = (Vec::new(), Vec::new());
+        Self { data, boosting, depth, rows, moved, features, gathered, spare }
+    }
+
+    /// A tree that corrects scores with these derivatives; its gains are added to `importance`.
+    pub(super) fn grow(
+        &mut self,
+        derivatives: &[Sums],
+        random: &mut Random,
+        importance: &mut [f64],
+    ) -> Tree {
+        self.sample(random);
+        let mut tree = Tree::new(self.depth);
+        let rows = 0..self.rows.len();
+        let sums = self.gather(&rows, derivatives);
+        let histogram = self.histogram(&rows);
+        let mut level = vec![Open { node: 0, rows, sums, histogram }];
+        for depth in 1..=self.depth {
+            let mut next = Vec::new();
+            for open in level {
+                let Some(found) = self.best_split(&open) else {
+                    tree.set_leaf(open.node, self.leaf(open.sums));
+                    self.spare.push(open.histogram);
+                    continue;
+                };
+                importance[found.feature] += found.gain;
+                let threshold = self.data.features[found.feature].cuts[found.bin];
+                tree.split(open.node, found.feature, threshold);
+                let children = self.divide(open, &found, derivatives, depth < self.depth);
+                next.extend(children);
+            }
+            level = next;
+        }
+        for open in level {
+            tree.set_leaf(open.node, self.leaf(open.sums));
+        }
+        tree
+    }
+
+    /// Chooses the rows and features that the tree sees.
+    fn sample(&mut self, random: &mut Random) {
+        let share = |of: usize, share: f64| ((of as f64 * share).ceil() as usize).clamp(1, of);
+        let varying = |feature: &usize| !self.data.features[*feature].cuts.is_empty();
+        self.rows.clear();
+        self.rows.extend(0..self.data.rows as u32);
+        let count = share(self.rows.len(), self.boosting.rows);
+        if count < self.rows.len() {
+            random.choose(&mut self.rows, count);
+            self.rows.truncate(count);
+            // In order, so that columns are read forwards.
+            self.rows.sort_unstable();
+        }
+        self.features.clear();
+        self.features.extend((0..self.data.features.len()).filter(varying));
+        let count = share(self.features.len(), self.boosting.features);
+        if count < self.features.len() {
+            random.choose(&mut self.features, count);
+            self.features.truncate(count);
+            self.features.sort_unstable();
+        }
+    }
+
+    /// Lines up the derivatives of a node's rows, and sums them.
+    fn gather(&mut self, rows: &Range<usize>, derivatives: &[Sums]) -> Sums {
+        self.gathered.clear();
+        self.gathered.extend(self.rows[rows.clone()].iter().map(|row| derivatives[*row as usize]));
+        self.gathered.iter().fold([0.0; 2], |sums, pair| [sums[0] + pair[0], sums[1] + pair[1]])
+    }
+
+    /// The histogram of a node whose derivatives were gathered.
+    fn histogram(&mut self, rows: &Range<usize>) -> Vec<Sums> {
+        let mut histogram = self.spare.pop().unwrap_or_default();
+        histogram.clear();
+        histogram.resize(self.data.bins, [0.0; 2]);
+        let rows = &self.rows[rows.clone()];
+        for feature in &self.features {
+            let feature = &self.data.features[*feature];
+            let bins = &mut histogram[feature.start..=feature.start + feature.cuts.len()];
+            let column = &feature.column[..self.data.rows];
+            for (row, pair) in rows.iter().zip(&self.gathered) {
+                let bin = &mut bins[usize::from(column[*row as usize])];
+                bin[0] += pair[0];
+                bin[1] += pair[1];
+            }
+        }
+        histogram
+    }
+
+    /// The split that gains most, if any is allowed (XGBoost, equation 7).
+    fn best_split(&self, open: &Open) -> Option<Found> {
+        let l2 = self.boosting.l2;
+        let whole = open.sums[0] * open.sums[0] / (open.sums[1] + l2);
+        // The sum of both sides' scores, with one division: divisions are what this loop costs.
+        let scores = |left: Sums, right: Sums| {
+            let (below_left, below_right) = (left[1] + l2, right[1] + l2);
+            let above = left[0] * left[0] * below_right + right[0] * right[0] * below_left;
+            above / (below_left * below_right)
+        };
+        let mut best_scores = whole + 2.0 * self.boosting.min_gain;
+        let least = self.boosting.min_weight;
+        if open.sums[1] < 2.0 * least {
+            return None;
+        }
+        let mut best: Option<Found> = None;
+        for feature in &self.features {
+            let columns = &self.data.features[*feature];
+            let bins = &open.histogram[columns.start..columns.start + columns.cuts.len()];
+            let mut left = [0.0; 2];
+            for (bin, sums) in bins.iter().enumerate() {
+                left = [left[0] + sums[0], left[1] + sums[1]];
+                let right = [open.sums[0] - left[0], open.sums[1] - left[1]];
+                // A cut behind an empty bin is the cut before it.
+                if sums[1] == 0.0 || left[1] < least || right[1] < least {
+                    continue;
+                }
+                let gained = scores(left, right);
+                if gained > best_scores {
+                    best_scores = gained;
+                    best =
+                        Some(Found { gain: 0.5 * (gained - whole), feature: *feature, bin, left });
+                }
+            }
+        }
+        best
+    }
+
+    /// The value of a leaf: a step of Newton's method, shortened (XGBoost, equation 5).
+    fn leaf(&self, sums: Sums) -> f32 {
+        let curvature = (sums[1] + self.boosting.l2).max(f64::MIN_POSITIVE);
+        (-sums[0] / curvature) as f32 * self.boosting.rate
+    }
+
+    /// Splits a node. The children get histograms if they may be split in turn.
+    fn divide(
+        &mut self,
+        open: Open,
+        found: &Found,
+        derivatives: &[Sums],
+        deeper: bool,
+    ) -> [Open; 2] {
+        let middle = self.partition(&open.rows, found);
+        let (left, right) = (open.rows.start..middle, middle..open.rows.end);
+        let rest = [open.sums[0] - found.left[0], open.sums[1] - found.left[1]];
+        let mut histograms = [Vec::new(), Vec::new()];
+        if deeper {
+            let left_is_smaller = left.len() <= right.len();
+            let smaller = if left_is_smaller { &left } else { &right };
+            self.gather(smaller, derivatives);
+            let small = self.histogram(smaller);
+            let mut large = open.histogram;
+            for (sums, small) in large.iter_mut().zip(&small) {
+                *sums = [sums[0] - small[0], sums[1] - small[1]];
+            }
+            histograms = if left_is_smaller { [small, large] } else { [large, small] };
+        } else {
+            self.spare.push(open.histogram);
+        }
+        let [of_left, of_right] = histograms;
+        let node = 2 * open.node;
+        [
+            Open { node: node + 1, rows: left, sums: found.left, histogram: of_left },
+            Open { node: node + 2, rows: right, sums: rest, histogram: of_right },
+        ]
+    }
+
+    /// Puts the rows that go left before those that go right, both in order, and says where the
+    /// latter start.
+    fn partition(&mut self, rows: &Range<usize>, found: &Found) -> usize {
+        let column = &self.data.features[found.feature].column;
+        self.moved.clear();
+        let mut end = rows.start;
+        for place in rows.clone() {
+            let row = self.rows[place];
+            if usize::from(column[row as usize]) <= found.bin {
+                self.rows[end] = row;
+                end += 1;
+            } else {
+                self.moved.push(row);
+            }
+        }
+        self.rows[end..rows.end].copy_from_slice(&self.moved);
+        end
+    }
+}

@@ -1,0 +1,301 @@
+//! [`Child`]: a child process as its parent sees it.
+//!
+//! Children are started by one thread that lives as long as the measurement: the system sends the
+//! signal that ends a child with its parent when the *thread* that started it ends. One more thread per
+//! child reads its messages, and one its standard error.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{self, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::protocol::{self, Frame};
+use crate::{MeasureError, WorkerCommand, system};
+
+/// How much of a child's standard error is kept: its end, where the reason is.
+const MOST_STDERR: usize = 8 << 10;
+
+/// How long a child may take to accept a message. It accepts them whenever it has nothing else to
+/// do, and is only sent one then.
+const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long the rest of a dead child's standard error is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What a child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Builder,
+    Runner,
+}
+
+/// What happened in a child.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// Which child, by its number.
+    pub(crate) child: u64,
+    /// A message, `None` for the end of messages, or why what came is none.
+    pub(crate) what: io::Result<Option<Frame>>,
+}
+
+/// A running child process. Dropping it ends the process and waits until it is gone.
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// No two children of a measurement have the same.
+    pub(crate) number: u64,
+    process: process::Child,
+    socket: UnixStream,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    /// Closed when all of the standard error was read.
+    stderr_end: Receiver<()>,
+    is_ended: bool,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The signal, if one ended it.
+    pub(crate) signal: Option<i32>,
+    /// The signal or exit code as text.
+    pub(crate) reason: String,
+    /// The end of what it wrote to its standard error.
+    pub(crate) stderr: String,
+}
+
+/// The thread that starts children.
+#[derive(Debug)]
+pub(crate) struct Nursery {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+    worker: WorkerCommand,
+    shared: File,
+    events: Sender<Event>,
+    children: u64,
+}
+
+type Order = (Command, Sender<io::Result<process::Child>>);
+
+impl Nursery {
+    /// Starts the thread. Events of all children go to `events`.
+    pub(crate) fn new(
+        worker: WorkerCommand,
+        shared: File,
+        events: Sender<Event>,
+    ) -> Result<Self, MeasureError> {
+        let (orders, receiver) = mpsc::channel::<Order>();
+        let spawn = move || {
+            for (mut command, answer) in receiver {
+                // Whoever asked waits for the answer.
+                let _ = answer.send(command.spawn());
+            }
+        };
+        let thread = thread::Builder::new().name("nursery".to_owned()).spawn(spawn);
+        let thread =
+            thread.map_err(|error| MeasureError::System { what: "start a thread", error })?;
+        let (orders, thread) = (Some(orders), Some(thread));
+        Ok(Self { orders, thread, worker, shared, events, children: 0 })
+    }
+
+    /// Starts a child.
+    pub(crate) fn start(&mut self, role: Role) -> Result<Child, MeasureError> {
+        self.try_start(role).map_err(|error| MeasureError::Spawn {
+            program: self.worker.program.display().to_string(),
+            error,
+        })
+    }
+
+    fn try_start(&mut self, role: Role) -> io::Result<Child> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_write_timeout(Some(WRITE_DEADLINE))?;
+        let mut command = Command::new(&self.worker.program);
+        command
+            .args(&self.worker.args)
+            .arg(match role {
+                Role::Builder => "builder",
+                Role::Runner => "runner",
+            })
+            .arg(process::id().to_string())
+            // The child moves both away before anything else.
+            .stdin(OwnedFd::from(theirs))
+            .stdout(OwnedFd::from(self.shared.try_clone()?))
+            .stderr(Stdio::piped())
+            // Its own group, so that all of it can be ended, and Ctrl-C is the parent's to handle.
+            .process_group(0);
+        let (answer, spawned) = mpsc::channel();
+        let gone = || io::Error::other("the thread that starts processes is gone");
+        let orders = self.orders.as_ref().ok_or_else(gone)?;
+        orders.send((command, answer)).map_err(|_| gone())?;
+        let mut process = spawned.recv().map_err(|_| gone())??;
+        self.children += 1;
+        let number = self.children;
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let (end, stderr_end) = mpsc::channel::<()>();
+        let pipe = process.stderr.take();
+        let child = Child { number, process, socket, stderr, stderr_end, is_ended: false };
+        // From here on dropping `child` cleans up.
+        self.listen(&child)?;
+        if let Some(pipe) = pipe {
+            let stderr = Arc::clone(&child.stderr);
+            let keep = move || {
+                keep_end(pipe, &stderr);
+                drop(end);
+            };
+            thread::Builder::new().name("stderr".to_owned()).spawn(keep)?;
+        }
+        Ok(child)
+    }
+
+    /// Starts the thread that reads a child's messages; it ends with the first that is none.
+    fn listen(&self, child: &Child) -> io::Result<()> {
+        let (mut socket, events) = (child.socket.try_clone()?, self.events.clone());
+        let number = child.number;
+        let read = move || {
+            loop {
+                let what = protocol::receive(&mut socket);
+                let is_last = !matches!(what, Ok(Some(_)));
+                // If nobody listens any more, nobody needs to.
+                if events.send(Event { child: number, what }).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("messages".to_owned()).spawn(read).map(drop)
+    }
+}
+
+impl Drop for Nursery {
+    fn drop(&mut self) {
+        // Without orders to come, the thread ends.
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Child {
+    /// Sends a message.
+    pub(crate) fn send(
+        &mut self,
+        number: u64,
+        message: &impl Serialize,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        protocol::send(&mut self.socket, number, message, bytes)
+    }
+
+    /// The number that the system knows the process by.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends the process and all of its group, if they are still there, and waits for it.
+    pub(crate) fn end(&mut self) -> End {
+        // If it ended by itself, that is how it ended; a moment's patience finds out.
+        let ended = self.wait_a_moment();
+        if ended.is_none() {
+            system::kill_group(self.id());
+        }
+        let status = ended.map_or_else(|| self.process.wait(), Ok);
+        self.is_ended = true;
+        // What it started, if it could start anything, is of the same group.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.stderr_end.recv_timeout(LAST_WORDS);
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        match status {
+            Ok(status) => End { signal: status.signal(), reason: describe(status), stderr },
+            Err(error) => End { signal: None, reason: error.to_string(), stderr },
+        }
+    }
+
+    /// Ends the process now.
+    pub(crate) fn kill(&mut self) -> End {
+        system::kill_group(self.id());
+        self.end()
+    }
+
+    fn wait_a_moment(&mut self) -> Option<ExitStatus> {
+        for _ in 0..50 {
+            if let Ok(Some(status)) = self.process.try_wait() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.kill();
+        }
+    }
+}
+
+/// Reads to the end, and keeps the last of it.
+fn keep_end(mut pipe: impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut chunk = [0; 4096];
+    loop {
+        let count = match pipe.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&chunk[..count]);
+        let surplus = kept.len().saturating_sub(MOST_STDERR);
+        kept.drain(..surplus);
+    }
+}
+
+/// How a process ended, in words.
+fn describe(status: ExitStatus) -> String {
+    let Some(signal) = status.signal() else {
+        return format!("the process ended with exit code {}", status.code().unwrap_or_default());
+    };
+    let name = match signal {
+        libc::SIGSEGV => "SIGSEGV, a bad access to memory",
+        libc::SIGBUS => "SIGBUS, a bad access to memory",
+        libc::SIGFPE => "SIGFPE, a bad division",
+        libc::SIGILL => "SIGILL, a bad instruction",
+        libc::SIGABRT => "SIGABRT, it gave up",
+        libc::SIGKILL => "SIGKILL, from outside",
+        libc::SIGXCPU => "SIGXCPU, too much processor time",
+        _ => return format!("the process was ended by signal {signal}"),
+    };
+    format!("the process was ended by {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_standard_error_is_kept() {
+        let text: String = (0..10_000).map(|line| format!("{line}\n")).collect();
+        let kept = Mutex::new(Vec::new());
+        keep_end(text.as_bytes(), &kept);
+        let kept = kept.into_inner().unwrap();
+        assert_eq!(kept.len(), MOST_STDERR);
+        assert!(kept.ends_with(b"9999\n"));
+    }
+
+    #[test]
+    fn ends_are_described() {
+        assert!(describe(ExitStatus::from_raw(11)).contains("SIGSEGV"));
+        assert!(describe(ExitStatus::from_raw(3 << 8)).contains("exit code 3"));
+        assert!(describe(ExitStatus::from_raw(31)).contains("signal 31"));
+    }
+}

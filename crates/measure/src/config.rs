@@ -1,0 +1,112 @@
+//! [`Config`]: how candidates are built, run and timed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tensorwright_kernel::CpuTarget;
+
+/// How to start a child process: a program whose `main` calls [`serve`](crate::serve) with the
+/// arguments that follow `args`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerCommand {
+    /// The executable.
+    pub program: PathBuf,
+    /// Arguments that come before those of [`serve`](crate::serve).
+    pub args: Vec<String>,
+}
+
+impl WorkerCommand {
+    /// An executable that takes the arguments of [`serve`](crate::serve) and no others.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), args: Vec::new() }
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+}
+
+/// How candidates are built, run and timed.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How to start a child process.
+    pub worker: WorkerCommand,
+    /// How many threads kernels use.
+    pub threads: usize,
+    /// The processor that code is generated for; this machine must be able to run it.
+    pub target: CpuTarget,
+    /// The seed of the random inputs.
+    pub seed: u64,
+    /// How long building a candidate may take.
+    pub build_deadline: Duration,
+    /// How long the checked call may take, and timing again as long.
+    pub run_deadline: Duration,
+    /// How long computing the expected results may take.
+    pub expected_deadline: Duration,
+    /// How much memory a candidate may use beyond the inputs and outputs.
+    pub memory_bytes: u64,
+    /// How many processes build.
+    pub builders: usize,
+    /// How candidates are timed.
+    pub timing: TimingPlan,
+}
+
+impl Config {
+    /// One thread, one builder, and deadlines that no sensible candidate meets.
+    #[must_use]
+    pub fn new(worker: WorkerCommand, target: CpuTarget) -> Self {
+        Self {
+            worker,
+            threads: 1,
+            target,
+            seed: 0,
+            build_deadline: Duration::from_secs(10),
+            run_deadline: Duration::from_secs(10),
+            expected_deadline: Duration::from_secs(120),
+            memory_bytes: 2 << 30,
+            builders: 1,
+            timing: TimingPlan::default(),
+        }
+    }
+}
+
+/// How candidates are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TimingPlan {
+    /// For how long to take samples, at least.
+    pub minimum: Duration,
+    /// When to stop although there are fewer than `least_samples`.
+    pub maximum: Duration,
+    /// How many samples to take, at least, if `maximum` allows.
+    pub least_samples: u32,
+    /// How long a sample should be, at least: shorter kernels are called several times per sample.
+    pub sample: Duration,
+    /// A candidate whose first call takes so many times the best is not timed further.
+    pub cut: f64,
+    /// A candidate whose first sample takes so many times the best is not sampled again: that it
+    /// loses is certain, by how much matters little.
+    pub glance: f64,
+    /// A first call that takes so many times the best (and at least a second) is ended by force.
+    pub hopeless: f64,
+    /// Whether the caches are emptied before every sample.
+    pub flush_caches: bool,
+}
+
+impl Default for TimingPlan {
+    fn default() -> Self {
+        Self {
+            minimum: Duration::from_millis(12),
+            maximum: Duration::from_millis(60),
+            least_samples: 3,
+            sample: Duration::from_micros(150),
+            cut: 3.0,
+            glance: 1.5,
+            hopeless: 40.0,
+            flush_caches: false,
+        }
+    }
+}

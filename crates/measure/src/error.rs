@@ -1,0 +1,53 @@
+//! [`MeasureError`]: why nothing can be measured at all.
+
+use std::fmt;
+use std::io;
+
+/// Why nothing can be measured at all. What is wrong with a single candidate is an
+/// [`Outcome`](tensorwright_outcome::Outcome) instead.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// The system refuses something that measurement needs.
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A child process cannot be started.
+    Spawn {
+        /// The program that was to be started.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A child process started but cannot do its work.
+    Worker(String),
+    /// The results that candidates are compared with cannot be computed.
+    Expected(String),
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System { what, error } => write!(f, "cannot {what}: {error}"),
+            Self::Spawn { program, error } => {
+                write!(f, "cannot start `{program}` to measure in: {error}")
+            }
+            Self::Worker(reason) => write!(f, "the measuring process does not work: {reason}"),
+            Self::Expected(reason) => {
+                write!(f, "cannot compute the results that kernels are checked against: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MeasureError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::System { error, .. } | Self::Spawn { error, .. } => Some(error),
+            Self::Worker(_) | Self::Expected(_) => None,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Who works on what: the loop that every wait goes through.
+
+use std::time::{Duration, Instant};
+
+use tensorwright_outcome::{Outcome, Phase};
+
+use super::start::greet;
+use super::station::{Built, Job, MOST_FAILURES, Purpose, Run, Task};
+use super::{Finished, Measurer};
+use crate::child::Role;
+use crate::protocol::{BuilderRequest, RunnerRequest, Setup};
+use crate::worker::PROCESSOR_SECONDS;
+
+/// A first call may always take this long, however good the best is.
+const LEAST_LIMIT: Duration = Duration::from_secs(1);
+
+impl Measurer {
+    /// Handles what happens until `is_done` or a point in time.
+    pub(super) fn pump(&mut self, until: Instant, is_done: impl Fn(&Self) -> bool) {
+        loop {
+            self.expire();
+            self.dispatch();
+            let now = Instant::now();
+            if is_done(self) || now >= until {
+                return;
+            }
+            let next = self.nearest_deadline().map_or(until, |deadline| deadline.min(until));
+            if let Ok(event) = self.events.recv_timeout(next.saturating_duration_since(now)) {
+                self.handle(event);
+                while let Ok(event) = self.events.try_recv() {
+                    self.handle(event);
+                }
+            }
+        }
+    }
+
+    /// Gives idle children something to do.
+    pub(super) fn dispatch(&mut self) {
+        self.restart();
+        self.give_up();
+        self.drain_or_fill();
+        for number in 0..self.builders.len() {
+            if self.builders[number].is_idle() && self.may_build() {
+                let Some(job) = self.next_job() else { break };
+                self.build(number, job);
+            }
+        }
+        if self.runner.is_idle()
+            && self.may_run()
+            && let Some(built) = self.built.pop_front()
+        {
+            self.run(built);
+        }
+    }
+
+    fn nearest_deadline(&self) -> Option<Instant> {
+        let builders = self.builders.iter().filter_map(|builder| builder.deadline());
+        builders.chain(self.runner.deadline()).min()
+    }
+
+    /// Starts children where there are none. A runner that has used much of the processor time that it
+    /// may use is exchanged while it is idle.
+    fn restart(&mut self) {
+        let used = self.runner.busy.as_secs().saturating_mul(self.config.threads as u64);
+        if self.runner.is_idle() && used > PROCESSOR_SECONDS / 2 {
+            self.runner.child = None;
+        }
+        let Self { nursery, setup, places, .. } = self;
+        for station in &mut self.builders {
+            if station.child.is_some() || station.failures >= MOST_FAILURES {
+                continue;
+            }
+            match nursery.start(Role::Builder) {
+                Ok(mut child) => {
+                    let processors = places.builders.clone();
+                    greet(&mut child, &Setup { processors, ..setup.clone() });
+                    station.occupy(child);
+                }
+                Err(error) => station.fail(error.to_string()),
+            }
+        }
+        if self.runner.child.is_some() || self.runner.failures >= MOST_FAILURES {
+            return;
+        }
+        match nursery.start(Role::Runner) {
+            Ok(mut child) => {
+                let (processors, roofline) = (places.runner.clone(), Some(self.roofline));
+                greet(&mut child, &Setup { processors, roofline, ..setup.clone() });
+                self.runner.occupy(child);
+            }
+            Err(error) => self.runner.fail(error.to_string()),
+        }
+    }
+
+    /// If there are no children any more, candidates that wait for one are told so.
+    fn give_up(&mut self) {
+        if self.builders.iter().all(|builder| builder.is_given_up()) || self.runner.is_given_up() {
+            let jobs: Vec<Job> = self.queue.drain(..).collect();
+            let built = self.built.drain(..).map(|built| built.job);
+            let jobs: Vec<Job> = built.chain(jobs).collect();
+            jobs.into_iter().for_each(|job| self.finish(job, Outcome::DeviceLost));
+        }
+    }
+
+    /// Where building disturbs timing, decides whose turn it is: a few are built, then all are run.
+    fn drain_or_fill(&mut self) {
+        if self.built.is_empty() {
+            self.is_draining = false;
+        } else if self.built.len() >= self.most_built() || self.queue.is_empty() {
+            self.is_draining = true;
+        }
+    }
+
+    /// So many that the runner need not wait, and few enough to fit into memory.
+    fn most_built(&self) -> usize {
+        2 * self.builders.len() + 2
+    }
+
+    fn may_build(&self) -> bool {
+        let is_disturbing = self.places.is_crowded && (self.is_draining || self.is_running());
+        self.built.len() < self.most_built() && !is_disturbing
+    }
+
+    fn may_run(&self) -> bool {
+        let is_disturbed = self.places.is_crowded && self.is_building();
+        // Trials are not run while finalists wait for the runner.
+        !is_disturbed && !self.is_comparing && (!self.places.is_crowded || self.is_draining)
+    }
+
+    fn is_running(&self) -> bool {
+        self.runner.task.is_some()
+    }
+
+    pub(super) fn is_building(&self) -> bool {
+        self.builders.iter().any(|builder| builder.task.is_some())
+    }
+
+    /// The next candidate to be built; only finalists while these are compared.
+    fn next_job(&mut self) -> Option<Job> {
+        let is_finalist = |job: &Job| matches!(job.purpose, Purpose::Finalist(_));
+        match self.is_comparing {
+            false => self.queue.pop_front(),
+            true => self.queue.iter().position(is_finalist).and_then(|at| self.queue.remove(at)),
+        }
+    }
+
+    pub(super) fn next_request(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
+    }
+
+    fn build(&mut self, number: usize, job: Job) {
+        let request = self.next_request();
+        let message = BuilderRequest::Build {
+            schedule: job.schedule.clone(),
+            lower_only: job.object.is_some(),
+        };
+        let (since, limit) = (Instant::now(), self.config.build_deadline);
+        let station = &mut self.builders[number];
+        // A message that does not arrive was for a child that is gone: its last event says so.
+        let _ = station.child.as_mut().map(|child| child.send(request, &message, &[]));
+        let what = Box::new(job);
+        station.task = Some(Task { request, what, phase: Phase::Build, since, limit });
+    }
+
+    fn run(&mut self, built: Built) {
+        let request = self.next_request();
+        let message = RunnerRequest::Run {
+            interface: built.interface.clone(),
+            best: self.best,
+            plan: self.config.timing,
+        };
+        let (since, limit) = (Instant::now(), self.first_call_limit());
+        let child = self.runner.child.as_mut();
+        let _ = child.map(|child| child.send(request, &message, &built.object));
+        let what = Run::Trial(Box::new(built));
+        self.runner.task = Some(Task { request, what, phase: Phase::Check, since, limit });
+    }
+
+    /// How long a first call may take: shorter once it is known what is possible.
+    fn first_call_limit(&self) -> Duration {
+        let hopeless = self.best.map(|best| best * self.config.timing.hopeless);
+        let hopeless = hopeless.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let limit = self.config.run_deadline;
+        hopeless.map_or(limit, |hopeless| hopeless.max(LEAST_LIMIT).min(limit))
+    }
+
+    /// Hands an outcome to whom it is for.
+    pub(super) fn finish(&mut self, job: Job, outcome: Outcome) {
+        match job.purpose {
+            Purpose::Trial(id) => {
+                self.finished.push_back(Finished { id, outcome, spent: job.spent });
+            }
+            Purpose::Finalist(place) => {
+                if let Some(finalist) = self.finalists.get_mut(place) {
+                    *finalist = Some(Err(outcome));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Finalists: built again, and timed in turns in one process.
+
+use std::time::{Duration, Instant};
+
+use tensorwright_kernel::Schedule;
+use tensorwright_outcome::{Outcome, Phase};
+
+use super::Measurer;
+use super::station::{Built, Purpose, Run, Task};
+use crate::protocol::RunnerRequest;
+
+/// Until when whoever has no deadline of his own is waited for.
+const AGES: Duration = Duration::from_secs(24 * 3600);
+
+impl Measurer {
+    /// Measures candidates again, in turns, so that a moment in which the machine was slow is one for
+    /// all of them. Their times compare with each other better than with any earlier ones; what
+    /// decides is the median of the ratios of one turn. Takes about `budget`, and longer if they have
+    /// to be built or a call takes long.
+    ///
+    /// Candidates that were submitted and not returned yet stay where they are.
+    pub fn finalists(&mut self, schedules: &[Schedule], budget: Duration) -> Vec<Outcome> {
+        self.is_comparing = true;
+        self.finalists = schedules.iter().map(|_| None).collect();
+        for (place, schedule) in schedules.iter().enumerate() {
+            self.enqueue(Purpose::Finalist(place), schedule, None);
+        }
+        self.await_all();
+        let mut outcomes: Vec<Outcome> = vec![Outcome::DeviceLost; schedules.len()];
+        let mut candidates = Vec::new();
+        for (place, finalist) in std::mem::take(&mut self.finalists).into_iter().enumerate() {
+            match finalist {
+                Some(Ok(built)) => candidates.push((place, built)),
+                Some(Err(outcome)) => outcomes[place] = outcome,
+                None => {}
+            }
+        }
+        let compared = self.compare(&candidates, budget);
+        self.is_comparing = false;
+        match compared.filter(|compared| compared.len() == candidates.len()) {
+            Some(compared) => {
+                let places = candidates.iter().map(|(place, _)| *place);
+                places.zip(compared).for_each(|(place, outcome)| outcomes[place] = outcome);
+            }
+            // One of them ended the process: alone, each shows what it does.
+            None => self.one_by_one(candidates, &mut outcomes),
+        }
+        self.dispatch();
+        outcomes
+    }
+
+    /// Waits until all finalists are built or refused, and nothing else runs.
+    fn await_all(&mut self) {
+        self.pump(Instant::now() + AGES, |measurer| {
+            let is_quiet = measurer.runner.is_idle() || measurer.runner.is_given_up();
+            measurer.finalists.iter().all(Option::is_some) && is_quiet && !measurer.is_building()
+        });
+    }
+
+    fn compare(&mut self, candidates: &[(usize, Built)], budget: Duration) -> Option<Vec<Outcome>> {
+        if candidates.is_empty() {
+            return Some(Vec::new());
+        }
+        let request = self.next_request();
+        let interfaces = candidates.iter();
+        let message = RunnerRequest::Compare {
+            candidates: interfaces.map(|(_, b)| (b.interface.clone(), b.object.len())).collect(),
+            budget,
+            plan: self.config.timing,
+        };
+        let objects: Vec<u8> =
+            candidates.iter().flat_map(|(_, built)| built.object.iter().copied()).collect();
+        let sent = self.runner.child.as_mut().map(|child| child.send(request, &message, &objects));
+        if !matches!(sent, Some(Ok(()))) {
+            return None;
+        }
+        // Each is called a few times whatever the budget says.
+        let calls = u32::try_from(candidates.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let limit = budget.saturating_add(self.config.run_deadline.saturating_mul(calls)).min(AGES);
+        let (what, since) = (Run::Comparison, Instant::now());
+        self.compared = None;
+        self.runner.task = Some(Task { request, what, phase: Phase::Time, since, limit });
+        self.pump(since + 2 * AGES, |measurer| measurer.compared.is_some());
+        self.compared.take()
+    }
+
+    fn one_by_one(&mut self, candidates: Vec<(usize, Built)>, outcomes: &mut [Outcome]) {
+        self.finalists = outcomes.iter().map(|_| None).collect();
+        let places: Vec<usize> = candidates.iter().map(|(place, _)| *place).collect();
+        for (_, built) in candidates.into_iter().rev() {
+            self.built.push_front(built);
+        }
+        self.pump(Instant::now() + AGES, |measurer| {
+            places.iter().all(|place| measurer.finalists.get(*place).is_some_and(Option::is_some))
+        });
+        let finalists = std::mem::take(&mut self.finalists);
+        for (outcome, finalist) in outcomes.iter_mut().zip(finalists) {
+            if let Some(Err(alone)) = finalist {
+                *outcome = alone;
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! [`Measurer`]: the parent's side.
+
+mod dispatch;
+mod finalists;
+mod replies;
+mod start;
+mod station;
+
+pub use station::{Finished, Spent};
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use tensorwright_kernel::{Program, Schedule};
+use tensorwright_outcome::Outcome;
+
+use self::station::{Built, Job, Purpose, Run, Station};
+use crate::child::{Child, Event, Nursery};
+use crate::protocol::Setup;
+use crate::{Config, MeasureError, Roofline};
+
+/// Builds, checks and times candidates of one program in child processes.
+///
+/// [`submit`](Self::submit) queues candidates and [`next`](Self::next) returns what became of them,
+/// in the order in which that is known. Nothing happens while neither is called, except in the
+/// children: keep calling `next`. Whatever a candidate does, it comes back as an [`Outcome`].
+///
+/// Dropping a measurer ends all of its children and waits until they are gone.
+#[derive(Debug)]
+pub struct Measurer {
+    config: Config,
+    setup: Setup,
+    events: Receiver<Event>,
+    /// Before the nursery, so that children are gone before the thread that started them ends.
+    builders: Vec<Station<Box<Job>>>,
+    runner: Station<Run>,
+    nursery: Nursery,
+    /// Where builders and runner run, if there are enough processors to keep them apart.
+    places: Places,
+    /// To be built.
+    queue: VecDeque<Job>,
+    /// To be run.
+    built: VecDeque<Built>,
+    finished: VecDeque<Finished>,
+    /// What finalists have become so far, by place.
+    finalists: Vec<Option<Result<Built, Outcome>>>,
+    /// What a comparison of finalists said, when it is over.
+    compared: Option<Vec<Outcome>>,
+    /// Trials wait while finalists are compared.
+    is_comparing: bool,
+    /// What was built is run before more is built, where both would disturb each other.
+    is_draining: bool,
+    best: Option<f64>,
+    roofline: Roofline,
+    requests: u64,
+}
+
+/// Which processors are whose.
+#[derive(Debug, Clone, Default)]
+struct Places {
+    builders: Vec<usize>,
+    runner: Vec<usize>,
+    /// Whether building would disturb timing.
+    is_crowded: bool,
+}
+
+impl Measurer {
+    /// Starts children for a program, and computes what its kernels ought to compute.
+    ///
+    /// # Errors
+    /// If children cannot be started, or the expected results cannot be computed.
+    pub fn start(program: &Program, config: Config) -> Result<Self, MeasureError> {
+        start::start(program, config)
+    }
+
+    /// Queues a candidate. The number comes back with its outcome.
+    pub fn submit(&mut self, id: u64, schedule: &Schedule) {
+        self.enqueue(Purpose::Trial(id), schedule, None);
+    }
+
+    /// Queues machine code as if a schedule had been compiled to it: for tests of what a candidate can
+    /// do.
+    #[doc(hidden)]
+    pub fn submit_object(&mut self, id: u64, schedule: &Schedule, object: Vec<u8>) {
+        self.enqueue(Purpose::Trial(id), schedule, Some(object));
+    }
+
+    fn enqueue(&mut self, purpose: Purpose, schedule: &Schedule, object: Option<Vec<u8>>) {
+        let schedule = schedule.to_string();
+        let spent = Spent::default();
+        let job =
+            Job { purpose, schedule, object, spent, is_second_build: false, is_second_run: false };
+        self.queue.push_back(job);
+        self.dispatch();
+    }
+
+    /// How many candidates were submitted whose outcome was not returned yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        let building = self.builders.iter().filter(|builder| builder.task.is_some()).count();
+        let running = usize::from(self.runner.task.is_some());
+        self.queue.len() + building + self.built.len() + running + self.finished.len()
+    }
+
+    /// What became of a candidate, as soon as that is known of any. `None` if it takes longer than
+    /// `wait`, or nothing is in flight.
+    pub fn next(&mut self, wait: Duration) -> Option<Finished> {
+        let until = Instant::now() + wait;
+        self.pump(until, |measurer| !measurer.finished.is_empty() || measurer.in_flight() == 0);
+        self.finished.pop_front()
+    }
+
+    /// Tells what the best candidate takes, in seconds: others that are several times slower are cut
+    /// short.
+    pub fn set_best(&mut self, seconds: f64) {
+        self.best = Some(seconds).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+    }
+
+    /// Forgets the candidates that are not being built or run at this moment. Those that are come back
+    /// from [`next`](Self::next).
+    pub fn cancel(&mut self) {
+        self.queue.clear();
+        self.built.clear();
+    }
+
+    /// The best that this machine could do with the program.
+    #[must_use]
+    pub fn roofline(&self) -> Roofline {
+        self.roofline
+    }
+
+    /// The process numbers of builders and of the runner: for tests that end them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn processes(&self) -> (Vec<u32>, Option<u32>) {
+        let builders = self.builders.iter().filter_map(|station| station.child.as_ref());
+        (builders.map(Child::id).collect(), self.runner.child.as_ref().map(Child::id))
+    }
+}

@@ -1,0 +1,280 @@
+//! What children say, and what it means if they say nothing any more.
+
+use std::time::Instant;
+
+use tensorwright_outcome::{Outcome, Phase};
+
+use super::Measurer;
+use super::station::{Built, Purpose, Run, Station, Task};
+use crate::child::{End, Event};
+use crate::protocol::{BuilderReply, Frame, RunnerReply, Verdict};
+
+impl Measurer {
+    /// Handles what happened in a child; of a child that is no longer ours, nothing matters.
+    pub(super) fn handle(&mut self, event: Event) {
+        let Event { child, what } = event;
+        let understood = match what {
+            Ok(Some(frame)) => self.understand(child, frame),
+            Ok(None) => Err(None),
+            Err(error) => Err(Some(error.to_string())),
+        };
+        if let Err(garbage) = understood {
+            self.lose(child, garbage);
+        }
+    }
+
+    /// Takes a message, or says why it is none.
+    fn understand(&mut self, child: u64, frame: Frame) -> Result<(), Option<String>> {
+        let garbage = || Some("what the process wrote is no answer".to_owned());
+        if self.runner.has(child) {
+            let reply = frame.message().map_err(|_| garbage())?;
+            return self.runner_says(frame.number, reply).ok_or_else(garbage);
+        }
+        let Some(number) = self.builders.iter().position(|builder| builder.has(child)) else {
+            return Ok(());
+        };
+        let reply = frame.message().map_err(|_| garbage())?;
+        self.builder_says(number, frame, reply).ok_or_else(garbage)
+    }
+
+    /// Takes the answer of a builder; `None` if it does not belong here.
+    fn builder_says(&mut self, number: usize, frame: Frame, reply: BuilderReply) -> Option<()> {
+        let station = &mut self.builders[number];
+        if let BuilderReply::Ready = reply {
+            return station.ready();
+        }
+        station.task.as_ref().filter(|task| task.request == frame.number)?;
+        let Task { what: mut job, since, .. } = station.done()?;
+        job.spent.build += since.elapsed();
+        match reply {
+            BuilderReply::Built(interface) => {
+                let object = job.object.clone().unwrap_or(frame.bytes);
+                self.keep(Built { job: *job, interface, object });
+            }
+            BuilderReply::Illegal { rule, reason } => {
+                self.finish(*job, Outcome::Illegal { rule, reason });
+            }
+            BuilderReply::Failed(reason) => self.finish(*job, Outcome::BuildFailed { reason }),
+            BuilderReply::Ready | BuilderReply::Expected => return None,
+        }
+        Some(())
+    }
+
+    /// Keeps a candidate until it can run.
+    fn keep(&mut self, built: Built) {
+        match built.job.purpose {
+            Purpose::Trial(_) => self.built.push_back(built),
+            Purpose::Finalist(place) => {
+                if let Some(finalist) = self.finalists.get_mut(place) {
+                    *finalist = Some(Ok(built));
+                }
+            }
+        }
+    }
+
+    /// Takes the answer of the runner; `None` if it does not belong here.
+    fn runner_says(&mut self, number: u64, reply: RunnerReply) -> Option<()> {
+        if let RunnerReply::Ready(roofline) = reply {
+            self.roofline = roofline;
+            return self.runner.ready();
+        }
+        let task = self.runner.task.as_mut().filter(|task| task.request == number)?;
+        match (reply, &mut task.what) {
+            (RunnerReply::Checked, Run::Trial(built)) if task.phase == Phase::Check => {
+                built.job.spent.check += task.since.elapsed();
+                task.phase = Phase::Time;
+                task.since = Instant::now();
+                task.limit = self.config.run_deadline;
+            }
+            (RunnerReply::Timed(verdict, roofline), Run::Trial(_)) => {
+                self.roofline = roofline;
+                self.judge(verdict);
+            }
+            (RunnerReply::Compared(verdicts, roofline), Run::Comparison) => {
+                self.roofline = roofline;
+                self.runner.done();
+                self.compared = Some(verdicts.into_iter().map(outcome).collect());
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Turns what the runner found out into the outcome of the candidate that it runs.
+    fn judge(&mut self, verdict: Verdict) {
+        let earlier = self.runner.served;
+        let Some(Task { what: Run::Trial(mut built), phase, since, .. }) = self.runner.done()
+        else {
+            return;
+        };
+        built.job.spent.add(phase, since);
+        if matches!(verdict, Verdict::Wrong(_)) {
+            // Whatever wrote wrong results may have written elsewhere too.
+            self.runner.child = None;
+            if earlier > 0 && self.try_again(&mut built) {
+                return;
+            }
+        }
+        self.finish(built.job, outcome(verdict));
+    }
+
+    /// Puts a candidate back that may have suffered from another one, or from outside; once.
+    fn try_again(&mut self, built: &mut Built) -> bool {
+        if std::mem::replace(&mut built.job.is_second_run, true) {
+            return false;
+        }
+        self.built.push_front(built.clone());
+        true
+    }
+
+    /// A child is gone, or has to go because of what it wrote.
+    fn lose(&mut self, child: u64, garbage: Option<String>) {
+        if self.runner.has(child) {
+            let end = self.runner.bury(garbage);
+            self.runner_ended(&end);
+        } else if let Some(number) = self.builders.iter().position(|b| b.has(child)) {
+            let end = self.builders[number].bury(garbage);
+            self.builder_ended(number, end);
+        }
+    }
+
+    fn runner_ended(&mut self, end: &End) {
+        let is_fresh = self.runner.served == 0;
+        let Some(task) = self.runner.task.take() else { return };
+        match task.what {
+            Run::Trial(mut built) => {
+                built.job.spent.add(task.phase, task.since);
+                let is_blameless = !is_fresh || end.signal == Some(libc::SIGKILL);
+                if is_blameless && self.try_again(&mut built) {
+                    return;
+                }
+                let End { reason, stderr, .. } = end.clone();
+                self.finish(built.job, Outcome::Crashed { reason, stderr });
+            }
+            // Whose fault that is cannot be known; an empty list says that it failed.
+            Run::Comparison => self.compared = Some(Vec::new()),
+        }
+    }
+
+    fn builder_ended(&mut self, number: usize, end: End) {
+        let Some(Task { what: mut job, since, .. }) = self.builders[number].task.take() else {
+            return;
+        };
+        job.spent.build += since.elapsed();
+        let is_blameless = end.signal == Some(libc::SIGKILL);
+        if is_blameless && !std::mem::replace(&mut job.is_second_build, true) {
+            self.queue.push_front(*job);
+            return;
+        }
+        let reason = format!("{}\n{}", end.reason, end.stderr);
+        let reason = reason.trim_end().to_owned();
+        self.finish(*job, Outcome::BuildFailed { reason });
+    }
+
+    /// Ends children that have taken too long.
+    pub(super) fn expire(&mut self) {
+        let now = Instant::now();
+        for number in 0..self.builders.len() {
+            let station = &mut self.builders[number];
+            if station.deadline().is_some_and(|deadline| deadline <= now) {
+                let task = station.expel();
+                if let Some(Task { what: mut job, since, limit, .. }) = task {
+                    job.spent.build += since.elapsed();
+                    let limit = limit.as_secs_f64();
+                    self.finish(*job, Outcome::TimedOut { phase: Phase::Build, limit });
+                }
+            }
+        }
+        if self.runner.deadline().is_some_and(|deadline| deadline <= now) {
+            self.runner_is_late();
+        }
+    }
+
+    fn runner_is_late(&mut self) {
+        match self.runner.expel() {
+            Some(Task { what: Run::Trial(mut built), phase, since, limit, .. }) => {
+                built.job.spent.add(phase, since);
+                let limit = limit.as_secs_f64();
+                self.finish(built.job, Outcome::TimedOut { phase, limit });
+            }
+            Some(Task { what: Run::Comparison, .. }) => self.compared = Some(Vec::new()),
+            None => {}
+        }
+    }
+}
+
+impl<T> Station<T> {
+    /// The child has greeted; `None` if it has done so before.
+    fn ready(&mut self) -> Option<()> {
+        self.ready_by.take()?;
+        self.failures = 0;
+        Some(())
+    }
+
+    /// One more child that did not become ready.
+    pub(super) fn fail(&mut self, complaint: String) {
+        self.failures += 1;
+        self.complaint = complaint;
+    }
+
+    /// Ends the child, or finds out how it ended by itself.
+    fn bury(&mut self, garbage: Option<String>) -> End {
+        let Some(mut child) = self.child.take() else {
+            return End { signal: None, reason: String::new(), stderr: String::new() };
+        };
+        let end = match garbage {
+            None => child.end(),
+            Some(reason) => End { signal: None, reason, ..child.kill() },
+        };
+        if self.ready_by.take().is_some() {
+            self.fail(format!("{}\n{}", end.reason, end.stderr));
+        }
+        end
+    }
+
+    /// Ends a child that takes too long, and returns what it worked on.
+    fn expel(&mut self) -> Option<Task<T>> {
+        if let Some(mut child) = self.child.take() {
+            child.kill();
+        }
+        if self.ready_by.take().is_some() {
+            self.fail("it took too long to start".to_owned());
+        }
+        self.task.take()
+    }
+}
+
+impl super::Spent {
+    /// Adds the time since the beginning of a phase of the runner.
+    fn add(&mut self, phase: Phase, since: Instant) {
+        let step = match phase {
+            Phase::Build => &mut self.build,
+            Phase::Check => &mut self.check,
+            Phase::Time => &mut self.time,
+        };
+        *step += since.elapsed();
+    }
+}
+
+/// The outcome of what the runner found out.
+pub(super) fn outcome(verdict: Verdict) -> Outcome {
+    match verdict {
+        Verdict::Right(timing) => Outcome::Measured(timing),
+        Verdict::Wrong(reason) => Outcome::WrongResult { reason },
+        Verdict::TooLarge(reason) => Outcome::Illegal { rule: "memory".to_owned(), reason },
+        Verdict::Unlinkable(reason) => Outcome::BuildFailed { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_become_outcomes() {
+        let large = outcome(Verdict::TooLarge("1 TB".into()));
+        assert_eq!(large.to_string(), "illegal: memory: 1 TB");
+        assert_eq!(outcome(Verdict::Wrong("x".into())).kind(), "wrong-result");
+        assert_eq!(outcome(Verdict::Unlinkable("x".into())).kind(), "build-failed");
+    }
+}

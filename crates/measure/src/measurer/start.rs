@@ -1,0 +1,172 @@
+//! Starting: children, the expected results, the roofline.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use tensorwright_kernel::Program;
+use tensorwright_runtime::affinity;
+
+use super::station::{START_DEADLINE, Station};
+use super::{Measurer, Places};
+use crate::child::{Child, Event, Nursery, Role};
+use crate::protocol::{BuilderReply, BuilderRequest, Frame, GREETING, RunnerReply, Setup};
+use crate::shared::Layout;
+use crate::{Config, MeasureError, Roofline, system};
+
+/// The number of the one request that is made before there are others.
+const EXPECT: u64 = 1;
+
+pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, MeasureError> {
+    config.threads = config.threads.max(1);
+    config.builders = config.builders.max(1);
+    let runs_here = config.target.check_runs_here();
+    runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
+    let layout = Layout::of(program)
+        .ok_or_else(|| MeasureError::Expected("the tensors are too large".to_owned()))?;
+    let system = |what, error| MeasureError::System { what, error };
+    let shared = system::memory_file(layout.bytes).map_err(|e| system("make a shared file", e))?;
+    let seal = shared.try_clone().map_err(|error| system("share a file", error))?;
+    let (sender, events) = mpsc::channel();
+    let mut nursery = Nursery::new(config.worker.clone(), shared, sender)?;
+    let places = Places::new(&config);
+    let mut setup = setup(program, &config);
+
+    let builder = first_builder(&mut nursery, &events, &setup, &places, &config)?;
+    system::seal(&seal).map_err(|error| system("seal a shared file", error))?;
+    let (runner, roofline) = first_runner(&mut nursery, &events, &setup, &places)?;
+    setup.roofline = Some(roofline);
+
+    let mut builders: Vec<_> = (0..config.builders).map(|_| Station::empty()).collect();
+    if let Some(station) = builders.first_mut() {
+        station.occupy(builder);
+        station.ready_by = None;
+    }
+    let mut station = Station::empty();
+    station.occupy(runner);
+    station.ready_by = None;
+    Ok(Measurer {
+        config,
+        setup,
+        events,
+        builders,
+        runner: station,
+        nursery,
+        places,
+        queue: VecDeque::new(),
+        built: VecDeque::new(),
+        finished: VecDeque::new(),
+        finalists: Vec::new(),
+        compared: None,
+        is_comparing: false,
+        is_draining: false,
+        best: None,
+        roofline,
+        requests: EXPECT,
+    })
+}
+
+fn setup(program: &Program, config: &Config) -> Setup {
+    Setup {
+        program: program.to_string(),
+        def: program.name().to_owned(),
+        hash: program.hash().to_string(),
+        target: config.target.name().to_owned(),
+        threads: config.threads,
+        processors: Vec::new(),
+        seed: config.seed,
+        memory_bytes: config.memory_bytes,
+        roofline: None,
+    }
+}
+
+/// The first builder also computes the expected results.
+fn first_builder(
+    nursery: &mut Nursery,
+    events: &Receiver<Event>,
+    setup: &Setup,
+    places: &Places,
+    config: &Config,
+) -> Result<Child, MeasureError> {
+    let mut child = nursery.start(Role::Builder)?;
+    let setup = Setup { processors: places.builders.clone(), ..setup.clone() };
+    greet(&mut child, &setup);
+    let frame = answer(events, &mut child, START_DEADLINE, MeasureError::Worker)?;
+    match frame.message() {
+        Ok(BuilderReply::Ready) => {}
+        _ => return Err(MeasureError::Worker("the builder does not greet".to_owned())),
+    }
+    // A child that is gone is noticed while waiting.
+    let _ = child.send(EXPECT, &BuilderRequest::Expect, &[]);
+    let frame = answer(events, &mut child, config.expected_deadline, MeasureError::Expected)?;
+    match frame.message() {
+        Ok(BuilderReply::Expected) => Ok(child),
+        Ok(BuilderReply::Failed(reason)) => Err(MeasureError::Expected(reason)),
+        _ => Err(MeasureError::Expected("the builder answers something else".to_owned())),
+    }
+}
+
+fn first_runner(
+    nursery: &mut Nursery,
+    events: &Receiver<Event>,
+    setup: &Setup,
+    places: &Places,
+) -> Result<(Child, Roofline), MeasureError> {
+    let mut child = nursery.start(Role::Runner)?;
+    let setup = Setup { processors: places.runner.clone(), ..setup.clone() };
+    greet(&mut child, &setup);
+    let frame = answer(events, &mut child, START_DEADLINE, MeasureError::Worker)?;
+    match frame.message() {
+        Ok(RunnerReply::Ready(roofline)) => Ok((child, roofline)),
+        _ => Err(MeasureError::Worker("the runner does not greet".to_owned())),
+    }
+}
+
+/// Sends a child its setup. If that fails the child is gone, which whoever waits for it notices.
+pub(super) fn greet(child: &mut Child, setup: &Setup) {
+    let _ = child.send(GREETING, setup, &[]);
+}
+
+/// Waits for a message of a child.
+fn answer(
+    events: &Receiver<Event>,
+    child: &mut Child,
+    wait: Duration,
+    error: impl Fn(String) -> MeasureError,
+) -> Result<Frame, MeasureError> {
+    let until = Instant::now() + wait;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(event) = events.recv_timeout(left) else {
+            child.kill();
+            return Err(error(format!("it took more than {} s", wait.as_secs_f64())));
+        };
+        if event.child != child.number {
+            continue;
+        }
+        return match event.what {
+            Ok(Some(frame)) => Ok(frame),
+            Ok(None) => {
+                let end = child.end();
+                Err(error(format!("{}\n{}", end.reason, end.stderr.trim_end())))
+            }
+            Err(problem) => Err(error(problem.to_string())),
+        };
+    }
+}
+
+impl Places {
+    /// Keeps the runner and the builders on different processors, where there are enough. The runner
+    /// has the last ones: the system itself likes the first.
+    fn new(config: &Config) -> Self {
+        let allowed = affinity::allowed();
+        match allowed.len().checked_sub(config.threads) {
+            Some(rest) if rest >= config.builders => {
+                let (builders, runner) = allowed.split_at(rest);
+                Self { builders: builders.to_vec(), runner: runner.to_vec(), is_crowded: false }
+            }
+            // Where nothing is known of processors, disturbance cannot be excluded.
+            _ => Self { is_crowded: true, ..Self::default() },
+        }
+    }
+}

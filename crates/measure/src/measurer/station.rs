@@ -1,0 +1,160 @@
+//! What the parent knows of a candidate on its way, and of the children it is with.
+
+use std::time::{Duration, Instant};
+
+use tensorwright_outcome::{Outcome, Phase};
+
+use crate::child::Child;
+use crate::protocol::Interface;
+
+/// How long a child may take until it is ready. It takes 0.1 s on a machine that is not busy.
+pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// After so many children in a row that did not become ready, no more are started.
+pub(super) const MOST_FAILURES: u32 = 3;
+
+/// What became of a candidate, and how long that took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// The number that it was submitted with.
+    pub id: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How long that took.
+    pub spent: Spent,
+}
+
+/// How long the steps of a candidate took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Applying the schedule, lowering, compiling.
+    pub build: Duration,
+    /// Linking, the checked call, and comparing its result.
+    pub check: Duration,
+    /// The calls that were timed.
+    pub time: Duration,
+}
+
+/// Whom the outcome of a candidate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// For whoever submitted it with this number.
+    Trial(u64),
+    /// For the comparison of finalists, in this place.
+    Finalist(usize),
+}
+
+/// A candidate on its way.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) purpose: Purpose,
+    pub(super) schedule: String,
+    /// Machine code that takes the place of the compiler's.
+    pub(super) object: Option<Vec<u8>>,
+    pub(super) spent: Spent,
+    /// Whether a builder died with it that may have died of something else.
+    pub(super) is_second_build: bool,
+    /// Whether a runner died with it that may have died of something else.
+    pub(super) is_second_run: bool,
+}
+
+/// A candidate that was built.
+#[derive(Debug, Clone)]
+pub(super) struct Built {
+    pub(super) job: Job,
+    pub(super) interface: Interface,
+    pub(super) object: Vec<u8>,
+}
+
+/// What a child works on.
+#[derive(Debug)]
+pub(super) struct Task<T> {
+    /// The number of the request.
+    pub(super) request: u64,
+    pub(super) what: T,
+    pub(super) phase: Phase,
+    /// When the phase began.
+    pub(super) since: Instant,
+    /// How long it may last.
+    pub(super) limit: Duration,
+}
+
+/// What a runner works on.
+#[derive(Debug)]
+pub(super) enum Run {
+    /// One candidate.
+    Trial(Box<Built>),
+    /// Candidates in turns.
+    Comparison,
+}
+
+/// The place of a child, which one after the other may take.
+#[derive(Debug)]
+pub(super) struct Station<T> {
+    pub(super) child: Option<Child>,
+    /// Until when it has to be ready; `None` once it is.
+    pub(super) ready_by: Option<Instant>,
+    pub(super) task: Option<Task<T>>,
+    /// How many tasks the child has done.
+    pub(super) served: u32,
+    /// How long they took.
+    pub(super) busy: Duration,
+    /// How many children in a row did not become ready.
+    pub(super) failures: u32,
+    /// What the last of them said.
+    pub(super) complaint: String,
+}
+
+impl<T> Station<T> {
+    pub(super) fn empty() -> Self {
+        Self {
+            child: None,
+            ready_by: None,
+            task: None,
+            served: 0,
+            busy: Duration::ZERO,
+            failures: 0,
+            complaint: String::new(),
+        }
+    }
+
+    /// Puts a new child in the place.
+    pub(super) fn occupy(&mut self, child: Child) {
+        self.child = Some(child);
+        self.ready_by = Some(Instant::now() + START_DEADLINE);
+        self.served = 0;
+        self.busy = Duration::ZERO;
+    }
+
+    /// Whether the child with this number is here.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.child.as_ref().is_some_and(|child| child.number == number)
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.child.is_some() && self.ready_by.is_none()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_ready() && self.task.is_none()
+    }
+
+    /// Whether no child will come here any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.child.is_none() && self.failures >= MOST_FAILURES
+    }
+
+    /// When the child will have taken too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.child.as_ref()?;
+        self.ready_by.or_else(|| self.task.as_ref().map(|task| task.since + task.limit))
+    }
+
+    /// Takes the task away when it is done.
+    pub(super) fn done(&mut self) -> Option<Task<T>> {
+        let task = self.task.take()?;
+        self.served += 1;
+        self.busy += task.since.elapsed();
+        Some(task)
+    }
+}

@@ -1,0 +1,281 @@
+//! What parent and children say to each other; the table is in the documentation of the crate.
+//!
+//! A message is a frame: a mark, the number of the request, the lengths of two parts, then the parts:
+//! JSON, and bytes (object files). The mark and the number make sure that what a stray candidate
+//! writes to a descriptor it happened upon is noticed as garbage. Nothing is read that is larger than
+//! the limits, and nothing in a frame can make the reader panic.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tensorwright_outcome::Timing;
+
+use crate::TimingPlan;
+use crate::roofline::Roofline;
+
+/// The first bytes of every frame.
+const MARK: [u8; 4] = *b"\xffTW1";
+
+/// The longest JSON part.
+const MOST_TEXT: usize = 16 << 20;
+
+/// The longest part of bytes.
+const MOST_BYTES: usize = 256 << 20;
+
+/// The bytes of a frame before its parts.
+const HEADER: usize = 20;
+
+/// The number that a child's first frame carries.
+pub(crate) const GREETING: u64 = 0;
+
+/// What a child needs to know before anything else.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// The program as text, in which every size is a number.
+    pub(crate) program: String,
+    /// The name of its definition.
+    pub(crate) def: String,
+    /// The hash that the text must have once it is read.
+    pub(crate) hash: String,
+    /// The processor that code is generated for.
+    pub(crate) target: String,
+    /// How many threads kernels use.
+    pub(crate) threads: usize,
+    /// The processors that the child may use; empty: all.
+    pub(crate) processors: Vec<usize>,
+    /// The seed of the random inputs.
+    pub(crate) seed: u64,
+    /// How much memory a candidate may use.
+    pub(crate) memory_bytes: u64,
+    /// What the machine can do, if another runner has found that out.
+    pub(crate) roofline: Option<Roofline>,
+}
+
+/// What a parent asks of a builder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum BuilderRequest {
+    /// Fill the shared file with inputs and expected results.
+    Expect,
+    /// Build a candidate.
+    Build {
+        /// Its schedule as text.
+        schedule: String,
+        /// Whether to stop before machine code: it comes from somewhere else.
+        lower_only: bool,
+    },
+}
+
+/// What a builder answers; an object comes with [`BuilderReply::Built`] as bytes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum BuilderReply {
+    /// Ready for requests.
+    Ready,
+    /// The shared file is filled.
+    Expected,
+    /// A candidate is built.
+    Built(Interface),
+    /// The schedule is refused.
+    Illegal {
+        /// What refuses it.
+        rule: String,
+        /// Why.
+        reason: String,
+    },
+    /// The request cannot be met.
+    Failed(String),
+}
+
+/// What the caller of a kernel has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Interface {
+    /// The function; the one that prepares adds `_prepare`.
+    pub(crate) symbol: String,
+    /// Whether there is a function that prepares.
+    pub(crate) has_prepare: bool,
+    /// What is passed, in order.
+    pub(crate) parameters: Vec<Parameter>,
+    /// The bytes of workspace that the workers of this run need together.
+    pub(crate) workspace: u64,
+}
+
+/// What is passed to a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Parameter {
+    /// An input of the program, by its place.
+    Input(usize),
+    /// An output of the program, by its place.
+    Output(usize),
+    /// A buffer of so many bytes that preparation fills.
+    Prepared(u64),
+}
+
+/// What a parent asks of a runner. The objects come as bytes, one after the other.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum RunnerRequest {
+    /// Check and time a candidate.
+    Run {
+        /// How to call it.
+        interface: Interface,
+        /// The best time so far, in seconds.
+        best: Option<f64>,
+        /// How to time.
+        plan: TimingPlan,
+    },
+    /// Check candidates and time them in turns.
+    Compare {
+        /// How to call each, and the length of its object.
+        candidates: Vec<(Interface, usize)>,
+        /// For how long.
+        budget: Duration,
+        /// How to time.
+        plan: TimingPlan,
+    },
+}
+
+/// What a runner answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum RunnerReply {
+    /// Ready for requests.
+    Ready(Roofline),
+    /// The result is right, timing begins: the one answer that another one follows.
+    Checked,
+    /// Timed.
+    Timed(Verdict, Roofline),
+    /// Candidates timed in turns.
+    Compared(Vec<Verdict>, Roofline),
+    /// The runner cannot start.
+    Failed(String),
+}
+
+/// What a runner found out about a candidate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Verdict {
+    /// It is right, and takes so long.
+    Right(Timing),
+    /// It is wrong.
+    Wrong(String),
+    /// It needs more memory than it may have.
+    TooLarge(String),
+    /// The object does not link.
+    Unlinkable(String),
+}
+
+/// A frame as it came.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The number of the request that it is about.
+    pub(crate) number: u64,
+    text: Vec<u8>,
+    /// The part that is not JSON.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Frame {
+    /// The JSON part.
+    pub(crate) fn message<T: DeserializeOwned>(&self) -> io::Result<T> {
+        serde_json::from_slice(&self.text).map_err(io::Error::from)
+    }
+}
+
+/// Writes a frame.
+pub(crate) fn send(
+    to: &mut impl Write,
+    number: u64,
+    message: &impl Serialize,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    let too_long = || io::Error::other("a message is too long");
+    if text.len() > MOST_TEXT || bytes.len() > MOST_BYTES {
+        return Err(too_long());
+    }
+    let mut frame = Vec::with_capacity(HEADER + text.len() + bytes.len());
+    frame.extend_from_slice(&MARK);
+    frame.extend_from_slice(&number.to_le_bytes());
+    for length in [text.len(), bytes.len()] {
+        frame.extend_from_slice(&u32::try_from(length).map_err(|_| too_long())?.to_le_bytes());
+    }
+    frame.extend_from_slice(&text);
+    frame.extend_from_slice(bytes);
+    to.write_all(&frame)
+}
+
+/// Reads a frame; `None` if the other side is gone, an error for anything that is not a frame.
+pub(crate) fn receive(from: &mut impl Read) -> io::Result<Option<Frame>> {
+    let mut header = [0; HEADER];
+    let mut filled = 0;
+    while filled < HEADER {
+        match from.read(&mut header[filled..]) {
+            Ok(0) if filled == 0 => return Ok(None),
+            Ok(0) => return Err(garbage("ends in the middle of a message")),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // It ended before it read all that it was sent.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        if !header[..filled.min(MARK.len())].iter().zip(MARK).all(|(byte, mark)| *byte == mark) {
+            return Err(garbage("is not a message"));
+        }
+    }
+    let word = |at: usize| -> [u8; 4] { std::array::from_fn(|byte| header[at + byte]) };
+    let number = u64::from_le_bytes(std::array::from_fn(|byte| header[4 + byte]));
+    let text = part(from, u32::from_le_bytes(word(12)), MOST_TEXT)?;
+    let bytes = part(from, u32::from_le_bytes(word(16)), MOST_BYTES)?;
+    Ok(Some(Frame { number, text, bytes }))
+}
+
+/// Reads a part of a frame. Memory grows with what arrives, not with what is announced.
+fn part(from: &mut impl Read, length: u32, most: usize) -> io::Result<Vec<u8>> {
+    let length = length as usize;
+    if length > most {
+        return Err(garbage("announces a message that is too long"));
+    }
+    let mut part = Vec::new();
+    from.take(length as u64).read_to_end(&mut part)?;
+    if part.len() < length {
+        return Err(garbage("ends in the middle of a message"));
+    }
+    Ok(part)
+}
+
+fn garbage(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("what the process wrote {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_as_they_were() {
+        let mut wire = Vec::new();
+        let reply = BuilderReply::Illegal { rule: "split".into(), reason: "no loop `q`".into() };
+        send(&mut wire, 7, &reply, b"object").unwrap();
+        send(&mut wire, 8, &BuilderReply::Ready, b"").unwrap();
+        let mut wire = wire.as_slice();
+        let frame = receive(&mut wire).unwrap().unwrap();
+        assert_eq!((frame.number, frame.bytes.as_slice()), (7, &b"object"[..]));
+        let message: BuilderReply = frame.message().unwrap();
+        assert!(matches!(message, BuilderReply::Illegal { rule, .. } if rule == "split"));
+        assert!(receive(&mut wire).unwrap().unwrap().message::<RunnerReply>().is_err());
+        assert!(receive(&mut wire).unwrap().is_none());
+    }
+
+    #[test]
+    fn garbage_is_an_error_whatever_it_is() {
+        let mut frame = Vec::new();
+        send(&mut frame, 1, &BuilderReply::Ready, b"bytes").unwrap();
+        for end in 1..frame.len() {
+            assert!(receive(&mut &frame[..end]).is_err(), "cut at {end}");
+        }
+        let mut long = frame.clone();
+        long[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(receive(&mut long.as_slice()).is_err());
+        for text in ["hello\n", "\u{0}", "\u{ff}TW1", "{\"Ready\":null}\n{\"Ready\":null}\n"] {
+            assert!(receive(&mut text.as_bytes()).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The builder: schedules in, objects out.
+
+use tensorwright_codegen_llvm as codegen;
+use tensorwright_kernel::ir::TensorId;
+use tensorwright_kernel::{CodegenOptions, CpuTarget, Diagnostics, Lowered, Program, Schedule};
+use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::{ScheduleError, canonical, workspace};
+
+use super::{Connection, Served, expected};
+use crate::protocol::{BuilderReply, BuilderRequest, GREETING, Interface, Parameter, Setup};
+use crate::system::{self, Resource};
+
+/// What LLVM may use, however little a candidate may.
+const LEAST_MEMORY: u64 = 2 << 30;
+
+struct Builder {
+    program: Program,
+    target: CpuTarget,
+    threads: usize,
+}
+
+pub(super) fn serve(mut connection: Connection) -> Served {
+    let Some((setup, program)) = connection.setup()? else { return Ok(()) };
+    let target = CpuTarget::named(&setup.target).map_err(|error| error.to_string())?;
+    let builder = Builder { program, target, threads: setup.threads };
+    connection.reply(GREETING, &BuilderReply::Ready, &[])?;
+    let mut is_limited = false;
+    while let Some(frame) = connection.next()? {
+        let request = frame.message().map_err(|error| format!("cannot read: {error}"))?;
+        let (reply, object) = match request {
+            BuilderRequest::Expect => (builder.expect(&setup, &connection), Vec::new()),
+            BuilderRequest::Build { schedule, lower_only } => {
+                // Expected results of large programs may need more than a candidate gets.
+                if !std::mem::replace(&mut is_limited, true) {
+                    limit(&setup)?;
+                }
+                builder.build(&schedule, lower_only)
+            }
+        };
+        connection.reply(frame.number, &reply, &object)?;
+    }
+    Ok(())
+}
+
+fn limit(setup: &Setup) -> Served {
+    let limit = || {
+        let memory = setup.memory_bytes.max(LEAST_MEMORY);
+        system::limit(
+            Resource::AddressSpace,
+            system::AddressSpace::open()?.bytes()?.saturating_add(memory),
+        )?;
+        system::limit(Resource::Core, 0)?;
+        system::limit(Resource::FileSize, 0)
+    };
+    limit().map_err(|error| format!("cannot limit the process: {error}"))
+}
+
+impl Builder {
+    fn expect(&self, setup: &Setup, connection: &Connection) -> BuilderReply {
+        match expected::fill(&self.program, setup.seed, self.threads, &connection.shared) {
+            Ok(()) => BuilderReply::Expected,
+            Err(reason) => BuilderReply::Failed(reason),
+        }
+    }
+
+    fn build(&self, text: &str, lower_only: bool) -> (BuilderReply, Vec<u8>) {
+        let lowered = match self.lower(text) {
+            Ok(lowered) => lowered,
+            Err(refusal) => return (refusal, Vec::new()),
+        };
+        let interface = match self.interface(&lowered) {
+            Some(interface) => interface,
+            None => return (failed("the loops pass something that is no tensor"), Vec::new()),
+        };
+        if lower_only {
+            return (BuilderReply::Built(interface), Vec::new());
+        }
+        match codegen::compile(lowered.nest(), &self.target, &CodegenOptions::default()) {
+            Ok(compiled) => (BuilderReply::Built(interface), compiled.object),
+            Err(error) => (failed(&error.to_string()), Vec::new()),
+        }
+    }
+
+    fn lower(&self, text: &str) -> Result<Lowered, BuilderReply> {
+        let schedule = Schedule::parse(text).map_err(|error| refused(&error))?;
+        let builder = self.program.compile().target(self.target.clone()).threads(self.threads);
+        builder.schedule(schedule.clone()).lower().map_err(|diagnostics| {
+            // Whether a primitive refuses or lowering does, the error itself does not say.
+            match schedule.apply(canonical(self.program.ir())) {
+                Err(error) => refused(&error),
+                Ok(_) => illegal("lower", messages(&diagnostics)),
+            }
+        })
+    }
+
+    /// How to call what was lowered.
+    fn interface(&self, lowered: &Lowered) -> Option<Interface> {
+        let (nest, ir) = (lowered.nest(), self.program.ir());
+        let parameter = |id: &TensorId| {
+            let buffer = nest.buffer(*id);
+            Some(match buffer.scope {
+                Scope::Input => Parameter::Input(ir.input_ids().position(|input| input == *id)?),
+                Scope::Output => Parameter::Output(ir.outputs.iter().position(|out| out == id)?),
+                _ => Parameter::Prepared(u64::try_from(buffer.bytes()).ok()?),
+            })
+        };
+        let workers = i32::try_from(self.threads).ok()?;
+        Some(Interface {
+            symbol: lowered.symbol(),
+            has_prepare: !nest.prepare.is_empty(),
+            parameters: nest.parameters.iter().map(parameter).collect::<Option<_>>()?,
+            workspace: u64::try_from(workspace::Plan::of(nest).bytes(workers)).ok()?,
+        })
+    }
+}
+
+fn failed(reason: &str) -> BuilderReply {
+    BuilderReply::Failed(reason.to_owned())
+}
+
+fn illegal(rule: &str, reason: String) -> BuilderReply {
+    BuilderReply::Illegal { rule: rule.to_owned(), reason }
+}
+
+/// A schedule that cannot be read, or that a primitive refuses: the rule is its name.
+fn refused(error: &ScheduleError) -> BuilderReply {
+    // `C: split m 8`
+    let primitive = error.step.as_deref().and_then(|step| {
+        let (_, primitive) = step.split_once(':')?;
+        primitive.split_whitespace().next()
+    });
+    illegal(primitive.unwrap_or("syntax"), error.refusal.message.clone())
+}
+
+fn messages(diagnostics: &Diagnostics) -> String {
+    let messages: Vec<&str> = diagnostics.list().iter().map(|one| one.message.as_str()).collect();
+    messages.join("; ")
+}

@@ -1,0 +1,133 @@
+//! Every element against what is expected, at the speed of memory.
+
+use tensorwright_kernel::{Buffer, DType};
+
+use super::memory::Frozen;
+
+/// Elements that are looked at together: if one of them is suspicious, all are looked at closely.
+const BLOCK: usize = 1024;
+
+/// What an output ought to be.
+#[derive(Debug)]
+pub(super) struct Tensor {
+    pub(super) dtype: DType,
+    pub(super) values: Frozen,
+    pub(super) tolerances: Frozen,
+}
+
+/// How a tensor differs from what is expected by more than the tolerance; `None` if it does not.
+pub(super) fn difference(expected: &Tensor, actual: &[u8]) -> Option<String> {
+    let Tensor { dtype, values, tolerances } = expected;
+    find_difference(*dtype, values.bytes(), tolerances.bytes(), actual)
+}
+
+fn find_difference(
+    dtype: DType,
+    values: &[u8],
+    tolerances: &[u8],
+    actual: &[u8],
+) -> Option<String> {
+    let size = dtype.bytes();
+    let blocks = values.chunks(BLOCK * size).zip(actual.chunks(BLOCK * size));
+    let blocks = blocks.zip(tolerances.chunks(BLOCK * size_of::<f32>())).enumerate();
+    let (mut count, mut first) = (0, None);
+    for (number, ((values, actual), tolerances)) in blocks {
+        if is_clearly_right(dtype, values, actual, tolerances) {
+            continue;
+        }
+        let (wrong, position) = examine(dtype, values, actual, tolerances);
+        count += wrong;
+        first = first.or(position.map(|(at, text)| (number * BLOCK + at, text)));
+    }
+    let (position, text) = first?;
+    let total = values.len() / size;
+    Some(format!("{count} of {total} elements differ; the first is number {position}: {text}"))
+}
+
+/// The quick look, one loop that vectorises: right if it says so, perhaps right if it does not.
+fn is_clearly_right(dtype: DType, values: &[u8], actual: &[u8], tolerances: &[u8]) -> bool {
+    let (tolerances, _) = tolerances.as_chunks::<4>();
+    macro_rules! within {
+        ($type:ty, $size:literal) => {{
+            let (values, actual) = (values.as_chunks::<$size>().0, actual.as_chunks::<$size>().0);
+            let triples = values.iter().zip(actual).zip(tolerances);
+            triples.fold(true, |right, ((value, actual), tolerance)| {
+                let distance = <$type>::from_le_bytes(*value) - <$type>::from_le_bytes(*actual);
+                // NaN is never within.
+                right & (distance.abs() <= <$type>::from(f32::from_le_bytes(*tolerance)))
+            })
+        }};
+    }
+    match dtype {
+        DType::Float => within!(f32, 4),
+        DType::Double => within!(f64, 8),
+        _ => values == actual,
+    }
+}
+
+/// The close look: how many are wrong, and the first of them.
+fn examine(
+    dtype: DType,
+    values: &[u8],
+    actual: &[u8],
+    tolerances: &[u8],
+) -> (usize, Option<(usize, String)>) {
+    let length = [(values.len() / dtype.bytes()) as i64];
+    let tensor = |bytes| Buffer::from_bytes(dtype, &length, bytes);
+    let (Ok(values), Ok(actual)) = (tensor(values), tensor(actual)) else {
+        return (1, Some((0, format!("not a value of type {dtype}"))));
+    };
+    let (tolerances, _) = tolerances.as_chunks::<4>();
+    let (mut count, mut first) = (0, None);
+    let triples = values.values().zip(actual.values()).zip(tolerances).enumerate();
+    for (position, ((value, actual), tolerance)) in triples {
+        let allowed = f64::from(f32::from_le_bytes(*tolerance));
+        if value.distance(actual) <= allowed {
+            continue;
+        }
+        count += 1;
+        if first.is_none() {
+            let text = format!("{actual} and ought to be {value}, within {allowed:.3e}");
+            first = Some((position, text));
+        }
+    }
+    (count, first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(dtype: DType, values: &[f64], actual: &[f64], tolerance: f32) -> Option<String> {
+        let shape = [values.len() as i64];
+        let bytes = |values| Buffer::from_f64s(dtype, &shape, values).unwrap().to_bytes();
+        let tolerances: Vec<u8> = values.iter().flat_map(|_| tolerance.to_le_bytes()).collect();
+        find_difference(dtype, &bytes(values), &tolerances, &bytes(actual))
+    }
+
+    #[test]
+    fn equal_tensors_of_every_type_do_not_differ_and_others_do() {
+        for dtype in &DType::ALL {
+            let values: Vec<f64> = (0..3000).map(|i| f64::from(i % 2)).collect();
+            assert_eq!(check(*dtype, &values, &values, 0.0), None, "{dtype}");
+            let mut wrong = values.clone();
+            wrong[2047] = 1.0 - wrong[2047];
+            let text = check(*dtype, &values, &wrong, 0.0).unwrap();
+            assert!(text.starts_with("1 of 3000 elements differ; the first is number 2047"));
+        }
+    }
+
+    #[test]
+    fn tolerances_and_special_values() {
+        for dtype in [DType::Float, DType::Double, DType::Half] {
+            assert_eq!(check(dtype, &[1.0, 2.0], &[1.25, 1.75], 0.5), None);
+            assert!(check(dtype, &[1.0, 2.0], &[1.25, 1.25], 0.5).is_some());
+            let special = [f64::NAN, f64::INFINITY, 0.0];
+            assert_eq!(check(dtype, &special, &special, 0.0), None);
+            assert_eq!(check(dtype, &special, &[1.0, f64::NAN, 5.0], f32::INFINITY), None);
+            assert!(check(dtype, &[1.0], &[f64::NAN], 10.0).is_some());
+            assert!(check(dtype, &[f64::NAN], &[1.0], 10.0).is_some());
+        }
+        assert!(find_difference(DType::Bool, &[1], &[0; 4], &[254]).is_some());
+    }
+}

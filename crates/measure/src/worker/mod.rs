@@ -1,0 +1,111 @@
+//! The child's side: [`serve`].
+
+mod builder;
+mod candidate;
+mod compare;
+mod expected;
+mod memory;
+mod probes;
+mod runner;
+mod sample;
+mod sandbox;
+mod timing;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tensorwright_kernel::{Module, Program};
+
+use crate::protocol::{self, Frame, GREETING, Setup};
+use crate::system;
+
+pub(crate) use sandbox::PROCESSOR_SECONDS;
+
+/// What the parent and a child are connected by.
+struct Connection {
+    socket: UnixStream,
+    /// Inputs and expected results.
+    shared: File,
+}
+
+/// Why a child ends: the parent went away (`Ok`), or something the parent is told about.
+type Served = Result<(), String>;
+
+/// The main function of a child process. `args` are the last ones of the command line: the role, and
+/// the number of the parent.
+///
+/// The standard input and output are those that [`Measurer`](crate::Measurer) gave the process; they
+/// are exchanged for nothing before any candidate runs.
+#[must_use]
+pub fn serve(args: impl IntoIterator<Item = String>) -> ExitCode {
+    let args: Vec<String> = args.into_iter().collect();
+    let served = match (args.first().map(String::as_str), args.get(1).map(|text| text.parse())) {
+        (Some("builder"), Some(Ok(parent))) => connect(parent).and_then(builder::serve),
+        (Some("runner"), Some(Ok(parent))) => connect(parent).and_then(runner::serve),
+        _ => Err("this is started by `tensorwright tune`, not by people".to_owned()),
+    };
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            // The parent keeps what is written here, if it is still there.
+            let _ = writeln!(io::stderr(), "{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Takes the connection off the standard streams, where the parent could put it without any unsafe
+/// code, and leaves nothing in its place.
+fn connect(parent: u32) -> Result<Connection, String> {
+    let take = || -> io::Result<Connection> {
+        system::end_with_parent(parent)?;
+        let socket = UnixStream::from(system::take_descriptor(libc::STDIN_FILENO)?);
+        let shared = File::from(system::take_descriptor(libc::STDOUT_FILENO)?);
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
+        system::replace_stream(libc::STDIN_FILENO, &nothing)?;
+        system::replace_stream(libc::STDOUT_FILENO, &nothing)?;
+        Ok(Connection { socket, shared })
+    };
+    take().map_err(|error| format!("cannot connect to the parent: {error}"))
+}
+
+impl Connection {
+    /// The next request; `None` when the parent is gone.
+    fn next(&mut self) -> Result<Option<Frame>, String> {
+        protocol::receive(&mut self.socket).map_err(|error| format!("cannot read: {error}"))
+    }
+
+    /// Answers a request. A parent that is gone wants no answer.
+    fn reply(&mut self, number: u64, message: &impl Serialize, bytes: &[u8]) -> Served {
+        protocol::send(&mut self.socket, number, message, bytes)
+            .map_err(|error| format!("cannot answer: {error}"))
+    }
+
+    /// The first message; `None` when the parent is gone.
+    fn setup(&mut self) -> Result<Option<(Setup, Program)>, String> {
+        let Some(frame) = self.next()? else { return Ok(None) };
+        if frame.number != GREETING {
+            return Err("the first message is not the first".to_owned());
+        }
+        let setup: Setup = frame.message().map_err(|error| format!("cannot read: {error}"))?;
+        let program = program(&setup)?;
+        if !setup.processors.is_empty() {
+            // A wish: where it is refused the scheduler decides.
+            let _ = system::stay_on(&setup.processors);
+        }
+        Ok(Some((setup, program)))
+    }
+}
+
+/// The program that a text describes, if it is the one that is meant.
+fn program(setup: &Setup) -> Result<Program, String> {
+    let read = || Module::parse("<program>", &setup.program)?.def(&setup.def)?.bind::<String>([]);
+    let program = read().map_err(|diagnostics| diagnostics.render(false))?;
+    match program.hash().to_string() == setup.hash {
+        true => Ok(program),
+        false => Err("the text of the program describes another program".to_owned()),
+    }
+}

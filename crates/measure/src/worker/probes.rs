@@ -1,0 +1,99 @@
+//! The probes that run in turns with candidates, and the roofline that they find.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tensorwright_kernel::{DType, Program};
+use tensorwright_runtime::probe::{
+    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Sample, sustained,
+};
+use tensorwright_runtime::{AllocError, Machine, Pool};
+
+use crate::roofline::{Bound, Roofline};
+
+/// The largest buffer that a bandwidth probe uses: beyond all caches.
+const LARGEST: u128 = 256 << 20;
+
+/// How long each roof is looked at before it is known which one counts.
+const GLANCE: Duration = Duration::from_millis(30);
+
+/// The threads' probes, run at the same time.
+struct Together<'p, P> {
+    probes: Vec<Mutex<P>>,
+    pool: &'p Pool,
+}
+
+impl<P: Probe + Send> Probe for Together<'_, P> {
+    fn name(&self) -> &'static str {
+        "all threads together"
+    }
+
+    fn run_once(&mut self) -> Sample {
+        let work = Mutex::new(0.0);
+        let start = Instant::now();
+        self.pool.run(self.probes.len() as i64, &|range, _| {
+            for number in range {
+                let Some(probe) = self.probes.get(number as usize) else { continue };
+                let sample = probe.lock().unwrap_or_else(PoisonError::into_inner).run_once();
+                *work.lock().unwrap_or_else(PoisonError::into_inner) += sample.work;
+            }
+        });
+        let nanoseconds = (start.elapsed().as_nanos() as f64).max(1.0);
+        Sample { nanoseconds, work: work.into_inner().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// A probe of the nearer roof, and the roofline; the one that is known already, if it is.
+pub(super) fn nearer<'p>(
+    program: &Program,
+    pool: Option<&'p Pool>,
+    known: Option<Roofline>,
+) -> Result<(Box<dyn Probe + 'p>, Roofline), AllocError> {
+    if let Some(roofline) = known {
+        let probe = match roofline.bound() {
+            Bound::Compute => fma(program, pool)?,
+            Bound::Memory => memory(program, pool)?,
+        };
+        return Ok((probe, roofline));
+    }
+    let (mut fma, mut memory) = (fma(program, pool)?, memory(program, pool)?);
+    let (gflops, gbps) = (sustained(fma.as_mut(), GLANCE), sustained(memory.as_mut(), GLANCE));
+    let roofline = Roofline::new(program, gflops, gbps);
+    match roofline.bound() {
+        Bound::Compute => Ok((fma, roofline)),
+        Bound::Memory => Ok((memory, roofline)),
+    }
+}
+
+/// The FMA peak, in the precision that the program computes in.
+fn fma<'p>(program: &Program, pool: Option<&'p Pool>) -> Result<Box<dyn Probe + 'p>, AllocError> {
+    let is_double = program.outputs().iter().any(|tensor| tensor.dtype == DType::Double);
+    per_worker(pool, || Ok(if is_double { FmaPeak::f64() } else { FmaPeak::f32() }))
+}
+
+/// The bandwidth to where the data is: of copying if a good part of what is moved is written and lies
+/// beyond the caches of a core, of reading otherwise. In those caches `memcpy` is not the fastest way
+/// to write, and a roof that kernels break through is none.
+fn memory<'p>(
+    program: &Program,
+    pool: Option<&'p Pool>,
+) -> Result<Box<dyn Probe + 'p>, AllocError> {
+    let written: u128 = program.outputs().iter().map(|out| out.bytes().max(0) as u128).sum();
+    let bytes = program.analysis().min_bytes.clamp(1 << 14, LARGEST);
+    let share = bytes as usize / pool.map_or(1, Pool::workers);
+    if 4 * written >= bytes && share > Machine::detect().caches.l2 {
+        // It reads and writes a buffer of this size each.
+        per_worker(pool, || CopyBandwidth::new(share / 2))
+    } else {
+        per_worker(pool, || ReadBandwidth::new(share))
+    }
+}
+
+fn per_worker<'p, P: Probe + Send + 'p>(
+    pool: Option<&'p Pool>,
+    one: impl Fn() -> Result<P, AllocError>,
+) -> Result<Box<dyn Probe + 'p>, AllocError> {
+    let Some(pool) = pool else { return Ok(Box::new(one()?)) };
+    let probes = (0..pool.workers()).map(|_| one().map(Mutex::new)).collect::<Result<_, _>>()?;
+    Ok(Box::new(Together { probes, pool }))
+}

@@ -1,0 +1,175 @@
+//! Candidates that do no harm: measured, refused, wrong; on one thread and two; all types.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Processes, assert_well, config, good, matmul, next, program, schedule};
+use tensorwright_kernel::Schedule;
+use tensorwright_measure::{Config, MeasureError, Measurer, TimingPlan, WorkerCommand};
+use tensorwright_outcome::Outcome;
+
+#[test]
+fn a_right_schedule_is_measured() {
+    let mut measurer = Measurer::start(&matmul(64), config()).unwrap();
+    measurer.submit(7, &good());
+    assert_eq!(measurer.in_flight(), 1);
+    let finished = next(&mut measurer);
+    assert_eq!(finished.id, 7);
+    let Outcome::Measured(timing) = finished.outcome else { panic!("{}", finished.outcome) };
+    assert!(timing.seconds > 0.0 && timing.seconds <= timing.raw_seconds, "{timing:?}");
+    assert!(timing.runs >= 3 && !timing.cut, "{timing:?}");
+    assert!(timing.roofline.is_some_and(|share| share > 0.0), "{timing:?}");
+    assert!(finished.spent.build > Duration::ZERO && finished.spent.time > Duration::ZERO);
+    assert_eq!(measurer.in_flight(), 0);
+    assert!(measurer.next(Duration::from_secs(100)).is_none(), "does not wait for nothing");
+    let roofline = measurer.roofline();
+    assert!(roofline.seconds > 0.0 && roofline.peak_gflops > 0.0 && roofline.peak_gbps > 0.0);
+    assert_eq!(roofline.flops, 2.0 * 64.0 * 64.0 * 64.0);
+}
+
+#[test]
+fn schedules_that_are_refused_say_by_what() {
+    let mut measurer = Measurer::start(&matmul(64), config()).unwrap();
+    let cases = [
+        ("C: split q 4", "split"),
+        ("C: unroll m\nC: unroll n\nC: unroll k", "lower"),
+        ("D: unroll m", "unroll"),
+    ];
+    for (number, (text, _)) in cases.iter().enumerate() {
+        measurer.submit(number as u64, &schedule(text));
+    }
+    for _ in cases {
+        let finished = next(&mut measurer);
+        let Outcome::Illegal { rule, reason } = finished.outcome else {
+            panic!("{}", finished.outcome)
+        };
+        assert_eq!(rule, cases[finished.id as usize].1, "{reason}");
+        assert!(!reason.is_empty());
+    }
+    assert_well(&mut measurer);
+}
+
+#[test]
+fn many_candidates_come_back_each_once() {
+    let mut config = config();
+    config.builders = 2;
+    let mut measurer = Measurer::start(&matmul(32), config).unwrap();
+    for id in 0..20 {
+        let text = format!("C: split m {}\nC: split n {}", 1 + id % 5, 2 + id % 7);
+        measurer.submit(id, &schedule(&text));
+    }
+    let mut ids: Vec<u64> = (0..20).map(|_| next(&mut measurer).id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..20).collect::<Vec<_>>());
+    let processes = Processes::of(&measurer);
+    drop(measurer);
+    processes.assert_gone();
+}
+
+#[test]
+fn two_threads() {
+    let mut config = config();
+    config.threads = 2;
+    let mut measurer = Measurer::start(&matmul(64), config).unwrap();
+    measurer.submit(1, &schedule("C: split m 8\nC: parallel m.0"));
+    let finished = next(&mut measurer);
+    assert!(matches!(finished.outcome, Outcome::Measured(_)), "{}", finished.outcome);
+    assert_well(&mut measurer);
+}
+
+#[test]
+fn every_type_and_prepared_layouts() {
+    for dtype in [
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "half",
+        "bfloat16", "float", "double",
+    ] {
+        let text = format!("def f({dtype}(N) A, {dtype}(N) B) -> (C) {{ C(i) = max(A(i), B(i)) }}");
+        let text = match dtype {
+            "bool" => text.replace("max(A(i), B(i))", "A(i) && B(i)"),
+            _ => text,
+        };
+        let program = program(&text, "f", &[("N", 1500)]);
+        let mut measurer = Measurer::start(&program, config()).unwrap();
+        measurer.submit(1, &schedule("C: split i 32"));
+        let finished = next(&mut measurer);
+        assert!(matches!(finished.outcome, Outcome::Measured(_)), "{dtype}: {}", finished.outcome);
+    }
+    let text = "def fc(float(M,K) A, const float(N,K) W, float s) -> (C) {\n\
+                C(m,n) +=! s * A(m,k) * W(n,k) }";
+    let program = program(text, "fc", &[("M", 20), ("N", 33), ("K", 17)]);
+    let mut measurer = Measurer::start(&program, config()).unwrap();
+    measurer.submit(
+        1,
+        &schedule("W: layout [d0/16, d1, d0%16]\nC: split n 16\nC: reorder m n.0 k n.1"),
+    );
+    let finished = next(&mut measurer);
+    assert!(matches!(finished.outcome, Outcome::Measured(_)), "{}", finished.outcome);
+}
+
+#[test]
+fn large_programs_are_checked_against_the_default_schedule() {
+    // 2.7e7 iterations: more than the interpreter is waited for.
+    let mut measurer = Measurer::start(&matmul(300), config()).unwrap();
+    assert_well(&mut measurer);
+    let wrong = common::object(&matmul(300), "", "((float *)buffers[2])[0] = 1;");
+    measurer.submit_object(1, &Schedule::default(), wrong);
+    assert_eq!(next(&mut measurer).outcome.kind(), "wrong-result");
+}
+
+#[test]
+fn slow_candidates_are_cut_short() {
+    let mut measurer = Measurer::start(&matmul(128), config()).unwrap();
+    measurer.set_best(1e-7);
+    measurer.submit(1, &good());
+    let finished = next(&mut measurer);
+    let Outcome::Measured(timing) = finished.outcome else { panic!("{}", finished.outcome) };
+    assert!(timing.cut && timing.runs == 1, "{timing:?}");
+}
+
+#[test]
+fn finalists_are_compared_in_turns() {
+    let mut measurer = Measurer::start(&matmul(128), config()).unwrap();
+    measurer.submit(5, &good());
+    let schedules = [good(), schedule("C: split q 4"), Schedule::default()];
+    let outcomes = measurer.finalists(&schedules, Duration::from_millis(200));
+    assert_eq!(outcomes[1].kind(), "illegal");
+    let cost = |outcome: &Outcome| outcome.cost().expect("a time");
+    assert!(cost(&outcomes[0]) < cost(&outcomes[2]), "{outcomes:?}");
+    assert_eq!(next(&mut measurer).id, 5, "what was submitted before is not lost");
+    assert!(measurer.finalists(&[], Duration::ZERO).is_empty());
+}
+
+#[test]
+fn caches_can_be_emptied_before_samples() {
+    let mut config = config();
+    config.timing = TimingPlan { flush_caches: true, ..TimingPlan::default() };
+    let mut measurer = Measurer::start(&matmul(16), config).unwrap();
+    assert_well(&mut measurer);
+}
+
+#[test]
+fn cancelled_candidates_do_not_come_back() {
+    let mut measurer = Measurer::start(&matmul(16), config()).unwrap();
+    for id in 0..50 {
+        measurer.submit(id, &good());
+    }
+    measurer.cancel();
+    let mut count = 0;
+    while measurer.next(common::LONG).is_some() {
+        count += 1;
+    }
+    assert!(count < 50, "{count}");
+    assert_well(&mut measurer);
+}
+
+#[test]
+fn what_cannot_start_is_an_error() {
+    let config = |worker| Config::new(worker, tensorwright_kernel::CpuTarget::native().unwrap());
+    let missing = Measurer::start(&matmul(4), config(WorkerCommand::new("/nonexistent/worker")));
+    assert!(matches!(missing, Err(MeasureError::Spawn { .. })), "{missing:?}");
+    let other = Measurer::start(&matmul(4), config(WorkerCommand::new("true")));
+    let text = other.unwrap_err().to_string();
+    assert!(text.contains("exit code 0"), "{text}");
+}

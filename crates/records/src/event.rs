@@ -1,0 +1,210 @@
+//! [`Event`]: everything that is ever written to records, as data.
+//!
+//! The store applies events, the journal keeps those that could not be applied, and an export is a
+//! list of them, one per line. All three are therefore the same code, and since applying an event
+//! twice is the same as applying it once, none of them has to know what the others have done.
+
+use serde::{Deserialize, Serialize};
+use tensorwright_outcome::{Outcome, Timing};
+
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId};
+
+/// The longest name, hash, fingerprint or version.
+const MAX_NAME: usize = 2000;
+
+/// The longest program, schedule, reason or note.
+pub(crate) const MAX_TEXT: usize = 1 << 20;
+
+/// The most parameters of a point.
+const MAX_POINT: usize = 4096;
+
+/// Something to be kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// There is a program.
+    Program(ProgramInfo),
+    /// A run for a key began. The program has to be known.
+    Run {
+        /// What it tunes.
+        key: Key,
+        /// How it was started.
+        info: RunInfo,
+    },
+    /// The outcome of a trial is known. The run has to be known.
+    Trial {
+        /// The run.
+        run: RunId,
+        /// The trial.
+        trial: Trial,
+    },
+    /// A run ended.
+    End {
+        /// The run.
+        run: RunId,
+        /// How.
+        end: RunEnd,
+    },
+    /// A winner was declared. Its trial has to be known.
+    Best {
+        /// What it is best for.
+        key: Key,
+        /// The winner.
+        best: Declared,
+    },
+    /// Trials of a key that were counted and removed.
+    Removed {
+        /// The key.
+        key: Key,
+        /// How many of each kind of outcome, in the order of [`Outcome::KINDS`].
+        counts: Vec<u64>,
+    },
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Applied {
+    /// It was written.
+    Added,
+    /// It was there already.
+    Known,
+    /// It cannot be kept; nothing of it was written.
+    Refused(Error),
+}
+
+impl Event {
+    /// Checks what any database could not keep or give back as it was.
+    pub(crate) fn validate(&self) -> Result<()> {
+        match self {
+            Self::Program(program) => validate_program(program),
+            Self::Run { key, info } => {
+                validate_key(key)?;
+                validate_run(&info.id)?;
+                name("strategy", &info.strategy)?;
+                name("space", &info.space)?;
+                text("meta", &info.meta.to_string())
+            }
+            Self::Trial { trial, .. } => validate_trial(trial),
+            Self::End { end, .. } => name("status", &end.status),
+            Self::Best { key, best } => {
+                validate_key(key)?;
+                validate_trial_id(&best.trial)?;
+                duration("seconds", best.seconds)?;
+                text("against", &best.against.to_string())
+            }
+            Self::Removed { key, counts } => {
+                validate_key(key)?;
+                if counts.len() != Outcome::KINDS.len() {
+                    let kinds = Outcome::KINDS.len();
+                    return Err(Error::invalid("counts", format!("has to have {kinds} numbers")));
+                }
+                counts.iter().try_for_each(|count| whole("count", *count))
+            }
+        }
+    }
+}
+
+fn validate_program(program: &ProgramInfo) -> Result<()> {
+    name("hash", &program.hash)?;
+    name("family", &program.family)?;
+    name("def", &program.def)?;
+    text("text", &program.text)?;
+    program.sizes.keys().try_for_each(|size| name("size", size))?;
+    finite("flops", program.flops)?;
+    finite("bytes", program.bytes)
+}
+
+fn validate_key(key: &Key) -> Result<()> {
+    name("program", &key.program)?;
+    name("family", &key.family)?;
+    name("target", &key.target)?;
+    name("compiler", &key.compiler)
+}
+
+fn validate_run(run: &RunId) -> Result<()> {
+    let id = run.as_str();
+    let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if plain && (1..=64).contains(&id.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid("the name of a run", "has to be 1 to 64 letters, digits and `-`"))
+}
+
+fn validate_trial_id(trial: &TrialId) -> Result<()> {
+    validate_run(&trial.run)?;
+    whole("number", trial.number)
+}
+
+fn validate_trial(trial: &Trial) -> Result<()> {
+    whole("number", trial.number)?;
+    name("origin", &trial.origin)?;
+    text("schedule", &trial.schedule)?;
+    finite("elapsed", trial.elapsed)?;
+    if trial.point.len() > MAX_POINT {
+        return Err(Error::invalid("point", format!("has more than {MAX_POINT} parameters")));
+    }
+    match &trial.outcome {
+        Outcome::Measured(timing) => validate_timing(timing),
+        Outcome::Illegal { rule, reason } => long(rule, reason),
+        Outcome::BuildFailed { reason } | Outcome::WrongResult { reason } => long("", reason),
+        Outcome::Crashed { reason, stderr } => long(reason, stderr),
+        Outcome::TimedOut { limit, .. } => finite("limit", *limit),
+        Outcome::DeviceLost => Ok(()),
+    }
+}
+
+fn validate_timing(timing: &Timing) -> Result<()> {
+    duration("seconds", timing.seconds)?;
+    finite("raw_seconds", timing.raw_seconds)?;
+    finite("spread", timing.spread)?;
+    finite("roofline", timing.roofline.unwrap_or_default())
+}
+
+/// A name, which indexes hold.
+fn name(what: &str, value: &str) -> Result<()> {
+    if value.len() > MAX_NAME {
+        return Err(Error::invalid(what, format!("is longer than {MAX_NAME} bytes")));
+    }
+    text(what, value)
+}
+
+/// A text, without the one character that PostgreSQL does not keep.
+fn text(what: &str, value: &str) -> Result<()> {
+    if value.contains('\0') {
+        return Err(Error::invalid(what, "has a NUL character"));
+    }
+    if value.len() > MAX_TEXT {
+        return Err(Error::invalid(what, format!("is longer than {MAX_TEXT} bytes")));
+    }
+    Ok(())
+}
+
+/// What a process said, which may hold any character: it is kept as JSON.
+fn long(a: &str, b: &str) -> Result<()> {
+    if a.len().saturating_add(b.len()) > MAX_TEXT {
+        return Err(Error::invalid("reason", format!("is longer than {MAX_TEXT} bytes")));
+    }
+    Ok(())
+}
+
+fn finite(what: &str, value: f64) -> Result<()> {
+    if value.is_finite() { Ok(()) } else { Err(Error::invalid(what, "is not a finite number")) }
+}
+
+/// Winners are chosen by times: one that is zero or negative would win forever.
+fn duration(what: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(what, "is not a time above zero"))
+}
+
+/// Databases count to 2^63.
+fn whole(what: &str, value: u64) -> Result<()> {
+    match i64::try_from(value) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::invalid(what, "is too large")),
+    }
+}

@@ -1,0 +1,280 @@
+//! [`Journal`]: a writer that loses nothing while the database cannot be written.
+//!
+//! A tuner that has paid for an outcome must not lose it because somebody holds a lock, the disk is
+//! full or the file is damaged. What cannot be written waits in memory and in a file beside the
+//! database, `records.sqlite3.pending.jsonl`, and is written at the next chance: with the next
+//! outcome, at the end, or by the next process that opens the journal. Since applying an event twice
+//! is the same as once, it does no harm that two of them do so.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::event::{Applied, Event};
+use crate::key::Key;
+use crate::location::location;
+use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial};
+use crate::sqlite::{Options, SqliteStore};
+use crate::store::{Store, all_accepted};
+use crate::transfer::{Imported, read_lines};
+
+/// How long a write waits for others once there is trouble: a search must not stand still for it.
+const IMPATIENCE: Duration = Duration::from_millis(100);
+
+/// How long after a failed attempt the next one is made.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Where an event was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// In the database.
+    Database,
+    /// In memory, and in the file beside the database if that can be written.
+    Waiting,
+}
+
+/// A writer that loses nothing while the database cannot be written.
+pub struct Journal {
+    path: PathBuf,
+    options: Options,
+    store: Option<SqliteStore>,
+    /// What could not be written, in order.
+    waiting: Vec<Event>,
+    /// How many of them are in the file as well.
+    saved: usize,
+    trouble: Option<Error>,
+    attempted: Option<Instant>,
+}
+
+impl Journal {
+    /// A journal of the records at a path or at the usual place. The database need not be usable
+    /// yet; what other processes left waiting is written if it is.
+    ///
+    /// # Errors
+    /// If there is no place for records.
+    pub fn open(path: Option<&Path>) -> Result<Self> {
+        Ok(Self::new(location(path)?, Options::default()))
+    }
+
+    /// [`Journal::open`] with options.
+    #[must_use]
+    pub fn new(path: PathBuf, options: Options) -> Self {
+        let (store, waiting) = (None, Vec::new());
+        let mut journal =
+            Self { path, options, store, waiting, saved: 0, trouble: None, attempted: None };
+        // The failure is kept in `trouble`, for whoever asks.
+        let _ = journal.flush();
+        journal
+    }
+
+    /// Notes that a run begins.
+    ///
+    /// # Errors
+    /// If it cannot be kept in any database.
+    pub fn begin_run(&mut self, key: &Key, program: &ProgramInfo, run: &RunInfo) -> Result<Kept> {
+        let begin = Event::Run { key: key.clone(), info: run.clone() };
+        self.keep(vec![Event::Program(program.clone()), begin])
+    }
+
+    /// Keeps the outcome of a trial.
+    ///
+    /// # Errors
+    /// If it cannot be kept in any database.
+    pub fn insert(&mut self, run: &RunId, trial: &Trial) -> Result<Kept> {
+        self.keep(vec![Event::Trial { run: run.clone(), trial: trial.clone() }])
+    }
+
+    /// Notes that a run ended.
+    ///
+    /// # Errors
+    /// If it cannot be kept in any database.
+    pub fn end_run(&mut self, run: &RunId, end: &RunEnd) -> Result<Kept> {
+        self.keep(vec![Event::End { run: run.clone(), end: end.clone() }])
+    }
+
+    /// Declares a winner.
+    ///
+    /// # Errors
+    /// If it cannot be kept in any database.
+    pub fn declare_best(&mut self, key: &Key, best: &Declared) -> Result<Kept> {
+        self.keep(vec![Event::Best { key: key.clone(), best: best.clone() }])
+    }
+
+    /// The records that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Those of them that would be lost with this process, because the file beside the database
+    /// cannot be written either.
+    #[must_use]
+    pub fn unsaved(&self) -> usize {
+        self.waiting.len() - self.saved
+    }
+
+    /// Why records wait, or why the database cannot be used.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&Error> {
+        self.trouble.as_ref()
+    }
+
+    /// The file where records wait; empty or absent if none do.
+    #[must_use]
+    pub fn pending_path(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".pending.jsonl");
+        PathBuf::from(name)
+    }
+
+    /// The store, to ask it questions. It does not know of records that wait.
+    ///
+    /// # Errors
+    /// If the database cannot be opened.
+    pub fn store(&mut self) -> Result<&mut SqliteStore> {
+        if self.store.is_none() {
+            self.store = Some(SqliteStore::open(&self.path, self.options.clone())?);
+        }
+        self.store.as_mut().ok_or(Error::NoDataDirectory)
+    }
+
+    /// Tries now to write all that waits, of this process and of others that have ended.
+    ///
+    /// # Errors
+    /// If it still cannot be written; nothing is lost.
+    pub fn flush(&mut self) -> Result<Imported> {
+        let result = self.write_waiting().and_then(|refused| {
+            let mut imported = self.take_in()?;
+            imported.bad += refused;
+            Ok(imported)
+        });
+        self.note(result)
+    }
+
+    fn keep(&mut self, events: Vec<Event>) -> Result<Kept> {
+        events.iter().try_for_each(Event::validate)?;
+        if self.waiting.is_empty() && self.trouble.is_none() {
+            let result = self.store().and_then(|store| store.apply(&events));
+            match self.note(result) {
+                Ok(applied) => return all_accepted(applied).map(|()| Kept::Database),
+                Err(error) if error.may_pass() => {}
+                Err(error) => return Err(error),
+            }
+            self.wait_for(events);
+            return Ok(Kept::Waiting);
+        }
+        self.wait_for(events);
+        let due = self.attempted.is_none_or(|time| time.elapsed() >= RETRY);
+        if due && self.flush().is_ok() { Ok(Kept::Database) } else { Ok(Kept::Waiting) }
+    }
+
+    /// Remembers how an attempt went.
+    fn note<T>(&mut self, result: Result<T>) -> Result<T> {
+        let patience = match &result {
+            Ok(_) => {
+                self.trouble = None;
+                self.attempted = None;
+                self.options.busy_timeout
+            }
+            Err(error) => {
+                self.trouble = Some(error.clone());
+                self.attempted = Some(Instant::now());
+                // A damaged or replaced file is opened anew.
+                if !matches!(error, Error::Busy { .. } | Error::Full { .. }) {
+                    self.store = None;
+                }
+                IMPATIENCE.min(self.options.busy_timeout)
+            }
+        };
+        if let Some(store) = &mut self.store {
+            // How long the next attempt waits is not worth losing the result of this one.
+            let _ = store.set_patience(patience);
+        }
+        result
+    }
+
+    fn wait_for(&mut self, events: Vec<Event>) {
+        self.waiting.extend(events);
+        let path = self.pending_path();
+        // What cannot be saved now is saved with the next one, or stays in memory.
+        if append(&path, &self.waiting[self.saved..]).is_ok() {
+            self.saved = self.waiting.len();
+        }
+    }
+
+    /// Writes what is in memory. Returns how many events were refused that are not in the file as
+    /// well, where they will be refused again and reported.
+    fn write_waiting(&mut self) -> Result<u64> {
+        let events = std::mem::take(&mut self.waiting);
+        match self.store().and_then(|store| store.apply(&events)) {
+            Ok(applied) => {
+                let unsaved = applied.iter().skip(std::mem::take(&mut self.saved));
+                Ok(unsaved.filter(|one| matches!(one, Applied::Refused(_))).count() as u64)
+            }
+            Err(error) => {
+                self.waiting = events;
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes what is in the file, and empties it. The file is not removed: another process may
+    /// hold it open.
+    fn take_in(&mut self) -> Result<Imported> {
+        let path = self.pending_path();
+        let failed = |error: std::io::Error| Error::file(&path, &error);
+        let mut file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Imported::default());
+            }
+            other => other.map_err(failed)?,
+        };
+        if file.metadata().map_err(failed)?.len() == 0 {
+            return Ok(Imported::default());
+        }
+        file.lock().map_err(failed)?;
+        let imported = read_lines(self.store()?, &mut BufReader::new(&mut file), &path)?;
+        file.set_len(0).map_err(failed)?;
+        Ok(imported)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if !self.waiting.is_empty() {
+            // What still cannot be written is in the file for the next process.
+            let _ = self.flush();
+        }
+    }
+}
+
+/// Adds events to the file of those that wait.
+fn append(path: &Path, events: &[Event]) -> std::io::Result<()> {
+    let mut lines = Vec::new();
+    for event in events {
+        serde_json::to_writer(&mut lines, event)?;
+        lines.push(b'\n');
+    }
+    let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+    file.lock()?;
+    let length = file.metadata()?.len();
+    if length > 0 && !ends_with_newline(&mut file)? {
+        // A process was killed while it wrote its last line.
+        lines.insert(0, b'\n');
+    }
+    let written = file.write_all(&lines).and_then(|()| file.sync_data());
+    if written.is_err() {
+        // Half of a line on a full disk is worse than none.
+        let _ = file.set_len(length);
+    }
+    written
+}
+
+fn ends_with_newline(file: &mut File) -> std::io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}

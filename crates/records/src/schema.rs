@@ -1,0 +1,119 @@
+//! The tables, in SQL that SQLite and PostgreSQL both understand.
+//!
+//! A trial is one narrow row. Its point is a few bytes; its schedule is a list of numbers of lines,
+//! because the schedules of candidates nearly all differ while their lines are nearly all the same;
+//! what a failed candidate said is the number of a text. Texts are kept once each and found by their
+//! hash.
+
+/// The version of the schema, kept in `meta`.
+pub const VERSION: i64 = 1;
+
+/// The database that SQL is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// The statements that make the tables, for a database: the one place where dialects differ.
+#[must_use]
+pub fn statements(dialect: Dialect) -> Vec<String> {
+    let (id, bytes) = match dialect {
+        Dialect::Sqlite => ("INTEGER PRIMARY KEY", "BLOB"),
+        Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "BYTEA"),
+    };
+    TABLES.iter().map(|table| table.replace("{id}", id).replace("{bytes}", bytes)).collect()
+}
+
+/// The condition of rows that may become the best, exactly as the index on them has it.
+pub(crate) const ELIGIBLE: &str = "kind = 0 AND cut = 0";
+
+const TABLES: &[&str] = &[
+    // The version of the schema, and a number that changes when rows are removed.
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE programs (
+       id {id},
+       hash TEXT NOT NULL UNIQUE,
+       family TEXT NOT NULL,
+       def TEXT NOT NULL,
+       sizes TEXT NOT NULL,
+       text TEXT NOT NULL,
+       flops DOUBLE PRECISION NOT NULL,
+       bytes DOUBLE PRECISION NOT NULL)",
+    "CREATE INDEX programs_family ON programs (family)",
+    "CREATE TABLE keys (
+       id {id},
+       program_id BIGINT NOT NULL REFERENCES programs (id),
+       target TEXT NOT NULL,
+       threads BIGINT NOT NULL,
+       compiler TEXT NOT NULL,
+       UNIQUE (program_id, target, threads, compiler))",
+    "CREATE TABLE runs (
+       id {id},
+       uid TEXT NOT NULL UNIQUE,
+       key_id BIGINT NOT NULL REFERENCES keys (id),
+       strategy TEXT NOT NULL,
+       seed BIGINT NOT NULL,
+       space TEXT NOT NULL,
+       meta TEXT NOT NULL,
+       started BIGINT NOT NULL,
+       ended BIGINT,
+       status TEXT)",
+    "CREATE INDEX runs_key ON runs (key_id)",
+    "CREATE TABLE texts (
+       id {id},
+       hash {bytes} NOT NULL UNIQUE,
+       text TEXT NOT NULL)",
+    "CREATE TABLE trials (
+       id {id},
+       run_id BIGINT NOT NULL REFERENCES runs (id),
+       number BIGINT NOT NULL,
+       key_id BIGINT NOT NULL REFERENCES keys (id),
+       origin BIGINT NOT NULL REFERENCES texts (id),
+       point {bytes} NOT NULL,
+       schedule {bytes} NOT NULL,
+       kind SMALLINT NOT NULL,
+       cut SMALLINT NOT NULL,
+       seconds DOUBLE PRECISION,
+       raw_seconds DOUBLE PRECISION,
+       spread DOUBLE PRECISION,
+       runs BIGINT,
+       roofline DOUBLE PRECISION,
+       detail BIGINT REFERENCES texts (id),
+       elapsed DOUBLE PRECISION NOT NULL,
+       UNIQUE (run_id, number))",
+    "CREATE INDEX trials_best ON trials (key_id, seconds) WHERE kind = 0 AND cut = 0",
+    "CREATE TABLE bests (
+       key_id BIGINT PRIMARY KEY REFERENCES keys (id),
+       run_id BIGINT NOT NULL REFERENCES runs (id),
+       number BIGINT NOT NULL,
+       seconds DOUBLE PRECISION NOT NULL,
+       against TEXT NOT NULL,
+       declared BIGINT NOT NULL)",
+    "CREATE TABLE removed (
+       key_id BIGINT NOT NULL REFERENCES keys (id),
+       kind SMALLINT NOT NULL,
+       count BIGINT NOT NULL,
+       PRIMARY KEY (key_id, kind))",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_function_translates() {
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            let all = statements(dialect).join("\n");
+            assert!(!all.contains('{'), "{all}");
+        }
+        assert!(!statements(Dialect::Postgres).join("\n").contains("BLOB"));
+    }
+
+    #[test]
+    fn the_index_has_the_condition_that_queries_use() {
+        assert!(TABLES.iter().any(|table| table.ends_with(&format!("WHERE {ELIGIBLE}"))));
+    }
+}

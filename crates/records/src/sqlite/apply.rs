@@ -1,0 +1,182 @@
+//! Writing: events to rows, in one transaction.
+
+use rusqlite::params;
+use tensorwright_outcome::Outcome;
+
+use super::{SqliteStore, read};
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::event::{Applied, Event};
+use crate::key::Key;
+use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial};
+
+/// Applies events in one transaction.
+pub(super) fn apply(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {
+    store.db.begin()?;
+    let result = apply_all(store, events);
+    let result = store.db.end(result);
+    if result.is_err() {
+        // Rows that were remembered may have been taken back.
+        store.texts.forget();
+        store.runs.clear();
+    }
+    result
+}
+
+fn apply_all(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {
+    store.refresh()?;
+    events
+        .iter()
+        .map(|event| match event.validate().and_then(|()| store.write(event)) {
+            Ok(true) => Ok(Applied::Added),
+            Ok(false) => Ok(Applied::Known),
+            Err(error) if error.may_pass() => Err(error),
+            Err(error) => Ok(Applied::Refused(error)),
+        })
+        .collect()
+}
+
+impl SqliteStore {
+    /// Writes an event; whether it was new.
+    fn write(&mut self, event: &Event) -> Result<bool> {
+        match event {
+            Event::Program(program) => self.write_program(program),
+            Event::Run { key, info } => self.write_run(key, info),
+            Event::Trial { run, trial } => self.write_trial(run, trial),
+            Event::End { run, end } => self.write_end(run, end),
+            Event::Best { key, best } => self.write_best(key, best),
+            Event::Removed { key, counts } => self.write_removed(key, counts),
+        }
+    }
+
+    /// The first name, sizes and text of a program stay.
+    fn write_program(&mut self, program: &ProgramInfo) -> Result<bool> {
+        let sql = "INSERT INTO programs (hash, family, def, sizes, text, flops, bytes)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (hash) DO NOTHING";
+        let ProgramInfo { hash, family, def, sizes, text, flops, bytes } = program;
+        let sizes = serde_json::json!(sizes).to_string();
+        let rows = self.db.execute(sql, params![hash, family, def, sizes, text, flops, bytes])?;
+        Ok(rows > 0)
+    }
+
+    fn write_run(&mut self, key: &Key, info: &RunInfo) -> Result<bool> {
+        let key_row = self.key_row(key)?;
+        let sql = "INSERT INTO runs (uid, key_id, strategy, seed, space, meta, started)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (uid) DO NOTHING";
+        let RunInfo { id, strategy, seed, space, meta, started } = info;
+        let (id, seed, meta) = (id.as_str(), seed.cast_signed(), meta.to_string());
+        let values = params![id, key_row, strategy, seed, space, meta, started];
+        Ok(self.db.execute(sql, values)? > 0)
+    }
+
+    fn write_trial(&mut self, run: &RunId, trial: &Trial) -> Result<bool> {
+        let (run_row, key_row) = self.run_row(run)?;
+        let origin = self.texts.number(&self.db, &trial.origin)?;
+        let schedule = self.texts.lines(&self.db, &trial.schedule)?;
+        let detail = match &trial.outcome {
+            Outcome::Measured(_) => None,
+            failure => {
+                let text = serde_json::to_string(failure)
+                    .map_err(|error| Error::invalid("outcome", error.to_string()))?;
+                Some(self.texts.number(&self.db, &text)?)
+            }
+        };
+        let timing = trial.outcome.timing();
+        let sql = "INSERT INTO trials (run_id, number, key_id, origin, point, schedule, kind, cut,
+                     seconds, raw_seconds, spread, runs, roofline, detail, elapsed)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                   ON CONFLICT (run_id, number) DO NOTHING";
+        let values = params![
+            run_row,
+            trial.number.cast_signed(),
+            key_row,
+            origin,
+            codec::encode(trial.point.iter().map(|value| u64::from(*value))),
+            schedule,
+            trial.outcome.kind_index() as i64,
+            i64::from(timing.is_some_and(|timing| timing.cut)),
+            timing.map(|timing| timing.seconds),
+            timing.map(|timing| timing.raw_seconds),
+            timing.map(|timing| timing.spread),
+            timing.map(|timing| timing.runs),
+            timing.and_then(|timing| timing.roofline),
+            detail,
+            trial.elapsed,
+        ];
+        Ok(self.db.execute(sql, values)? > 0)
+    }
+
+    fn write_end(&mut self, run: &RunId, end: &RunEnd) -> Result<bool> {
+        let (run_row, _) = self.run_row(run)?;
+        let sql = "UPDATE runs SET ended = $1, status = $2 WHERE id = $3
+                   AND (ended IS NULL OR ended < $1)";
+        Ok(self.db.execute(sql, params![end.ended, end.status, run_row])? > 0)
+    }
+
+    /// The declaration that was made last stays.
+    fn write_best(&mut self, key: &Key, best: &Declared) -> Result<bool> {
+        let (run_row, run_key) = self.run_row(&best.trial.run)?;
+        if read::key_row(&self.db, key)? != Some(run_key) {
+            return Err(Error::invalid(best.trial.to_string(), "belongs to another key"));
+        }
+        let number = best.trial.number.cast_signed();
+        let trial = "SELECT kind, cut FROM trials WHERE run_id = $1 AND number = $2";
+        let found: Option<(i64, i64)> =
+            self.db.one(trial, [run_row, number], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        match found {
+            None => return Err(Error::UnknownTrial(best.trial.clone())),
+            Some((0, 0)) => {}
+            Some((0, _)) => {
+                return Err(Error::invalid(best.trial.to_string(), "was timed only in part"));
+            }
+            Some(_) => return Err(Error::invalid(best.trial.to_string(), "was not measured")),
+        }
+        let sql = "INSERT INTO bests (key_id, run_id, number, seconds, against, declared)
+                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_id) DO UPDATE SET
+                     run_id = excluded.run_id, number = excluded.number,
+                     seconds = excluded.seconds, against = excluded.against,
+                     declared = excluded.declared
+                   WHERE excluded.declared > bests.declared";
+        let against = best.against.to_string();
+        let values = params![run_key, run_row, number, best.seconds, against, best.declared];
+        Ok(self.db.execute(sql, values)? > 0)
+    }
+
+    /// Counts that were exported twice count once: the larger one stays.
+    fn write_removed(&mut self, key: &Key, counts: &[u64]) -> Result<bool> {
+        let key_row = self.key_row(key)?;
+        let sql = "INSERT INTO removed (key_id, kind, count) VALUES ($1, $2, $3)
+                   ON CONFLICT (key_id, kind) DO UPDATE SET count = excluded.count
+                   WHERE excluded.count > removed.count";
+        let mut changed = 0;
+        for (kind, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            changed += self.db.execute(sql, params![key_row, kind as i64, count.cast_signed()])?;
+        }
+        Ok(changed > 0)
+    }
+
+    /// The row of a key, made if need be. Its program has to be known.
+    fn key_row(&mut self, key: &Key) -> Result<i64> {
+        if let Some(row) = read::key_row(&self.db, key)? {
+            return Ok(row);
+        }
+        let program = "SELECT id FROM programs WHERE hash = $1";
+        let program: Option<i64> = self.db.one(program, [&key.program], |row| row.get(0))?;
+        let unknown = || Error::invalid("program", format!("{} is not known", key.program));
+        let sql = "INSERT INTO keys (program_id, target, threads, compiler)
+                   VALUES ($1, $2, $3, $4) RETURNING id";
+        let values = params![program.ok_or_else(unknown)?, key.target, key.threads, key.compiler];
+        let row = self.db.one(sql, values, |row| row.get(0))?;
+        row.ok_or_else(|| self.db.corrupt("a key got no number"))
+    }
+
+    /// The rows of a run and of its key.
+    fn run_row(&mut self, run: &RunId) -> Result<(i64, i64)> {
+        if let Some(rows) = self.runs.get(run) {
+            return Ok(*rows);
+        }
+        let rows = read::run_row(&self.db, run)?.ok_or_else(|| Error::UnknownRun(run.clone()))?;
+        self.runs.insert(run.clone(), rows);
+        Ok(rows)
+    }
+}

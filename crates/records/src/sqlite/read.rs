@@ -1,0 +1,327 @@
+//! Reading: rows to records.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{Row, params};
+use tensorwright_outcome::{Outcome, Timing};
+
+use super::SqliteStore;
+use super::db::Db;
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::model::{
+    Best, Declared, KeySummary, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial, TrialId,
+};
+use crate::schema::ELIGIBLE;
+use crate::store::RunFilter;
+
+/// The columns of a key, of `keys k` and `programs p`.
+pub(super) const KEY: &str = "p.hash, p.family, k.target, k.threads, k.compiler";
+
+/// How `keys k` and `programs p` belong together.
+pub(super) const KEYS: &str = "keys k JOIN programs p ON p.id = k.program_id";
+
+/// The columns of a program, of `programs p`.
+pub(super) const PROGRAM: &str = "p.hash, p.family, p.def, p.sizes, p.text, p.flops, p.bytes";
+
+/// The columns of a trial.
+const TRIAL: &str = "number, origin, point, schedule, kind, cut, seconds, raw_seconds, spread, \
+                     runs, roofline, detail, elapsed";
+
+/// The query for the fastest trial of a key. The index `trials_best` is in its order.
+pub(super) fn fastest() -> String {
+    format!(
+        "SELECT run_id, number FROM trials WHERE key_id = $1 AND {ELIGIBLE}
+         ORDER BY seconds, id LIMIT 1"
+    )
+}
+
+/// The row of a key.
+pub(super) fn key_row(db: &Db, key: &Key) -> Result<Option<i64>> {
+    let sql = "SELECT k.id FROM keys k JOIN programs p ON p.id = k.program_id
+               WHERE p.hash = $1 AND k.target = $2 AND k.threads = $3 AND k.compiler = $4";
+    let values = params![key.program, key.target, key.threads, key.compiler];
+    db.one(sql, values, |row| row.get(0))
+}
+
+/// The rows of a run and of its key.
+pub(super) fn run_row(db: &Db, run: &RunId) -> Result<Option<(i64, i64)>> {
+    let sql = "SELECT id, key_id FROM runs WHERE uid = $1";
+    db.one(sql, [run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// The key in columns from `at` on.
+pub(super) fn key(row: &Row<'_>, at: usize) -> rusqlite::Result<Key> {
+    Ok(Key {
+        program: row.get(at)?,
+        family: row.get(at + 1)?,
+        target: row.get(at + 2)?,
+        threads: row.get(at + 3)?,
+        compiler: row.get(at + 4)?,
+    })
+}
+
+/// The program in columns from `at` on.
+pub(super) fn program_at(row: &Row<'_>, at: usize) -> rusqlite::Result<ProgramInfo> {
+    Ok(ProgramInfo {
+        hash: row.get(at)?,
+        family: row.get(at + 1)?,
+        def: row.get(at + 2)?,
+        sizes: sizes(&row.get::<_, String>(at + 3)?),
+        text: row.get(at + 4)?,
+        flops: row.get(at + 5)?,
+        bytes: row.get(at + 6)?,
+    })
+}
+
+/// Sizes as they are written; none if somebody has written something else.
+fn sizes(text: &str) -> BTreeMap<String, i64> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// JSON as it is written; a text if somebody has written something else.
+fn json(text: String) -> serde_json::Value {
+    serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
+}
+
+/// A program by its hash.
+pub(super) fn program(db: &Db, hash: &str) -> Result<Option<ProgramInfo>> {
+    let sql = format!("SELECT {PROGRAM} FROM programs p WHERE p.hash = $1");
+    db.one(&sql, [hash], |row| program_at(row, 0))
+}
+
+/// The best of a key's row.
+pub(super) fn best(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
+    let db = &store.db;
+    let sql = "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared
+               FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1";
+    let winner = db.one(sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
+    if let Some((run_row, declared)) = winner {
+        let (id, seconds) = (declared.trial.clone(), declared.seconds);
+        // A declaration names a trial; should the row be gone, the fastest of the others counts.
+        if let Some(trial) = trial(store, run_row, id.number.cast_signed())? {
+            return Ok(Some(Best { id, trial, seconds, declared: Some(declared) }));
+        }
+    }
+    let found: Option<(i64, i64)> =
+        db.one(&fastest(), [key_row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some((run_row, number)) = found else { return Ok(None) };
+    let run: Option<String> =
+        db.one("SELECT uid FROM runs WHERE id = $1", [run_row], |row| row.get(0))?;
+    let (Some(run), Some(trial)) = (run, trial(store, run_row, number)?) else {
+        return Err(db.corrupt("a trial without a run"));
+    };
+    let id = TrialId { run: RunId::named(&run), number: trial.number };
+    let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
+    Ok(Some(Best { id, trial, seconds, declared: None }))
+}
+
+/// The declaration in columns from `at` on.
+fn declared_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Declared> {
+    let run = RunId::named(&row.get::<_, String>(at)?);
+    Ok(Declared {
+        trial: TrialId { run, number: row.get::<_, i64>(at + 1)?.cast_unsigned() },
+        seconds: row.get(at + 2)?,
+        against: json(row.get(at + 3)?),
+        declared: row.get(at + 4)?,
+    })
+}
+
+/// Every declaration.
+pub(super) fn declared(db: &Db) -> Result<Vec<(Key, Declared)>> {
+    let sql = format!(
+        "SELECT {KEY}, r.uid, b.number, b.seconds, b.against, b.declared
+         FROM bests b JOIN runs r ON r.id = b.run_id
+         JOIN keys k ON k.id = b.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
+    );
+    db.all(&sql, [], |row| Ok((key(row, 0)?, declared_at(row, 5)?)))
+}
+
+/// Every key of which trials were removed.
+pub(super) fn removed(db: &Db) -> Result<Vec<(Key, Vec<u64>)>> {
+    let sql = format!(
+        "SELECT {KEY}, x.kind, x.count FROM removed x
+         JOIN keys k ON k.id = x.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
+    );
+    let rows =
+        db.all(&sql, [], |row| Ok((key(row, 0)?, row.get::<_, i64>(5)?, row.get::<_, i64>(6)?)))?;
+    let mut keys: Vec<(Key, Vec<u64>)> = Vec::new();
+    for (key, kind, count) in rows {
+        if keys.last().is_none_or(|(last, _)| *last != key) {
+            keys.push((key, vec![0; Outcome::KINDS.len()]));
+        }
+        let counts = keys.last_mut().map(|(_, counts)| counts);
+        if let Some(place) = counts.and_then(|counts| counts.get_mut(kind as usize)) {
+            *place = count.cast_unsigned();
+        }
+    }
+    Ok(keys)
+}
+
+/// A trial as its row has it.
+struct TrialRow {
+    number: i64,
+    origin: i64,
+    point: Vec<u8>,
+    schedule: Vec<u8>,
+    kind: i64,
+    timing: Option<Timing>,
+    detail: Option<i64>,
+    elapsed: f64,
+}
+
+fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
+    let timing = match row.get::<_, Option<f64>>(6)? {
+        None => None,
+        Some(seconds) => Some(Timing {
+            seconds,
+            raw_seconds: row.get(7)?,
+            spread: row.get(8)?,
+            runs: row.get(9)?,
+            roofline: row.get(10)?,
+            cut: row.get::<_, i64>(5)? != 0,
+        }),
+    };
+    Ok(TrialRow {
+        number: row.get(0)?,
+        origin: row.get(1)?,
+        point: row.get(2)?,
+        schedule: row.get(3)?,
+        kind: row.get(4)?,
+        timing,
+        detail: row.get(11)?,
+        elapsed: row.get(12)?,
+    })
+}
+
+impl TrialRow {
+    fn into_trial(self, store: &SqliteStore) -> Result<Trial> {
+        let (db, texts) = (&store.db, &store.texts);
+        let corrupt = |what: &str| db.corrupt(format!("trial {}: {what}", self.number));
+        let point: Option<Vec<u32>> = codec::decode(&self.point)
+            .and_then(|values| values.into_iter().map(|value| value.try_into().ok()).collect());
+        let outcome = match (self.kind, self.timing, self.detail) {
+            (0, Some(timing), _) => Outcome::Measured(timing),
+            (_, _, Some(detail)) => serde_json::from_str(&texts.text(db, detail)?)
+                .map_err(|error| corrupt(&error.to_string()))?,
+            _ => return Err(corrupt("no outcome")),
+        };
+        Ok(Trial {
+            number: self.number.cast_unsigned(),
+            origin: texts.text(db, self.origin)?.to_string(),
+            point: point.ok_or_else(|| corrupt("the point is not a list of numbers"))?,
+            schedule: texts.joined(db, &self.schedule)?,
+            outcome,
+            elapsed: self.elapsed,
+        })
+    }
+}
+
+fn trial(store: &SqliteStore, run_row: i64, number: i64) -> Result<Option<Trial>> {
+    let sql = format!("SELECT {TRIAL} FROM trials WHERE run_id = $1 AND number = $2");
+    let row = store.db.one(&sql, [run_row, number], trial_row)?;
+    row.map(|row| row.into_trial(store)).transpose()
+}
+
+/// Trials of a run.
+pub(super) fn trials(
+    store: &SqliteStore,
+    run: &RunId,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Trial>> {
+    let (row, _) = run_row(&store.db, run)?.ok_or_else(|| Error::UnknownRun(run.clone()))?;
+    let after = after.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let sql = format!(
+        "SELECT {TRIAL} FROM trials WHERE run_id = $1 AND number > $2 ORDER BY number LIMIT $3"
+    );
+    let rows = store.db.all(&sql, [row, after, limit], trial_row)?;
+    rows.into_iter().map(|row| row.into_trial(store)).collect()
+}
+
+/// Runs, the latest first.
+pub(super) fn runs(db: &Db, filter: &RunFilter) -> Result<Vec<RunSummary>> {
+    let key_wanted = match &filter.key {
+        None => None,
+        Some(key) => match key_row(db, key)? {
+            None => return Ok(Vec::new()),
+            row => row,
+        },
+    };
+    let sql = format!(
+        "SELECT {KEY}, p.def, p.sizes, r.uid, r.strategy, r.seed, r.space, r.meta, r.started,
+                r.ended, r.status, (SELECT count(*) FROM trials t WHERE t.run_id = r.id)
+         FROM runs r JOIN keys k ON k.id = r.key_id JOIN programs p ON p.id = k.program_id
+         WHERE (CAST($1 AS BIGINT) IS NULL OR r.key_id = $1)
+           AND (CAST($2 AS TEXT) IS NULL OR p.def = $2)
+           AND (CAST($3 AS TEXT) IS NULL OR substr(r.uid, 1, length($3)) = $3)
+         ORDER BY r.started DESC, r.id DESC LIMIT $4"
+    );
+    let limit = match filter.limit {
+        0 => i64::MAX,
+        limit => i64::try_from(limit).unwrap_or(i64::MAX),
+    };
+    db.all(&sql, params![key_wanted, filter.def, filter.id, limit], run_summary)
+}
+
+fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    let end = match row.get::<_, Option<i64>>(13)? {
+        None => None,
+        Some(ended) => {
+            let status: Option<String> = row.get(14)?;
+            Some(RunEnd { ended, status: status.unwrap_or_default() })
+        }
+    };
+    Ok(RunSummary {
+        key: key(row, 0)?,
+        def: row.get(5)?,
+        sizes: sizes(&row.get::<_, String>(6)?),
+        info: RunInfo {
+            id: RunId::named(&row.get::<_, String>(7)?),
+            strategy: row.get(8)?,
+            seed: row.get::<_, i64>(9)?.cast_unsigned(),
+            space: row.get(10)?,
+            meta: json(row.get(11)?),
+            started: row.get(12)?,
+        },
+        end,
+        trials: row.get::<_, i64>(15)?.cast_unsigned(),
+    })
+}
+
+/// Every key with what is known for it.
+pub(super) fn keys(store: &SqliteStore) -> Result<Vec<KeySummary>> {
+    let db = &store.db;
+    // By run first: the index on runs and numbers answers that without the rows.
+    let counts = "SELECT r.key_id, count(*), coalesce(sum(t.trials), 0) FROM runs r
+                  LEFT JOIN (SELECT run_id, count(*) AS trials FROM trials GROUP BY run_id) t
+                    ON t.run_id = r.id GROUP BY r.key_id";
+    let counts: HashMap<i64, (i64, i64)> = db
+        .all(counts, [], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?
+        .into_iter()
+        .collect();
+    let removed: HashMap<i64, i64> = db
+        .all("SELECT key_id, sum(count) FROM removed GROUP BY key_id", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .into_iter()
+        .collect();
+    let sql = format!("SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} ORDER BY p.def, p.sizes, k.id");
+    let rows: Vec<(i64, Key, ProgramInfo)> =
+        db.all(&sql, [], |row| Ok((row.get(0)?, key(row, 1)?, program_at(row, 6)?)))?;
+    rows.into_iter()
+        .map(|(row, key, program)| {
+            let (runs, trials) = counts.get(&row).copied().unwrap_or_default();
+            Ok(KeySummary {
+                key,
+                program,
+                runs: runs.cast_unsigned(),
+                trials: trials.cast_unsigned(),
+                removed: removed.get(&row).copied().unwrap_or_default().cast_unsigned(),
+                best: best(store, row)?,
+            })
+        })
+        .collect()
+}

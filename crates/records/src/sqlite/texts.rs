@@ -1,0 +1,97 @@
+//! Texts that are kept once each: lines of schedules, names of strategies, what failed candidates
+//! said.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::db::Db;
+use crate::codec;
+use crate::error::Result;
+
+/// Texts that are remembered before memory is given back.
+const REMEMBERED: usize = 100_000;
+
+type Hash = [u8; 16];
+
+/// What is remembered of the table of texts.
+#[derive(Default)]
+pub(crate) struct Texts {
+    ids: HashMap<Hash, i64>,
+    texts: RefCell<HashMap<i64, Arc<str>>>,
+}
+
+impl Texts {
+    /// Forgets everything: numbers may have been given back, by a transaction that failed or by
+    /// another process that removed texts.
+    pub(crate) fn forget(&mut self) {
+        self.ids.clear();
+        self.texts.get_mut().clear();
+    }
+
+    /// The number of a text, which is written if it is new. Call it inside a transaction.
+    pub(crate) fn number(&mut self, db: &Db, text: &str) -> Result<i64> {
+        let hash = hash(text);
+        if let Some(id) = self.ids.get(&hash) {
+            return Ok(*id);
+        }
+        let known = "SELECT id FROM texts WHERE hash = $1";
+        let add = "INSERT INTO texts (hash, text) VALUES ($1, $2) RETURNING id";
+        let id = match db.one(known, [&hash[..]], |row| row.get(0))? {
+            Some(id) => id,
+            None => db
+                .one(add, rusqlite::params![&hash[..], text], |row| row.get(0))?
+                .ok_or_else(|| db.corrupt("a text got no number"))?,
+        };
+        if self.ids.len() >= REMEMBERED {
+            self.ids.clear();
+        }
+        self.ids.insert(hash, id);
+        Ok(id)
+    }
+
+    /// The numbers of the lines of a text, as bytes.
+    pub(crate) fn lines(&mut self, db: &Db, text: &str) -> Result<Vec<u8>> {
+        let numbers: Result<Vec<u64>> = text
+            .split_inclusive('\n')
+            .map(|line| self.number(db, line).map(i64::cast_unsigned))
+            .collect();
+        numbers.map(codec::encode)
+    }
+
+    /// The text of a number.
+    pub(crate) fn text(&self, db: &Db, id: i64) -> Result<Arc<str>> {
+        if let Some(text) = self.texts.borrow().get(&id) {
+            return Ok(Arc::clone(text));
+        }
+        let text: Option<String> =
+            db.one("SELECT text FROM texts WHERE id = $1", [id], |row| row.get(0))?;
+        let text: Arc<str> =
+            text.ok_or_else(|| db.corrupt(format!("there is no text {id}")))?.into();
+        let mut texts = self.texts.borrow_mut();
+        if texts.len() >= REMEMBERED {
+            texts.clear();
+        }
+        texts.insert(id, Arc::clone(&text));
+        Ok(text)
+    }
+
+    /// The text of lines whose numbers are given as bytes.
+    pub(crate) fn joined(&self, db: &Db, lines: &[u8]) -> Result<String> {
+        let lines = codec::decode(lines)
+            .ok_or_else(|| db.corrupt("the lines of a schedule are not a list of numbers"))?;
+        lines
+            .into_iter()
+            .try_fold(String::new(), |text, line| Ok(text + &*self.text(db, line.cast_signed())?))
+    }
+}
+
+/// Half of a SHA-256: no two texts that anybody ever writes have the same.
+fn hash(text: &str) -> Hash {
+    let digest = Sha256::digest(text.as_bytes());
+    let mut hash = Hash::default();
+    hash.copy_from_slice(&digest[..16]);
+    hash
+}

@@ -1,0 +1,89 @@
+//! CSV: one line per trial with everything about it, for spreadsheets and data frames.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::model::{RunSummary, Trial};
+use crate::store::{RunFilter, Store};
+
+const COLUMNS: &str = "def,sizes,program,family,target,threads,compiler,run,strategy,seed,number,\
+                       origin,outcome,seconds,raw_seconds,spread,runs,roofline,cut,reason,elapsed,\
+                       point,schedule";
+
+/// Writes the trials of the runs that are meant. The number of trials is returned.
+///
+/// # Errors
+/// If the database cannot be read, or the file, whose name is for the message, not written.
+pub fn write_csv(
+    store: &dyn Store,
+    runs: &RunFilter,
+    out: &mut dyn Write,
+    name: &Path,
+) -> Result<u64> {
+    let failed = |error: std::io::Error| Error::file(name, &error);
+    writeln!(out, "{COLUMNS}").map_err(failed)?;
+    let mut trials = 0;
+    store.each_trial(runs, &mut |run, trial| {
+        trials += 1;
+        let fields = fields(run, &trial);
+        let line: Vec<Cow<'_, str>> = fields.iter().map(|field| quoted(field)).collect();
+        writeln!(out, "{}", line.join(",")).map_err(failed)
+    })?;
+    Ok(trials)
+}
+
+/// The fields of a line, in the order of [`COLUMNS`].
+fn fields(run: &RunSummary, trial: &Trial) -> Vec<String> {
+    let sizes: Vec<String> = run.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    let point: Vec<String> = trial.point.iter().map(u32::to_string).collect();
+    let timing = trial.outcome.timing();
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    vec![
+        run.def.clone(),
+        sizes.join(" "),
+        run.key.program.clone(),
+        run.key.family.clone(),
+        run.key.target.clone(),
+        run.key.threads.to_string(),
+        run.key.compiler.clone(),
+        run.info.id.to_string(),
+        run.info.strategy.clone(),
+        run.info.seed.to_string(),
+        trial.number.to_string(),
+        trial.origin.clone(),
+        trial.outcome.kind().to_owned(),
+        number(timing.map(|timing| timing.seconds)),
+        number(timing.map(|timing| timing.raw_seconds)),
+        number(timing.map(|timing| timing.spread)),
+        timing.map(|timing| timing.runs.to_string()).unwrap_or_default(),
+        number(timing.and_then(|timing| timing.roofline)),
+        timing.map(|timing| timing.cut.to_string()).unwrap_or_default(),
+        trial.outcome.reason().unwrap_or_default(),
+        trial.elapsed.to_string(),
+        point.join(" "),
+        trial.schedule.clone(),
+    ]
+}
+
+/// A field as RFC 4180 has it: in quotes if it needs them, quotes doubled.
+fn quoted(field: &str) -> Cow<'_, str> {
+    if field.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_they_have_to_be() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
+        assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
+    }
+}

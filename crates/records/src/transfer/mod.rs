@@ -1,0 +1,7 @@
+//! Moving records: JSON lines, which lose nothing, and CSV for spreadsheets.
+
+mod csv;
+mod lines;
+
+pub use csv::write_csv;
+pub use lines::{BadLine, Imported, MAX_LINE, read_lines, write_lines};

@@ -1,0 +1,37 @@
+//! Many records; `examples/ten_million.rs` does the same with more of them.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+mod support;
+
+use support::{Scratch, synthetic};
+use tensorwright_records::Store;
+
+#[test]
+fn fifty_thousand_records_are_small_and_found_by_index() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let runs = 50_000 / synthetic::TRIALS;
+    for run in 0..runs {
+        store.apply(&synthetic::run(run)).unwrap();
+    }
+    let plan = store.plan_of_best().unwrap();
+    assert_eq!(plan, "SEARCH trials USING INDEX trials_best (key_id=?)");
+
+    let per_record = store.bytes().unwrap() as f64 / 50_000.0;
+    assert!(per_record < 300.0, "{per_record} bytes per record");
+
+    for number in 0..runs / synthetic::RUNS {
+        let (_, key) = synthetic::key(number);
+        let best = store.best(&key).unwrap().unwrap();
+        let mut fastest = f64::INFINITY;
+        let filter = tensorwright_records::RunFilter { key: Some(key), ..Default::default() };
+        store
+            .each_trial(&filter, &mut |_, trial| {
+                let whole = trial.outcome.timing().filter(|timing| !timing.cut);
+                fastest = whole.map_or(fastest, |timing| fastest.min(timing.seconds));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(best.seconds, fastest);
+    }
+}

@@ -1,0 +1,148 @@
+//! Export and import.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::json;
+use support::{Scratch, begin, key, measured, program, synthetic};
+use tensorwright_records::transfer::{Imported, MAX_LINE, read_lines, write_csv, write_lines};
+use tensorwright_records::{
+    Collection, Declared, RunEnd, RunFilter, RunInfo, SqliteStore, Store, Trial, TrialId,
+};
+
+fn export(store: &SqliteStore) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_lines(store, &RunFilter::default(), &mut bytes, Path::new("out")).unwrap();
+    bytes
+}
+
+fn import(store: &mut SqliteStore, bytes: &[u8]) -> Imported {
+    read_lines(store, &mut &bytes[..], Path::new("in")).unwrap()
+}
+
+/// A store with something of everything.
+fn filled(scratch: &Scratch) -> SqliteStore {
+    let mut store = scratch.store();
+    let program = program(64);
+    let key = key(&program);
+    let info = RunInfo { meta: json!({"a": [1, 0.1]}), seed: u64::MAX, ..RunInfo::new("ga", 0) };
+    let run = store.begin_run(&key, &program, &info).unwrap();
+    for number in 0..20 {
+        store.insert(&run, &measured(number, 0.1 + number as f64 / 3.0)).unwrap();
+    }
+    store.collect(Collection { keep: 10, dry_run: false }).unwrap();
+    let trial = TrialId { run: run.clone(), number: 4 };
+    let best = Declared { trial, seconds: 1.0 / 3.0, against: json!([1]), declared: 7 };
+    store.declare_best(&key, &best).unwrap();
+    store.end_run(&run, &RunEnd { ended: 9, status: "finished".into() }).unwrap();
+    store.apply(&synthetic::run(3)[..200]).unwrap();
+    store
+}
+
+#[test]
+fn a_round_trip_is_exact() {
+    let scratch = Scratch::new();
+    let exported = export(&filled(&scratch));
+    let elsewhere = Scratch::new();
+    let mut other = elsewhere.store();
+    let first = import(&mut other, &exported);
+    let lines = exported.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!((first.added, first.known, first.bad), (lines, 0, 0));
+    let again = export(&other);
+    assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(exported.clone()).unwrap());
+    let second = import(&mut other, &exported);
+    assert_eq!((second.added, second.known, second.bad), (0, lines, 0), "twice is once");
+}
+
+#[test]
+fn bad_lines_are_reported_and_the_others_imported() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let run = begin(&mut store, &key(&program), &program);
+    let good = |number| {
+        json!({"trial": {"run": run, "trial": serde_json::to_value(measured(number, 1.0)).unwrap()}})
+            .to_string()
+    };
+    let (first, last) = (good(0), good(1));
+    let mut text = Vec::new();
+    let deep = "[".repeat(100_000);
+    let long = format!("\"{}\"", "x".repeat(MAX_LINE));
+    let zero = good(5).replace("\"seconds\":1.0", "\"seconds\":0.0");
+    let nobody = good(6).replace(run.as_str(), "nobody");
+    let negative = good(7).replace("\"number\":7", "\"number\":-7");
+    let lines: [&[u8]; 12] = [
+        first.as_bytes(),
+        b"not json",
+        b"",
+        b"{\"surprise\": 1}",
+        deep.as_bytes(),
+        b"\xff\xfe\x00",
+        long.as_bytes(),
+        zero.as_bytes(),
+        nobody.as_bytes(),
+        negative.as_bytes(),
+        b"{\"trial\": {\"run\": \"x\"}}",
+        last.as_bytes(),
+    ];
+    for line in lines {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    text.extend_from_slice(&good(2).as_bytes()[..40]);
+    let imported = import(&mut store, &text);
+    let bad: Vec<u64> = imported.bad_lines.iter().map(|bad| bad.line).collect();
+    assert_eq!(bad, [2, 4, 5, 6, 7, 8, 9, 10, 11, 13]);
+    assert_eq!((imported.added, imported.bad), (2, 10));
+    let reason =
+        |line| imported.bad_lines.iter().find(|bad| bad.line == line).unwrap().reason.clone();
+    assert_eq!(reason(7), format!("is longer than {MAX_LINE} bytes"));
+    assert_eq!(reason(8), "seconds is not a time above zero");
+    assert_eq!(reason(9), "there is no run nobody");
+    assert_eq!(store.trials(&run, None, 10).unwrap(), [measured(0, 1.0), measured(1, 1.0)]);
+}
+
+#[test]
+fn bad_lines_without_end_are_counted() {
+    let scratch = Scratch::new();
+    let imported = import(&mut scratch.store(), &b"x\n".repeat(20_000));
+    assert_eq!((imported.bad, imported.bad_lines.len()), (20_000, 100));
+}
+
+#[test]
+fn every_cut_of_an_export_is_imported_as_far_as_it_goes() {
+    let scratch = Scratch::new();
+    let exported = export(&filled(&scratch));
+    for end in (0..exported.len()).step_by(exported.len() / 40) {
+        let elsewhere = Scratch::new();
+        let imported = import(&mut elsewhere.store(), &exported[..end]);
+        let lines = exported[..end].iter().filter(|byte| **byte == b'\n').count() as u64;
+        assert!(imported.bad <= 1);
+        assert!(imported.added >= lines);
+    }
+}
+
+#[test]
+fn csv_has_a_line_per_trial() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let run = begin(&mut store, &key(&program), &program);
+    store.insert(&run, &measured(0, 0.5)).unwrap();
+    store.insert(&run, &Trial::new(1, vec![], "x")).unwrap();
+    let mut bytes = Vec::new();
+    let filter = RunFilter::default();
+    assert_eq!(write_csv(&store, &filter, &mut bytes, Path::new("out")).unwrap(), 2);
+    let text = String::from_utf8(bytes).unwrap();
+    let head = text.lines().next().unwrap();
+    assert!(head.starts_with("def,sizes,program,") && head.ends_with(",point,schedule"));
+    let first = format!(
+        "gemm,M=64 N=64,gemm-64,gemm,A Processor [avx2 fma],1,0.1.0 llvm-19,{run},random,1,0,\
+         random,measured,0.5,0.55,0.02,9,,false,,0,0 7 300,\"C: split m 2 -> m.0 m.1\nC: \
+         vectorize n\n\"\n"
+    );
+    assert!(text[head.len() + 1..].starts_with(&first), "{text}");
+    assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,x\n"), "{text}");
+}

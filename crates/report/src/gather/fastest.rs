@@ -1,0 +1,88 @@
+//! The fastest candidates of a key.
+
+use tensorwright_records::{RunSummary, Trial, TrialId};
+
+use crate::importance::name_of;
+use crate::meta::Parameter;
+use crate::model::Candidate;
+
+/// How many are kept.
+const MOST: usize = 10;
+
+/// A candidate among the fastest.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) id: TrialId,
+    pub(super) trial: Trial,
+    strategy: String,
+    space: String,
+    pub(super) seconds: f64,
+    spread: f64,
+}
+
+/// The fastest candidates with different schedules, the fastest first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fastest(Vec<Found>);
+
+impl Fastest {
+    /// Takes a candidate that was timed in full.
+    pub(super) fn offer(&mut self, run: &RunSummary, trial: &Trial, seconds: f64) {
+        if self.0.len() >= MOST && self.0.last().is_some_and(|last| last.seconds <= seconds) {
+            return;
+        }
+        let same =
+            |found: &Found| found.trial.schedule == trial.schedule && !trial.schedule.is_empty();
+        if let Some(at) = self.0.iter().position(same) {
+            if self.0[at].seconds <= seconds {
+                return;
+            }
+            self.0.remove(at);
+        }
+        let found = Found {
+            id: TrialId { run: run.info.id.clone(), number: trial.number },
+            trial: trial.clone(),
+            strategy: run.info.strategy.clone(),
+            space: run.info.space.clone(),
+            seconds,
+            spread: trial.outcome.timing().map_or(0.0, |timing| timing.spread),
+        };
+        let at = self.0.partition_point(|other| other.seconds <= seconds);
+        self.0.insert(at, found);
+        self.0.truncate(MOST);
+    }
+
+    /// The fastest of all.
+    pub(super) fn first(&self) -> Option<&Found> {
+        self.0.first()
+    }
+
+    /// As a table, with the parameters that the space of a candidate has.
+    pub(super) fn table<'p>(&self, parameters: impl Fn(&str) -> &'p [Parameter]) -> Vec<Candidate> {
+        let Some(first) = self.0.first() else { return Vec::new() };
+        let row = |(place, found): (usize, &Found)| Candidate {
+            trial: found.id.clone(),
+            strategy: found.strategy.clone(),
+            origin: found.trial.origin.clone(),
+            seconds: found.seconds,
+            spread: found.spread,
+            values: values(found, (place > 0).then_some(first), parameters(&found.space)),
+        };
+        self.0.iter().enumerate().map(row).collect()
+    }
+}
+
+/// The values of a candidate's parameters: all, or those that differ from another candidate's.
+fn values(found: &Found, from: Option<&Found>, parameters: &[Parameter]) -> Vec<(String, String)> {
+    if parameters.is_empty() || from.is_some_and(|from| from.space != found.space) {
+        return Vec::new();
+    }
+    let other = from.map(|from| from.trial.point.as_slice());
+    let differs = |at: usize, rank: u32| other.is_none_or(|point| point.get(at) != Some(&rank));
+    let value = |(at, rank): (usize, u32)| {
+        let parameter = name_of(parameters, at);
+        let value = parameter.value(rank);
+        (parameter.name, value)
+    };
+    let ranks = found.trial.point.iter().copied().enumerate();
+    ranks.filter(|(at, rank)| differs(*at, *rank)).map(value).collect()
+}

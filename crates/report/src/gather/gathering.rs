@@ -1,0 +1,192 @@
+//! [`Gathering`]: what is remembered of a key's trials while they pass by.
+
+use std::collections::BTreeMap;
+
+use tensorwright_outcome::{Outcome, Tally};
+use tensorwright_records::{Result, RunSummary, Store, Trial, TrialId};
+
+use super::Limits;
+use super::fastest::Fastest;
+use crate::curve::Climb;
+use crate::meta::{Meta, Parameter};
+use crate::model::{Crash, Line, Origin};
+use crate::text::shortened;
+use crate::thinned::Thinned;
+
+/// Candidates that the importance of parameters is computed from.
+const MOST_POINTS: usize = 20_000;
+
+const MOST_CRASHES: usize = 3;
+const MOST_ORIGINS: usize = 64;
+const MOST_SPACES: usize = 16;
+
+/// A candidate in a plot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dot {
+    pub(super) trial: u64,
+    pub(super) seconds: f64,
+    /// The place in [`Gathering::groups`].
+    pub(super) group: usize,
+}
+
+/// The runs of a strategy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) trials: u64,
+    pub(super) climbs: Vec<(u64, Climb)>,
+}
+
+/// The candidates of a space.
+#[derive(Debug, Clone)]
+pub(super) struct Space {
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) points: Thinned<(Vec<u32>, f64)>,
+}
+
+/// What is remembered of a key's trials while they pass by.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    pub(super) meta: Meta,
+    pub(super) groups: Vec<Group>,
+    pub(super) dots: Thinned<Dot>,
+    pub(super) spaces: BTreeMap<String, Space>,
+    pub(super) fastest: Fastest,
+    pub(super) tally: Tally,
+    pub(super) crashes: Vec<Crash>,
+    pub(super) origins: BTreeMap<String, Origin>,
+    /// The default schedule's seconds in each run: it is number 0 of all of them.
+    pub(super) defaults: Vec<f64>,
+    pub(super) lines: Vec<Line>,
+}
+
+impl Gathering {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            meta: Meta::default(),
+            groups: Vec::new(),
+            dots: Thinned::new(limits.dots),
+            spaces: BTreeMap::new(),
+            fastest: Fastest::default(),
+            tally: Tally::default(),
+            crashes: Vec::new(),
+            origins: BTreeMap::new(),
+            defaults: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Takes a run with all its trials, a page in memory at a time; the latest run comes first.
+    pub(super) fn run(&mut self, store: &dyn Store, run: &RunSummary) -> Result<()> {
+        const PAGE: usize = 1000;
+        let meta = Meta::read(&run.info.meta);
+        let group = self.group(&run.info.strategy);
+        self.space(run, &meta);
+        let mut climb = Climb::default();
+        let mut after = None;
+        let before = self.tally.total();
+        loop {
+            let page = store.trials(&run.info.id, after, PAGE)?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.number);
+            page.iter().for_each(|trial| self.trial(run, trial, group, &mut climb));
+        }
+        let trials = self.tally.total() - before;
+        self.lines.push(Line {
+            id: run.info.id.clone(),
+            strategy: run.info.strategy.clone(),
+            seed: run.info.seed,
+            trials,
+            best: climb.best(),
+            started: run.info.started,
+            end: run.end.clone(),
+            command: meta.command.clone(),
+        });
+        self.groups[group].trials += trials;
+        self.groups[group].climbs.push((run.info.seed, climb));
+        self.meta = std::mem::take(&mut self.meta).or(meta);
+        Ok(())
+    }
+
+    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, climb: &mut Climb) {
+        self.tally.add(&trial.outcome);
+        let timing = trial.outcome.timing();
+        let timing = timing.filter(|timing| timing.seconds.is_finite() && timing.seconds > 0.0);
+        // A time that was cut short shows how slow a candidate is, and is never the best.
+        let full = timing.filter(|timing| !timing.cut).map(|timing| timing.seconds);
+        let improves = climb.observe(trial.number, trial.elapsed, full);
+        self.origin(trial, full, improves);
+        if let Some(seconds) = full {
+            self.fastest.offer(run, trial, seconds);
+            if trial.number == 0 {
+                self.defaults.push(seconds);
+            }
+        }
+        if let Some(seconds) = timing.map(|timing| timing.seconds) {
+            self.dots.push(|| Dot { trial: trial.number, seconds, group });
+            if let Some(space) = self.spaces.get_mut(&run.info.space) {
+                space.points.push(|| (trial.point.clone(), seconds));
+            }
+        }
+        if let Outcome::Crashed { reason, stderr } = &trial.outcome {
+            self.crash(run, trial, reason, stderr);
+        }
+    }
+
+    fn origin(&mut self, trial: &Trial, full: Option<f64>, improves: bool) {
+        let known = self.origins.contains_key(&trial.origin);
+        let room = known || self.origins.len() < MOST_ORIGINS;
+        if trial.origin.is_empty() || trial.number == 0 || !room {
+            return;
+        }
+        let fresh = || Origin {
+            name: shortened(&trial.origin, 60),
+            proposed: 0,
+            measured: 0,
+            improvements: 0,
+            best: None,
+        };
+        let origin = self.origins.entry(trial.origin.clone()).or_insert_with(fresh);
+        origin.proposed += 1;
+        origin.measured += u64::from(trial.outcome.timing().is_some());
+        origin.improvements += u64::from(improves);
+        origin.best = match (origin.best, full) {
+            (Some(best), Some(seconds)) => Some(best.min(seconds)),
+            (best, seconds) => best.or(seconds),
+        };
+    }
+
+    fn crash(&mut self, run: &RunSummary, trial: &Trial, reason: &str, stderr: &str) {
+        let told = self.crashes.iter().any(|crash| crash.reason == reason);
+        if self.crashes.len() < MOST_CRASHES && !told {
+            self.crashes.push(Crash {
+                trial: TrialId { run: run.info.id.clone(), number: trial.number },
+                reason: shortened(reason, 300),
+                stderr: shortened(stderr.trim_end(), 1500),
+            });
+        }
+    }
+
+    /// The place of a strategy's group.
+    fn group(&mut self, strategy: &str) -> usize {
+        let name = if strategy.is_empty() { "(unnamed)" } else { strategy };
+        let name = shortened(name, 60);
+        let known = self.groups.iter().position(|group| group.name == name);
+        known.unwrap_or_else(|| {
+            self.groups.push(Group { name, ..Group::default() });
+            self.groups.len() - 1
+        })
+    }
+
+    /// Makes room for the points of a run's space.
+    fn space(&mut self, run: &RunSummary, meta: &Meta) {
+        if self.spaces.len() >= MOST_SPACES && !self.spaces.contains_key(&run.info.space) {
+            return;
+        }
+        let fresh = || Space { parameters: Vec::new(), points: Thinned::new(MOST_POINTS) };
+        let space = self.spaces.entry(run.info.space.clone()).or_insert_with(fresh);
+        if space.parameters.is_empty() {
+            space.parameters.clone_from(&meta.parameters);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! From what was gathered to a [`Section`].
+
+use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, TrialId};
+
+use super::gathering::{Gathering, Group, Space};
+use super::{Limits, MOST_RUNS};
+use crate::curve::{Climb, Curve, Median, median, rounded};
+use crate::importance::importance;
+use crate::meta::Meta;
+use crate::model::{Dots, Headline, Origin, Outcomes, Reason, Roofs, Section, Strategy, Winner};
+
+/// The most strategies that are told apart.
+const MOST_STRATEGIES: usize = 24;
+
+/// The most reasons that are listed.
+const MOST_REASONS: usize = 12;
+
+/// A strategy has reached the best when it has this share of its speed.
+const REACHED: f64 = 0.95;
+
+/// The section of a key. `whole` if all its runs are meant, and not some of them.
+pub(super) fn section(
+    store: &dyn Store,
+    summary: KeySummary,
+    mut runs: Vec<RunSummary>,
+    whole: bool,
+    limits: Limits,
+) -> Result<Section> {
+    let runs_left_out = runs.len().saturating_sub(MOST_RUNS);
+    runs.truncate(MOST_RUNS);
+    let mut gathering = Gathering::new(limits);
+    for run in &runs {
+        gathering.run(store, run)?;
+    }
+    let best = summary.best.filter(|best| {
+        whole || runs.iter().any(|run| run.info.id == best.id.run && best.declared.is_some())
+    });
+    let removed = if whole { summary.removed } else { 0 };
+    let roofs = roofs(&gathering.meta, summary.program.flops, summary.program.bytes);
+    let headline = Headline {
+        removed,
+        first: runs.iter().map(|run| run.info.started).min(),
+        last: runs.iter().map(|run| run.info.started).max(),
+        ..headline(&mut gathering, best.as_ref(), summary.program.flops, roofs.as_ref())
+    };
+    let winner = winner(best, &gathering);
+    let fastest = gathering.fastest.table(|space| {
+        gathering.spaces.get(space).map_or(&[], |space| space.parameters.as_slice())
+    });
+    let order = ranking(&gathering.groups);
+    let target = summary.key.target.split(" [").next().unwrap_or_default().to_owned();
+    Ok(Section {
+        machine: gathering.meta.machine.clone().unwrap_or(target),
+        headline,
+        roofs,
+        strategies: strategies(&gathering, &order, limits),
+        origins: origins(&gathering),
+        outcomes: outcomes(&gathering),
+        dots: dots(&gathering, &order),
+        importance: most_tried(gathering.spaces),
+        winner,
+        fastest,
+        runs: gathering.lines,
+        runs_left_out,
+        key: summary.key,
+        program: summary.program,
+    })
+}
+
+fn headline(
+    gathering: &mut Gathering,
+    best: Option<&Best>,
+    flops: f64,
+    roofs: Option<&Roofs>,
+) -> Headline {
+    let fastest = gathering.fastest.first();
+    let seconds = best.map(|best| best.seconds).or(fastest.map(|found| found.seconds));
+    let timing = match best {
+        Some(best) => best.trial.outcome.timing(),
+        None => fastest.and_then(|found| found.trial.outcome.timing()),
+    };
+    let told = timing.and_then(|timing| timing.roofline);
+    let meta = &gathering.meta;
+    let gflops = seconds.filter(|_| flops > 0.0).map(|seconds| flops / seconds / 1e9);
+    let by_time = meta.bound_seconds.zip(seconds).map(|(bound, seconds)| bound / seconds);
+    let by_speed = roofs.zip(gflops).map(|(roofs, gflops)| gflops / roofs.attainable_gflops());
+    let default_seconds = meta.default_seconds.or_else(|| median(&mut gathering.defaults));
+    Headline {
+        seconds,
+        declared: best.is_some_and(|best| best.declared.is_some()),
+        gflops,
+        roofline: by_time.or(by_speed).or(told),
+        default_seconds,
+        speedup: default_seconds.zip(seconds).map(|(default, seconds)| default / seconds),
+        trials: gathering.tally.total(),
+        ..Headline::default()
+    }
+}
+
+fn roofs(meta: &Meta, flops: f64, bytes: f64) -> Option<Roofs> {
+    let flops = meta.flops.unwrap_or(flops);
+    let bytes = meta.bytes.unwrap_or(bytes);
+    let roofs = Roofs {
+        peak_gflops: meta.peak_gflops?,
+        peak_gbps: meta.peak_gbps?,
+        intensity: flops / bytes,
+    };
+    (roofs.intensity.is_finite() && roofs.intensity > 0.0).then_some(roofs)
+}
+
+fn winner(best: Option<Best>, gathering: &Gathering) -> Option<Winner> {
+    let winner = |trial: TrialId, origin, schedule| Winner { trial, origin, schedule, loops: None };
+    match best {
+        Some(best) => Some(winner(best.id, best.trial.origin, best.trial.schedule)),
+        None => gathering.fastest.first().map(|found| {
+            winner(found.id.clone(), found.trial.origin.clone(), found.trial.schedule.clone())
+        }),
+    }
+}
+
+/// The groups that are shown: the fastest in the middle of their runs first.
+fn ranking(groups: &[Group]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(groups[*at].trials));
+    order.truncate(MOST_STRATEGIES);
+    let middle = |at: &usize| median(&mut bests(&groups[*at])).unwrap_or(f64::INFINITY);
+    order.sort_by(|a, b| {
+        let names = || groups[*a].name.cmp(&groups[*b].name);
+        middle(a).total_cmp(&middle(b)).then_with(names)
+    });
+    order
+}
+
+/// The best of each run; a run without one is slower than any.
+fn bests(group: &Group) -> Vec<f64> {
+    group.climbs.iter().map(|(_, climb)| climb.best().unwrap_or(f64::INFINITY)).collect()
+}
+
+fn strategies(gathering: &Gathering, order: &[usize], limits: Limits) -> Vec<Strategy> {
+    let all = gathering.groups.iter().flat_map(bests);
+    let goal = all.fold(f64::INFINITY, f64::min) / REACHED;
+    order.iter().map(|at| strategy(&gathering.groups[*at], goal, limits)).collect()
+}
+
+fn strategy(group: &Group, goal: f64, limits: Limits) -> Strategy {
+    let finite = |value: &f64| value.is_finite();
+    let mut bests = bests(group);
+    let reached: Vec<_> = group.climbs.iter().map(|(_, climb)| climb.reaches(goal)).collect();
+    let middle = |place: fn(&crate::curve::Step) -> f64| {
+        let places = reached.iter().map(|step| step.as_ref().map_or(f64::INFINITY, place));
+        median(&mut places.collect::<Vec<_>>()).filter(finite).map(rounded)
+    };
+    let climbs: Vec<&Climb> = group.climbs.iter().map(|(_, climb)| climb).collect();
+    let curves = group.climbs.iter().take(limits.curves);
+    Strategy {
+        name: group.name.clone(),
+        runs: group.climbs.len(),
+        trials: group.trials,
+        median_best: median(&mut bests).filter(finite),
+        best: bests.first().copied().filter(finite),
+        reached: reached.iter().flatten().count(),
+        trials_to_reach: middle(|step| step.trial as f64),
+        seconds_to_reach: middle(|step| step.elapsed),
+        curves: curves.map(|(seed, climb)| Curve::of(climb, *seed, limits.steps)).collect(),
+        median: (climbs.len() > 1).then(|| Median::of(&climbs, 2 * limits.steps)),
+    }
+}
+
+/// The members of portfolios; a strategy that names only itself is none.
+fn origins(gathering: &Gathering) -> Vec<Origin> {
+    let alone = |origin: &Origin| gathering.groups.iter().any(|group| group.name == origin.name);
+    let mut origins: Vec<Origin> = gathering.origins.values().cloned().collect();
+    if origins.iter().all(alone) {
+        return Vec::new();
+    }
+    origins.sort_by_key(|origin| std::cmp::Reverse((origin.improvements, origin.proposed)));
+    origins
+}
+
+fn outcomes(gathering: &Gathering) -> Outcomes {
+    let reasons = gathering.tally.commonest(MOST_REASONS).into_iter();
+    let reason = |(kind, reason, count): (&'static str, &str, u64)| Reason {
+        kind,
+        reason: reason.to_owned(),
+        count,
+    };
+    Outcomes {
+        kinds: gathering.tally.kinds().collect(),
+        reasons: reasons.map(reason).collect(),
+        crashes: gathering.crashes.clone(),
+    }
+}
+
+fn dots(gathering: &Gathering, order: &[usize]) -> Dots {
+    let mut dots = gathering.dots.clone().into_items();
+    dots.sort_by_key(|dot| dot.trial);
+    let mut columns = Dots { measured: gathering.dots.seen(), ..Dots::default() };
+    for dot in dots {
+        let Some(strategy) = order.iter().position(|at| *at == dot.group) else { continue };
+        columns.trial.push(dot.trial);
+        columns.seconds.push(rounded(dot.seconds));
+        columns.strategy.push(strategy);
+    }
+    columns
+}
+
+/// What the parameters explain, in the space with most candidates.
+fn most_tried(
+    spaces: std::collections::BTreeMap<String, Space>,
+) -> Option<crate::importance::Importance> {
+    let space = spaces.into_values().max_by_key(|space| space.points.seen())?;
+    importance(&space.points.into_items(), &space.parameters)
+}

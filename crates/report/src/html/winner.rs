@@ -1,0 +1,55 @@
+//! The winning schedule and its loops.
+
+use std::fmt::{Result, Write};
+
+use super::Page;
+use crate::model::Section;
+use crate::text::{Escaped, shortened};
+
+/// The schedule and the loops, with buttons to copy them.
+pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place: usize) -> Result {
+    out.write_str("<h3>Best schedule</h3>\n")?;
+    let Some(winner) = &section.winner else {
+        return out.write_str("<p class=\"empty\">There is none yet.</p>\n");
+    };
+    let id = shortened(winner.trial.run.as_str(), 12);
+    let by = match winner.origin.as_str() {
+        "" => String::new(),
+        origin => format!(", proposed by {}", shortened(origin, 60)),
+    };
+    write!(
+        out,
+        "<p class=\"note\">Trial {} of run {}{}.</p>\n<div class=\"texts\">\n",
+        winner.trial.number,
+        Escaped(id.trim_end_matches('…')),
+        Escaped(&by)
+    )?;
+    let limit = page.share(400_000, 4000, 60_000);
+    let schedule = match winner.schedule.trim_end() {
+        "" => "# no steps: the loops as they are written",
+        steps => steps,
+    };
+    text(out, "Schedule", &format!("s{place}"), schedule, limit)?;
+    if let Some(loops) = &winner.loops {
+        text(out, "Loops", &format!("l{place}"), loops.trim_end(), limit)?;
+    }
+    out.write_str("</div>\n")?;
+    if section.program.text.is_empty() {
+        return Ok(());
+    }
+    out.write_str("<details><summary>The program</summary>\n")?;
+    text(out, "Program", &format!("p{place}"), section.program.text.trim_end(), limit)?;
+    out.write_str("</details>\n")
+}
+
+fn text(out: &mut String, name: &str, id: &str, content: &str, limit: usize) -> Result {
+    let shown = shortened(content, limit);
+    let note = if shown.len() == content.len() { "" } else { " (shortened)" };
+    writeln!(
+        out,
+        "<div class=\"text\"><div class=\"bar\"><h4>{name}{note}</h4>\
+         <button type=\"button\" data-copy=\"{id}\" hidden>Copy</button></div>\
+         <pre id=\"{id}\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">{}</pre></div>",
+        Escaped(&shown)
+    )
+}

@@ -1,0 +1,183 @@
+//! What each parameter explains of the differences between candidates.
+//!
+//! For each parameter the candidates are grouped by its value. The share of the variance of
+//! log-seconds that lies between the groups is what the parameter explains alone. With many values
+//! and few candidates any grouping explains something by chance, which epsilon squared (Kelley, 1935)
+//! takes off. Shares need not sum to one: parameters act together, and a search does not try
+//! their values independently.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::curve::{median, rounded};
+use crate::meta::Parameter;
+
+/// Fewer candidates than this say nothing about parameters.
+const FEWEST: usize = 8;
+
+/// How many parameters are listed, and for how many of them the values are shown.
+const MOST_LISTED: usize = 16;
+const MOST_SHOWN: usize = 6;
+
+/// How many values of a parameter are shown.
+const MOST_VALUES: usize = 8;
+
+/// What each parameter explains of the differences between candidates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Importance {
+    /// The candidates that this is computed from.
+    pub candidates: usize,
+    /// The parameters, those that explain most first.
+    pub parameters: Vec<Influence>,
+    /// Parameters that are not listed.
+    pub left_out: usize,
+}
+
+/// What a parameter explains.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Influence {
+    /// Its name.
+    pub name: String,
+    /// What kind of parameter it is.
+    pub kind: String,
+    /// The share of the variance of log-seconds: 0 to 1.
+    pub share: f64,
+    /// How many of its values were tried.
+    pub tried: usize,
+    /// Some of its values: all in their order, or if they are many the fastest.
+    pub values: Vec<Effect>,
+}
+
+/// A value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Effect {
+    /// The value.
+    pub value: String,
+    /// The candidates with it.
+    pub count: usize,
+    /// The seconds of a call with it, in the middle.
+    pub seconds: f64,
+}
+
+/// What the parameters explain; `None` if too little was measured.
+pub(crate) fn importance(
+    candidates: &[(Vec<u32>, f64)],
+    parameters: &[Parameter],
+) -> Option<Importance> {
+    let dimensions = candidates.iter().map(|(point, _)| point.len()).min()?;
+    if candidates.len() < FEWEST || dimensions == 0 {
+        return None;
+    }
+    let mut all: Vec<Influence> = (0..dimensions)
+        .filter_map(|at| influence(candidates, at, &name_of(parameters, at)))
+        .collect();
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    all.iter_mut().skip(MOST_SHOWN).for_each(|parameter| parameter.values.clear());
+    let left_out = all.len().saturating_sub(MOST_LISTED);
+    all.truncate(MOST_LISTED);
+    let something = !all.is_empty();
+    something.then_some(Importance { candidates: candidates.len(), parameters: all, left_out })
+}
+
+/// The parameter at a place of the points, even if the run did not say what it is.
+pub(crate) fn name_of(parameters: &[Parameter], at: usize) -> Parameter {
+    let unknown = || Parameter { name: format!("parameter {at}"), ..Parameter::default() };
+    parameters.get(at).cloned().unwrap_or_else(unknown)
+}
+
+/// What one parameter explains; `None` if only one of its values was tried.
+fn influence(
+    candidates: &[(Vec<u32>, f64)],
+    at: usize,
+    parameter: &Parameter,
+) -> Option<Influence> {
+    let mut groups: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (point, seconds) in candidates {
+        groups.entry(*point.get(at)?).or_default().push(*seconds);
+    }
+    if groups.len() < 2 {
+        return None;
+    }
+    let share = explained(&groups);
+    let tried = groups.len();
+    let effects = groups.into_iter().filter_map(|(rank, mut seconds)| {
+        let value = parameter.value(rank);
+        let count = seconds.len();
+        Some(Effect { value, count, seconds: rounded(median(&mut seconds)?) })
+    });
+    let mut values: Vec<Effect> = effects.collect();
+    if values.len() > MOST_VALUES {
+        values.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        values.truncate(MOST_VALUES);
+    }
+    let Parameter { name, kind, .. } = parameter.clone();
+    Some(Influence { name, kind, share, tried, values })
+}
+
+/// Epsilon squared of log-seconds by group, in thousandths.
+fn explained(groups: &BTreeMap<u32, Vec<f64>>) -> f64 {
+    let logs: Vec<Vec<f64>> =
+        groups.values().map(|group| group.iter().map(|seconds| seconds.ln()).collect()).collect();
+    let mean = |values: &mut dyn Iterator<Item = f64>| {
+        let (sum, count) =
+            values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+        sum / count
+    };
+    let count = logs.iter().map(Vec::len).sum::<usize>() as f64;
+    let overall = mean(&mut logs.iter().flatten().copied());
+    let total: f64 = logs.iter().flatten().map(|log| (log - overall).powi(2)).sum();
+    let within: f64 = logs
+        .iter()
+        .map(|group| {
+            let centre = mean(&mut group.iter().copied());
+            group.iter().map(|log| (log - centre).powi(2)).sum::<f64>()
+        })
+        .sum();
+    let freedom = count - logs.len() as f64;
+    if total <= f64::EPSILON || freedom < 1.0 {
+        return 0.0;
+    }
+    let by_chance = (logs.len() as f64 - 1.0) * within / freedom;
+    let share = ((total - within - by_chance) / total).clamp(0.0, 1.0);
+    (share * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameter_that_decides_explains_everything() {
+        let candidates: Vec<(Vec<u32>, f64)> =
+            (0..60).map(|i| (vec![i % 3, i % 5, 7], f64::from(1 + i % 3))).collect();
+        let unroll = Parameter { name: "unroll".into(), ..Parameter::default() };
+        let importance = importance(&candidates, &[unroll]).unwrap();
+        let shares: Vec<_> =
+            importance.parameters.iter().map(|one| (one.name.as_str(), one.share)).collect();
+        assert_eq!(shares, [("unroll", 1.0), ("parameter 1", 0.0)]);
+        let effects: Vec<_> =
+            importance.parameters[0].values.iter().map(|e| (e.count, e.seconds)).collect();
+        assert_eq!(effects, [(20, 1.0), (20, 2.0), (20, 3.0)]);
+    }
+
+    #[test]
+    fn many_values_do_not_explain_by_being_many() {
+        // Every candidate has a value of its own: nothing can be said.
+        let candidates: Vec<(Vec<u32>, f64)> =
+            (0..50).map(|i| (vec![i], 1.0 + f64::from(i * 17 % 50))).collect();
+        assert_eq!(importance(&candidates, &[]).unwrap().parameters[0].share, 0.0);
+        // Random groups of two.
+        let candidates: Vec<(Vec<u32>, f64)> =
+            (0..100).map(|i| (vec![i / 2], 1.0 + f64::from(i * 37 % 101))).collect();
+        assert!(importance(&candidates, &[]).unwrap().parameters[0].share < 0.2);
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        assert_eq!(importance(&[], &[]), None);
+        assert_eq!(importance(&[(vec![1], 1.0), (vec![2], 2.0)], &[]), None);
+        let same: Vec<(Vec<u32>, f64)> = (0..20).map(|_| (vec![1], 1.0)).collect();
+        assert_eq!(importance(&same, &[]), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! One page that shows what tuning found, made from the records.
+//!
+//! [`Report::from_store`] gathers; [`render`] writes a self-contained HTML page that opens offline
+//! and asks nothing of the network. Programs that want the figures and not the page take the
+//! [`Report`], which serialises.
+//!
+//! ```
+//! use tensorwright_records::{Options, SqliteStore};
+//! use tensorwright_report::{Report, Selection, render};
+//! # let directory = std::env::temp_dir().join(format!("tensorwright-report-doc-{}", std::process::id()));
+//! # let path = directory.join("records.sqlite3");
+//!
+//! let store = SqliteStore::open(&path, Options::default())?;
+//! let report = Report::from_store(&store, &Selection::default())?;
+//! let page = render(&report);
+//! assert!(page.starts_with("<!doctype html>"));
+//! # drop(store);
+//! # std::fs::remove_dir_all(directory).ok();
+//! # Ok::<(), tensorwright_records::Error>(())
+//! ```
+//!
+//! | where | what |
+//! | --- | --- |
+//! | `model.rs` | [`Report`]: what a page shows |
+//! | `gather/` | from the records to a [`Report`], a page of trials in memory at a time |
+//! | `curve.rs`, `importance.rs` | best-so-far curves and their medians; what each parameter explains |
+//! | `html/` | from a [`Report`] to the page, one file per part |
+//! | `assets/` | style, script, and uPlot, which draws the curves |
+//!
+//! Everything is bounded: a hundred thousand trials or a hundred keys are thinned until the page is
+//! small enough to send, and the page says what was left out.
+
+mod curve;
+mod gather;
+mod html;
+mod importance;
+mod meta;
+mod model;
+mod text;
+mod thinned;
+
+pub use curve::{Curve, Median};
+pub use html::render;
+pub use importance::{Effect, Importance, Influence};
+pub use model::{
+    Candidate, Crash, Dots, Headline, Line, Origin, Outcomes, Reason, Report, Roofs, Section,
+    Selection, Strategy, Winner,
+};

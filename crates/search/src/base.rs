@@ -1,0 +1,74 @@
+//! [`Base`]: what every strategy keeps.
+
+use std::sync::Arc;
+
+use tensorwright_space::{Domain, Parameter, Point, Rng, SearchSpace};
+
+use crate::{Observation, Proposal, Settings, Visited};
+
+/// What every strategy keeps: its space, its randomness, what it knows, and where it was told to
+/// start. All points that leave a strategy pass through [`Base::claim`], so that none is illegal
+/// and none goes out twice.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) space: Arc<SearchSpace>,
+    pub(crate) rng: Rng,
+    pub(crate) visited: Visited,
+    /// The points of [`Settings::start`] that are left, the next one last.
+    start: Vec<Point>,
+}
+
+impl Base {
+    /// What a strategy has at its start.
+    pub(crate) fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+        let start = settings.start.iter().rev().cloned().collect();
+        Self { space, rng: Rng::new(settings.seed), visited: Visited::default(), start }
+    }
+
+    /// Takes a point if it is legal and new.
+    pub(crate) fn claim(&mut self, point: &Point) -> bool {
+        let new = !self.visited.contains(point) && self.space.is_legal(point);
+        new && self.visited.propose(point)
+    }
+
+    /// Notes what became of a point and returns its fitness; `None` if it is not one of the space.
+    pub(crate) fn observe(&mut self, observation: &Observation) -> Option<f64> {
+        self.space.contains(&observation.point).then(|| self.visited.observe(observation))
+    }
+
+    /// The next point that the settings asked for.
+    pub(crate) fn start(&mut self) -> Option<Point> {
+        while let Some(point) = self.start.pop() {
+            if self.claim(&point) {
+                return Some(point);
+            }
+        }
+        None
+    }
+
+    /// A new legal point, each equally likely.
+    pub(crate) fn random(&mut self) -> Option<Point> {
+        let point = self.visited.sample_new(&self.space, &mut self.rng)?;
+        self.visited.propose(&point);
+        Some(point)
+    }
+}
+
+/// At most so many of the points that a function gives; exhausted if it gives none.
+pub(crate) fn propose(at_most: usize, next: impl FnMut() -> Option<Point>) -> Proposal {
+    if at_most == 0 {
+        return Proposal::Wait;
+    }
+    let points: Vec<Point> = std::iter::from_fn(next).take(at_most).collect();
+    if points.is_empty() { Proposal::Exhausted } else { Proposal::Points(points) }
+}
+
+/// The point without tiles, where G-BFS and N-A2C start: every extent whole in its outermost loop,
+/// every other parameter at its first value.
+pub(crate) fn untiled(space: &SearchSpace) -> Point {
+    let rank = |parameter: &Parameter| match parameter.domain() {
+        Domain::Factorization(splits) => splits.plain(),
+        Domain::Permutation(_) | Domain::Discrete(_) | Domain::Categorical(_) => 0,
+    };
+    Point::new(space.parameters().iter().map(rank).collect::<Box<[u32]>>())
+}

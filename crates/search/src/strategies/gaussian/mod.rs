@@ -1,0 +1,259 @@
+//! Bayesian search: a Gaussian process predicts the speed of points that were not tried, and the one
+//! with the largest expected improvement is tried next (Jones, Schonlau and Welch 1998).
+//!
+//! Of none of the five papers: the portfolio's way to learn from a few dozen trials, where boosted
+//! trees and networks have too little to learn from. The logarithm of the speed is modelled over
+//! each parameter's features, with one length per parameter (Matérn 5/2), fitted as trials come in.
+//!
+//! Points that are out count as if they came back as predicted, so that a batch spreads.
+
+mod geometry;
+mod model;
+mod process;
+
+use std::sync::Arc;
+
+use tensorwright_space::{Point, SearchSpace};
+
+use crate::base::{Base, propose};
+use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use geometry::{Geometry, Place};
+use model::{Lengths, Model};
+
+/// The registry's line.
+pub(crate) const STRATEGY: Strategy =
+    Strategy::new("gaussian", "Bayesian optimisation, Jones et al. 1998", |space, settings| {
+        Box::new(Gaussian::new(space, settings))
+    });
+
+/// Points before the model is asked.
+const FIRST: usize = 10;
+
+/// Random points of which the farthest from all that is known is taken, before the model is asked.
+const SPREAD: usize = 20;
+
+/// Observations that the model learns from: the best half, and the latest.
+const MOST_KNOWN: usize = 96;
+
+/// Points out that are taken into account; others may never come back.
+const MOST_OUT: usize = 16;
+
+/// Trials between two fits of the lengths.
+const FIT_EVERY: usize = 4;
+
+/// Logarithms of speed below the best that still make a difference.
+const DEPTH: f64 = 3.0;
+
+/// The points that are compared: random ones, and moves from the best.
+const RANDOM: usize = 80;
+const NEAR: usize = 100;
+const BESTS: usize = 4;
+
+/// Steps uphill on the expected improvement from the best of these.
+const CLIMB: usize = 3;
+
+/// Bayesian search.
+#[derive(Debug)]
+struct Gaussian {
+    base: Base,
+    geometry: Geometry,
+    lengths: Lengths,
+    known: Vec<Known>,
+    out: Vec<Point>,
+    /// The number of observations at the last fit.
+    fitted: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    point: Point,
+    place: Place,
+    fitness: f64,
+}
+
+/// A model with the value that is to be exceeded.
+struct Outlook {
+    model: Model,
+    best: f64,
+}
+
+impl Gaussian {
+    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+        let geometry = Geometry::new(&space);
+        let lengths = Lengths::new(&geometry);
+        let base = Base::new(space, settings);
+        Self { base, geometry, lengths, known: Vec::new(), out: Vec::new(), fitted: 0 }
+    }
+
+    fn point(&mut self) -> Option<Point> {
+        let point = self.base.start().or_else(|| self.choose()).or_else(|| self.base.random())?;
+        if self.out.len() >= MOST_OUT {
+            self.out.remove(0);
+        }
+        self.out.push(point.clone());
+        Some(point)
+    }
+
+    fn choose(&mut self) -> Option<Point> {
+        let measured = self.known.iter().any(|known| known.fitness > 0.0);
+        if self.known.len() < FIRST || !measured {
+            return self.spread();
+        }
+        let outlook = self.outlook()?;
+        let candidates = self.candidates();
+        let mut best = self.most_promising(&outlook, candidates)?;
+        for _ in 0..CLIMB {
+            let near = self.base.space.neighbours(&best.0);
+            match self.most_promising(&outlook, near) {
+                Some(better) if better.1 > best.1 => best = better,
+                _ => break,
+            }
+        }
+        self.base.claim(&best.0).then_some(best.0)
+    }
+
+    /// A random point far from all others.
+    fn spread(&mut self) -> Option<Point> {
+        let others: Vec<Place> = self.known.iter().map(|known| known.place.clone()).collect();
+        let out = self.out.iter().map(|point| self.geometry.place(&self.base.space, point));
+        let others: Vec<Place> = others.into_iter().chain(out).collect();
+        let mut best: Option<(Point, f64)> = None;
+        for _ in 0..SPREAD {
+            let point = self.base.visited.sample_new(&self.base.space, &mut self.base.rng)?;
+            let place = self.geometry.place(&self.base.space, &point);
+            let distance = |other: &Place| self.geometry.distances(&place, other).sum::<f64>();
+            let nearest = others.iter().map(distance).fold(f64::INFINITY, f64::min);
+            if best.as_ref().is_none_or(|(_, farthest)| nearest > *farthest) {
+                best = Some((point, nearest));
+            }
+        }
+        best.map(|(point, _)| point).filter(|point| self.base.claim(point))
+    }
+
+    /// The model of what is known, and of what is out as it is predicted.
+    fn outlook(&mut self) -> Option<Outlook> {
+        let mut places: Vec<Place> = self.known.iter().map(|known| known.place.clone()).collect();
+        let mut values = standardised(&self.known);
+        let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if self.base.visited.len() >= self.fitted + FIT_EVERY {
+            // The first time there is more to find out.
+            let sweeps = if self.fitted == 0 { 3 } else { 1 };
+            (0..sweeps).for_each(|_| self.lengths.fit(&self.geometry, &places, &values));
+            self.fitted = self.base.visited.len();
+        }
+        let model = self.lengths.model(&self.geometry, &places, &values)?;
+        if self.out.is_empty() {
+            return Some(Outlook { model, best });
+        }
+        for point in &self.out {
+            let place = self.geometry.place(&self.base.space, point);
+            values.push(model.predict(&self.geometry, &place).0);
+            places.push(place);
+        }
+        let model = self.lengths.model(&self.geometry, &places, &values)?;
+        Some(Outlook { model, best })
+    }
+
+    /// Random points, and moves and pairs of moves from the best.
+    fn candidates(&mut self) -> Vec<Point> {
+        let Self { base, known, .. } = self;
+        let mut bests: Vec<&Known> = known.iter().filter(|known| known.fitness > 0.0).collect();
+        bests.sort_by(|a, b| b.fitness.total_cmp(&a.fitness));
+        bests.truncate(BESTS);
+        let mut near: Vec<Point> = Vec::new();
+        for best in bests {
+            let mut single = base.space.neighbours(&best.point);
+            base.rng.shuffle(&mut single);
+            for point in single.iter().take(NEAR / BESTS) {
+                near.extend(base.rng.choose(&base.space.neighbours(point)).cloned());
+            }
+            near.extend(single.into_iter().take(NEAR / BESTS));
+        }
+        let random = (0..RANDOM).map_while(|_| base.visited.sample_new(&base.space, &mut base.rng));
+        near.extend(random);
+        near
+    }
+
+    /// The new and legal one of some points whose expected improvement is largest.
+    fn most_promising(&self, outlook: &Outlook, points: Vec<Point>) -> Option<(Point, f64)> {
+        let Base { space, visited, .. } = &self.base;
+        let new = points.into_iter().filter(|p| !visited.contains(p) && space.is_legal(p));
+        let mut best: Option<(Point, f64)> = None;
+        for point in new {
+            let place = self.geometry.place(space, &point);
+            let (mean, variance) = outlook.model.predict(&self.geometry, &place);
+            let promise = expected_improvement(mean - outlook.best, variance.sqrt());
+            if best.as_ref().is_none_or(|(_, other)| promise > *other) {
+                best = Some((point, promise));
+            }
+        }
+        best
+    }
+
+    /// Keeps the best half and the latest of what is known.
+    fn forget(&mut self) {
+        if self.known.len() <= MOST_KNOWN {
+            return;
+        }
+        let older = self.known.len() - MOST_KNOWN / 2;
+        let worst =
+            (0..older).min_by(|a, b| self.known[*a].fitness.total_cmp(&self.known[*b].fitness));
+        worst.map(|place| self.known.remove(place));
+    }
+}
+
+/// The logarithms of fitness, not further below the best than makes a difference, with mean 0 and
+/// variance 1.
+fn standardised(known: &[Known]) -> Vec<f64> {
+    let best = known.iter().map(|known| known.fitness).fold(0.0, f64::max);
+    let depth = |known: &Known| (known.fitness / best).ln().max(-DEPTH);
+    let mut values: Vec<f64> = known.iter().map(depth).collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
+    let scale = 1.0 / variance.sqrt().max(1e-6);
+    values.iter_mut().for_each(|value| *value = (*value - mean) * scale);
+    values
+}
+
+/// By how much a normal variable exceeds 0 on average. Its logarithm would be needed far below 0; an
+/// order among hopeless points is kept by the mean alone.
+fn expected_improvement(mean: f64, deviation: f64) -> f64 {
+    let z = mean / deviation;
+    if z < -6.0 {
+        return 1e-12 * z;
+    }
+    let density = (-0.5 * z * z).exp() * 0.398_942_280_401_432_7;
+    mean * normal(z) + deviation * density
+}
+
+/// The normal distribution (Abramowitz and Stegun 26.2.17; error below 1e-7).
+fn normal(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let polynomial = t
+        * (0.319_381_530
+            + t * (-0.356_563_782
+                + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let tail = polynomial * (-0.5 * z * z).exp() * 0.398_942_280_401_432_7;
+    if z > 0.0 { 1.0 - tail } else { tail }
+}
+
+impl SearchStrategy for Gaussian {
+    fn propose(&mut self, at_most: usize) -> Proposal {
+        propose(at_most, || self.point())
+    }
+
+    fn observe(&mut self, observations: &[Observation]) {
+        for Observation { point, .. } in observations {
+            self.out.retain(|other| other != point);
+        }
+        for observation in observations {
+            let Some(fitness) = self.base.observe(observation) else { continue };
+            let point = observation.point.clone();
+            let place = self.geometry.place(&self.base.space, &point);
+            self.known.retain(|known| known.point != point);
+            self.known.push(Known { point, place, fitness });
+            self.forget();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! [`Candidates`]: schedules that were proposed, by what they are.
+//!
+//! Different points can mean the same schedule: parameters of a stage that is inlined have no effect,
+//! nor has the tail of a loop that divides. Each schedule is measured once.
+
+use std::collections::HashMap;
+
+use tensorwright_kernel::Schedule;
+use tensorwright_outcome::Outcome;
+use tensorwright_space::Point;
+
+/// A schedule that is measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) schedule: Schedule,
+    pub(crate) text: String,
+    /// The points that mean it; none for the default schedule and for records.
+    pub(crate) points: Vec<Point>,
+    pub(crate) origin: String,
+}
+
+/// The schedules that are out or came back.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    out: HashMap<u64, Candidate>,
+    by_text: HashMap<String, Known>,
+    next: u64,
+}
+
+/// What is known of a schedule.
+#[derive(Debug, Clone)]
+enum Known {
+    Out(u64),
+    Back(Outcome),
+}
+
+/// What is to be done with a proposal.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// It is to be measured, under this number.
+    New(u64),
+    /// It is being measured for another point.
+    Waits,
+    /// It was measured before.
+    Known(Outcome),
+}
+
+impl Candidates {
+    pub(crate) fn out(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Admits a schedule; the number goes to the measurer.
+    pub(crate) fn admit(
+        &mut self,
+        schedule: Schedule,
+        point: Option<Point>,
+        origin: &str,
+    ) -> Admission {
+        let text = schedule.to_string();
+        match self.by_text.get(&text) {
+            Some(Known::Back(outcome)) => Admission::Known(outcome.clone()),
+            Some(Known::Out(number)) => {
+                if let Some(candidate) = self.out.get_mut(number) {
+                    candidate.points.extend(point);
+                }
+                Admission::Waits
+            }
+            None => {
+                let number = self.next;
+                self.next += 1;
+                self.by_text.insert(text.clone(), Known::Out(number));
+                let points = point.into_iter().collect();
+                let origin = origin.to_owned();
+                self.out.insert(number, Candidate { schedule, text, points, origin });
+                Admission::New(number)
+            }
+        }
+    }
+
+    /// Notes what an earlier run found out about a schedule.
+    pub(crate) fn recall(&mut self, text: String, outcome: Outcome) {
+        self.by_text.insert(text, Known::Back(outcome));
+    }
+
+    /// Forgets what is known of a schedule.
+    pub(crate) fn without(mut self, text: &str) -> Self {
+        self.by_text.remove(text);
+        self
+    }
+
+    /// Takes back a candidate whose outcome is known.
+    pub(crate) fn back(&mut self, number: u64, outcome: &Outcome) -> Option<Candidate> {
+        let candidate = self.out.remove(&number)?;
+        if matches!(outcome, Outcome::DeviceLost) {
+            // It is not to blame and may be tried again.
+            self.by_text.remove(&candidate.text);
+        } else {
+            self.by_text.insert(candidate.text.clone(), Known::Back(outcome.clone()));
+        }
+        Some(candidate)
+    }
+}

@@ -1,0 +1,63 @@
+//! [`TuneError`]: why a run cannot begin or go on.
+
+use std::fmt;
+
+use tensorwright_kernel::Diagnostics;
+use tensorwright_measure::MeasureError;
+use tensorwright_records::Error as RecordsError;
+
+/// Why a run cannot begin or go on. What happens to candidates is no error.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TuneError {
+    /// The program cannot be compiled for the target.
+    Program(Diagnostics),
+    /// Candidates cannot be measured here.
+    Measure(MeasureError),
+    /// Records cannot be read.
+    Records(RecordsError),
+    /// There is no strategy of this name.
+    UnknownStrategy(String),
+    /// A landscape cannot be recorded.
+    Landscape(String),
+}
+
+impl fmt::Display for TuneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(error) => error.fmt(f),
+            Self::Measure(error) => error.fmt(f),
+            Self::Records(error) => error.fmt(f),
+            Self::UnknownStrategy(name) => {
+                let known: Vec<&str> =
+                    tensorwright_search::registry::STRATEGIES.iter().map(|s| s.name).collect();
+                write!(
+                    f,
+                    "there is no strategy `{name}`\n  help: the strategies are {}",
+                    known.join(", ")
+                )
+            }
+            Self::Landscape(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for TuneError {}
+
+impl From<Diagnostics> for TuneError {
+    fn from(error: Diagnostics) -> Self {
+        Self::Program(error)
+    }
+}
+
+impl From<MeasureError> for TuneError {
+    fn from(error: MeasureError) -> Self {
+        Self::Measure(error)
+    }
+}
+
+impl From<RecordsError> for TuneError {
+    fn from(error: RecordsError) -> Self {
+        Self::Records(error)
+    }
+}

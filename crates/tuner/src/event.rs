@@ -1,0 +1,133 @@
+//! What a run tells whoever watches, and what it ends with.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tensorwright_kernel::Schedule;
+use tensorwright_outcome::{Outcome, Tally};
+use tensorwright_records::Key;
+
+/// Something that happened in a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The space is generated, the children run, the expected results are there.
+    Started {
+        /// What is known at the start.
+        progress: &'a Progress,
+        /// The number of points of the space, as text.
+        space: String,
+        /// Trials of an earlier run that this one continues.
+        resumed: u64,
+        /// Schedules of similar programs or machines that are tried first.
+        warm: usize,
+    },
+    /// A candidate came back.
+    Trial {
+        /// Its number.
+        number: u64,
+        /// What became of it.
+        outcome: &'a Outcome,
+        /// Whether it is the best so far.
+        is_best: bool,
+        /// How far the run is.
+        progress: &'a Progress,
+    },
+    /// Nothing happened for a while.
+    Waiting(&'a Progress),
+    /// The search is over; the best candidates are measured again in turns.
+    Finalists {
+        /// How many.
+        count: usize,
+        /// How far the run is.
+        progress: &'a Progress,
+    },
+    /// Records cannot be written at the moment; they are kept and written later.
+    RecordsWait(String),
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Candidates that were built.
+    pub trials: u64,
+    /// How many there may be.
+    pub budget: u64,
+    /// How long it runs.
+    pub elapsed: Duration,
+    /// How long it may run.
+    pub time: Option<Duration>,
+    /// The seconds of the default schedule.
+    pub default_seconds: Option<f64>,
+    /// The seconds of the best candidate.
+    pub best_seconds: Option<f64>,
+    /// Floating-point operations of a call.
+    pub flops: f64,
+    /// The seconds that no schedule can beat on this machine.
+    pub roof_seconds: f64,
+    /// Outcomes by kind.
+    pub tally: Tally,
+    /// The best seconds after every trial, for a curve.
+    pub curve: Vec<f64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The budget is used.
+    Finished,
+    /// The space is.
+    Exhausted,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+impl Status {
+    /// The word under which it is recorded.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Exhausted => "exhausted",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The schedule that won.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Winner {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Where it comes from: `default`, a strategy, an earlier record.
+    pub origin: String,
+    /// The seconds of a call, measured in turns with the default schedule.
+    pub seconds: f64,
+    /// The seconds of the default schedule in the same turns.
+    pub default_seconds: f64,
+}
+
+/// What a run ends with.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// The schedule that won; the default one if nothing beat it.
+    pub winner: Winner,
+    /// How the run ended.
+    pub status: Status,
+    /// How far it came.
+    pub progress: Progress,
+    /// The key of the records.
+    pub key: Key,
+    /// The run's name in the records.
+    pub run: String,
+    /// The time that the strategy itself used.
+    pub strategy_time: Duration,
+    /// Peaks of the machine: GFLOP/s and GB/s.
+    pub peaks: (f64, f64),
+    /// Records that wait because the database cannot be written, with the reason.
+    pub waiting: Option<(usize, String)>,
+}

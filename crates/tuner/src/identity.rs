@@ -1,0 +1,66 @@
+//! What records of a program are found by, on this machine with this compiler.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+use tensorwright_kernel::runtime::Machine;
+use tensorwright_kernel::{CpuTarget, Program};
+use tensorwright_records::{Key, ProgramInfo, fingerprint};
+use tensorwright_space::SearchSpace;
+
+/// The version of Tensorwright and of the LLVM that it is built on.
+pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
+
+/// The key of a program.
+#[must_use]
+pub fn key_of(program: &Program, threads: u32, target: &CpuTarget) -> Key {
+    Key {
+        program: program.hash().to_string(),
+        family: program.ir().family_hash().to_string(),
+        target: machine(target),
+        threads,
+        compiler: COMPILER.to_owned(),
+    }
+}
+
+/// What is kept about a program.
+#[must_use]
+pub fn program_info(program: &Program, sizes: BTreeMap<String, i64>) -> ProgramInfo {
+    let analysis = program.analysis();
+    ProgramInfo {
+        hash: program.hash().to_string(),
+        family: program.ir().family_hash().to_string(),
+        def: program.name().to_owned(),
+        sizes,
+        text: program.to_string(),
+        flops: analysis.flops as f64,
+        bytes: analysis.min_bytes as f64,
+    }
+}
+
+/// The fingerprint of this machine; code for a lesser target than it has is a machine of its own.
+fn machine(target: &CpuTarget) -> String {
+    let machine = Machine::detect();
+    if target.name() == "native" {
+        return fingerprint(&machine.model, machine.features);
+    }
+    let features = target.features().split(',').map(|feature| feature.trim_start_matches('+'));
+    fingerprint(&format!("{} as {}", machine.model, target.name()), features)
+}
+
+/// What says whether points of an earlier run mean the same now: a hash of all parameters.
+pub(crate) fn space_hash(space: &SearchSpace) -> String {
+    let mut hasher = Sha256::new();
+    for parameter in space.parameters() {
+        hasher.update(parameter.name());
+        hasher.update([0]);
+        let count = parameter.count();
+        hasher.update(count.to_le_bytes());
+        // A few values say enough of how they are numbered.
+        for rank in [0, count / 3, count / 2, count - 1] {
+            hasher.update(parameter.text(rank));
+            hasher.update([0]);
+        }
+    }
+    hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,190 @@
+//! Recording landscapes: every legal point of a space, measured once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tensorwright_kernel::Schedule;
+use tensorwright_kernel::runtime::Machine;
+use tensorwright_landscape::{Landscape, Origin};
+use tensorwright_measure::{Config, Measurer};
+use tensorwright_outcome::Outcome;
+use tensorwright_space::{Point, Rng, ScheduleSpace};
+
+use crate::candidates::{Admission, Candidates};
+use crate::identity::key_of;
+use crate::session::{DEPTH, schedule_target};
+use crate::{TuneError, Tuner};
+
+/// Spaces with more points than this are sampled, not enumerated.
+const MOST_ENUMERATED: u64 = 1 << 24;
+
+/// What is recorded.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LandscapePlan {
+    /// The program, the space and how it is measured.
+    pub tuner: Tuner,
+    /// So many legal points, each equally likely; all of them without.
+    pub sample: Option<usize>,
+}
+
+impl LandscapePlan {
+    /// All points of the space that a tuner would search.
+    #[must_use]
+    pub fn new(tuner: Tuner) -> Self {
+        Self { tuner, sample: None }
+    }
+
+    /// The legal points that are recorded, and whether these are all.
+    ///
+    /// # Errors
+    /// If there are none, or more than can be enumerated.
+    pub fn points(&self, space: &ScheduleSpace) -> Result<(Vec<Point>, bool), TuneError> {
+        let search = space.search_space();
+        let size = search.size();
+        let points: Vec<Point> = match self.sample {
+            None if size > MOST_ENUMERATED.into() => {
+                let text = format!(
+                    "the space has {size} points\n  help: free fewer parameters with --only, or \
+                     record a sample with --sample"
+                );
+                return Err(TuneError::Landscape(text));
+            }
+            None => search.points().filter(|point| search.is_legal(point)).collect(),
+            Some(count) => {
+                let mut rng = Rng::new(self.tuner.seed);
+                let mut points: Vec<Point> = Vec::new();
+                let mut seen = std::collections::HashSet::new();
+                for _ in 0..count.saturating_mul(20) {
+                    let Some(point) = search.sample_legal(&mut rng) else { break };
+                    if seen.insert(point.clone()) {
+                        points.push(point);
+                    }
+                    if points.len() == count {
+                        break;
+                    }
+                }
+                points
+            }
+        };
+        if points.is_empty() {
+            return Err(TuneError::Landscape("the space has no legal point".to_owned()));
+        }
+        Ok((points, self.sample.is_none()))
+    }
+
+    /// The space.
+    #[must_use]
+    pub fn space(&self) -> ScheduleSpace {
+        let target = schedule_target(&self.tuner.target, self.tuner.threads);
+        ScheduleSpace::new(self.tuner.program.ir(), &target, &self.tuner.options)
+    }
+}
+
+/// Measures the points of a plan, but for those that are known already, and tells of each.
+///
+/// # Errors
+/// If candidates cannot be measured, or somebody stopped it: what was told is then all there is.
+pub fn record_landscape(
+    plan: &LandscapePlan,
+    mut known: HashMap<Point, Outcome>,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&Point, &Outcome, usize, usize),
+) -> Result<Landscape, TuneError> {
+    let space = plan.space();
+    let (points, complete) = plan.points(&space)?;
+    let tuner = &plan.tuner;
+    let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());
+    config.threads = tuner.threads;
+    config.seed = tuner.seed;
+    let mut measurer = Measurer::start(&tuner.program, config)?;
+    let best = known.values().filter_map(Outcome::cost).fold(f64::INFINITY, f64::min);
+    if best.is_finite() {
+        measurer.set_best(best);
+    }
+    let mut recorder = Recorder { known: &mut known, tell, best, total: points.len() };
+    // In random order, so that what an hour did to the machine is not what a parameter seems to do.
+    let mut order: Vec<Point> =
+        points.iter().filter(|point| !recorder.known.contains_key(*point)).cloned().collect();
+    Rng::new(tuner.seed).shuffle(&mut order);
+    let mut order = order.into_iter();
+    let mut candidates = Candidates::default();
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TuneError::Landscape("stopped; the same command goes on".to_owned()));
+        }
+        while measurer.in_flight() < DEPTH {
+            let Some(point) = order.next() else { break };
+            match space.decode(&point) {
+                Err(refused) => {
+                    let rule = refused.rule.to_owned();
+                    recorder.note(vec![point], &Outcome::Illegal { rule, reason: refused.reason });
+                }
+                Ok(schedule) => {
+                    submit(&mut measurer, &mut candidates, &mut recorder, schedule, point)
+                }
+            }
+        }
+        if measurer.in_flight() == 0 && order.len() == 0 {
+            break;
+        }
+        let Some(finished) = measurer.next(Duration::from_millis(200)) else { continue };
+        let Some(candidate) = candidates.back(finished.id, &finished.outcome) else { continue };
+        if matches!(finished.outcome, Outcome::DeviceLost) {
+            continue;
+        }
+        recorder.note(candidate.points, &finished.outcome);
+        measurer.set_best(recorder.best);
+    }
+    let origin = Origin {
+        program: tuner.program.to_string(),
+        def: tuner.program.name().to_owned(),
+        sizes: tuner.sizes.clone(),
+        key: key_of(&tuner.program, u32::try_from(tuner.threads).unwrap_or(1), &tuner.target)
+            .program,
+        machine: Machine::detect().model,
+        method: format!("{} thread(s), in random order, in turns with a probe", tuner.threads),
+        complete,
+        start: vec![space.start()],
+    };
+    let parameters = space.search_space().parameters().to_vec();
+    let cells = points.into_iter().filter_map(|point| {
+        let outcome = known.get(&point)?.clone();
+        Some((point, outcome))
+    });
+    Landscape::new(origin, parameters, cells).map_err(|e| TuneError::Landscape(e.to_string()))
+}
+
+struct Recorder<'a> {
+    known: &'a mut HashMap<Point, Outcome>,
+    tell: &'a mut dyn FnMut(&Point, &Outcome, usize, usize),
+    best: f64,
+    total: usize,
+}
+
+impl Recorder<'_> {
+    fn note(&mut self, points: Vec<Point>, outcome: &Outcome) {
+        if let Some(timing) = outcome.timing().filter(|timing| !timing.cut) {
+            self.best = self.best.min(timing.seconds);
+        }
+        for point in points {
+            self.known.insert(point.clone(), outcome.clone());
+            (self.tell)(&point, outcome, self.known.len(), self.total);
+        }
+    }
+}
+
+fn submit(
+    measurer: &mut Measurer,
+    candidates: &mut Candidates,
+    recorder: &mut Recorder<'_>,
+    schedule: Schedule,
+    point: Point,
+) {
+    match candidates.admit(schedule.clone(), Some(point.clone()), "landscape") {
+        Admission::New(number) => measurer.submit(number, &schedule),
+        Admission::Waits => {}
+        Admission::Known(outcome) => recorder.note(vec![point], &outcome),
+    }
+}

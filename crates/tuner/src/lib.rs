@@ -1,0 +1,31 @@
+//! The tuner: a search proposes, measurement checks and times, records remember.
+//!
+//! ```text
+//! ScheduleSpace --SearchStrategy--> Point --decode--> Schedule --Measurer--> Outcome --> Record
+//!                     ^                                                         |
+//!                     +-------------------------- observe ----------------------+
+//! ```
+//!
+//! [`Tuner::run`] is that loop. What cannot happen in it: a candidate that crashes, hangs or computes
+//! something else ends the run; a run ends without a valid answer (the default schedule is candidate
+//! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
+//! (finalists are measured again in turns).
+
+mod budget;
+mod candidates;
+mod error;
+mod event;
+mod identity;
+mod landscape;
+mod manifest;
+mod session;
+mod tuner;
+mod warm;
+
+pub use budget::Budget;
+pub use error::TuneError;
+pub use event::{Event, Progress, Status, Tuned, Winner};
+pub use identity::{COMPILER, key_of, program_info};
+pub use landscape::{LandscapePlan, record_landscape};
+pub use manifest::{Allocation, Common, Manifest, Operator, parse_duration};
+pub use tuner::Tuner;

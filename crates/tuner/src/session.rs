@@ -1,0 +1,487 @@
+//! The loop of a run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tensorwright_kernel::runtime::Machine;
+use tensorwright_kernel::schedule::{Target, default_schedule};
+use tensorwright_kernel::{CpuTarget, Schedule};
+use tensorwright_measure::{Config, Finished, Measurer, Roofline};
+use tensorwright_outcome::Outcome;
+use tensorwright_records::{Declared, Journal, Kept, Key, RunEnd, RunId, RunInfo, Trial, TrialId};
+use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
+use tensorwright_space::{Point, ScheduleSpace};
+
+use crate::candidates::{Admission, Candidate, Candidates};
+use crate::identity::{key_of, program_info, space_hash};
+use crate::warm::{Past, is_built};
+use crate::{Event, Progress, Status, TuneError, Tuned, Tuner, Winner};
+
+/// Candidates that are measured again at the end.
+const FINALISTS: usize = 6;
+
+/// Points that a search may propose per trial although rules or primitives refuse them.
+const MOST_REFUSED: u64 = 200;
+
+/// Candidates that are out at a time: one is timed, one waits for it, others are built. More would be
+/// proposed with less known.
+pub(crate) const DEPTH: usize = 4;
+
+/// How long the loop waits before it looks at the clock and the stop flag.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What schedules need to know of a processor.
+pub(crate) fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
+    tensorwright_kernel::schedule_target(cpu, threads)
+}
+
+/// A run.
+pub(crate) struct Session<'a> {
+    tuner: &'a Tuner,
+    journal: &'a mut Journal,
+    watch: &'a mut dyn FnMut(&Event<'_>),
+    begun: Instant,
+    space: ScheduleSpace,
+    strategy: Box<dyn SearchStrategy>,
+    strategy_time: Duration,
+    measurer: Measurer,
+    roofline: Roofline,
+    key: Key,
+    run: RunId,
+    candidates: Candidates,
+    /// Measured schedules, for the finals.
+    measured: Vec<(f64, Candidate, u64)>,
+    default: Option<(Schedule, u64)>,
+    next_trial: u64,
+    refused: u64,
+    progress: Progress,
+    complained: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn start(
+        tuner: &'a Tuner,
+        journal: &'a mut Journal,
+        watch: &'a mut dyn FnMut(&Event<'_>),
+    ) -> Result<Self, TuneError> {
+        let begun = Instant::now();
+        let strategy = tensorwright_search::find(&tuner.strategy)
+            .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
+        let target = schedule_target(&tuner.target, tuner.threads);
+        let space = ScheduleSpace::new(tuner.program.ir(), &target, &tuner.options);
+        let threads = u32::try_from(tuner.threads).unwrap_or(u32::MAX);
+        let key = key_of(&tuner.program, threads, &tuner.target);
+        let hash = space_hash(space.search_space());
+        let past = match journal.store() {
+            Ok(store) => Past::read(tuner, store, &key, &space, &hash),
+            Err(_) => Past::default(),
+        };
+        let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());
+        config.threads = tuner.threads;
+        config.seed = tuner.seed;
+        let measurer = Measurer::start(&tuner.program, config)?;
+        let roofline = measurer.roofline();
+        let mut start = past.points.clone();
+        start.push(space.start());
+        let settings = Settings { seed: tuner.seed, start };
+        let clock = Instant::now();
+        let mut strategy = strategy.start(Arc::clone(space.search_space()), &settings);
+        strategy.observe(&past.observations(&space));
+        let strategy_time = clock.elapsed();
+        let (run, last, built) = past.unfinished.clone().unwrap_or((RunId::fresh(), 0, 0));
+        let resumed = past.unfinished.is_some();
+        let mut session = Session {
+            tuner,
+            journal,
+            watch,
+            begun,
+            space,
+            strategy,
+            strategy_time,
+            measurer,
+            roofline,
+            key,
+            run,
+            candidates: Candidates::default(),
+            measured: Vec::new(),
+            default: None,
+            next_trial: if resumed { last + 1 } else { 0 },
+            refused: 0,
+            progress: Progress::default(),
+            complained: false,
+        };
+        session.progress.trials = built;
+        session.progress.budget = tuner.budget.trials;
+        session.progress.time = tuner.budget.time;
+        session.progress.flops = tuner.program.analysis().flops as f64;
+        session.progress.roof_seconds = session.roofline.seconds;
+        session.recall(&past);
+        if !resumed {
+            session.begin(&hash);
+        }
+        session.announce(built, past.schedules.len());
+        session.first_candidates(past.schedules);
+        Ok(session)
+    }
+
+    /// Trials of earlier runs count as measured, but their times are of another hour: the best of them
+    /// are measured again.
+    fn recall(&mut self, past: &Past) {
+        for trial in &past.trials {
+            if !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. }) {
+                self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
+            }
+        }
+        let mut best: Vec<&Trial> =
+            past.trials.iter().filter(|t| t.outcome.timing().is_some_and(|t| !t.cut)).collect();
+        best.sort_by(|a, b| {
+            let cost = |t: &Trial| t.outcome.cost().unwrap_or(f64::INFINITY);
+            cost(a).total_cmp(&cost(b))
+        });
+        for trial in best.into_iter().take(FINALISTS) {
+            let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
+            let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
+            let candidate = Candidate {
+                schedule,
+                text: trial.schedule.clone(),
+                points: vec![Point::new(trial.point.clone())],
+                origin: "record".to_owned(),
+            };
+            // Under a number of its own in this run, if it wins.
+            self.measured.push((seconds, candidate, u64::MAX));
+            self.lower_best(seconds);
+        }
+    }
+
+    /// Notes in the records that a run begins.
+    fn begin(&mut self, hash: &str) {
+        let parameters: Vec<_> = self
+            .space
+            .search_space()
+            .parameters()
+            .iter()
+            .map(|parameter| {
+                let count = parameter.count();
+                let texts = |count| (0..count).map(|rank| parameter.text(rank)).collect::<Vec<_>>();
+                let values = (count <= 512).then(|| texts(count));
+                json!({ "name": parameter.name(), "kind": parameter.kind(), "count": count,
+                        "values": values })
+            })
+            .collect();
+        let roof = &self.roofline;
+        let meta = json!({
+            "command": self.tuner.command,
+            "threads": self.tuner.threads,
+            "machine": Machine::detect().model,
+            "roofline": { "peak_gflops": roof.peak_gflops, "peak_gbps": roof.peak_gbps,
+                          "flops": roof.flops, "bytes": roof.bytes, "seconds": roof.seconds },
+            "parameters": parameters,
+            "budget": { "trials": self.tuner.budget.trials,
+                        "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
+        });
+        let mut info = RunInfo::new(&self.tuner.strategy, self.tuner.seed);
+        info.id = self.run.clone();
+        hash.clone_into(&mut info.space);
+        info.meta = meta;
+        let program = program_info(&self.tuner.program, self.tuner.sizes.clone());
+        let kept = self.journal.begin_run(&self.key, &program, &info);
+        self.note(kept);
+    }
+
+    fn announce(&mut self, resumed: u64, warm: usize) {
+        self.progress.elapsed = self.begun.elapsed();
+        let space = self.space.search_space().size().to_string();
+        (self.watch)(&Event::Started { progress: &self.progress, space, resumed, warm });
+    }
+
+    /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
+    fn first_candidates(&mut self, schedules: Vec<Schedule>) {
+        let target = schedule_target(&self.tuner.target, self.tuner.threads);
+        let default = default_schedule(self.tuner.program.ir(), &target);
+        // It is measured in every run, also if a record knows it.
+        self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
+        if let Admission::New(number) = self.candidates.admit(default.clone(), None, "default") {
+            self.measurer.submit(number, &default);
+            self.default = Some((default, number));
+        }
+        for schedule in schedules {
+            if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, "record")
+            {
+                self.measurer.submit(number, &schedule);
+            }
+        }
+    }
+
+    /// Says once that records wait.
+    fn note(&mut self, kept: tensorwright_records::Result<Kept>) {
+        let trouble = match kept {
+            Ok(Kept::Database) => {
+                self.complained = false;
+                return;
+            }
+            Ok(Kept::Waiting) => self.journal.trouble().map(ToString::to_string),
+            Err(error) => Some(error.to_string()),
+        };
+        if !self.complained {
+            self.complained = true;
+            (self.watch)(&Event::RecordsWait(trouble.unwrap_or_default()));
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Result<Tuned, TuneError> {
+        let status = self.search();
+        self.measurer.cancel();
+        let winner = self.finals();
+        let ended = tensorwright_records::now();
+        let end = RunEnd { ended, status: status.word().to_owned() };
+        let kept = self.journal.end_run(&self.run, &end);
+        self.note(kept);
+        // What waits gets another chance; it is in the file beside the database anyway.
+        let _ = self.journal.flush();
+        self.progress.elapsed = self.begun.elapsed();
+        let waiting = self.journal.waiting();
+        let why = self.journal.trouble().map(ToString::to_string).unwrap_or_default();
+        Ok(Tuned {
+            winner,
+            status,
+            progress: self.progress,
+            key: self.key,
+            run: self.run.to_string(),
+            strategy_time: self.strategy_time,
+            peaks: (self.roofline.peak_gflops, self.roofline.peak_gbps),
+            waiting: (waiting > 0).then_some((waiting, why)),
+        })
+    }
+
+    /// Proposes and measures until the budget is used.
+    fn search(&mut self) -> Status {
+        let mut exhausted = false;
+        loop {
+            if self.tuner.stop.load(Ordering::Relaxed) {
+                return Status::Interrupted;
+            }
+            if self.time_left().is_some_and(|left| left.is_zero()) {
+                return Status::Finished;
+            }
+            let budget = self.tuner.budget.trials.saturating_sub(self.progress.trials);
+            if budget == 0 {
+                return Status::Finished;
+            }
+            let room = DEPTH.saturating_sub(self.measurer.in_flight());
+            let room = room.min(usize::try_from(budget).unwrap_or(usize::MAX));
+            let room = room.min(
+                usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(self.candidates.out()),
+            );
+            if room > 0 && !exhausted {
+                exhausted = !self.propose(room);
+            }
+            if exhausted && self.candidates.out() == 0 {
+                return Status::Exhausted;
+            }
+            match self.measurer.next(self.tick()) {
+                Some(finished) => self.finished(finished),
+                None => {
+                    self.progress.elapsed = self.begun.elapsed();
+                    (self.watch)(&Event::Waiting(&self.progress));
+                }
+            }
+        }
+    }
+
+    /// How much time the search has left.
+    fn time_left(&self) -> Option<Duration> {
+        let budget = self.tuner.budget;
+        let time = budget.time?.saturating_sub(budget.for_finalists());
+        Some(time.saturating_sub(self.begun.elapsed()))
+    }
+
+    fn tick(&self) -> Duration {
+        self.time_left().map_or(TICK, |left| left.min(TICK))
+    }
+
+    /// Asks the strategy; says whether there is more to come.
+    fn propose(&mut self, room: usize) -> bool {
+        let clock = Instant::now();
+        let proposal = self.strategy.propose(room);
+        self.strategy_time += clock.elapsed();
+        let points = match proposal {
+            Proposal::Points(points) => points,
+            Proposal::Wait if self.candidates.out() > 0 => return true,
+            // It waits for what will not come.
+            Proposal::Wait | Proposal::Exhausted => return false,
+        };
+        for point in points {
+            match self.space.decode(&point) {
+                Ok(schedule) => self.admit(schedule, point),
+                Err(refused) => {
+                    let rule = refused.rule.to_owned();
+                    let outcome = Outcome::Illegal { rule, reason: refused.reason };
+                    self.refuse(point, outcome);
+                }
+            }
+        }
+        self.refused < MOST_REFUSED * (self.progress.trials + 10)
+    }
+
+    fn admit(&mut self, schedule: Schedule, point: Point) {
+        let origin = self.tuner.strategy.clone();
+        match self.candidates.admit(schedule.clone(), Some(point.clone()), &origin) {
+            Admission::New(number) => self.measurer.submit(number, &schedule),
+            Admission::Waits => {}
+            Admission::Known(outcome) => self.tell(vec![Observation { point, outcome }]),
+        }
+    }
+
+    /// A point that no schedule stands for.
+    fn refuse(&mut self, point: Point, outcome: Outcome) {
+        self.refused += 1;
+        self.progress.tally.add(&outcome);
+        let candidate = Candidate {
+            schedule: Schedule::default(),
+            text: String::new(),
+            points: vec![point.clone()],
+            origin: self.tuner.strategy.clone(),
+        };
+        self.record(&candidate, &outcome);
+        self.tell(vec![Observation { point, outcome }]);
+    }
+
+    fn tell(&mut self, observations: Vec<Observation>) {
+        let clock = Instant::now();
+        self.strategy.observe(&observations);
+        self.strategy_time += clock.elapsed();
+    }
+
+    /// Commits an outcome, and returns its number in the run.
+    fn record(&mut self, candidate: &Candidate, outcome: &Outcome) -> u64 {
+        let number = self.next_trial;
+        self.next_trial += 1;
+        let point = candidate.points.first().map_or(&[][..], Point::ranks).to_vec();
+        let mut trial = Trial::new(number, point, &candidate.text);
+        trial.origin.clone_from(&candidate.origin);
+        trial.outcome = outcome.clone();
+        trial.elapsed = self.begun.elapsed().as_secs_f64();
+        let kept = self.journal.insert(&self.run, &trial);
+        self.note(kept);
+        number
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        let Finished { id, outcome, .. } = finished;
+        let Some(candidate) = self.candidates.back(id, &outcome) else { return };
+        let number = self.record(&candidate, &outcome);
+        self.progress.trials += u64::from(is_built(&outcome));
+        self.progress.tally.add(&outcome);
+        let is_default = self.default.as_ref().is_some_and(|(_, default)| *default == id);
+        let mut is_best = false;
+        if let Some(timing) = outcome.timing() {
+            if is_default {
+                self.progress.default_seconds = Some(timing.seconds);
+            }
+            if !timing.cut {
+                is_best = self.lower_best(timing.seconds);
+                self.measured.push((timing.seconds, candidate.clone(), number));
+            }
+        }
+        self.progress.curve.extend(self.progress.best_seconds);
+        self.progress.elapsed = self.begun.elapsed();
+        let progress = &self.progress;
+        (self.watch)(&Event::Trial { number, outcome: &outcome, is_best, progress });
+        let observe = |point| Observation { point, outcome: outcome.clone() };
+        let observations: Vec<_> = candidate.points.into_iter().map(observe).collect();
+        if !observations.is_empty() {
+            self.tell(observations);
+        }
+    }
+
+    /// Notes a time; says whether it is the best.
+    fn lower_best(&mut self, seconds: f64) -> bool {
+        let is_best = self.progress.best_seconds.is_none_or(|best| seconds < best);
+        if is_best {
+            self.progress.best_seconds = Some(seconds);
+            self.measurer.set_best(seconds);
+        }
+        is_best
+    }
+
+    /// Measures the best candidates and the default schedule again, in turns, and declares the winner.
+    fn finals(&mut self) -> Winner {
+        let mut entrants = self.entrants();
+        (self.watch)(&Event::Finalists { count: entrants.len(), progress: &self.progress });
+        let schedules: Vec<Schedule> =
+            entrants.iter().map(|(candidate, _)| candidate.schedule.clone()).collect();
+        let outcomes = self.measurer.finalists(&schedules, self.tuner.budget.for_finalists());
+        let seconds = |outcome: Option<&Outcome>| outcome.and_then(Outcome::cost);
+        let default_seconds = seconds(outcomes.first());
+        let best = (0..entrants.len())
+            .filter_map(|place| seconds(outcomes.get(place)).map(|seconds| (place, seconds)))
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        // Without finals (the machine is lost, or there was no time) the first times decide.
+        let first_times: HashMap<&str, f64> =
+            self.measured.iter().map(|(seconds, c, _)| (c.text.as_str(), *seconds)).collect();
+        let (place, time) = best.unwrap_or_else(|| {
+            let time = |place: &usize| {
+                first_times.get(entrants[*place].0.text.as_str()).copied().unwrap_or(f64::INFINITY)
+            };
+            let place = (0..entrants.len()).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(0);
+            (place, time(&place))
+        });
+        let default_seconds = default_seconds.or(self.progress.default_seconds).unwrap_or(time);
+        let (candidate, number) = entrants.swap_remove(place);
+        if best.is_some() {
+            let against: Vec<Option<f64>> =
+                (0..schedules.len()).map(|place| seconds(outcomes.get(place))).collect();
+            self.declare(&candidate, number, time, &outcomes[place], &against);
+        }
+        Winner {
+            schedule: candidate.schedule,
+            origin: candidate.origin,
+            seconds: time,
+            default_seconds,
+        }
+    }
+
+    /// The default schedule, and the best candidates.
+    fn entrants(&mut self) -> Vec<(Candidate, u64)> {
+        self.measured.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (default, _) = self.default.clone().unwrap_or_default();
+        let text = default.to_string();
+        let measured = self.measured.iter().find(|(_, c, _)| c.text == text);
+        let number = measured.map_or(u64::MAX, |(_, _, number)| *number);
+        let origin = "default".to_owned();
+        let default = Candidate { schedule: default, text, points: Vec::new(), origin };
+        let mut entrants: Vec<(Candidate, u64)> = vec![(default, number)];
+        for (_, candidate, number) in &self.measured {
+            if entrants.len() > FINALISTS {
+                break;
+            }
+            if entrants.iter().all(|(entrant, _)| entrant.text != candidate.text) {
+                entrants.push((candidate.clone(), *number));
+            }
+        }
+        entrants
+    }
+
+    /// Declares a winner. One of an earlier run, or one whose record has no number yet, gets one.
+    fn declare(
+        &mut self,
+        candidate: &Candidate,
+        number: u64,
+        seconds: f64,
+        outcome: &Outcome,
+        against: &[Option<f64>],
+    ) {
+        let number = if number == u64::MAX { self.record(candidate, outcome) } else { number };
+        let best = Declared {
+            trial: TrialId { run: self.run.clone(), number },
+            seconds,
+            against: json!({ "finalists": against }),
+            declared: tensorwright_records::now(),
+        };
+        let kept = self.journal.declare_best(&self.key, &best);
+        self.note(kept);
+    }
+}

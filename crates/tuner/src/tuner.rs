@@ -1,0 +1,135 @@
+//! [`Tuner`]: the choices that lead to a run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tensorwright_kernel::{CpuTarget, Program};
+use tensorwright_measure::WorkerCommand;
+use tensorwright_records::Journal;
+use tensorwright_space::{Options, Preset};
+
+use crate::session::Session;
+use crate::{Budget, Event, TuneError, Tuned};
+
+/// Tunes a program.
+///
+/// Candidates are built and run in child processes; `worker` says how to start one (the command
+/// `tensorwright` is its own worker).
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Tuner {
+    pub(crate) program: Program,
+    pub(crate) sizes: BTreeMap<String, i64>,
+    pub(crate) worker: WorkerCommand,
+    pub(crate) target: CpuTarget,
+    pub(crate) threads: usize,
+    pub(crate) strategy: String,
+    pub(crate) budget: Budget,
+    pub(crate) seed: u64,
+    pub(crate) options: Options,
+    pub(crate) command: String,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) fresh: bool,
+}
+
+impl Tuner {
+    /// A tuner for this machine, with one thread, the default strategy and budget.
+    ///
+    /// # Errors
+    /// If this machine's processor is not known.
+    pub fn new(program: &Program, worker: WorkerCommand) -> Result<Self, TuneError> {
+        let target = CpuTarget::native().map_err(|error| {
+            TuneError::Measure(tensorwright_measure::MeasureError::Worker(error.to_string()))
+        })?;
+        let strategy = tensorwright_search::registry::STRATEGIES.last();
+        Ok(Self {
+            program: program.clone(),
+            sizes: BTreeMap::new(),
+            worker,
+            target,
+            threads: 1,
+            strategy: strategy.map_or("random", |strategy| strategy.name).to_owned(),
+            budget: Budget::default(),
+            seed: 0,
+            options: Preset::Full.options(),
+            command: String::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            fresh: false,
+        })
+    }
+
+    /// The sizes that the program was bound to, by the names of its text: kept for people who look
+    /// at records.
+    pub fn sizes(mut self, sizes: BTreeMap<String, i64>) -> Self {
+        self.sizes = sizes;
+        self
+    }
+
+    /// Tunes for a processor that this machine can run as well.
+    pub fn target(mut self, target: CpuTarget) -> Self {
+        self.target = target;
+        self
+    }
+
+    /// Tunes for so many threads.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Searches with another strategy.
+    pub fn strategy(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.strategy);
+        self
+    }
+
+    /// Ends when a budget is used.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Decides every random choice.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Searches another space.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What the user typed: kept for people who look at records.
+    pub fn command(mut self, command: impl Into<String>) -> Self {
+        self.command = command.into();
+        self
+    }
+
+    /// A flag that ends the run soon after somebody sets it.
+    pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Begins anew although there are records: for comparisons of strategies.
+    pub fn fresh(mut self, fresh: bool) -> Self {
+        self.fresh = fresh;
+        self
+    }
+
+    /// Runs. Every outcome is committed to the journal before the search is told of it.
+    ///
+    /// # Errors
+    /// If candidates cannot be measured at all. What happens to a single candidate is an outcome, not
+    /// an error; records that cannot be written wait.
+    pub fn run(
+        &self,
+        journal: &mut Journal,
+        watch: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<Tuned, TuneError> {
+        Session::start(self, journal, watch)?.run()
+    }
+}

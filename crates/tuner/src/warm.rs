@@ -1,0 +1,142 @@
+//! Where a run begins: what earlier runs found out about the program, and about similar ones.
+
+use tensorwright_kernel::{Module, Schedule};
+use tensorwright_outcome::Outcome;
+use tensorwright_records::{Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
+use tensorwright_search::Observation;
+use tensorwright_space::parameter::Domain;
+use tensorwright_space::{Parameter, Point, ScheduleSpace};
+
+use crate::Tuner;
+
+/// Bests of similar keys that are tried.
+const MOST_NEAR: usize = 4;
+
+/// Trials of earlier runs that are told to the search, the latest first.
+const MOST_RECALLED: usize = 20_000;
+
+/// What records say before a run begins.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// A run of the same command that did not end, with the number of its last trial and how many
+    /// were built.
+    pub(crate) unfinished: Option<(RunId, u64, u64)>,
+    /// Trials of the same key and space.
+    pub(crate) trials: Vec<Trial>,
+    /// Schedules to try first: the best of this key, and of similar ones.
+    pub(crate) schedules: Vec<Schedule>,
+    /// Points to try first.
+    pub(crate) points: Vec<Point>,
+}
+
+impl Past {
+    /// Looks into the records. What cannot be read is not there.
+    pub(crate) fn read(
+        tuner: &Tuner,
+        store: &dyn Store,
+        key: &Key,
+        space: &ScheduleSpace,
+        space_hash: &str,
+    ) -> Self {
+        let mut past = Self::default();
+        if tuner.fresh {
+            return past;
+        }
+        past.runs(tuner, store, key, space_hash);
+        if let Ok(Some(best)) = store.best(key) {
+            past.schedules.extend(Schedule::parse(&best.trial.schedule).ok());
+        }
+        let near = store.nearest(key, &tuner.sizes, MOST_NEAR).unwrap_or_default();
+        for near in &near {
+            past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
+            past.points.extend(translate(tuner, near, space));
+        }
+        past
+    }
+
+    fn runs(&mut self, tuner: &Tuner, store: &dyn Store, key: &Key, space_hash: &str) {
+        let filter = RunFilter { key: Some(key.clone()), limit: 50, ..RunFilter::default() };
+        let runs = store.runs(&filter).unwrap_or_default();
+        let same = |run: &&RunSummary| run.info.space == space_hash;
+        for (place, run) in runs.iter().filter(same).enumerate() {
+            let trials = all_trials(store, &run.info.id);
+            let is_mine = run.info.strategy == tuner.strategy && run.info.seed == tuner.seed;
+            let ended = run.end.as_ref().is_some_and(|end| end.status != "interrupted");
+            if place == 0 && is_mine && !ended {
+                let last = trials.iter().map(|trial| trial.number).max().unwrap_or(0);
+                let built = trials.iter().filter(|t| is_built(&t.outcome)).count() as u64;
+                self.unfinished = Some((run.info.id.clone(), last, built));
+            }
+            self.trials.extend(trials);
+            if self.trials.len() > MOST_RECALLED {
+                return;
+            }
+        }
+    }
+
+    /// What the search is told.
+    pub(crate) fn observations(&self, space: &ScheduleSpace) -> Vec<Observation> {
+        let observation = |trial: &Trial| {
+            let point = Point::new(trial.point.clone());
+            let known = !trial.point.is_empty() && space.search_space().contains(&point);
+            known.then(|| Observation { point, outcome: trial.outcome.clone() })
+        };
+        self.trials.iter().filter_map(observation).collect()
+    }
+}
+
+/// Whether an outcome cost a trial.
+pub(crate) fn is_built(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Illegal { .. } | Outcome::DeviceLost)
+}
+
+fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {
+    let mut trials: Vec<Trial> = Vec::new();
+    while trials.len() < MOST_RECALLED {
+        let after = trials.last().map(|trial| trial.number);
+        let Ok(page) = store.trials(run, after, 1000) else { break };
+        if page.is_empty() {
+            break;
+        }
+        trials.extend(page);
+    }
+    trials
+}
+
+/// The point of a similar program in this space: the same inner loops, the same choices.
+fn translate(tuner: &Tuner, near: &Near, space: &ScheduleSpace) -> Option<Point> {
+    let module = Module::parse("record", &near.program.text).ok()?;
+    let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
+    let sizes = crate::session::schedule_target(&tuner.target, tuner.threads);
+    let other = ScheduleSpace::new(program.ir(), &sizes, &tuner.options);
+    let from = other.search_space().parameters();
+    let point = Point::new(near.best.trial.point.clone());
+    if !other.search_space().contains(&point) {
+        return None;
+    }
+    let start = space.start();
+    let parameters = space.search_space().parameters().iter().enumerate();
+    let ranks: Box<[u32]> = parameters
+        .map(|(place, to)| {
+            let same = from.iter().position(|parameter| parameter.name() == to.name());
+            same.and_then(|same| carry(&from[same], point.rank(same), to))
+                .unwrap_or(start.rank(place))
+        })
+        .collect();
+    Some(Point::new(ranks))
+}
+
+/// The value of one parameter that means the same as a value of another.
+fn carry(from: &Parameter, rank: u32, to: &Parameter) -> Option<u32> {
+    match (from.domain(), to.domain()) {
+        (Domain::Factorization(a), Domain::Factorization(b)) => {
+            let inner = a.value(rank).get(1..)?;
+            b.rank_of_inner(inner)
+        }
+        (Domain::Permutation(_), Domain::Permutation(_)) => (rank < to.count()).then_some(rank),
+        _ => {
+            let text = from.text(rank);
+            (0..to.count()).find(|rank| to.text(*rank) == text)
+        }
+    }
+}
