@@ -90,7 +90,8 @@ pub struct TimingPlan {
     /// A candidate whose first sample takes so many times the best is not sampled again: that it
     /// loses is certain, by how much matters little.
     pub glance: f64,
-    /// A first call that takes so many times the best (and at least a second) is ended by force.
+    /// A first call that takes so many times the best (and at least a tenth of a second) is ended by
+    /// force: most of the time of a search would otherwise go to its worst candidates.
     pub hopeless: f64,
     /// Whether the caches are emptied before every sample.
     pub flush_caches: bool,
@@ -105,7 +106,7 @@ impl Default for TimingPlan {
             sample: Duration::from_micros(150),
             cut: 3.0,
             glance: 1.5,
-            hopeless: 40.0,
+            hopeless: 5.0,
             flush_caches: false,
         }
     }

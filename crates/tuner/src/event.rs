@@ -126,6 +126,8 @@ pub struct Tuned {
     pub run: String,
     /// The time that the strategy itself used.
     pub strategy_time: Duration,
+    /// The time that candidates took to be built, checked and timed; building overlaps the rest.
+    pub spent: [Duration; 3],
     /// Peaks of the machine: GFLOP/s and GB/s.
     pub peaks: (f64, f64),
     /// Records that wait because the database cannot be written, with the reason.

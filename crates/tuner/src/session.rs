@@ -47,6 +47,7 @@ pub(crate) struct Session<'a> {
     space: ScheduleSpace,
     strategy: Box<dyn SearchStrategy>,
     strategy_time: Duration,
+    spent: [Duration; 3],
     measurer: Measurer,
     roofline: Roofline,
     key: Key,
@@ -101,6 +102,7 @@ impl<'a> Session<'a> {
             space,
             strategy,
             strategy_time,
+            spent: [Duration::ZERO; 3],
             measurer,
             roofline,
             key,
@@ -251,6 +253,7 @@ impl<'a> Session<'a> {
             key: self.key,
             run: self.run.to_string(),
             strategy_time: self.strategy_time,
+            spent: self.spent,
             peaks: (self.roofline.peak_gflops, self.roofline.peak_gbps),
             waiting: (waiting > 0).then_some((waiting, why)),
         })
@@ -370,7 +373,10 @@ impl<'a> Session<'a> {
     }
 
     fn finished(&mut self, finished: Finished) {
-        let Finished { id, outcome, .. } = finished;
+        let Finished { id, outcome, spent, .. } = finished;
+        for (sum, part) in self.spent.iter_mut().zip([spent.build, spent.check, spent.time]) {
+            *sum += part;
+        }
         let Some(candidate) = self.candidates.back(id, &outcome) else { return };
         let number = self.record(&candidate, &outcome);
         self.progress.trials += u64::from(is_built(&outcome));

@@ -12,7 +12,7 @@ use crate::protocol::{BuilderRequest, RunnerRequest, Setup};
 use crate::worker::PROCESSOR_SECONDS;
 
 /// A first call may always take this long, however good the best is.
-const LEAST_LIMIT: Duration = Duration::from_secs(1);
+const LEAST_LIMIT: Duration = Duration::from_millis(100);
 
 impl Measurer {
     /// Handles what happens until `is_done` or a point in time.

@@ -29,7 +29,12 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     }
     let share =
         100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
-    writeln!(out, "the search itself took {share:.1} % of the time")?;
+    let [build, check, timing] = tuned.spent.map(|spent| spent.as_secs_f64());
+    writeln!(
+        out,
+        "the search itself took {share:.1} % of the time; building {build:.1} s, checking {check:.1} s, \
+         timing {timing:.1} s, partly at the same time"
+    )?;
     writeln!(out, "\nschedule ({}):", winner.origin)?;
     for line in winner.schedule.to_string().lines() {
         writeln!(out, "  {line}")?;
@@ -82,6 +87,9 @@ pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
         "trials": progress.trials,
         "elapsed": progress.elapsed.as_secs_f64(),
         "strategy_seconds": tuned.strategy_time.as_secs_f64(),
+        "build_seconds": tuned.spent[0].as_secs_f64(),
+        "check_seconds": tuned.spent[1].as_secs_f64(),
+        "time_seconds": tuned.spent[2].as_secs_f64(),
         "outcomes": kinds,
         "reasons": reasons,
         "seconds": winner.seconds,

@@ -1,0 +1,247 @@
+//! `tensorwright tune` as a person or a script uses it: to the end, interrupted, killed, with records
+//! that cannot be used.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is how a test speaks")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const GEMM: [&str; 5] = ["examples/kernels/gemm.tc", "--def", "gemm", "--size", "M=64,N=64,K=64"];
+
+/// A directory with a file of records, removed at the end of the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("tensorwright-tune-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
+        command
+            .args(args)
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+            .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_DB", self.file("records.sqlite3"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// A run that would take for ever, once it has recorded some trials.
+    fn endless(&self) -> Child {
+        let args = [&["tune"], &GEMM[..], &["--trials", "1000000", "--format", "json"]].concat();
+        let child =
+            self.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while self.trials() < 5 {
+            assert!(begun.elapsed() < Duration::from_secs(120), "no trials were recorded");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        child
+    }
+
+    /// The trials that are recorded.
+    fn trials(&self) -> u64 {
+        if !self.file("records.sqlite3").exists() {
+            return 0;
+        }
+        let output = self.run(&["db", "ls", "--format", "json"]);
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let keys = list["keys"].as_array();
+        keys.map_or(0, |keys| keys.iter().filter_map(|key| key["trials"].as_u64()).sum())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tune<'a>(rest: &[&'a str]) -> Vec<&'a str> {
+    [&["tune"], &GEMM[..], rest, &["--format", "json"]].concat()
+}
+
+/// The children of a process that is gone, and processes that wait to be reaped, by their command lines.
+fn left_behind(parent: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        if command.contains(" worker ") && command.trim_end().ends_with(&format!(" {parent}")) {
+            found.push(command);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_next_run_finds_the_winner() {
+    let scratch = Scratch::new("winner");
+    let tuned = scratch.json(&tune(&["--trials", "12", "--seed", "3"]));
+    assert_eq!(tuned["status"], "finished");
+    assert_eq!(tuned["trials"], 12);
+    let outcomes = &tuned["outcomes"];
+    assert!(outcomes["measured"].as_u64().unwrap() >= 1, "{outcomes}");
+    assert!(outcomes["wrong-result"].is_null() && outcomes["crashed"].is_null(), "{outcomes}");
+    // Measured in turns with the default schedule, the winner is not slower.
+    assert!(tuned["speedup"].as_f64().unwrap() >= 1.0, "{tuned}");
+    assert!(tuned["roofline"].as_f64().unwrap() > 0.0);
+
+    let run = scratch.run(&[&["run"], &GEMM[..], &["--verify"]].concat());
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}");
+    assert!(errors.contains("tuned: the schedule of trial"), "{errors}");
+    let schedule = scratch.run(&[&["schedule"], &GEMM[..]].concat());
+    assert_eq!(String::from_utf8_lossy(&schedule.stdout), tuned["schedule"].as_str().unwrap());
+    let untuned = scratch.run(&[&["schedule"], &GEMM[..], &["--untuned"]].concat());
+    assert!(untuned.stderr.is_empty());
+
+    // Other sizes are other programs; the records are where their search begins.
+    let other = ["tune", "examples/kernels/gemm.tc", "--def", "gemm", "--size", "M=96,N=64,K=80"];
+    let other = scratch.json(&[&other[..], &["--trials", "4", "--format", "json"]].concat());
+    assert_eq!(other["status"], "finished");
+}
+
+#[test]
+fn an_interrupted_run_keeps_everything_and_goes_on() {
+    let scratch = Scratch::new("interrupted");
+    let child = scratch.endless();
+    let pid = child.id();
+    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let tuned: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(tuned["status"], "interrupted");
+    assert!(!tuned["schedule"].as_str().unwrap().is_empty());
+    assert_eq!(left_behind(pid), Vec::<String>::new());
+    let before = scratch.trials();
+    let built = tuned["trials"].as_u64().unwrap();
+    let more = (built + 5).to_string();
+    let resumed = scratch.json(&tune(&["--trials", &more]));
+    assert_eq!(resumed["run"], tuned["run"]);
+    assert_eq!(resumed["trials"].as_u64().unwrap(), built + 5);
+    assert!(scratch.trials() >= before + 5);
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_behind_but_its_records() {
+    let scratch = Scratch::new("killed");
+    let mut child = scratch.endless();
+    let pid = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begun = Instant::now();
+    while !left_behind(pid).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", left_behind(pid));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let before = scratch.trials();
+    assert!(before >= 5);
+    let resumed = scratch.json(&tune(&["--trials", &(before + 4).to_string()]));
+    assert_eq!(resumed["status"], "finished");
+    assert!(scratch.trials() > before);
+}
+
+#[test]
+fn records_that_cannot_be_written_do_not_stop_a_run() {
+    let scratch = Scratch::new("damaged");
+    std::fs::write(scratch.file("records.sqlite3"), b"this is no database, but it is long enough")
+        .unwrap();
+    let tuned = scratch.json(&tune(&["--trials", "3"]));
+    assert_eq!(tuned["status"], "finished");
+    assert!(tuned["records_waiting"].as_u64().unwrap() >= 3, "{tuned}");
+    assert!(scratch.file("records.sqlite3.pending.jsonl").exists());
+    // Once the damaged file is gone, what waited is written.
+    std::fs::remove_file(scratch.file("records.sqlite3")).unwrap();
+    let again = scratch.json(&tune(&["--trials", "1", "--fresh"]));
+    assert_eq!(again["records_waiting"], 0);
+    assert!(scratch.trials() >= 3);
+}
+
+#[test]
+fn many_operators_share_a_budget() {
+    let scratch = Scratch::new("manifest");
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");
+    let text = format!(
+        "[tune]\ntrials = 84\n\n[[operator]]\nfile = {0:?}\ndef = \"gemm\"\n\
+         sizes = {{ M = 32, N = 32, K = 32 }}\nweight = 3\n\n[[operator]]\nfile = {1:?}\n\
+         def = \"relu\"\nsizes = {{ M = 16, N = 64 }}\n",
+        kernels.join("gemm.tc"),
+        kernels.join("activation.tc")
+    );
+    let manifest = scratch.file("tensorwright.toml");
+    std::fs::write(&manifest, text).unwrap();
+    let path = manifest.to_str().unwrap();
+    let tuned = scratch.json(&["tune", "--manifest", path, "--format", "json"]);
+    let names: Vec<&str> =
+        tuned.as_array().unwrap().iter().map(|t| t["def"].as_str().unwrap()).collect();
+    assert_eq!(names, ["gemm", "relu"]);
+    std::fs::write(&manifest, "[tune]\ntrails = 3\n").unwrap();
+    let output = scratch.run(&["tune", "--manifest", path]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("unknown field `trails`"), "{errors}");
+}
+
+#[test]
+fn a_time_is_kept() {
+    let scratch = Scratch::new("time");
+    let begun = Instant::now();
+    let tuned = scratch.json(&tune(&["--time", "6s"]));
+    assert_eq!(tuned["status"], "finished");
+    // Wide: the machine may be busy.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(tuned["elapsed"].as_f64().unwrap() > 3.0, "{tuned}");
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let scratch = Scratch::new("mistakes");
+    let output = scratch.run(&["tune", "examples/kernels/gemm.tc", "--def", "gemm"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("E0701"));
+    let output = scratch.run(&[&["tune"], &GEMM[..], &["--strategy", "magic"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the strategies are random"));
+    let output = scratch.run(&[&["tune"], &GEMM[..], &["--time", "soon"]].concat());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("write 90s, 10m or 2h"));
+}
+
+#[test]
+fn a_space_is_shown_and_has_the_papers_size() {
+    let scratch = Scratch::new("space");
+    let sizes = ["484000", "899756", "1589952"];
+    for (extent, size) in [512, 1024, 2048].into_iter().zip(sizes) {
+        let extents = format!("M={extent},N={extent},K={extent}");
+        let gemm = ["space", "examples/kernels/gemm.tc", "--def", "gemm", "--size", &extents];
+        let space = scratch.json(&[&gemm[..], &["--preset", "gbfs", "--format", "json"]].concat());
+        assert_eq!(space["size"].to_string(), size);
+        // Every rule was counted by enumeration, the first of them leaving all.
+        assert_eq!(space["rules"][0]["left"].to_string(), size);
+    }
+    // A layer of YOLO has more than a billion schedules.
+    let layer = "B=1,IP=256,OP=512,H=28,W=28,KH=3,KW=3,s=1,p=1";
+    let conv = ["space", "examples/kernels/conv2d.tc", "--def", "conv2d_padded", "--size", layer];
+    let space = scratch.json(&[&conv[..], &["--format", "json"]].concat());
+    assert!(space["log10"].as_f64().unwrap() > 9.0, "{space}");
+    assert!(space["samples"][0]["schedule"].as_str().unwrap().contains("out: split"));
+}
