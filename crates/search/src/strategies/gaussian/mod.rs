@@ -39,7 +39,7 @@ const MOST_KNOWN: usize = 96;
 const MOST_OUT: usize = 16;
 
 /// Trials between two fits of the lengths.
-const FIT_EVERY: usize = 8;
+const FIT_EVERY: usize = 4;
 
 /// Logarithms of speed below the best that still make a difference.
 const DEPTH: f64 = 3.0;
