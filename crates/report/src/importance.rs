@@ -65,12 +65,15 @@ pub(crate) fn importance(
     candidates: &[(Vec<u32>, f64)],
     parameters: &[Parameter],
 ) -> Option<Importance> {
-    let dimensions = candidates.iter().map(|(point, _)| point.len()).min()?;
+    // The default schedule and schedules of other records are no points of the space.
+    let dimensions = candidates.iter().map(|(point, _)| point.len()).max()?;
+    let candidates: Vec<_> =
+        candidates.iter().filter(|(point, _)| point.len() == dimensions).cloned().collect();
     if candidates.len() < FEWEST || dimensions == 0 {
         return None;
     }
     let mut all: Vec<Influence> = (0..dimensions)
-        .filter_map(|at| influence(candidates, at, &name_of(parameters, at)))
+        .filter_map(|at| influence(&candidates, at, &name_of(parameters, at)))
         .collect();
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
     all.iter_mut().skip(MOST_SHOWN).for_each(|parameter| parameter.values.clear());
@@ -179,5 +182,16 @@ mod tests {
         assert_eq!(importance(&[(vec![1], 1.0), (vec![2], 2.0)], &[]), None);
         let same: Vec<(Vec<u32>, f64)> = (0..20).map(|_| (vec![1], 1.0)).collect();
         assert_eq!(importance(&same, &[]), None);
+    }
+
+    #[test]
+    fn schedules_that_are_no_points_are_left_out() {
+        let mut candidates: Vec<(Vec<u32>, f64)> =
+            (0..20).map(|n| (vec![n % 2, n % 5], f64::from(1 + n % 2))).collect();
+        candidates.push((Vec::new(), 9.0));
+        let found = importance(&candidates, &[]).unwrap();
+        assert_eq!(found.candidates, 20);
+        assert_eq!(found.parameters[0].name, "parameter 0");
+        assert!(found.parameters[0].share > 0.99, "{found:?}");
     }
 }

@@ -484,7 +484,8 @@ impl<'a> Session<'a> {
         let best = Declared {
             trial: TrialId { run: self.run.clone(), number },
             seconds,
-            against: json!({ "finalists": against }),
+            // The default schedule is the first of them.
+            against: json!({ "finalists": against, "default_seconds": against.first() }),
             declared: tensorwright_records::now(),
         };
         let kept = self.journal.declare_best(&self.key, &best);

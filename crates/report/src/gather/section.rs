@@ -84,7 +84,11 @@ fn headline(
     let gflops = seconds.filter(|_| flops > 0.0).map(|seconds| flops / seconds / 1e9);
     let by_time = meta.bound_seconds.zip(seconds).map(|(bound, seconds)| bound / seconds);
     let by_speed = roofs.zip(gflops).map(|(roofs, gflops)| gflops / roofs.attainable_gflops());
-    let default_seconds = meta.default_seconds.or_else(|| median(&mut gathering.defaults));
+    // In turns with the winner if it was measured so: a time of another minute does not compare.
+    let in_turns = best.as_ref().and_then(|best| best.declared.as_ref());
+    let in_turns = in_turns.and_then(|declared| declared.against.get("default_seconds")?.as_f64());
+    let default_seconds =
+        in_turns.or(meta.default_seconds).or_else(|| median(&mut gathering.defaults));
     Headline {
         seconds,
         declared: best.is_some_and(|best| best.declared.is_some()),
