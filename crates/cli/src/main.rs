@@ -9,7 +9,6 @@ mod args;
 mod commands;
 mod failure;
 mod files;
-mod key;
 mod measure;
 mod report;
 mod tuned;

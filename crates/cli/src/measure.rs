@@ -4,13 +4,12 @@
 //! once at the bandwidth of a buffer as large as the kernel's data (so that what fits into a cache is
 //! compared with that cache). The nearer roof is then measured in turns with the kernel.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use tensorwright::runtime::affinity::{self, Pin};
 use tensorwright::runtime::probe::{
-    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Sample, sustained,
+    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
 };
 use tensorwright::runtime::timing::{self, Options};
 use tensorwright::runtime::{AllocError, Machine, Pool};
@@ -46,39 +45,6 @@ pub(crate) struct Measurement {
 pub(crate) enum Bound {
     Compute,
     Memory,
-}
-
-/// The threads' probes, run at the same time.
-pub(crate) struct Together<'p, P> {
-    probes: Vec<Mutex<P>>,
-    pool: &'p Pool,
-}
-
-impl<'p, P: Probe + Send> Together<'p, P> {
-    /// Runs probes on the workers of a pool.
-    pub(crate) fn new(probes: Vec<P>, pool: &'p Pool) -> Self {
-        Self { probes: probes.into_iter().map(Mutex::new).collect(), pool }
-    }
-}
-
-impl<P: Probe + Send> Probe for Together<'_, P> {
-    fn name(&self) -> &'static str {
-        "all threads together"
-    }
-
-    fn run_once(&mut self) -> Sample {
-        let work = Mutex::new(0.0);
-        let start = Instant::now();
-        self.pool.run(self.probes.len() as i64, &|range, _| {
-            for number in range {
-                let Some(probe) = self.probes.get(number as usize) else { continue };
-                let sample = probe.lock().unwrap_or_else(PoisonError::into_inner).run_once();
-                *work.lock().unwrap_or_else(PoisonError::into_inner) += sample.work;
-            }
-        });
-        let nanoseconds = (start.elapsed().as_nanos() as f64).max(1.0);
-        Sample { nanoseconds, work: work.into_inner().unwrap_or_else(PoisonError::into_inner) }
-    }
 }
 
 /// Times a call that succeeds.

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tensorwright::runtime::machine::Caches;
-use tensorwright::runtime::probe::{CopyBandwidth, FmaPeak, Probe, ReadBandwidth, sustained};
+use tensorwright::runtime::probe::{
+    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
+};
 use tensorwright::runtime::{Machine, Pool};
 use tensorwright::{CpuTarget, Diagnostics};
 
 use crate::args::{Format, MachineArgs};
 use crate::failure::{InFormat, Outcome};
-use crate::measure::{Together, pin, problem};
+use crate::measure::{pin, problem};
 use crate::report;
 
 /// How long each probe runs.

@@ -1,11 +1,10 @@
 //! The probes that run in turns with candidates, and the roofline that they find.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tensorwright_kernel::{DType, Program};
 use tensorwright_runtime::probe::{
-    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Sample, sustained,
+    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
 };
 use tensorwright_runtime::{AllocError, Machine, Pool};
 
@@ -16,32 +15,6 @@ const LARGEST: u128 = 256 << 20;
 
 /// How long each roof is looked at before it is known which one counts.
 const GLANCE: Duration = Duration::from_millis(30);
-
-/// The threads' probes, run at the same time.
-struct Together<'p, P> {
-    probes: Vec<Mutex<P>>,
-    pool: &'p Pool,
-}
-
-impl<P: Probe + Send> Probe for Together<'_, P> {
-    fn name(&self) -> &'static str {
-        "all threads together"
-    }
-
-    fn run_once(&mut self) -> Sample {
-        let work = Mutex::new(0.0);
-        let start = Instant::now();
-        self.pool.run(self.probes.len() as i64, &|range, _| {
-            for number in range {
-                let Some(probe) = self.probes.get(number as usize) else { continue };
-                let sample = probe.lock().unwrap_or_else(PoisonError::into_inner).run_once();
-                *work.lock().unwrap_or_else(PoisonError::into_inner) += sample.work;
-            }
-        });
-        let nanoseconds = (start.elapsed().as_nanos() as f64).max(1.0);
-        Sample { nanoseconds, work: work.into_inner().unwrap_or_else(PoisonError::into_inner) }
-    }
-}
 
 /// A probe of the nearer roof, and the roofline; the one that is known already, if it is.
 pub(super) fn nearer<'p>(
@@ -94,6 +67,6 @@ fn per_worker<'p, P: Probe + Send + 'p>(
     one: impl Fn() -> Result<P, AllocError>,
 ) -> Result<Box<dyn Probe + 'p>, AllocError> {
     let Some(pool) = pool else { return Ok(Box::new(one()?)) };
-    let probes = (0..pool.workers()).map(|_| one().map(Mutex::new)).collect::<Result<_, _>>()?;
-    Ok(Box::new(Together { probes, pool }))
+    let probes = (0..pool.workers()).map(|_| one()).collect::<Result<_, _>>()?;
+    Ok(Box::new(Together::new(probes, pool)))
 }

@@ -7,11 +7,13 @@
 
 mod bandwidth;
 mod fma;
+mod together;
 
 use std::time::{Duration, Instant};
 
 pub use self::bandwidth::{CopyBandwidth, ReadBandwidth};
 pub use self::fma::FmaPeak;
+pub use self::together::Together;
 use crate::AllocError;
 use crate::timing::stats::quantile;
 

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use tensorwright_records::{Best, Key, Miss, ProgramInfo, Store, location, open_existing};
+use tensorwright_tuner::{key_of, program_info};
 
 use super::table::{counted, duration, gflops, sizes};
 use super::{BestArgs, LookupArgs, failed};
 use crate::args::Format;
 use crate::commands;
 use crate::failure::{Failure, InFormat, Outcome};
-use crate::key::{key_of, program_info};
 use crate::report;
 
 /// What a lookup found.
