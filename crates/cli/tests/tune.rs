@@ -47,7 +47,7 @@ impl Scratch {
     }
 
     /// A run that would take for ever, once it has recorded some trials.
-    fn endless(&self) -> Child {
+    fn endless(&self) -> Endless {
         let args = [&["tune"], &GEMM[..], &["--trials", "1000000", "--format", "json"]].concat();
         let child =
             self.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -74,6 +74,34 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A run that ends with the test, however that ends.
+struct Endless(Option<Child>);
+
+impl Endless {
+    fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+
+    fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -128,7 +156,7 @@ fn an_interrupted_run_keeps_everything_and_goes_on() {
     let child = scratch.endless();
     let pid = child.id();
     assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
+    let output = child.output();
     assert!(output.status.success());
     let tuned: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(tuned["status"], "interrupted");
@@ -146,10 +174,9 @@ fn an_interrupted_run_keeps_everything_and_goes_on() {
 #[test]
 fn a_killed_run_leaves_nothing_behind_but_its_records() {
     let scratch = Scratch::new("killed");
-    let mut child = scratch.endless();
+    let child = scratch.endless();
     let pid = child.id();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
     let begun = Instant::now();
     while !left_behind(pid).is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", left_behind(pid));
