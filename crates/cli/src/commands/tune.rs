@@ -104,11 +104,10 @@ fn strategy(name: &str) -> Result<String, String> {
 /// Tunes.
 pub(crate) fn run(args: &TuneArgs) -> Outcome {
     let format = args.output.format;
-    let mut journal = Journal::open(args.db.as_deref()).map_err(|error| failure(&error, format))?;
     let stop = stop_on_signals();
-    let Some(file) = &args.file else { return many::manifest(args, &mut journal, &stop) };
+    let Some(file) = &args.file else { return many::manifest(args, &stop) };
     if args.all {
-        return many::all(args, file, &mut journal, &stop);
+        return many::all(args, file, &stop);
     }
     let module = files::module(file).in_format(format)?;
     let sizes: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
@@ -116,12 +115,17 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
         .and_then(|def| def.bind(sizes.clone()))
         .in_format(format)?;
     let tuner = tuner(args, &program, sizes, &stop)?;
-    let tuned = tune(&tuner, &mut journal, args)?;
+    let tuned = tune(&tuner, &mut journal(args)?, args)?;
     match format {
         Format::Text => summary::text(&program, &tuned)?,
         Format::Json => report::json(&summary::json(&program, &tuned))?,
     }
     Ok(())
+}
+
+/// The records of the command line. They are opened once there is something to record.
+fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
+    Journal::open(args.db.as_deref()).map_err(|error| failure(&error, args.output.format))
 }
 
 /// One run, with its progress on standard error.

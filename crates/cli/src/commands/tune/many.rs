@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tensorwright::{Diagnostics, Program};
-use tensorwright_records::Journal;
 use tensorwright_tuner::{Allocation, Budget, Manifest, Status, Tuned, Tuner};
 
-use super::{TRIALS, TuneArgs, failure, summary, tune, tuner};
+use super::{TRIALS, TuneArgs, failure, journal, summary, tune, tuner};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::{files, report};
@@ -25,12 +24,7 @@ struct Job {
 }
 
 /// Tunes all definitions of a file that the sizes suffice for.
-pub(super) fn all(
-    args: &TuneArgs,
-    file: &Path,
-    journal: &mut Journal,
-    stop: &Arc<AtomicBool>,
-) -> Outcome {
+pub(super) fn all(args: &TuneArgs, file: &Path, stop: &Arc<AtomicBool>) -> Outcome {
     let format = args.output.format;
     let module = files::module(file).in_format(format)?;
     let given: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
@@ -53,11 +47,11 @@ pub(super) fn all(
     }
     let trials = args.trials.unwrap_or(TRIALS.saturating_mul(jobs.len() as u64));
     let trials = if args.trials.is_none() && args.time.is_some() { u64::MAX } else { trials };
-    run(args, jobs, Budget { trials, time: args.time }, journal, stop)
+    run(args, jobs, Budget { trials, time: args.time }, stop)
 }
 
 /// Tunes the operators of a manifest.
-pub(super) fn manifest(args: &TuneArgs, journal: &mut Journal, stop: &Arc<AtomicBool>) -> Outcome {
+pub(super) fn manifest(args: &TuneArgs, stop: &Arc<AtomicBool>) -> Outcome {
     let format = args.output.format;
     let Some(path) = &args.manifest else { return Ok(()) };
     let wrong = |text: String| {
@@ -86,18 +80,13 @@ pub(super) fn manifest(args: &TuneArgs, journal: &mut Journal, stop: &Arc<Atomic
         Some(_) => u64::MAX,
         None => TRIALS.saturating_mul(jobs.len() as u64),
     };
-    run(args, jobs, Budget { trials: trials.unwrap_or(otherwise), time }, journal, stop)
+    run(args, jobs, Budget { trials: trials.unwrap_or(otherwise), time }, stop)
 }
 
 /// Gives slices of the budget to the operators where they pay most.
-fn run(
-    args: &TuneArgs,
-    mut jobs: Vec<Job>,
-    budget: Budget,
-    journal: &mut Journal,
-    stop: &Arc<AtomicBool>,
-) -> Outcome {
+fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, stop: &Arc<AtomicBool>) -> Outcome {
     let begun = Instant::now();
+    let mut journal = journal(args)?;
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
     let mut allocation = Allocation::new(&weights);
     let mut left = budget.trials;
@@ -112,7 +101,7 @@ fn run(
             eprintln!("{} ({} of {} operators)", job.program.name(), place + 1, weights.len());
         }
         let slice = Budget { trials: slice.min(left), time };
-        let tuned = tune(&job.tuner.clone().budget(slice), journal, args)?;
+        let tuned = tune(&job.tuner.clone().budget(slice), &mut journal, args)?;
         let exhausted = tuned.status == Status::Exhausted;
         allocation.observe(place, tuned.winner.seconds, tuned.progress.trials, exhausted);
         left = left.saturating_sub(tuned.progress.trials);
