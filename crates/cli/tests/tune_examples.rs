@@ -35,18 +35,27 @@ fn tune_all(threads: u32) {
         let sizes: BTreeMap<String, i64> = serde_json::from_value(case["sizes"].clone()).unwrap();
         let sizes: Vec<String> =
             sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
-        command.arg("tune").arg(format!("examples/kernels/{file}")).args(["--def", def]);
-        if !sizes.is_empty() {
-            command.arg("--size").arg(sizes.join(","));
+        let tune = |time: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
+            command.arg("tune").arg(format!("examples/kernels/{file}")).args(["--def", def]);
+            if !sizes.is_empty() {
+                command.arg("--size").arg(sizes.join(","));
+            }
+            command
+                .args(["--trials", "3", "--time", time, "--seed", "1", "--format", "json"])
+                .args(["--threads", &threads.to_string()])
+                .current_dir(&root)
+                .env("TENSORWRIGHT_DB", db.join("records.sqlite3"));
+            let output = command.output().unwrap();
+            let tuned: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            (output, tuned)
+        };
+        let (mut output, mut tuned) = tune("4s");
+        // Where the time does not suffice for a trial (a hundred stages, a busy machine), the default
+        // schedule wins; that is right, but not what is tested here.
+        if output.status.success() && tuned["outcomes"]["measured"].is_null() {
+            (output, tuned) = tune("60s");
         }
-        command
-            .args(["--trials", "3", "--time", "4s", "--seed", "1", "--format", "json"])
-            .args(["--threads", &threads.to_string()])
-            .current_dir(&root)
-            .env("TENSORWRIGHT_DB", db.join("records.sqlite3"));
-        let output = command.output().unwrap();
-        let tuned: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let outcomes = &tuned["outcomes"];
         let bad = ["wrong-result", "crashed", "build-failed", "device-lost"];
         let is_bad = bad.iter().any(|kind| !outcomes[kind].is_null());
