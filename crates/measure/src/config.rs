@@ -106,7 +106,7 @@ impl Default for TimingPlan {
             sample: Duration::from_micros(150),
             cut: 3.0,
             glance: 1.5,
-            hopeless: 5.0,
+            hopeless: 10.0,
             flush_caches: false,
         }
     }
