@@ -71,15 +71,32 @@ pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
 /// The number of stores that read a buffer.
 #[must_use]
 pub fn readers(nest: &LoopNest, buffer: BufferId) -> usize {
-    let mut count = 0;
+    reading_stores(nest, buffer).len()
+}
+
+/// The name of the stage that reads a buffer, if it is one alone.
+#[must_use]
+pub fn only_reader(nest: &LoopNest, buffer: BufferId) -> Option<String> {
+    match reading_stores(nest, buffer).as_slice() {
+        [number] => stages(nest).into_iter().nth(*number),
+        _ => None,
+    }
+}
+
+/// The numbers of the stores that read a buffer, in the order of [`stages`].
+fn reading_stores(nest: &LoopNest, buffer: BufferId) -> Vec<usize> {
+    let (mut found, mut number) = (Vec::new(), 0);
     for_each_store(&nest.body, &mut |store| {
         let mut reads = false;
         let mut look = |expr: &Expr| expr.walk_reads(&mut |read| reads |= read.tensor == buffer);
         look(&store.value);
         store.init.iter().for_each(&mut look);
-        count += usize::from(reads);
+        if reads {
+            found.push(number);
+        }
+        number += 1;
     });
-    count
+    found
 }
 
 /// Whether two stages make elements at plain positions of the same number of dimensions.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Role, Scope};
 use tensorwright_schedule::placement::{
-    epilogue_of, is_cheap, reader_wants_inlined, readers, store_of,
+    epilogue_of, is_cheap, only_reader, reader_wants_inlined, store_of,
 };
 use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
 use tensorwright_schedule::{Draft, Target};
@@ -383,16 +383,6 @@ fn operands(accesses: &Accesses) -> i64 {
     tensors.sort_unstable();
     tensors.dedup();
     tensors.len() as i64
-}
-
-/// The name of the only stage that reads a tensor.
-fn only_reader(nest: &LoopNest, buffer: tensorwright_schedule::nest::BufferId) -> Option<String> {
-    if readers(nest, buffer) != 1 {
-        return None;
-    }
-    stages(nest).into_iter().find(|stage| {
-        Accesses::of(nest, stage).is_some_and(|a| a.reads.iter().any(|r| r.buffer == buffer))
-    })
 }
 
 /// Whether a stage can be computed inside the loops of its reader.
