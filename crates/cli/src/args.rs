@@ -287,6 +287,10 @@ pub(crate) struct TargetArgs {
     /// The threads that parallel loops use
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
+
+    /// Keep to the sums that the text names: no algorithm that rounds differently, such as Winograd's
+    #[arg(long)]
+    pub(crate) exact: bool,
 }
 
 #[derive(Debug, Args)]

@@ -12,11 +12,12 @@ pub(crate) fn best(
     program: &Program,
     threads: u32,
     target: &CpuTarget,
+    exact: bool,
     db: Option<&Path>,
 ) -> Option<Schedule> {
     let path = location(db).ok().filter(|path| path.exists())?;
     let store = SqliteStore::open(&path, tensorwright_records::Options::default()).ok()?;
-    let key = key_of(program, threads, target);
+    let key = key_of(program, threads, target, exact);
     if let Some(best) = store.best(&key).ok()? {
         let schedule = usable(program, &best)?;
         eprintln!(
@@ -32,6 +33,9 @@ pub(crate) fn best(
         .into_iter()
         .find(|near| near.needs_only_verification() && near.key.threads == key.threads)?;
     let schedule = usable(program, &near.best)?;
+    if exact && !schedule.is_exact() {
+        return None;
+    }
     let differs: Vec<String> = near.differs.iter().map(ToString::to_string).collect();
     let differs = differs.join(" and ");
     if !verifies(program, threads, target, &schedule) {

@@ -88,7 +88,7 @@ pub(crate) enum BuilderReply {
 }
 
 /// What the caller of a kernel has to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Interface {
     /// The function; the one that prepares adds `_prepare`.
     pub(crate) symbol: String,
@@ -98,6 +98,8 @@ pub(crate) struct Interface {
     pub(crate) parameters: Vec<Parameter>,
     /// The bytes of workspace that the workers of this run need together.
     pub(crate) workspace: u64,
+    /// By how much its rounding errors may exceed those of the program's own sums.
+    pub(crate) error_growth: f64,
 }
 
 /// What is passed to a kernel.
@@ -139,7 +141,9 @@ pub(crate) enum RunnerRequest {
 pub(crate) enum RunnerReply {
     /// Ready for requests.
     Ready(Roofline),
-    /// The result is right, timing begins: the one answer that another one follows.
+    /// What runs ahead of all calls has run; the first call begins. Another answer follows.
+    Prepared,
+    /// The result is right, timing begins. Another answer follows.
     Checked,
     /// Timed.
     Timed(Verdict, Roofline),

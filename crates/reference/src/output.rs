@@ -110,6 +110,13 @@ impl Output {
     /// `None` if it does not. NaN equals NaN, and an infinity equals itself.
     #[must_use]
     pub fn mismatch(&self, other: &Buffer) -> Option<Mismatch> {
+        self.mismatch_within(other, 1.0)
+    }
+
+    /// Like [`Output::mismatch`], for an evaluation whose rounding errors may exceed those of the
+    /// program's own sums by a factor.
+    #[must_use]
+    pub fn mismatch_within(&self, other: &Buffer, growth: f64) -> Option<Mismatch> {
         let (expected, actual) = (self.buffer.dtype(), other.dtype());
         if expected != actual {
             return Some(Mismatch::Type { expected, actual });
@@ -123,13 +130,14 @@ impl Output {
         let pairs = self.buffer.values().zip(other.values()).zip(&self.tolerance);
         for (position, ((expected, actual), allowed)) in pairs.enumerate() {
             let distance = expected.distance(actual);
-            if distance <= *allowed {
+            let allowed = growth * allowed;
+            if distance <= allowed {
                 continue;
             }
             count += 1;
             let factor = distance / allowed;
             if worst.is_none_or(|(most, ..)| factor > most) {
-                worst = Some((factor, position, expected, actual, *allowed));
+                worst = Some((factor, position, expected, actual, allowed));
             }
         }
         let (_, position, expected, actual, allowed) = worst?;

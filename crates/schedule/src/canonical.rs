@@ -53,6 +53,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
         prepare: Vec::new(),
         body: Vec::new(),
+        error_growth: 1.0,
     };
     // A tensor that is returned twice is passed once.
     for output in &program.outputs {

@@ -14,6 +14,8 @@ pub struct Target {
     pub l2_bytes: i64,
     /// The number of workers that run parallel loops.
     pub workers: i64,
+    /// Whether sums must be those that the program names, without algorithms that round differently.
+    pub exact: bool,
 }
 
 impl Target {
@@ -32,6 +34,7 @@ impl Target {
             l1_bytes: 32 << 10,
             l2_bytes: 1 << 20,
             workers: 1,
+            exact: false,
         }
     }
 
@@ -45,6 +48,12 @@ impl Target {
     #[must_use]
     pub fn with_caches(self, l1_bytes: i64, l2_bytes: i64) -> Self {
         Self { l1_bytes, l2_bytes, ..self }
+    }
+
+    /// With or without leave for algorithms that round differently than the program's own sums.
+    #[must_use]
+    pub fn with_exact(self, exact: bool) -> Self {
+        Self { exact, ..self }
     }
 
     /// With a number of workers.

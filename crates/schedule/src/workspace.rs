@@ -127,6 +127,7 @@ mod tests {
             constants: Vec::new(),
             prepare: Vec::new(),
             body: Vec::new(),
+            error_growth: 1.0,
         };
         let (i, j) = (nest.add_var("i"), nest.add_var("j"));
         let shared = nest.add_buffer(workspace("shared", 3));

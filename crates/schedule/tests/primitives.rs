@@ -14,6 +14,37 @@ const BLUR: &str = "def blur(float(N) A) -> (out) {
   out(i) = rows(i) * rows(i+1)
 }";
 
+const PADDED: &str = "def padded(float(C,H) in, const float(K,C,R) w) -> (out) {
+  out(k,h) +=! (h+r-1 >= 0 && h+r-1 < H) ? in(c,h+r-1) * w(k,c,r) : 0 where h in 0:H
+}";
+const POOL: &str = "def pool(float(H) in) -> (out) {
+  out(h) max=! (2*h+r-1 >= 0 && 2*h+r-1 < H) ? in(2*h+r-1) : -1.0 where h in 0:H/2, r in 0:3
+}";
+const SKEWED: &str = "def skewed(float(H) in, float(R) w) -> (out) {
+  out(h) +=! (h > 0) ? in(h+r-1) * w(r) : 0 where h in 0:H-R+2
+}";
+const SPREAD: &str = "def spread(float(C,L) in, const float(C,R) w, int s, int p) -> (out) {
+  spread(c,i) = (i % s == 0) ? in(c,i/s) : 0 where i in 0:(L-1)*s+1
+  padded(c,i) = (i >= p && i < (L-1)*s+1+p) ? spread(c,i-p) : 0 where i in 0:(L-1)*s+1+2*p
+  out(i) +=! padded(c,i+r) * w(c,R-1-r)
+}";
+const SCATTERED: &str = "def scattered(float(L) in, const float(R) w, int s, int p) -> (out) {
+  out(y) +=! ((y+p-r) % s == 0 && (y+p-r)/s >= 0 && (y+p-r)/s < L) ? in((y+p-r)/s) * w(r) : 0
+    where y in 0:(L-1)*s+R-2*p
+}";
+const CIRCULANT: &str = "def circulant(float(N) X, const float(P,Q,S) w) -> (O) {
+  O(o) +=! w(o/S, j, (o%S - t) % S) * X(j*S + t) where o in 0:P*S, t in 0:S
+}";
+const FILTER: &str = "def filter(float(C,W) in, const float(K,C,R) weight) -> (out) {
+  out(k,w) +=! in(c,w+r) * weight(k,c,r)
+}";
+const BILINEAR: &str = "def bilinear(float(N,P) A, const float(M,P,Q) B, float(N,Q) C) -> (O) {
+  O(i,j) +=! A(i,k) * B(j,k,l) * C(i,l)
+}";
+const WEIGHTS: &str = "def weights(float(N,P) A, const float(M,P,Q) B, const float(Q) C) -> (O) {
+  O(i,j) +=! A(i,k) * B(j,k,l) * C(l)
+}";
+
 fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     let module = Module::parse("test.tc", text).unwrap();
     let def = module.defs().next().unwrap();
@@ -71,6 +102,20 @@ shows! {
          C: vectorize n.1\nC: cache_write at m\n";
     rfactor: MV, [("M", 3), ("K", 20)],
         "y: split k 8\ny: rfactor k.1 at i\ny.rf: vectorize k.1\n";
+    pad: PADDED, [("C", 2), ("H", 9), ("K", 3), ("R", 3)], "out: pad in\n";
+    pad_with_a_constant: POOL, [("H", 9)], "out: pad in\nout: unroll r\n";
+    phases: SPREAD, [("C", 2), ("L", 5), ("R", 4), ("s", 2), ("p", 2)],
+        "padded: inline\nspread: inline\nout: phases i by 2\nout: pad in\n";
+    phases_with_tails: SPREAD, [("C", 2), ("L", 5), ("R", 4), ("s", 3), ("p", 3)],
+        "padded: inline\nspread: inline\nout: phases i by 3\nout: pad in\nout: pad w\n";
+    phases_in_one_statement: SCATTERED, [("L", 5), ("R", 4), ("s", 2), ("p", 1)],
+        "out: phases y by 2\nout: pad in\n";
+    expand: CIRCULANT, [("N", 12), ("P", 2), ("Q", 3), ("S", 4)], "O: expand w\n";
+    winograd: FILTER, [("C", 2), ("K", 3), ("W", 6), ("R", 3)], "out: winograd w by 2\n";
+    factor: BILINEAR, [("N", 3), ("P", 4), ("Q", 5), ("M", 2)],
+        "O: factor l\nO: split j 2\nO.factor: compute_at O j.0\n";
+    factor_of_constants: WEIGHTS, [("N", 3), ("P", 4), ("Q", 5), ("M", 2)],
+        "O: factor l\nO.factor: layout [d1, d0]\n";
     prefetch: GEMM, [("M", 4), ("N", 8), ("K", 8)], "C: reorder m k n\nC: prefetch B at k 2\n";
 }
 
@@ -92,6 +137,9 @@ fn refusals_name_the_loop_and_the_reason() {
     let gemm = program(GEMM, &[("M", 5), ("N", 21), ("K", 3)]);
     let blur = program(BLUR, &[("N", 24)]);
     let wide = program(BLUR, &[("N", 100)]);
+    let padded = program(PADDED, &[("C", 2), ("H", 9), ("K", 3), ("R", 3)]);
+    let skewed = program(SKEWED, &[("H", 9), ("R", 3)]);
+    let spread = program(SPREAD, &[("C", 2), ("L", 5), ("R", 4), ("s", 2), ("p", 2)]);
     let cases = [
         (&gemm, "D: split m 2"),
         (&gemm, "C: split x 2"),
@@ -117,6 +165,21 @@ fn refusals_name_the_loop_and_the_reason() {
         (&wide, "out: vectorize i"),
         (&blur, "rows: split i 2\nrows: compute_at out i"),
         (&blur, "out: split i 8\nout: vectorize i.1\nrows: compute_at out i.1"),
+        (&gemm, "C: pad A"),
+        (&gemm, "C: split m 2\nC: pad A"),
+        (&padded, "out: pad in\nout: pad in"),
+        (&padded, "out: pad w"),
+        (&skewed, "out: pad in"),
+        (&gemm, "C: phases m by 2"),
+        (&spread, "out: phases i by 2"),
+        (&spread, "padded: inline\nspread: inline\nout: phases r by 2"),
+        (&spread, "padded: inline\nspread: inline\nout: phases i by 3"),
+        (&spread, "padded: inline\nspread: inline\nout: phases i by 1"),
+        (&spread, "spread: phases i by 2"),
+        (&gemm, "C: factor k"),
+        (&gemm, "C: factor m"),
+        (&blur, "out: factor i"),
+        (&blur, "out: phases i"),
         (&blur, "out: split i"),
         (&blur, "out: split i 0"),
         (&blur, "out: split i 8 [wrap]"),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tensorwright_schedule::access::{Access, Accesses, Axis};
+use tensorwright_schedule::default::{is_movement, is_written_out};
 use tensorwright_schedule::nest::{LoopNest, Role, Scope};
 use tensorwright_schedule::placement::{
     epilogue_of, is_cheap, only_reader, reader_wants_inlined, store_of,
@@ -11,6 +12,7 @@ use tensorwright_schedule::placement::{
 use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
 use tensorwright_schedule::{Draft, Target};
 
+use crate::cost::Operand;
 use crate::group::{Group, Mover, Pack, Slots, Split, Vector};
 use crate::parameter::{Categorical, Discrete, Factorization, Permutation};
 use crate::{Options, Parameter};
@@ -44,17 +46,21 @@ pub(crate) struct Generated {
     pub(crate) groups: Vec<Group>,
     /// Stages whose place is a parameter, in the order of the program.
     pub(crate) placements: Vec<Placement>,
+    /// Stages that rules schedule.
+    pub(crate) fixed: Vec<String>,
 }
 
-pub(crate) fn generate(nest: &LoopNest, target: &Target, options: &Options) -> Generated {
+pub(crate) fn generate(begun: &Draft, target: &Target, options: &Options) -> Generated {
+    let nest = &begun.nest;
     let mut generator = Generator {
         target,
         options,
         made: Generated::default(),
         is_alone: stages(nest).len() == 1,
+        is_rewritten: !begun.schedule.steps.is_empty(),
     };
-    let draft = generator.placements(nest);
-    generator.groups(&draft.nest);
+    let draft = generator.placements(begun);
+    generator.groups(&draft);
     generator.made
 }
 
@@ -64,6 +70,8 @@ struct Generator<'a> {
     made: Generated,
     /// Whether the program has one stage, whose name then needs no mention.
     is_alone: bool,
+    /// Whether stages were rewritten: what only moves data for them is scheduled by rules.
+    is_rewritten: bool,
 }
 
 impl Generator<'_> {
@@ -78,12 +86,15 @@ impl Generator<'_> {
     }
 
     /// The places of stages that others read. The draft inlines what the default schedule would.
-    fn placements(&mut self, nest: &LoopNest) -> Draft {
-        let mut draft = Draft::new(nest.clone());
-        for stage in stages(nest) {
+    fn placements(&mut self, begun: &Draft) -> Draft {
+        let mut draft = begun.clone();
+        for stage in stages(&begun.nest) {
             let Some(store) = store_of(&draft.nest, &stage) else { continue };
             let buffer = store.buffer;
             if draft.nest.buffer(buffer).scope != Scope::Workspace || store.combine.is_some() {
+                continue;
+            }
+            if is_written_out(&draft, &stage) {
                 continue;
             }
             let wanted = is_cheap(store) && reader_wants_inlined(&draft.nest, store);
@@ -109,7 +120,8 @@ impl Generator<'_> {
         draft
     }
 
-    fn groups(&mut self, nest: &LoopNest) {
+    fn groups(&mut self, draft: &Draft) {
+        let nest = &draft.nest;
         let mut taken: Vec<String> = Vec::new();
         let mut groups = Vec::new();
         for root in stages(nest).into_iter().rev() {
@@ -117,6 +129,10 @@ impl Generator<'_> {
                 continue;
             }
             let reduction = epilogue_of(nest, &root);
+            if self.is_rewritten && reduction.is_none() && is_movement(draft, &root) {
+                self.made.fixed.push(root);
+                continue;
+            }
             taken.extend(reduction.clone());
             groups.push((root, reduction));
         }
@@ -139,10 +155,13 @@ impl Generator<'_> {
         let vectors = vectors(&accesses, &spatial, &reduce, lanes);
         let packs = self.packs(nest, &stage, &accesses, &spatial, &reduce);
         let slots = Slots::default();
+        let operand = |access: &Access| Operand::new(nest, access, &spatial, &reduce);
+        let reads = accesses.reads.iter().map(operand).collect();
+        let write = operand(&accesses.write);
         let mut group = Group {
             root,
             epilogue_of: epilogue,
-            contiguous: spatial.iter().position(|a| accesses.write.stride(a) == Some(1)),
+            contiguous: written_along(&accesses, &spatial),
             spatial: Vec::new(),
             root_loops,
             reduce: Vec::new(),
@@ -150,6 +169,8 @@ impl Generator<'_> {
             packs,
             element_bytes,
             operands: operands(&accesses),
+            reads,
+            write,
             slots,
         };
         self.splits(&stage, &mut group, spatial, reduce, lanes);
@@ -299,7 +320,7 @@ impl Generator<'_> {
                 continue;
             }
             let mut choices = vec!["none", "outer", "middle", "inner"];
-            if nest.constants.contains(&id) {
+            if nest.constants.contains(&id) || buffer.scope == Scope::Prepared {
                 choices.insert(0, "laid");
             }
             let domain = Categorical::new(choices);
@@ -322,8 +343,24 @@ impl Generator<'_> {
     }
 }
 
+/// The loop along which results are next to each other in memory, or nearly so: a vector of them then
+/// goes to a few lines.
+fn written_along(accesses: &Accesses, spatial: &[Axis]) -> Option<usize> {
+    let stride =
+        |axis: &Axis| accesses.write.stride(axis).filter(|stride| (1..=4).contains(stride));
+    let near = spatial.iter().enumerate().filter(|(_, axis)| axis.extent >= FEWEST);
+    let nearest = near.filter_map(|(place, axis)| Some((stride(axis)?, place))).min();
+    let next = || spatial.iter().position(|axis| accesses.write.stride(axis) == Some(1));
+    nearest.map(|(_, place)| place).or_else(next)
+}
+
 /// The loops that move a dimension of a read.
-fn movers(read: &Access, dimension: usize, spatial: &[Axis], reduce: &[Axis]) -> Vec<Mover> {
+pub(crate) fn movers(
+    read: &Access,
+    dimension: usize,
+    spatial: &[Axis],
+    reduce: &[Axis],
+) -> Vec<Mover> {
     let Some(subscript) = read.subscripts.get(dimension) else { return Vec::new() };
     // A loop that moves it in a way that is no multiple counts as far as it goes.
     let distance = |axis: &Axis| subscript.coefficient_of(axis.var).unwrap_or(1);

@@ -2,6 +2,8 @@
 
 use tensorwright_schedule::access::Axis;
 
+use crate::cost::Operand;
+
 /// Stages that are tiled together: a stage, and perhaps a reduction whose results it reads in place
 /// (a bias, a rectifier), which may then be computed inside its tiles.
 #[derive(Debug, Clone)]
@@ -26,6 +28,10 @@ pub(crate) struct Group {
     pub(crate) element_bytes: i64,
     /// How many different tensors the stage reads.
     pub(crate) operands: i64,
+    /// What it reads, in the order of the text.
+    pub(crate) reads: Vec<Operand>,
+    /// What it writes.
+    pub(crate) write: Operand,
     /// The parameters.
     pub(crate) slots: Slots,
 }

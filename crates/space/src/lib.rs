@@ -8,6 +8,7 @@
 //! The upper one, [`ScheduleSpace`], is generated from a program and a target without a template
 //! per operator, decodes a [`Point`] to a schedule, and says why a point is illegal.
 
+mod cost;
 mod decode;
 mod features;
 mod generate;
@@ -16,12 +17,14 @@ mod limits;
 mod options;
 pub mod parameter;
 mod point;
+mod rank;
 mod rng;
 mod rules;
 mod schedule_space;
 mod search_space;
 mod start;
 mod tiling;
+mod untuned;
 
 pub use options::{Options, Preset};
 pub use parameter::{Domain, Parameter};
@@ -30,3 +33,4 @@ pub use rng::Rng;
 pub use rules::{Anything, Rejection, Rules};
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use search_space::SearchSpace;
+pub use untuned::untuned_schedule;

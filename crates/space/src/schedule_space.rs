@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use num_bigint::BigUint;
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::{LoopNest, Schedule, Target, canonical};
+use tensorwright_schedule::default::alternatives;
+use tensorwright_schedule::{Draft, Schedule, Target, canonical};
 
+use crate::cost::{self, TERMS};
 use crate::decode::decode;
 use crate::generate::{Generated, generate};
 use crate::group::Group;
 use crate::limits;
+use crate::rank;
 use crate::start;
 use crate::tiling::{Tiling, Values};
 use crate::{Options, Parameter, Point, Rejection, Rng, Rules, SearchSpace};
@@ -50,7 +53,8 @@ pub struct ScheduleSpace {
 /// What the public type and its rules share.
 #[derive(Debug)]
 struct Inner {
-    nest: LoopNest,
+    /// The nest to schedule, and the steps that chose the algorithm.
+    begun: Draft,
     target: Target,
     made: Generated,
     /// The value of every parameter that is not free, and where searches start.
@@ -83,16 +87,33 @@ pub enum Count {
 }
 
 impl ScheduleSpace {
-    /// The space of a program.
+    /// The space of a program, computed as it is written.
     #[must_use]
     pub fn new(program: &Program, target: &Target, options: &Options) -> Self {
-        let nest = canonical(program);
-        let made = generate(&nest, target, options);
+        Self::of(Draft::new(canonical(program)), target, options)
+    }
+
+    /// One space per algorithm that is worth a try for a program, the most promising first: as it is
+    /// written, and as [rewritings](tensorwright_schedule::default::alternatives) make it.
+    #[must_use]
+    pub fn alternatives(program: &Program, target: &Target, options: &Options) -> Vec<Self> {
+        // Spaces of tiles alone are the papers': the program as it is written.
+        if options.only.is_some() {
+            return vec![Self::new(program, target, options)];
+        }
+        let drafts = alternatives(program, target).into_iter();
+        drafts.map(|draft| Self::of(draft, target, options)).collect()
+    }
+
+    /// The space of what a draft has begun: it may have rewritten stages, and nothing else.
+    #[must_use]
+    pub fn of(begun: Draft, target: &Target, options: &Options) -> Self {
+        let made = generate(&begun, target, options);
         let free: Vec<bool> = made.parameters.iter().map(|p| options.is_free(p.name())).collect();
         let base = start::start(&made, target);
         let names = made.parameters.iter().zip(&free).filter(|(_, free)| **free);
         let parameters: Vec<Parameter> = names.map(|(parameter, _)| parameter.clone()).collect();
-        let inner = Arc::new(Inner { nest, target: target.clone(), made, base, free });
+        let inner = Arc::new(Inner { begun, target: target.clone(), made, base, free });
         let rules: Arc<dyn Rules> = Arc::new(Legality(Arc::clone(&inner)));
         Self { inner, search: Arc::new(SearchSpace::with_rules(parameters, rules)) }
     }
@@ -114,8 +135,48 @@ impl ScheduleSpace {
     /// Where a search may start: the point nearest to the default schedule.
     #[must_use]
     pub fn start(&self) -> Point {
-        let ranks = self.inner.base.ranks().iter().zip(&self.inner.free);
-        Point::new(ranks.filter(|(_, free)| **free).map(|(rank, _)| *rank).collect::<Box<[u32]>>())
+        self.inner.narrow(&self.inner.base)
+    }
+
+    /// The most promising points by the cost model, best first. Nothing is measured. Primitives may
+    /// still refuse one.
+    #[must_use]
+    pub fn ranked(&self, count: usize) -> Vec<Point> {
+        let Inner { made, target, base, free, .. } = &*self.inner;
+        let points = rank::ranked(made, target, base, free, count);
+        points.iter().map(|point| self.inner.narrow(point)).collect()
+    }
+
+    /// The estimated cycles of a point by the cost model; infinite for one that a rule forbids.
+    #[must_use]
+    pub fn estimate(&self, point: &Point) -> f64 {
+        let Inner { made, target, free, .. } = &*self.inner;
+        let point = self.inner.expand(point);
+        let estimate = |group: &Group| rank::estimate(made, group, target, &point, free);
+        made.groups.iter().map(estimate).sum()
+    }
+
+    /// What the estimate of a point is made of, summed over all stages, with names: for fitting the
+    /// model and for explaining it.
+    #[must_use]
+    pub fn estimate_terms(&self, point: &Point) -> Vec<(&'static str, f64)> {
+        let point = self.inner.expand(point);
+        let values = self.inner.values(&point);
+        let mut sum: Vec<(&'static str, f64)> = TERMS.iter().map(|name| (*name, 0.0)).collect();
+        for group in &self.inner.made.groups {
+            let tiling = Tiling::of(group, values);
+            let packed: Vec<Option<&str>> =
+                group.packs.iter().map(|pack| values.choice(Some(pack.slot))).collect();
+            let terms = cost::terms(group, &tiling, &self.inner.target, &packed);
+            sum.iter_mut().zip(terms).for_each(|(sum, term)| sum.1 += term);
+        }
+        sum
+    }
+
+    /// Whether some stage sums over loops that the space tiles.
+    #[must_use]
+    pub fn has_sums(&self) -> bool {
+        self.inner.made.groups.iter().any(|group| !group.reduce.is_empty())
     }
 
     /// The schedule of a point.
@@ -126,7 +187,16 @@ impl ScheduleSpace {
         self.search.check(point)?;
         let point = self.inner.expand(point);
         let values = self.inner.values(&point);
-        decode(&self.inner.nest, &self.inner.made, values, &self.inner.target)
+        decode(&self.inner.begun, &self.inner.made, values, &self.inner.target)
+    }
+
+    /// The algorithm: the rewritings that the program goes through first, as text; `as written` if
+    /// there are none.
+    #[must_use]
+    pub fn algorithm(&self) -> String {
+        let steps: Vec<String> =
+            self.inner.begun.schedule.steps.iter().map(ToString::to_string).collect();
+        if steps.is_empty() { "as written".to_owned() } else { steps.join("; ") }
     }
 
     /// How many points each rule leaves, in their order.
@@ -161,6 +231,12 @@ impl ScheduleSpace {
 impl Inner {
     fn values<'a>(&'a self, point: &'a Point) -> Values<'a> {
         Values { parameters: &self.made.parameters, point, free: &self.free }
+    }
+
+    /// The values of the free parameters from those of all.
+    fn narrow(&self, point: &Point) -> Point {
+        let ranks = point.ranks().iter().zip(&self.free);
+        Point::new(ranks.filter(|(_, free)| **free).map(|(rank, _)| *rank).collect::<Box<[u32]>>())
     }
 
     /// The values of all parameters from those of the free ones.

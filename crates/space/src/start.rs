@@ -11,7 +11,7 @@ use crate::parameter::{Domain, Factorization};
 use crate::tiling::{Tiling, Values};
 
 /// Rows of operands longer than this, in bytes, are packed.
-const PACK_ROW_BYTES: i64 = 1536;
+pub(crate) const PACK_ROW_BYTES: i64 = 1536;
 
 pub(crate) fn start(made: &Generated, target: &Target) -> Point {
     let mut ranks = vec![0u32; made.parameters.len()];
@@ -67,8 +67,11 @@ fn start_group(group: &Group, made: &Generated, target: &Target, ranks: &mut [u3
             let place = choices.choices().iter().position(|choice| choice == wanted);
             ranks[pack.slot] = laid.or(place).unwrap_or(0) as u32;
             // A panel is packed once if the loop that it goes with is outermost.
-            if packs && laid.is_none() {
-                vector_outermost(group, made, ranks);
+            if packs
+                && laid.is_none()
+                && let Some(Vector::Spatial { axis, .. }) = group.vectors.first()
+            {
+                vector_outermost(group, *axis, made, ranks);
             }
         }
     }
@@ -76,19 +79,18 @@ fn start_group(group: &Group, made: &Generated, target: &Target, ranks: &mut [u3
 }
 
 /// Makes the vectorized loop the outermost.
-fn vector_outermost(group: &Group, made: &Generated, ranks: &mut [u32]) {
+pub(crate) fn vector_outermost(group: &Group, axis: usize, made: &Generated, ranks: &mut [u32]) {
     if let Some(slot) = group.slots.outer_order
         && let Domain::Permutation(orders) = made.parameters[slot].domain()
-        && let Some(Vector::Spatial { axis, .. }) = group.vectors.first()
     {
-        let others = (0..group.spatial.len()).filter(|other| other != axis);
-        let order: Vec<usize> = std::iter::once(*axis).chain(others).collect();
+        let others = (0..group.spatial.len()).filter(|other| *other != axis);
+        let order: Vec<usize> = std::iter::once(axis).chain(others).collect();
         ranks[slot] = orders.rank(&order).unwrap_or(0);
     }
 }
 
 /// Workers share as many of the outermost loops as give each of them something to do.
-fn share_outermost(group: &Group, made: &Generated, target: &Target, ranks: &mut [u32]) {
+pub(crate) fn share_outermost(group: &Group, made: &Generated, target: &Target, ranks: &mut [u32]) {
     let Some(slot) = group.slots.parallel else { return };
     let free = vec![true; ranks.len()];
     for loops in 1..made.parameters[slot].count() {

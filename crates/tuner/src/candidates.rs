@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
+use crate::arms::Place;
 use tensorwright_kernel::Schedule;
 use tensorwright_outcome::Outcome;
-use tensorwright_space::Point;
 
 /// A schedule that is measured.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct Candidate {
     pub(crate) schedule: Schedule,
     pub(crate) text: String,
     /// The points that mean it; none for the default schedule and for records.
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<Place>,
     pub(crate) origin: String,
 }
 
@@ -54,7 +54,7 @@ impl Candidates {
     pub(crate) fn admit(
         &mut self,
         schedule: Schedule,
-        point: Option<Point>,
+        point: Option<Place>,
         origin: &str,
     ) -> Admission {
         let text = schedule.to_string();

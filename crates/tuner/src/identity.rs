@@ -6,20 +6,20 @@ use sha2::{Digest, Sha256};
 use tensorwright_kernel::runtime::Machine;
 use tensorwright_kernel::{CpuTarget, Program};
 use tensorwright_records::{Key, ProgramInfo, fingerprint};
-use tensorwright_space::SearchSpace;
+use tensorwright_space::{ScheduleSpace, SearchSpace};
 
 /// The version of Tensorwright and of the LLVM that it is built on.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
 
-/// The key of a program.
+/// The key of a program; with `exact`, of schedules that keep to the sums that it names.
 #[must_use]
-pub fn key_of(program: &Program, threads: u32, target: &CpuTarget) -> Key {
+pub fn key_of(program: &Program, threads: u32, target: &CpuTarget, exact: bool) -> Key {
     Key {
         program: program.hash().to_string(),
         family: program.ir().family_hash().to_string(),
         target: machine(target),
         threads,
-        compiler: COMPILER.to_owned(),
+        compiler: if exact { format!("{COMPILER} exact") } else { COMPILER.to_owned() },
     }
 }
 
@@ -48,9 +48,20 @@ fn machine(target: &CpuTarget) -> String {
     fingerprint(&format!("{} as {}", machine.model, target.name()), features)
 }
 
-/// What says whether points of an earlier run mean the same now: a hash of all parameters.
-pub(crate) fn space_hash(space: &SearchSpace) -> String {
+/// What says whether points of an earlier run mean the same now: a hash of all algorithms and
+/// parameters.
+pub(crate) fn space_hash<'s>(spaces: impl Iterator<Item = &'s ScheduleSpace>) -> String {
     let mut hasher = Sha256::new();
+    for (number, space) in spaces.enumerate() {
+        if number > 0 {
+            hasher.update(space.algorithm());
+        }
+        hash_parameters(&mut hasher, space.search_space());
+    }
+    hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hash_parameters(hasher: &mut Sha256, space: &SearchSpace) {
     for parameter in space.parameters() {
         hasher.update(parameter.name());
         hasher.update([0]);
@@ -62,5 +73,4 @@ pub(crate) fn space_hash(space: &SearchSpace) -> String {
             hasher.update([0]);
         }
     }
-    hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,9 +11,10 @@ use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;
 use tensorwright_space::{Point, Rng, ScheduleSpace};
 
+use crate::arms::Place;
 use crate::candidates::{Admission, Candidates};
 use crate::identity::key_of;
-use crate::session::{DEPTH, schedule_target};
+use crate::session::DEPTH;
 use crate::{TuneError, Tuner};
 
 /// Spaces with more points than this are sampled, not enumerated.
@@ -77,7 +78,7 @@ impl LandscapePlan {
     /// The space.
     #[must_use]
     pub fn space(&self) -> ScheduleSpace {
-        let target = schedule_target(&self.tuner.target, self.tuner.threads);
+        let target = self.tuner.sizes_of_target();
         ScheduleSpace::new(self.tuner.program.ir(), &target, &self.tuner.options)
     }
 }
@@ -134,15 +135,21 @@ pub fn record_landscape(
         if matches!(finished.outcome, Outcome::DeviceLost) {
             continue;
         }
-        recorder.note(candidate.points, &finished.outcome);
+        let points = candidate.points.into_iter().map(|place| place.point).collect();
+        recorder.note(points, &finished.outcome);
         measurer.set_best(recorder.best);
     }
     let origin = Origin {
         program: tuner.program.to_string(),
         def: tuner.program.name().to_owned(),
         sizes: tuner.sizes.clone(),
-        key: key_of(&tuner.program, u32::try_from(tuner.threads).unwrap_or(1), &tuner.target)
-            .program,
+        key: key_of(
+            &tuner.program,
+            u32::try_from(tuner.threads).unwrap_or(1),
+            &tuner.target,
+            false,
+        )
+        .program,
         machine: Machine::detect().model,
         method: format!("{} thread(s), in random order, in turns with a probe", tuner.threads),
         complete,
@@ -182,7 +189,11 @@ fn submit(
     schedule: Schedule,
     point: Point,
 ) {
-    match candidates.admit(schedule.clone(), Some(point.clone()), "landscape") {
+    match candidates.admit(
+        schedule.clone(),
+        Some(Place { arm: 0, point: point.clone() }),
+        "landscape",
+    ) {
         Admission::New(number) => measurer.submit(number, &schedule),
         Admission::Waits => {}
         Admission::Known(outcome) => recorder.note(vec![point], &outcome),

@@ -11,6 +11,7 @@
 //! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
 //! (finalists are measured again in turns).
 
+mod arms;
 mod budget;
 mod candidates;
 mod error;

@@ -1,20 +1,19 @@
 //! The loop of a run.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::Machine;
-use tensorwright_kernel::schedule::{Target, default_schedule};
-use tensorwright_kernel::{CpuTarget, Schedule};
 use tensorwright_measure::{Config, Finished, Measurer, Roofline};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Declared, Journal, Kept, Key, RunEnd, RunId, RunInfo, Trial, TrialId};
-use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
-use tensorwright_space::{Point, ScheduleSpace};
+use tensorwright_search::{Proposal, Settings};
+use tensorwright_space::{ScheduleSpace, untuned_schedule};
 
+use crate::arms::{Arms, Place};
 use crate::candidates::{Admission, Candidate, Candidates};
 use crate::identity::{key_of, program_info, space_hash};
 use crate::warm::{Past, is_built};
@@ -22,6 +21,9 @@ use crate::{Event, Progress, Status, TuneError, Tuned, Tuner, Winner};
 
 /// Candidates that are measured again at the end.
 const FINALISTS: usize = 6;
+
+/// Points that the cost model puts first, which every search starts from.
+const RANKED: usize = 12;
 
 /// Points that a search may propose per trial although rules or primitives refuse them.
 const MOST_REFUSED: u64 = 200;
@@ -33,19 +35,13 @@ pub(crate) const DEPTH: usize = 4;
 /// How long the loop waits before it looks at the clock and the stop flag.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What schedules need to know of a processor.
-pub(crate) fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
-    tensorwright_kernel::schedule_target(cpu, threads)
-}
-
 /// A run.
 pub(crate) struct Session<'a> {
     tuner: &'a Tuner,
     journal: &'a mut Journal,
     watch: &'a mut dyn FnMut(&Event<'_>),
     begun: Instant,
-    space: ScheduleSpace,
-    strategy: Box<dyn SearchStrategy>,
+    arms: Arms,
     strategy_time: Duration,
     spent: [Duration; 3],
     measurer: Measurer,
@@ -71,13 +67,13 @@ impl<'a> Session<'a> {
         let begun = Instant::now();
         let strategy = tensorwright_search::find(&tuner.strategy)
             .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
-        let target = schedule_target(&tuner.target, tuner.threads);
-        let space = ScheduleSpace::new(tuner.program.ir(), &target, &tuner.options);
+        let target = tuner.sizes_of_target();
+        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &target, &tuner.options);
         let threads = u32::try_from(tuner.threads).unwrap_or(u32::MAX);
-        let key = key_of(&tuner.program, threads, &tuner.target);
-        let hash = space_hash(space.search_space());
+        let key = key_of(&tuner.program, threads, &tuner.target, tuner.exact);
+        let hash = space_hash(spaces.iter());
         let past = match journal.store() {
-            Ok(store) => Past::read(tuner, store, &key, &space, &hash),
+            Ok(store) => Past::read(tuner, store, &key, &spaces, &hash),
             Err(_) => Past::default(),
         };
         let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());
@@ -85,12 +81,17 @@ impl<'a> Session<'a> {
         config.seed = tuner.seed;
         let measurer = Measurer::start(&tuner.program, config)?;
         let roofline = measurer.roofline();
-        let mut start = past.points.clone();
-        start.push(space.start());
-        let settings = Settings { seed: tuner.seed, start };
+        let settings = |arm: usize, space: &ScheduleSpace| {
+            let known = past.points.iter().filter(|place| place.arm == arm);
+            let start = known.map(|place| place.point.clone());
+            let start = start.chain(space.ranked(RANKED)).chain([space.start()]);
+            let start = start.collect();
+            Settings { seed: tuner.seed, start }
+        };
         let clock = Instant::now();
-        let mut strategy = strategy.start(Arc::clone(space.search_space()), &settings);
-        strategy.observe(&past.observations(&space));
+        let mut arms =
+            Arms::new(spaces, |space, settings| strategy.start(space, settings), settings);
+        arms.observe(past.observations(&arms));
         let strategy_time = clock.elapsed();
         let (run, last, built) = past.unfinished.clone().unwrap_or((RunId::fresh(), 0, 0));
         let resumed = past.unfinished.is_some();
@@ -99,8 +100,7 @@ impl<'a> Session<'a> {
             journal,
             watch,
             begun,
-            space,
-            strategy,
+            arms,
             strategy_time,
             spent: [Duration::ZERO; 3],
             measurer,
@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             let candidate = Candidate {
                 schedule,
                 text: trial.schedule.clone(),
-                points: vec![Point::new(trial.point.clone())],
+                points: self.arms.place(&trial.point).into_iter().collect(),
                 origin: "record".to_owned(),
             };
             // Under a number of its own in this run, if it wins.
@@ -160,19 +160,7 @@ impl<'a> Session<'a> {
 
     /// Notes in the records that a run begins.
     fn begin(&mut self, hash: &str) {
-        let parameters: Vec<_> = self
-            .space
-            .search_space()
-            .parameters()
-            .iter()
-            .map(|parameter| {
-                let count = parameter.count();
-                let texts = |count| (0..count).map(|rank| parameter.text(rank)).collect::<Vec<_>>();
-                let values = (count <= 512).then(|| texts(count));
-                json!({ "name": parameter.name(), "kind": parameter.kind(), "count": count,
-                        "values": values })
-            })
-            .collect();
+        let parameters = parameters(&self.arms);
         let roof = &self.roofline;
         let meta = json!({
             "command": self.tuner.command,
@@ -195,14 +183,14 @@ impl<'a> Session<'a> {
 
     fn announce(&mut self, resumed: u64, warm: usize) {
         self.progress.elapsed = self.begun.elapsed();
-        let space = self.space.search_space().size().to_string();
+        let sizes = self.arms.iter().map(|arm| arm.space.search_space().size());
+        let space = sizes.sum::<num_bigint::BigUint>().to_string();
         (self.watch)(&Event::Started { progress: &self.progress, space, resumed, warm });
     }
 
     /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
     fn first_candidates(&mut self, schedules: Vec<Schedule>) {
-        let target = schedule_target(&self.tuner.target, self.tuner.threads);
-        let default = default_schedule(self.tuner.program.ir(), &target);
+        let default = untuned_schedule(self.tuner.program.ir(), &self.tuner.sizes_of_target());
         // It is measured in every run, also if a record knows it.
         self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
         if let Admission::New(number) = self.candidates.admit(default.clone(), None, "default") {
@@ -308,53 +296,55 @@ impl<'a> Session<'a> {
     /// Asks the strategy; says whether there is more to come.
     fn propose(&mut self, room: usize) -> bool {
         let clock = Instant::now();
-        let proposal = self.strategy.propose(room);
+        let proposal = self.arms.propose(room);
         self.strategy_time += clock.elapsed();
-        let points = match proposal {
-            Proposal::Points(points) => points,
-            Proposal::Wait if self.candidates.out() > 0 => return true,
+        let places = match proposal {
+            Ok(places) => places,
+            Err(Proposal::Wait) if self.candidates.out() > 0 => return true,
             // It waits for what will not come.
-            Proposal::Wait | Proposal::Exhausted => return false,
+            Err(_) => return false,
         };
-        for point in points {
-            match self.space.decode(&point) {
-                Ok(schedule) => self.admit(schedule, point),
-                Err(refused) => {
+        for place in places {
+            let decoded = self.arms.space(place.arm).map(|space| space.decode(&place.point));
+            match decoded {
+                Some(Ok(schedule)) => self.admit(schedule, place),
+                Some(Err(refused)) => {
                     let rule = refused.rule.to_owned();
                     let outcome = Outcome::Illegal { rule, reason: refused.reason };
-                    self.refuse(point, outcome);
+                    self.refuse(place, outcome);
                 }
+                None => {}
             }
         }
         self.refused < MOST_REFUSED * (self.progress.trials + 10)
     }
 
-    fn admit(&mut self, schedule: Schedule, point: Point) {
+    fn admit(&mut self, schedule: Schedule, place: Place) {
         let origin = self.tuner.strategy.clone();
-        match self.candidates.admit(schedule.clone(), Some(point.clone()), &origin) {
+        match self.candidates.admit(schedule.clone(), Some(place.clone()), &origin) {
             Admission::New(number) => self.measurer.submit(number, &schedule),
             Admission::Waits => {}
-            Admission::Known(outcome) => self.tell(vec![Observation { point, outcome }]),
+            Admission::Known(outcome) => self.tell(vec![(place, outcome)]),
         }
     }
 
     /// A point that no schedule stands for.
-    fn refuse(&mut self, point: Point, outcome: Outcome) {
+    fn refuse(&mut self, place: Place, outcome: Outcome) {
         self.refused += 1;
         self.progress.tally.add(&outcome);
         let candidate = Candidate {
             schedule: Schedule::default(),
             text: String::new(),
-            points: vec![point.clone()],
+            points: vec![place.clone()],
             origin: self.tuner.strategy.clone(),
         };
         self.record(&candidate, &outcome);
-        self.tell(vec![Observation { point, outcome }]);
+        self.tell(vec![(place, outcome)]);
     }
 
-    fn tell(&mut self, observations: Vec<Observation>) {
+    fn tell(&mut self, observations: Vec<(Place, Outcome)>) {
         let clock = Instant::now();
-        self.strategy.observe(&observations);
+        self.arms.observe(observations);
         self.strategy_time += clock.elapsed();
     }
 
@@ -362,7 +352,8 @@ impl<'a> Session<'a> {
     fn record(&mut self, candidate: &Candidate, outcome: &Outcome) -> u64 {
         let number = self.next_trial;
         self.next_trial += 1;
-        let point = candidate.points.first().map_or(&[][..], Point::ranks).to_vec();
+        let point = candidate.points.first().map(|place| self.arms.ranks(place));
+        let point = point.unwrap_or_default();
         let mut trial = Trial::new(number, point, &candidate.text);
         trial.origin.clone_from(&candidate.origin);
         trial.outcome = outcome.clone();
@@ -396,7 +387,7 @@ impl<'a> Session<'a> {
         self.progress.elapsed = self.begun.elapsed();
         let progress = &self.progress;
         (self.watch)(&Event::Trial { number, outcome: &outcome, is_best, progress });
-        let observe = |point| Observation { point, outcome: outcome.clone() };
+        let observe = |place| (place, outcome.clone());
         let observations: Vec<_> = candidate.points.into_iter().map(observe).collect();
         if !observations.is_empty() {
             self.tell(observations);
@@ -491,4 +482,23 @@ impl<'a> Session<'a> {
         let kept = self.journal.declare_best(&self.key, &best);
         self.note(kept);
     }
+}
+
+/// The parameters of a space, for people who look at records: those of the program's only algorithm,
+/// or which algorithm it is.
+fn parameters(arms: &Arms) -> Vec<serde_json::Value> {
+    let algorithms: Vec<String> = arms.iter().map(|arm| arm.space.algorithm()).collect();
+    if algorithms.len() > 1 {
+        return vec![json!({ "name": "algorithm", "kind": "categorical",
+                            "count": algorithms.len(), "values": algorithms })];
+    }
+    let one = |parameter: &tensorwright_space::Parameter| {
+        let count = parameter.count();
+        let texts = |count| (0..count).map(|rank| parameter.text(rank)).collect::<Vec<_>>();
+        let values = (count <= 512).then(|| texts(count));
+        json!({ "name": parameter.name(), "kind": parameter.kind(), "count": count,
+                "values": values })
+    };
+    let spaces = arms.iter().map(|arm| arm.space.search_space());
+    spaces.flat_map(|space| space.parameters().iter().map(one)).collect()
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tensorwright_kernel::{CpuTarget, Program};
+use tensorwright_kernel::schedule::Target;
+use tensorwright_kernel::{CpuTarget, Program, schedule_target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::Journal;
 use tensorwright_space::{Options, Preset};
@@ -31,6 +32,7 @@ pub struct Tuner {
     pub(crate) command: String,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
+    pub(crate) exact: bool,
 }
 
 impl Tuner {
@@ -56,6 +58,7 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
+            exact: false,
         })
     }
 
@@ -118,6 +121,17 @@ impl Tuner {
     pub fn fresh(mut self, fresh: bool) -> Self {
         self.fresh = fresh;
         self
+    }
+
+    /// Keeps to the sums that the program names: no algorithms that round differently.
+    pub fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
+    /// What schedules need to know of the target.
+    pub(crate) fn sizes_of_target(&self) -> Target {
+        schedule_target(&self.target, self.threads).with_exact(self.exact)
     }
 
     /// Runs. Every outcome is committed to the journal before the search is told of it.

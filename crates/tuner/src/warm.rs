@@ -3,11 +3,11 @@
 use tensorwright_kernel::{Module, Schedule};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
-use tensorwright_search::Observation;
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point, ScheduleSpace};
 
 use crate::Tuner;
+use crate::arms::{Arms, Place};
 
 /// Bests of similar keys that are tried.
 const MOST_NEAR: usize = 4;
@@ -25,8 +25,8 @@ pub(crate) struct Past {
     pub(crate) trials: Vec<Trial>,
     /// Schedules to try first: the best of this key, and of similar ones.
     pub(crate) schedules: Vec<Schedule>,
-    /// Points to try first.
-    pub(crate) points: Vec<Point>,
+    /// Points to try first, with the numbers of their algorithms.
+    pub(crate) points: Vec<Place>,
 }
 
 impl Past {
@@ -35,7 +35,7 @@ impl Past {
         tuner: &Tuner,
         store: &dyn Store,
         key: &Key,
-        space: &ScheduleSpace,
+        spaces: &[ScheduleSpace],
         space_hash: &str,
     ) -> Self {
         let mut past = Self::default();
@@ -49,7 +49,7 @@ impl Past {
         let near = store.nearest(key, &tuner.sizes, MOST_NEAR).unwrap_or_default();
         for near in &near {
             past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
-            past.points.extend(translate(tuner, near, space));
+            past.points.extend(translate(tuner, near, spaces));
         }
         past
     }
@@ -74,12 +74,11 @@ impl Past {
         }
     }
 
-    /// What the search is told.
-    pub(crate) fn observations(&self, space: &ScheduleSpace) -> Vec<Observation> {
+    /// What the searches are told.
+    pub(crate) fn observations(&self, arms: &Arms) -> Vec<(Place, Outcome)> {
         let observation = |trial: &Trial| {
-            let point = Point::new(trial.point.clone());
-            let known = !trial.point.is_empty() && space.search_space().contains(&point);
-            known.then(|| Observation { point, outcome: trial.outcome.clone() })
+            let place = arms.place(&trial.point).filter(|_| !trial.point.is_empty())?;
+            Some((place, trial.outcome.clone()))
         };
         self.trials.iter().filter_map(observation).collect()
     }
@@ -103,17 +102,25 @@ fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {
     trials
 }
 
-/// The point of a similar program in this space: the same inner loops, the same choices.
-fn translate(tuner: &Tuner, near: &Near, space: &ScheduleSpace) -> Option<Point> {
+/// The point of a similar program in the space of the same algorithm: the same inner loops, the same
+/// choices.
+fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Place> {
     let module = Module::parse("record", &near.program.text).ok()?;
     let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
-    let sizes = crate::session::schedule_target(&tuner.target, tuner.threads);
-    let other = ScheduleSpace::new(program.ir(), &sizes, &tuner.options);
-    let from = other.search_space().parameters();
-    let point = Point::new(near.best.trial.point.clone());
+    let others =
+        ScheduleSpace::alternatives(program.ir(), &tuner.sizes_of_target(), &tuner.options);
+    let (number, ranks) = match near.best.trial.point.split_first() {
+        Some((number, ranks)) if others.len() > 1 => (usize::try_from(*number).ok()?, ranks),
+        _ => (0, &near.best.trial.point[..]),
+    };
+    let other = others.get(number)?;
+    let point = Point::new(ranks.to_vec());
     if !other.search_space().contains(&point) {
         return None;
     }
+    let arm = spaces.iter().position(|space| space.algorithm() == other.algorithm())?;
+    let space = &spaces[arm];
+    let from = other.search_space().parameters();
     let start = space.start();
     let parameters = space.search_space().parameters().iter().enumerate();
     let ranks: Box<[u32]> = parameters
@@ -123,7 +130,7 @@ fn translate(tuner: &Tuner, near: &Near, space: &ScheduleSpace) -> Option<Point>
                 .unwrap_or(start.rank(place))
         })
         .collect();
-    Some(Point::new(ranks))
+    Some(Place { arm, point: Point::new(ranks) })
 }
 
 /// The value of one parameter that means the same as a value of another.

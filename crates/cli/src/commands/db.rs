@@ -13,7 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_records::{Error, SqliteStore, location, open_existing};
 
-use crate::args::{Format, OutputArgs, ProgramArgs};
+use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
 
 /// Look at the records of tuning, move and clean them
@@ -82,13 +82,8 @@ pub(crate) struct LookupArgs {
     #[command(flatten)]
     program: ProgramArgs,
 
-    /// The processor: native, sse, avx2, avx512 or neon
-    #[arg(long, value_name = "NAME", default_value = "native")]
-    target: String,
-
-    /// The threads that parallel loops use
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: u16,
+    #[command(flatten)]
+    target: TargetArgs,
 
     #[command(flatten)]
     output: OutputArgs,

@@ -76,11 +76,13 @@ pub(crate) fn kernel<'p>(
     args: &KernelArgs,
 ) -> Result<KernelBuilder<'p>, Diagnostics> {
     let (target, threads) = (target(&args.target.target)?, args.target.threads);
-    let mut builder = program.compile().target(target.clone()).threads(threads.into());
+    let exact = args.target.exact;
+    let mut builder = program.compile().target(target.clone()).threads(threads.into()).exact(exact);
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
     } else if !args.untuned
-        && let Some(found) = tuned::best(program, threads.into(), &target, args.db.as_deref())
+        && let Some(found) =
+            tuned::best(program, threads.into(), &target, exact, args.db.as_deref())
     {
         builder = builder.schedule(found);
     }

@@ -77,13 +77,21 @@ pub(crate) fn run(args: &SpaceArgs) -> Outcome {
     let format = args.output.format;
     let program = super::program(&args.program).in_format(format)?;
     let target = super::target(&args.target.target).in_format(format)?;
-    let sizes = schedule_target(&target, args.target.threads.into());
-    let space = ScheduleSpace::new(program.ir(), &sizes, &args.space.options());
+    let sizes = schedule_target(&target, args.target.threads.into()).with_exact(args.target.exact);
+    let options = args.space.options();
+    let space = ScheduleSpace::new(program.ir(), &sizes, &options);
+    let algorithms = algorithms(&ScheduleSpace::alternatives(program.ir(), &sizes, &options));
     match format {
-        Format::Json => json(&space, args)?,
-        Format::Text => text(&space, args)?,
+        Format::Json => json(&space, &algorithms, args)?,
+        Format::Text => text(&space, &algorithms, args)?,
     }
     Ok(())
+}
+
+/// The algorithms that `tune` tries, with the sizes of their spaces.
+fn algorithms(spaces: &[ScheduleSpace]) -> Vec<(String, String)> {
+    let size = |space: &ScheduleSpace| space.search_space().size().to_string();
+    spaces.iter().map(|space| (space.algorithm(), size(space))).collect()
 }
 
 fn samples(space: &ScheduleSpace, args: &SpaceArgs) -> Vec<Point> {
@@ -92,7 +100,11 @@ fn samples(space: &ScheduleSpace, args: &SpaceArgs) -> Vec<Point> {
     (0..args.sample.min(10_000)).map_while(|_| draw()).collect()
 }
 
-fn json(space: &ScheduleSpace, args: &SpaceArgs) -> std::io::Result<()> {
+fn json(
+    space: &ScheduleSpace,
+    algorithms: &[(String, String)],
+    args: &SpaceArgs,
+) -> std::io::Result<()> {
     let search = space.search_space();
     let parameters: Vec<_> = space
         .all_parameters()
@@ -133,6 +145,10 @@ fn json(space: &ScheduleSpace, args: &SpaceArgs) -> std::io::Result<()> {
     report::json(&serde_json::json!({
         "size": number(&size.to_string()),
         "log10": log10(&size.to_string()),
+        "algorithms": algorithms
+            .iter()
+            .map(|(name, size)| serde_json::json!({ "algorithm": name, "size": number(size) }))
+            .collect::<Vec<_>>(),
         "parameters": parameters,
         "rules": prunings,
         "samples": samples,
@@ -147,8 +163,19 @@ fn number(digits: &str) -> serde_json::Value {
     }
 }
 
-fn text(space: &ScheduleSpace, args: &SpaceArgs) -> std::io::Result<()> {
+fn text(
+    space: &ScheduleSpace,
+    algorithms: &[(String, String)],
+    args: &SpaceArgs,
+) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
+    if algorithms.len() > 1 {
+        writeln!(out, "algorithms, most promising first; `tune` searches them all")?;
+        for (name, size) in algorithms {
+            writeln!(out, "  {name}: about 10^{:.0} points", log10(size))?;
+        }
+        writeln!(out, "\nas written")?;
+    }
     let search = space.search_space();
     let all: Vec<_> = space.all_parameters().collect();
     let width = all.iter().map(|(p, _, _)| p.name().chars().count()).max().unwrap_or(0);

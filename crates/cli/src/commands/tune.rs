@@ -159,6 +159,7 @@ fn tuner(
         .sizes(sizes)
         .target(target)
         .threads(args.target.threads.into())
+        .exact(args.target.exact)
         .budget(Budget { trials, time: args.time })
         .seed(args.seed)
         .fresh(args.fresh)

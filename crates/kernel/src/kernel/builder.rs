@@ -5,7 +5,8 @@ use std::time::Instant;
 use tensorwright_codegen_llvm::Options;
 use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_runtime::Machine;
-use tensorwright_schedule::{Schedule, Target, canonical, default_schedule, lower};
+use tensorwright_schedule::{Schedule, Target, canonical, lower};
+use tensorwright_space::untuned_schedule;
 
 use super::Kernel;
 use super::diagnose::Diagnose;
@@ -17,7 +18,7 @@ const UNNAMED: &str = "<schedule>";
 
 /// Compiles a program; made by [`Program::compile`].
 ///
-/// Without a schedule the [default one](tensorwright_schedule::default_schedule()) is used, without
+/// Without a schedule the [most promising one](untuned_schedule) is used, without
 /// a target this machine, without a number of threads one.
 ///
 /// ```
@@ -41,6 +42,7 @@ pub struct KernelBuilder<'p> {
     schedule: Option<(Schedule, Source)>,
     target: Option<CpuTarget>,
     threads: usize,
+    exact: bool,
     options: Options,
 }
 
@@ -69,6 +71,7 @@ impl Program {
             schedule: None,
             target: None,
             threads: 1,
+            exact: false,
             options: Options::default(),
         }
     }
@@ -115,6 +118,14 @@ impl KernelBuilder<'_> {
         self
     }
 
+    /// Whether the default schedule must keep to the sums that the program names. Otherwise it may use
+    /// algorithms that round differently, such as Winograd's for convolutions;
+    /// [`Lowered::error_growth`] says by how much.
+    pub fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
     /// Changes what LLVM does.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
@@ -132,9 +143,9 @@ impl KernelBuilder<'_> {
             Some(target) => target,
             None => CpuTarget::native().map_err(|error| error.diagnose(&program.ir().source))?,
         };
-        let sizes = schedule_target(&target, self.threads);
+        let sizes = schedule_target(&target, self.threads).with_exact(self.exact);
         let (schedule, source) = self.schedule.unwrap_or_else(|| {
-            let schedule = default_schedule(program.ir(), &sizes);
+            let schedule = untuned_schedule(program.ir(), &sizes);
             let source = Source::new(UNNAMED, &schedule.to_string());
             (schedule, source)
         });

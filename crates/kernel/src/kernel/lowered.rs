@@ -102,6 +102,13 @@ impl Lowered {
         tensorwright_codegen_c::rust_module(&self.nest)
     }
 
+    /// By how much rounding errors may exceed those of the program's own sums; one unless the schedule
+    /// uses an algorithm that rounds differently.
+    #[must_use]
+    pub fn error_growth(&self) -> f64 {
+        self.nest.error_growth
+    }
+
     /// The name of the function that objects export.
     #[must_use]
     pub fn symbol(&self) -> String {

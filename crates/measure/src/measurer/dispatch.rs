@@ -170,7 +170,8 @@ impl Measurer {
             best: self.best,
             plan: self.config.timing,
         };
-        let (since, limit) = (Instant::now(), self.first_call_limit());
+        // Preparation runs once in the life of a kernel: only the call itself is hurried.
+        let (since, limit) = (Instant::now(), self.config.run_deadline);
         let child = self.runner.child.as_mut();
         let _ = child.map(|child| child.send(request, &message, &built.object));
         let what = Run::Trial(Box::new(built));
@@ -178,7 +179,7 @@ impl Measurer {
     }
 
     /// How long a first call may take: shorter once it is known what is possible.
-    fn first_call_limit(&self) -> Duration {
+    pub(super) fn first_call_limit(&self) -> Duration {
         let hopeless = self.best.map(|best| best * self.config.timing.hopeless);
         let hopeless = hopeless.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let limit = self.config.run_deadline;

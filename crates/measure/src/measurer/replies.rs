@@ -78,8 +78,14 @@ impl Measurer {
             self.roofline = roofline;
             return self.runner.ready();
         }
+        let first_call = self.first_call_limit();
         let task = self.runner.task.as_mut().filter(|task| task.request == number)?;
         match (reply, &mut task.what) {
+            (RunnerReply::Prepared, Run::Trial(built)) if task.phase == Phase::Check => {
+                built.job.spent.check += task.since.elapsed();
+                task.since = Instant::now();
+                task.limit = first_call;
+            }
             (RunnerReply::Checked, Run::Trial(built)) if task.phase == Phase::Check => {
                 built.job.spent.check += task.since.elapsed();
                 task.phase = Phase::Time;

@@ -110,6 +110,7 @@ impl Builder {
             has_prepare: !nest.prepare.is_empty(),
             parameters: nest.parameters.iter().map(parameter).collect::<Option<_>>()?,
             workspace: u64::try_from(workspace::Plan::of(nest).bytes(workers)).ok()?,
+            error_growth: nest.error_growth,
         })
     }
 }

@@ -49,11 +49,12 @@ impl Arena {
         }
     }
 
-    /// How the outputs differ from what is expected.
-    pub(super) fn mismatch(&self) -> Option<String> {
+    /// How the outputs differ from what is expected, by more than rounding errors that exceed those of
+    /// the program's own sums by a factor.
+    pub(super) fn mismatch(&self, error_growth: f64) -> Option<String> {
         let pairs = self.outputs.iter().zip(&self.expected).enumerate();
         pairs.into_iter().find_map(|(place, (output, expected))| {
-            let difference = compare::difference(expected, output.bytes())?;
+            let difference = compare::difference(expected, output.bytes(), error_growth)?;
             Some(format!("output {place}: {difference}"))
         })
     }
@@ -66,6 +67,7 @@ pub(super) struct Candidate {
     prepare: Option<abi::Kernel>,
     parameters: Vec<Parameter>,
     workspace: usize,
+    error_growth: f64,
     /// One region per prepared buffer; in the order of the parameters.
     prepared: Vec<Region>,
     /// Frees the code when it goes.
@@ -114,7 +116,13 @@ impl Candidate {
         let workspace = size(interface.workspace)?;
         arena.workspace.at_least(workspace).map_err(|_| too_large(interface.workspace))?;
         let parameters = interface.parameters.clone();
-        Ok(Self { compute, prepare, parameters, workspace, prepared, _code: code })
+        let error_growth = interface.error_growth.max(1.0);
+        Ok(Self { compute, prepare, parameters, workspace, error_growth, prepared, _code: code })
+    }
+
+    /// By how much rounding errors may exceed those of the program's own sums.
+    pub(super) fn error_growth(&self) -> f64 {
+        self.error_growth
     }
 
     /// Prepares what is prepared once, ahead of all calls.

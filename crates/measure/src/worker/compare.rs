@@ -15,10 +15,11 @@ pub(super) struct Tensor {
     pub(super) tolerances: Frozen,
 }
 
-/// How a tensor differs from what is expected by more than the tolerance; `None` if it does not.
-pub(super) fn difference(expected: &Tensor, actual: &[u8]) -> Option<String> {
+/// How a tensor differs from what is expected by more than the tolerance times a factor; `None` if
+/// it does not.
+pub(super) fn difference(expected: &Tensor, actual: &[u8], factor: f64) -> Option<String> {
     let Tensor { dtype, values, tolerances } = expected;
-    find_difference(*dtype, values.bytes(), tolerances.bytes(), actual)
+    find_difference(*dtype, values.bytes(), tolerances.bytes(), actual, factor as f32)
 }
 
 fn find_difference(
@@ -26,16 +27,17 @@ fn find_difference(
     values: &[u8],
     tolerances: &[u8],
     actual: &[u8],
+    factor: f32,
 ) -> Option<String> {
     let size = dtype.bytes();
     let blocks = values.chunks(BLOCK * size).zip(actual.chunks(BLOCK * size));
     let blocks = blocks.zip(tolerances.chunks(BLOCK * size_of::<f32>())).enumerate();
     let (mut count, mut first) = (0, None);
     for (number, ((values, actual), tolerances)) in blocks {
-        if is_clearly_right(dtype, values, actual, tolerances) {
+        if is_clearly_right(dtype, values, actual, tolerances, factor) {
             continue;
         }
-        let (wrong, position) = examine(dtype, values, actual, tolerances);
+        let (wrong, position) = examine(dtype, values, actual, tolerances, factor);
         count += wrong;
         first = first.or(position.map(|(at, text)| (number * BLOCK + at, text)));
     }
@@ -45,7 +47,13 @@ fn find_difference(
 }
 
 /// The quick look, one loop that vectorises: right if it says so, perhaps right if it does not.
-fn is_clearly_right(dtype: DType, values: &[u8], actual: &[u8], tolerances: &[u8]) -> bool {
+fn is_clearly_right(
+    dtype: DType,
+    values: &[u8],
+    actual: &[u8],
+    tolerances: &[u8],
+    factor: f32,
+) -> bool {
     let (tolerances, _) = tolerances.as_chunks::<4>();
     macro_rules! within {
         ($type:ty, $size:literal) => {{
@@ -54,7 +62,7 @@ fn is_clearly_right(dtype: DType, values: &[u8], actual: &[u8], tolerances: &[u8
             triples.fold(true, |right, ((value, actual), tolerance)| {
                 let distance = <$type>::from_le_bytes(*value) - <$type>::from_le_bytes(*actual);
                 // NaN is never within.
-                right & (distance.abs() <= <$type>::from(f32::from_le_bytes(*tolerance)))
+                right & (distance.abs() <= <$type>::from(factor * f32::from_le_bytes(*tolerance)))
             })
         }};
     }
@@ -71,6 +79,7 @@ fn examine(
     values: &[u8],
     actual: &[u8],
     tolerances: &[u8],
+    factor: f32,
 ) -> (usize, Option<(usize, String)>) {
     let length = [(values.len() / dtype.bytes()) as i64];
     let tensor = |bytes| Buffer::from_bytes(dtype, &length, bytes);
@@ -81,7 +90,7 @@ fn examine(
     let (mut count, mut first) = (0, None);
     let triples = values.values().zip(actual.values()).zip(tolerances).enumerate();
     for (position, ((value, actual), tolerance)) in triples {
-        let allowed = f64::from(f32::from_le_bytes(*tolerance));
+        let allowed = f64::from(factor * f32::from_le_bytes(*tolerance));
         if value.distance(actual) <= allowed {
             continue;
         }
@@ -102,7 +111,7 @@ mod tests {
         let shape = [values.len() as i64];
         let bytes = |values| Buffer::from_f64s(dtype, &shape, values).unwrap().to_bytes();
         let tolerances: Vec<u8> = values.iter().flat_map(|_| tolerance.to_le_bytes()).collect();
-        find_difference(dtype, &bytes(values), &tolerances, &bytes(actual))
+        find_difference(dtype, &bytes(values), &tolerances, &bytes(actual), 1.0)
     }
 
     #[test]
@@ -128,6 +137,6 @@ mod tests {
             assert!(check(dtype, &[1.0], &[f64::NAN], 10.0).is_some());
             assert!(check(dtype, &[f64::NAN], &[1.0], 10.0).is_some());
         }
-        assert!(find_difference(DType::Bool, &[1], &[0; 4], &[254]).is_some());
+        assert!(find_difference(DType::Bool, &[1], &[0; 4], &[254], 1.0).is_some());
     }
 }

@@ -61,8 +61,8 @@ pub(super) fn serve(mut connection: Connection) -> Served {
         let request = frame.message().map_err(|error| format!("cannot read: {error}"))?;
         let reply = match request {
             RunnerRequest::Run { interface, best, plan } => {
-                let checked = &mut || connection.reply(frame.number, &RunnerReply::Checked, &[]);
-                let verdict = runner.run(&interface, &frame.bytes, best, &plan, checked)?;
+                let say = &mut |reply: &RunnerReply| connection.reply(frame.number, reply, &[]);
+                let verdict = runner.run(&interface, &frame.bytes, best, &plan, say)?;
                 RunnerReply::Timed(verdict, runner.roofline)
             }
             RunnerRequest::Compare { candidates, budget, plan } => {
@@ -82,34 +82,41 @@ impl Runner<'_> {
         object: &[u8],
         best: Option<f64>,
         plan: &TimingPlan,
-        checked: &mut dyn FnMut() -> Served,
+        say: &mut dyn FnMut(&RunnerReply) -> Served,
     ) -> Result<Verdict, String> {
-        let (mut candidate, first) = match self.check(interface, object) {
-            Ok(checked) => checked,
+        let mut candidate = match self.prepare(interface, object) {
+            Ok(candidate) => candidate,
             Err(verdict) => return Ok(verdict),
         };
-        checked()?;
+        say(&RunnerReply::Prepared)?;
+        let first = match self.check(&mut candidate) {
+            Ok(first) => first,
+            Err(verdict) => return Ok(verdict),
+        };
+        say(&RunnerReply::Checked)?;
         Ok(self.time(&mut candidate, first, best, plan).map_or_else(|no| no, Verdict::Right))
     }
 
-    /// Links a candidate and calls it once; how long that call took, if the result is right.
-    fn check(
-        &mut self,
-        interface: &Interface,
-        object: &[u8],
-    ) -> Result<(Candidate, Duration), Verdict> {
+    /// Links a candidate and runs what runs ahead of all calls.
+    fn prepare(&mut self, interface: &Interface, object: &[u8]) -> Result<Candidate, Verdict> {
         let mut candidate = Candidate::load(&self.jit, interface, object, &mut self.arena)?;
         candidate.prepare(&mut self.arena, self.pool)?;
+        Ok(candidate)
+    }
+
+    /// Calls a candidate once; how long that took, if the result is right.
+    fn check(&mut self, candidate: &mut Candidate) -> Result<Duration, Verdict> {
         self.arena.spoil();
         let start = Instant::now();
         candidate.call(&mut self.arena, self.pool)?;
         let first = start.elapsed();
-        self.confirm()?;
-        Ok((candidate, first))
+        self.confirm(candidate)?;
+        Ok(first)
     }
 
-    fn confirm(&self) -> Result<(), Verdict> {
-        self.arena.mismatch().map_or(Ok(()), |reason| Err(Verdict::Wrong(reason)))
+    fn confirm(&self, candidate: &Candidate) -> Result<(), Verdict> {
+        let mismatch = self.arena.mismatch(candidate.error_growth());
+        mismatch.map_or(Ok(()), |reason| Err(Verdict::Wrong(reason)))
     }
 
     fn time(
@@ -124,7 +131,7 @@ impl Runner<'_> {
         let flush = &mut || empty_caches(flush, *cache_bytes);
         let timing = timing::time(&mut call, first, best, plan, probe.as_mut(), roofline, flush)?;
         // Threads that race may be right once and wrong the next time.
-        self.confirm()?;
+        self.confirm(candidate)?;
         Ok(timing)
     }
 
@@ -141,7 +148,12 @@ impl Runner<'_> {
         let mut checked = Vec::new();
         for (interface, length) in candidates {
             let end = offset.saturating_add(*length);
-            checked.push(self.check(interface, objects.get(offset..end).unwrap_or_default()));
+            let object = objects.get(offset..end).unwrap_or_default();
+            let entrant = self.prepare(interface, object).and_then(|mut candidate| {
+                let first = self.check(&mut candidate)?;
+                Ok((candidate, first))
+            });
+            checked.push(entrant);
             offset = end;
         }
         let mut turns: Vec<Turns> = Vec::new();

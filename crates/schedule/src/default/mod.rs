@@ -11,8 +11,10 @@
 //!
 //! Every step is tried on the nest and left out if it is refused, so the result always applies.
 
+mod algorithm;
 mod groups;
 mod tile;
+mod transform;
 
 use tensorwright_lang::program::Program;
 
@@ -20,7 +22,9 @@ use crate::canonical;
 use crate::draft::Draft;
 use crate::lower::lower;
 use crate::nest::{Loop, Role};
+use crate::placement::store_of;
 use crate::primitives::{Fuse, Parallel, loops_of};
+use crate::rewriting::rewritings;
 use crate::schedule::Schedule;
 use crate::target::Target;
 
@@ -31,14 +35,60 @@ const PARALLEL_WORK: i128 = 1 << 16;
 /// the result can be lowered.
 #[must_use]
 pub fn default_schedule(program: &Program, target: &Target) -> Schedule {
-    let mut draft = Draft::new(canonical(program));
+    let begun = alternatives(program, target).into_iter().next();
+    complete(begun.unwrap_or_else(|| Draft::new(canonical(program))), target).schedule
+}
+
+/// Schedules by rules what a draft has not scheduled yet. The draft may have rewritten stages; their
+/// loops must be as the rewriting left them.
+#[must_use]
+pub fn complete(mut draft: Draft, target: &Target) -> Draft {
+    let begun = draft.clone();
     let groups = groups::place(&mut draft);
-    for group in &groups {
-        tile::schedule(&mut draft, group, target);
-        parallelize(&mut draft, &group.root);
+    for group in groups.iter().filter(|group| !transform::is_inside(&begun, &group.root)) {
+        if group.reduction.is_none() && is_movement(&draft, &group.root) {
+            movement(&mut draft, &group.root, target);
+        } else {
+            tile::schedule(&mut draft, group, target);
+            parallelize(&mut draft, &group.root);
+        }
     }
     // A stage can make more code than lowering allows; plain loops always can be lowered.
-    if lower(draft.nest).is_ok() { draft.schedule } else { Schedule::default() }
+    if lower(draft.nest.clone()).is_ok() { draft } else { begun }
+}
+
+/// The algorithms that are worth a try for a program, as drafts that have rewritten it: the most
+/// promising first, and the program as it is written among them.
+#[must_use]
+pub fn alternatives(program: &Program, target: &Target) -> Vec<Draft> {
+    let mut begun = rewritings(&canonical(program), target.exact);
+    // Algorithms are tried on what is left of the program by the most promising rewriting.
+    let mut drafts = algorithm::alternatives(begun.remove(0), target);
+    drafts.extend(begun);
+    drafts
+}
+
+/// Whether the value of a stage is selected by loops that are to be unrolled: a small matrix.
+#[must_use]
+pub fn is_written_out(draft: &Draft, stage: &str) -> bool {
+    !transform::written_loops(draft, stage).is_empty()
+}
+
+/// Whether a stage only moves data or combines a few elements of it: it has no loop over terms.
+#[must_use]
+pub fn is_movement(draft: &Draft, stage: &str) -> bool {
+    loops_of(&draft.nest, stage).iter().all(|l| l.role == Role::Spatial)
+}
+
+/// Schedules a stage without terms by rules.
+pub fn movement(draft: &mut Draft, stage: &str, target: &Target) {
+    if store_of(&draft.nest, stage).is_none() || transform::is_inside(draft, stage) {
+        return;
+    }
+    if !transform::schedule(draft, stage, target) {
+        tile::rows(draft, stage, target);
+    }
+    parallelize(draft, stage);
 }
 
 /// Makes the outermost spatial loops of a stage parallel, fused if the first has few iterations.

@@ -3,9 +3,10 @@
 use super::Draft;
 use super::groups::Group;
 use crate::access::{Access, Accesses, Axis};
-use crate::nest::Role;
+use crate::nest::{Role, Scope};
 use crate::primitives::{
-    CacheRead, CacheWrite, ComputeAt, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,
+    CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Rfactor, SetLayout, Split, Tail,
+    Unroll, Vectorize,
 };
 use crate::target::Target;
 
@@ -43,10 +44,10 @@ pub(super) fn schedule(draft: &mut Draft, group: &Group, target: &Target) {
 }
 
 /// Schedules a stage in rows of vectors.
-fn rows(draft: &mut Draft, stage: &str, target: &Target) {
+pub(super) fn rows(draft: &mut Draft, stage: &str, target: &Target) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let plan = Plan::new(draft, target, &accesses);
-    let vector = plan.vector_axis().or_else(|| accesses.of_role(Role::Spatial).last().cloned());
+    let vector = plan.row_vector();
     if let Some(vector) = vector {
         draft.steps(|draft| plan.rows(draft, stage, &vector));
     }
@@ -89,6 +90,32 @@ impl<'a> Plan<'a> {
             .cloned()
     }
 
+    /// The loop that becomes the lanes of a stage without reuse. Where no loop moves everything by
+    /// one element, neighbours are written and the reads gathered: that is a few times faster than
+    /// the other way round.
+    fn row_vector(&self) -> Option<Axis> {
+        let spatial = || self.accesses.of_role(Role::Spatial);
+        let is_reduction = self.accesses.of_role(Role::Reduce).next().is_some();
+        let written = |axis: &&Axis| {
+            axis.extent * 2 >= self.lanes && self.accesses.write.stride(axis) == Some(1)
+        };
+        let both = self.vector_axis();
+        if both.as_ref().is_some_and(|axis| is_reduction || written(&axis)) {
+            return both;
+        }
+        spatial().find(written).cloned().or(both).or_else(|| spatial().last().cloned())
+    }
+
+    /// The loop along which gathered reads are next to each other: right around the lanes, so that
+    /// each line is fetched once.
+    fn gathered_along(&self, vector: &Axis) -> Option<Axis> {
+        let strided = self.accesses.strided(vector);
+        let along = |axis: &&Axis| {
+            axis.var != vector.var && strided.iter().any(|read| read.stride(axis) == Some(1))
+        };
+        self.accesses.of_role(Role::Spatial).find(along).cloned()
+    }
+
     /// The loop of the reduction along which every read is contiguous or constant.
     fn reduction_axis(&self) -> Option<Axis> {
         self.accesses
@@ -103,7 +130,12 @@ impl<'a> Plan<'a> {
         let shares = |axis: &&Axis| {
             axis.var != vector.var && axis.extent > 1 && self.accesses.has_reuse(axis)
         };
-        self.accesses.of_role(Role::Spatial).filter(shares).max_by_key(|axis| axis.extent).cloned()
+        // Rows that read the same vectors save more loads than rows that read the same numbers.
+        let is_vector = |read: &&Access| read.stride(vector) == Some(1);
+        let vectors: Vec<&Access> = self.accesses.reads.iter().filter(is_vector).collect();
+        let key =
+            |axis: &&Axis| (vectors.iter().all(|read| read.stride(axis) == Some(0)), axis.extent);
+        self.accesses.of_role(Role::Spatial).filter(shares).max_by_key(key).cloned()
     }
 
     /// The tile that keeps the most registers busy and wastes the least on these extents.
@@ -242,15 +274,15 @@ impl<'a> Plan<'a> {
                 && access.stride(row) == Some(0)
                 && step.is_some_and(|stride| stride * bytes >= PACK_ROW_BYTES)
         };
-        let names: Vec<(String, usize)> = self
-            .accesses
-            .reads
-            .iter()
-            .filter(far)
-            .map(|access| draft.nest.buffer(access.buffer))
-            .map(|buffer| (buffer.name.clone(), buffer.shape.len()))
-            .collect();
-        for (tensor, rank) in names {
+        let reads: Vec<Access> = self.accesses.reads.iter().filter(far).cloned().collect();
+        for read in reads {
+            let buffer = draft.nest.buffer(read.buffer);
+            let (tensor, rank) = (buffer.name.clone(), buffer.shape.len());
+            let constant =
+                buffer.scope == Scope::Prepared || draft.nest.constants.contains(&read.buffer);
+            if constant && self.lay(draft, &tensor, &read, tile) {
+                continue;
+            }
             let step = CacheRead { tensor: tensor.clone(), at: at.to_owned(), layout: None };
             if rank < 1 || !draft.step(stage, step) {
                 continue;
@@ -262,6 +294,25 @@ impl<'a> Plan<'a> {
                     && draft.step(&copy, Vectorize { target: format!("{row}.1") })
             });
         }
+    }
+
+    /// Lays out a constant tensor in panels as wide as the tile, ahead of all calls.
+    fn lay(&self, draft: &mut Draft, tensor: &str, read: &Access, tile: &Tile) -> bool {
+        let Some(vector) = read.dimension_of(&tile.vector) else { return false };
+        let width = tile.vectors * self.lanes;
+        let of_terms = |dimension: &usize| {
+            let subscript = &read.subscripts[*dimension];
+            let mut terms = self.accesses.of_role(Role::Reduce);
+            terms.any(|axis| subscript.coefficient_of(axis.var) != Some(0))
+        };
+        let others = (0..read.subscripts.len()).filter(|dimension| *dimension != vector);
+        let (inner, outer): (Vec<usize>, Vec<usize>) = others.partition(of_terms);
+        let whole = |dimension: usize| Part::Whole(dimension as u32);
+        let mut parts: Vec<Part> = outer.into_iter().map(whole).collect();
+        parts.push(Part::Quotient(vector as u32, width));
+        parts.extend(inner.into_iter().map(whole));
+        parts.push(Part::Remainder(vector as u32, width));
+        draft.step(tensor, SetLayout { layout: LayoutText { parts } })
     }
 
     /// A reduction in partial sums along the reduction itself.
@@ -328,8 +379,10 @@ impl<'a> Plan<'a> {
             all.into_iter().filter(|found| own.contains(found) && found != name).collect();
         let reduce: Vec<String> =
             self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone()).collect();
-        order.retain(|found| !reduce.contains(found));
+        let close = self.gathered_along(vector).map(|axis| axis.name);
+        order.retain(|found| !reduce.contains(found) && Some(found) != close.as_ref());
         order.push(outer.clone());
+        order.extend(close);
         order.extend(reduce.clone());
         order.push(inner.clone());
         draft.step(stage, Reorder { order });

@@ -49,6 +49,9 @@ pub struct LoopNest {
     pub prepare: Vec<Node>,
     /// What runs at every call.
     pub body: Vec<Node>,
+    /// By how much rounding errors may exceed those of the program's own sums: rewritings that
+    /// compute with other numbers than the program names raise it above one.
+    pub error_growth: f64,
 }
 
 /// A step of a nest.

@@ -18,10 +18,9 @@ use tensorwright_lang::program::{AxisId, Expr, Index, Read, Rewrite};
 use super::Rule;
 use super::find::{find_buffer, fresh_name};
 use super::footprint::{is_temporary, refuse_checked};
+use super::prepare::chain;
 use crate::canonical::element;
-use crate::nest::{
-    Buffer, BufferId, Layout, Loop, LoopNest, Node, Role, Scope, Store, Var, rewrite_nodes,
-};
+use crate::nest::{Buffer, BufferId, Layout, LoopNest, Role, Scope, Store, Var, rewrite_nodes};
 use crate::schedule::{Refusal, Words};
 
 /// The most elements, padding included, that a tensor in a layout may have.
@@ -130,7 +129,8 @@ impl Rule for SetLayout {
         if buffer.layout.is_some() {
             return Err(Refusal::new(format!("`{stage}` has a layout already")));
         }
-        if is_temporary(buffer) {
+        // A prepared buffer without a layout is one that a stage makes of constants.
+        if is_temporary(buffer) || buffer.scope == Scope::Prepared {
             let buffer = &mut nest.buffers[id.0 as usize];
             buffer.layout = Some(layout);
             buffer.settle_scope();
@@ -141,7 +141,6 @@ impl Rule for SetLayout {
         }
         let (what, way_out) = match buffer.scope {
             Scope::Output => ("a result", "write it from a `cache_write` tile"),
-            Scope::Prepared => ("prepared already", "give the layout once"),
             _ => ("not `const`", "declare it `const`, or copy it with `cache_read ... as`"),
         };
         Err(Refusal::new(format!("the layout of `{stage}` is the caller's: it is {what}"))
@@ -170,10 +169,8 @@ fn prepare(nest: &mut LoopNest, input: BufferId, layout: Layout) -> Result<(), R
     let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
     let subscripts: Vec<Index> = vars.iter().map(|var| Index::axis(*var)).collect();
     let store = Store::new(laid, subscripts.clone(), element(input, subscripts));
-    let loops = vars.iter().zip(&shape).rev();
-    let node = loops.fold(Node::Store(store), |node, (var, extent)| {
-        Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(laid))
-    });
-    nest.prepare.push(node);
+    let loops: Vec<(Var, i64, Role)> =
+        vars.iter().zip(&shape).map(|(var, extent)| (*var, *extent, Role::Spatial)).collect();
+    nest.prepare.push(chain(&loops, store));
     Ok(())
 }

@@ -7,42 +7,57 @@
 mod cache_read;
 mod cache_write;
 mod compute_at;
+mod expand;
+mod factor;
 mod find;
 mod footprint;
 mod fuse;
 mod inline;
 mod layout;
 mod localize;
+mod pad;
 mod parallel;
+mod phases;
+mod plain;
 mod prefetch;
+mod prepare;
 mod reorder;
 mod rfactor;
 mod split;
 mod unroll;
 mod vectorize;
+mod winograd;
 
 use std::fmt;
 
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
+pub use expand::Expand;
+pub use factor::Factor;
 pub use find::{loops_of, stages};
 pub use fuse::Fuse;
 pub use inline::Inline;
 pub use layout::{LayoutText, Part, SetLayout};
+pub use pad::Pad;
 pub use parallel::Parallel;
+pub use phases::Phases;
 pub use prefetch::SetPrefetch;
 pub use reorder::Reorder;
 pub use rfactor::Rfactor;
 pub use split::{Split, Tail};
 pub use unroll::Unroll;
 pub use vectorize::{MAX_LANES, Vectorize};
+pub use winograd::{Winograd, winograd_choices};
 
 use crate::nest::LoopNest;
 use crate::schedule::{Refusal, Words};
 
 /// What every primitive is.
 trait Rule: fmt::Display + Sized {
+    /// Whether sums stay those that the program names, up to their order.
+    const EXACT: bool = true;
+
     /// Reads what follows the keyword.
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal>;
 
@@ -70,6 +85,13 @@ macro_rules! primitives {
             #[must_use]
             pub fn keyword(&self) -> &'static str {
                 match self { $(Primitive::$variant(_) => $keyword),* }
+            }
+
+            /// Whether sums stay those that the program names, up to their order: rounding errors are
+            /// then bounded as the program's own.
+            #[must_use]
+            pub fn is_exact(&self) -> bool {
+                match self { $(Primitive::$variant(_) => <$rule>::EXACT),* }
             }
 
             pub(crate) fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
@@ -112,7 +134,12 @@ primitives! {
     "cache_write" CacheWrite(CacheWrite) "results are accumulated in a local buffer and written once";
     "layout" Layout(SetLayout) "a tensor is stored in another order";
     "rfactor" Rfactor(Rfactor) "a loop of a reduction becomes a dimension of partial results";
+    "pad" Pad(Pad) "a read under a condition on its position becomes a read of a padded copy";
+    "phases" Phases(Phases) "a loop whose steps meet every so many terms of a reduction is taken apart into loops that meet all of theirs";
+    "factor" Factor(Factor) "a sum over some loops is taken out of a product of sums";
     "prefetch" Prefetch(SetPrefetch) "what a later iteration reads is fetched ahead";
+    "expand" Expand(Expand) "a constant that is read at computed positions is put in order ahead of all calls";
+    "winograd" Winograd(Winograd) "a sliding sum of products is computed in tiles with fewer multiplications";
 }
 
 fn unknown(keyword: Option<&str>) -> Refusal {

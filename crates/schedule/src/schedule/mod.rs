@@ -90,6 +90,12 @@ impl Refusal {
 }
 
 impl Schedule {
+    /// Whether sums stay those that the program names, up to their order.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.steps.iter().all(|step| step.primitive.is_exact())
+    }
+
     /// Reads a schedule from text.
     ///
     /// # Errors

@@ -10,12 +10,13 @@ mod partial;
 mod tiled;
 
 use tensorwright_schedule::access::Accesses;
+use tensorwright_schedule::default::movement;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
     ComputeAt, Fuse, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize,
 };
-use tensorwright_schedule::{Draft, LoopNest, Schedule, ScheduleError, Target};
+use tensorwright_schedule::{Draft, Schedule, ScheduleError, Target};
 
 use crate::Rejection;
 use crate::generate::{Generated, Placement};
@@ -25,12 +26,12 @@ use loops::Loops;
 
 /// Decodes the values of all parameters.
 pub(crate) fn decode(
-    nest: &LoopNest,
+    begun: &Draft,
     made: &Generated,
     values: Values<'_>,
     target: &Target,
 ) -> Result<Schedule, Rejection> {
-    let mut decoder = Decoder { draft: Draft::new(nest.clone()), made, values, target };
+    let mut decoder = Decoder { draft: begun.clone(), made, values, target };
     for placement in &made.placements {
         if decoder.place(placement) == "inline" {
             decoder.apply(&placement.stage, Inline)?;
@@ -39,6 +40,9 @@ pub(crate) fn decode(
     // Readers first: their loops must be there for what is computed inside.
     for group in made.groups.iter().rev() {
         decoder.group(group)?;
+    }
+    for stage in &made.fixed {
+        movement(&mut decoder.draft, stage, target);
     }
     Ok(decoder.draft.schedule)
 }

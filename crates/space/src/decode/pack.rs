@@ -1,7 +1,7 @@
 //! Panels of operands: copied into order where they are used, or laid out once.
 
 use tensorwright_schedule::primitives::{
-    CacheRead, LayoutText, Part, SetLayout, Split, Tail, Vectorize,
+    CacheRead, LayoutText, Part, Reorder, SetLayout, Split, Tail, Vectorize,
 };
 
 use super::Decoder;
@@ -41,22 +41,36 @@ impl Decoder<'_> {
             let layout = turned(pack, tiling);
             let step = CacheRead { tensor: pack.tensor.clone(), at, layout };
             self.apply(&stage, step)?;
-            self.vectors_in_copy(pack);
+            self.vectors_in_copy(pack, tiling);
         }
         Ok(())
     }
 
-    /// The copy of a panel goes along the rows of the tensor.
-    fn vectors_in_copy(&mut self, pack: &Pack) {
+    /// The copy of a panel goes along its rows. Where these are not the rows of the tensor, elements
+    /// are gathered (which is faster than scattering them), with the tensor's rows next to the lanes.
+    fn vectors_in_copy(&mut self, pack: &Pack, tiling: &Tiling) {
         let copy = format!("{}.pack", pack.tensor);
-        let row = format!("d{}", pack.rank - 1);
         let lanes = (self.target.vector_bytes / pack.element_bytes.max(1)).clamp(1, 16);
         if lanes == 1 {
             return;
         }
+        let last = pack.rank - 1;
+        let row = match turned(pack, tiling) {
+            Some(_) => tile_dimension(pack, tiling).map_or(last, |(dimension, _)| dimension),
+            None => last,
+        };
+        let (outer, inner) = (format!("d{row}.0"), format!("d{row}.1"));
         self.draft.steps(|draft| {
-            let split = Split::new(&row, &[lanes]).tail(Tail::Guard);
-            draft.step(&copy, split) && draft.step(&copy, Vectorize { target: format!("{row}.1") })
+            let split = Split::new(format!("d{row}"), &[lanes]).tail(Tail::Guard);
+            if !draft.step(&copy, split) {
+                return false;
+            }
+            if row != last {
+                let others = (0..last).filter(|d| *d != row).map(|d| format!("d{d}"));
+                let order = others.chain([outer, format!("d{last}"), inner.clone()]).collect();
+                draft.step(&copy, Reorder { order });
+            }
+            draft.step(&copy, Vectorize { target: inner })
         });
     }
 }

@@ -1,5 +1,6 @@
 //! The pair of an index.
 
+use tensorwright_schedule::primitives::Primitive;
 use tensorwright_schedule::{LoopNest, Schedule, canonical};
 use tensorwright_testkit::Rng;
 
@@ -24,6 +25,13 @@ impl Drawn {
         let Ok(program) = case.bind() else { return Self { case, scheduled: None } };
         let scheduled = scheduler::random(canonical(&program), &mut rng, tally);
         case.schedule = scheduled.schedule.to_string();
+        if scheduled.schedule.steps.iter().any(|step| is_algebraic(&step.primitive)) {
+            case.inputs = case.inputs.finite();
+        }
+        // Its errors are relative to the largest number of a tile, so all must be of one size.
+        if !scheduled.schedule.is_exact() {
+            case.inputs = case.inputs.plain();
+        }
         Self { case, scheduled: Some((scheduled.schedule, scheduled.nest)) }
     }
 
@@ -48,4 +56,12 @@ impl Drawn {
         }
         Ok(())
     }
+}
+
+/// Whether a primitive uses laws that hold for numbers only: zero times infinity is none.
+fn is_algebraic(primitive: &Primitive) -> bool {
+    matches!(
+        primitive,
+        Primitive::Pad(_) | Primitive::Phases(_) | Primitive::Factor(_) | Primitive::Winograd(_)
+    )
 }

@@ -59,6 +59,11 @@ impl Inputs {
         Self { kind: Kind::Plain, ..self }
     }
 
+    /// The same without floats that are not finite.
+    pub(crate) fn finite(self) -> Self {
+        if self.kind == Kind::Special { self.plain() } else { self }
+    }
+
     /// What memory that nothing has written holds: a pattern that is NaN, a large number or a
     /// large negative one, because a minimum or maximum hides some of them.
     pub(crate) fn garbage(self) -> u8 {

@@ -21,6 +21,7 @@ mod pair;
 mod parent;
 mod process;
 mod report;
+mod rewritable;
 mod scheduler;
 mod shrink;
 mod source;

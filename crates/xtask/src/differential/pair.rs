@@ -117,7 +117,7 @@ impl Pair {
             let tensor = self.program.tensor(*id);
             let actual = Buffer::from_bytes(tensor.dtype, &tensor.shape, bytes)
                 .map_err(|error| (Kind::Wrong, error.to_string()))?;
-            if let Some(mismatch) = expected.mismatch(&actual) {
+            if let Some(mismatch) = expected.mismatch_within(&actual, self.nest.error_growth) {
                 return Err((Kind::Wrong, format!("{}: {mismatch}", tensor.name)));
             }
         }

@@ -6,19 +6,27 @@ use tensorwright_testkit::{Rng, Scale, generate_at};
 
 use super::case::Case;
 use super::inputs::Inputs;
+use super::rewritable;
 
 /// How many of a hundred programs are examples.
 const EXAMPLES: usize = 15;
+
+/// How many of a hundred of the others are such that rewritings apply to them.
+const REWRITABLE: usize = 20;
 
 /// The examples, read once.
 pub(crate) struct Source {
     examples: Vec<Example>,
 }
 
-struct Example {
-    text: String,
-    def: String,
-    sizes: Vec<(String, i64)>,
+/// A program with sizes.
+pub(crate) struct Example {
+    /// The source text.
+    pub(crate) text: String,
+    /// The def to bind.
+    pub(crate) def: String,
+    /// A value for every size.
+    pub(crate) sizes: Vec<(String, i64)>,
 }
 
 impl Source {
@@ -51,6 +59,10 @@ impl Source {
         if !self.examples.is_empty() && rng.chance(EXAMPLES) {
             let Example { text, def, sizes } = rng.pick(&self.examples);
             let (text, def, sizes) = (text.clone(), def.clone(), sizes.clone());
+            return Case { text, def, sizes, inputs, target, schedule };
+        }
+        if rng.chance(REWRITABLE) {
+            let Example { text, def, sizes } = rewritable::draw(rng);
             return Case { text, def, sizes, inputs, target, schedule };
         }
         let generated = generate_at(Scale::Tileable, rng.next_u64());

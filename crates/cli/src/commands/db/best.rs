@@ -24,8 +24,8 @@ struct Found {
 fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
     let format = args.output.format;
     let program = commands::program(&args.program).in_format(format)?;
-    let target = commands::target(&args.target).in_format(format)?;
-    let key = key_of(&program, args.threads.into(), &target);
+    let target = commands::target(&args.target.target).in_format(format)?;
+    let key = key_of(&program, args.target.threads.into(), &target, args.target.exact);
     let program = program_info(&program, commands::sizes(&args.program));
     let fail = |error| failed(&error, format);
     let Some(store) = open_existing(db).map_err(fail)? else {

@@ -22,7 +22,7 @@ pub(super) struct Report {
 /// What ran.
 pub(super) enum Engine {
     Reference,
-    Compiled { target: String, threads: usize, compile_seconds: f64 },
+    Compiled { target: String, threads: usize, compile_seconds: f64, error_growth: f64 },
 }
 
 /// One output.
@@ -75,10 +75,11 @@ impl Report {
             "verified": verification.map(Verification::passed),
             "verified_against": verification.map(|verification| against(verification.against)),
         });
-        if let Engine::Compiled { target, threads, compile_seconds } = &self.engine {
+        if let Engine::Compiled { target, threads, compile_seconds, error_growth } = &self.engine {
             value["target"] = target.as_str().into();
             value["threads"] = (*threads).into();
             value["compile_seconds"] = (*compile_seconds).into();
+            value["error_growth"] = (*error_growth).into();
         }
         let measured = self.measurement.as_ref().and_then(|m| serde_json::to_value(m).ok());
         if let (Some(serde_json::Value::Object(measured)), Some(value)) =
@@ -94,6 +95,15 @@ impl Report {
             output.text(out)?;
         }
         writeln!(out, "{} {}, seed {seed}", self.engine.text(), time_text(self.seconds))?;
+        if let Engine::Compiled { error_growth, .. } = self.engine
+            && error_growth > 1.0
+        {
+            writeln!(
+                out,
+                "rounding: other sums than the text's, with errors up to about {error_growth:.0} \
+                 times theirs; --exact keeps to the text's"
+            )?;
+        }
         if let Some(verification) = &self.verification {
             let with = against(verification.against);
             let verdict = if verification.passed() { "agrees" } else { "DISAGREES" };
@@ -117,7 +127,7 @@ impl Engine {
     fn text(&self) -> String {
         match self {
             Engine::Reference => "reference interpreter: ran in".to_owned(),
-            Engine::Compiled { target, threads, compile_seconds } => {
+            Engine::Compiled { target, threads, compile_seconds, .. } => {
                 let plural = if *threads == 1 { "" } else { "s" };
                 let compiled = time_text(*compile_seconds);
                 format!("compiled for {target}, {threads} thread{plural}, in {compiled}: ran in")

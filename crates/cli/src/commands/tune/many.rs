@@ -68,6 +68,7 @@ pub(super) fn manifest(args: &TuneArgs, stop: &Arc<AtomicBool>) -> Outcome {
         let program = def.bind(operator.sizes.clone()).in_format(format)?;
         let mut tuner = tuner(args, &program, operator.sizes.clone(), stop)?
             .threads(operator.threads)
+            .exact(args.target.exact)
             .seed(args.seed.max(manifest.tune.seed));
         if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
             tuner = tuner.strategy(name);

@@ -39,6 +39,13 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     for line in winner.schedule.to_string().lines() {
         writeln!(out, "  {line}")?;
     }
+    if !winner.schedule.is_exact() {
+        writeln!(
+            out,
+            "\nIt rounds differently than the sums of the text (`run` says by how much); --exact \
+             keeps to them."
+        )?;
+    }
     if let Some((count, why)) = &tuned.waiting {
         writeln!(out, "\n{count} records could not be written yet: {why}")?;
     } else {

@@ -30,6 +30,9 @@ pub(crate) struct Scheduled {
 pub(crate) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Scheduled {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
+    if draft.rng.chance(40) {
+        recipes::rewritten(&mut draft);
+    }
     for _ in 0..draft.rng.below(4) {
         let recipe = *draft.rng.pick(recipes::RECIPES);
         recipe(&mut draft);

@@ -1,8 +1,10 @@
 //! Single primitives with random arguments.
 
+use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
-    CacheRead, CacheWrite, ComputeAt, Fuse, Inline, LayoutText, Parallel, Part, Reorder, Rfactor,
-    SetLayout, SetPrefetch, Split, Tail, Unroll, Vectorize,
+    CacheRead, CacheWrite, ComputeAt, Expand, Factor, Fuse, Inline, LayoutText, Pad, Parallel,
+    Part, Phases, Reorder, Rfactor, SetLayout, SetPrefetch, Split, Tail, Unroll, Vectorize,
+    Winograd,
 };
 use tensorwright_testkit::Rng;
 
@@ -25,6 +27,11 @@ pub(super) fn single(d: &mut Draft<'_>) -> bool {
         layout,
         rfactor,
         prefetch,
+        pad,
+        phases,
+        factor_out,
+        winograd,
+        expand,
     ];
     let Some(stage) = d.stage() else { return false };
     let propose = *d.rng.pick(PROPOSALS);
@@ -155,4 +162,40 @@ fn prefetch(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let at = d.any_loop(stage)?.name;
     let distance = d.rng.range(1, 9);
     Some(d.accept(stage, SetPrefetch { tensor, at, distance }))
+}
+
+pub(super) fn pad(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let reads = d.reads(stage);
+    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    Some(d.accept(stage, Pad { tensor }))
+}
+
+pub(super) fn phases(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let target = d.any_loop(stage)?.name;
+    let by = *d.rng.pick(&[2, 2, 2, 3, 4]);
+    Some(d.accept(stage, Phases { target, by }))
+}
+
+pub(super) fn expand(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let reads = d.reads(stage);
+    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    Some(d.accept(stage, Expand { tensor }))
+}
+
+pub(super) fn winograd(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let own = d.own_loops(stage).into_iter().filter(|l| l.role == Role::Spatial);
+    let mut targets: Vec<String> = own.map(|l| l.name).collect();
+    let kept = 1 + d.rng.below(2);
+    targets.drain(..targets.len().saturating_sub(kept));
+    let results = *d.rng.pick(&[2, 2, 3, 4]);
+    (!targets.is_empty()).then(|| d.accept(stage, Winograd { targets, results }))
+}
+
+pub(super) fn factor_out(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let own = d.own_loops(stage).into_iter().filter(|l| l.role == Role::Reduce);
+    let mut loops: Vec<String> = own.map(|l| l.name).collect();
+    d.rng.shuffle(&mut loops);
+    let kept = 1 + d.rng.below(2);
+    loops.truncate(kept);
+    (!loops.is_empty()).then(|| d.accept(stage, Factor { loops }))
 }

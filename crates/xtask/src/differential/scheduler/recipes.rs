@@ -2,9 +2,10 @@
 
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
-    CacheWrite, ComputeAt, Fuse, Parallel, Reorder, Rfactor, SetLayout, Split, Tail, Unroll,
-    Vectorize,
+    CacheWrite, ComputeAt, Fuse, Inline, Parallel, Reorder, Rfactor, SetLayout, Split, Tail,
+    Unroll, Vectorize,
 };
+use tensorwright_schedule::rewritings;
 
 use super::propose::{self, cache_read, factor, layout_of, split_of, tail};
 use super::{Around, Draft};
@@ -15,6 +16,31 @@ pub(super) type Recipe = fn(&mut Draft<'_>);
 /// All recipes.
 pub(super) const RECIPES: &[Recipe] =
     &[tile, tile, factored_reduction, computed_inside, laid_out, flattened];
+
+/// What is rewritten before anything is scheduled: what is worth it, or anything that is accepted.
+pub(super) fn rewritten(d: &mut Draft<'_>) {
+    if d.rng.chance(60) {
+        let mut all = rewritings(&d.nest, false);
+        // The last one does nothing.
+        all.truncate(all.len().max(2) - 1);
+        let steps = d.rng.pick(&all).schedule.steps.clone();
+        for step in steps {
+            d.accept(&step.stage, step.primitive);
+        }
+    }
+    for stage in d.stages() {
+        if d.rng.chance(25) {
+            let _ = d.accept(&stage, Inline);
+        }
+        for propose in
+            [propose::winograd, propose::expand, propose::phases, propose::factor_out, propose::pad]
+        {
+            if d.rng.chance(25) {
+                let _ = propose(d, &stage);
+            }
+        }
+    }
+}
 
 /// Tiles a stage: `split`, `reorder`, and often an accumulator, packed inputs and vectors.
 fn tile(d: &mut Draft<'_>) {

@@ -1,0 +1,221 @@
+//! `phases`: a loop that meets only every so many terms of a reduction becomes several loops, one
+//! per phase, that meet all of theirs.
+//!
+//! ```text
+//! out: phases h by 2
+//! for h in 0..H {                              for h.phase in 0..2 {
+//!   for kh in 0..KH {                            for h in 0..H/2 {
+//!     out(h) += (h+kh) % 2 == 0           ->       for kh in 0..KH/2 {
+//!               ? in((h+kh)/2) * w(kh) : 0;          out(2*h + h.phase) +=
+//!                                                      in(h + kh + h.phase) * w(2*kh + h.phase);
+//! ```
+//!
+//! This is how transposed convolutions are computed without the zeros that they are defined with:
+//! within a phase they are plain convolutions, with every second (third, ...) tap of the kernel.
+//! What is written as stages that spread and pad the input is inlined first; `pad` then takes care of
+//! what remains at the borders.
+//!
+//! The terms that are left out are zero, unless a factor is infinite or no number.
+
+use std::fmt;
+
+use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
+use tensorwright_lang::program::{Atom, Expr, Index, Rewrite};
+
+use super::Rule;
+use super::find::expect_fresh;
+use super::plain::{Plain, is_zero};
+use crate::lower::zero;
+use crate::nest::{Bound, LoopNest, Role, Simplify, Var, rewrite_store};
+use crate::schedule::{Refusal, Words};
+
+/// The most phases; more are no reason to compute anything in phases.
+const MAX_PHASES: i64 = 64;
+
+/// Takes a loop apart into phases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phases {
+    /// The loop over results.
+    pub target: String,
+    /// The number of phases.
+    pub by: i64,
+}
+
+impl fmt::Display for Phases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "phases {} by {}", self.target, self.by)
+    }
+}
+
+impl Rule for Phases {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let target = words.name("the name of a loop")?;
+        words.symbol("by")?;
+        Ok(Phases { target, by: words.number("the number of phases")? })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        if !(2..=MAX_PHASES).contains(&self.by) {
+            return Err(Refusal::new(format!("there can be 2 to {MAX_PHASES} phases")));
+        }
+        let mut plain = Plain::of(nest, stage)?;
+        let spatial = plain.find(nest, stage, &self.target, Role::Spatial)?;
+        let meeting = self.meeting(stage, &plain, spatial)?;
+        let phase_name = format!("{}.phase", self.target);
+        expect_fresh(nest, stage, std::slice::from_ref(&phase_name))?;
+
+        let (h, rows, _) = plain.loops[spatial];
+        let (k, terms, _) = plain.loops[meeting.reduce];
+        let phase = nest.add_var(phase_name);
+        let new_h = nest.add_var(nest.var_name(h).to_owned());
+        let new_k = nest.add_var(nest.var_name(k).to_owned());
+        let row = steps(self.by, new_h, &Index::axis(phase)).ok_or_else(Refusal::overflow)?;
+        let first = meeting.first_term(phase, self.by).ok_or_else(Refusal::overflow)?;
+        let term = steps(self.by, new_k, &first).ok_or_else(Refusal::overflow)?;
+        let mut rules = Replace([(h, &row), (k, &term)]);
+        rewrite_store(&mut plain.store, &mut rules).ok_or_else(Refusal::overflow)?;
+        if rows % self.by != 0 {
+            let index = Index::constant(rows - 1).sub(&row).ok_or_else(Refusal::overflow)?;
+            plain.store.domain.push(Bound { index, padding: false, term: false });
+        }
+        let count = |extent: i64| (extent + self.by - 1) / self.by;
+        plain.loops[meeting.reduce] = (new_k, count(terms), Role::Reduce);
+        plain.loops[spatial] = (new_h, count(rows), Role::Spatial);
+        plain.loops.insert(spatial, (phase, self.by, Role::Spatial));
+        if terms % self.by != 0 {
+            let there = Expr::CompareIndex(CompareOp::Lt, term, Index::constant(terms));
+            let none = Box::new(zero(nest.dtype(plain.store.buffer)));
+            let value = Box::new(plain.store.value.clone());
+            plain.store.value = Expr::Select(Box::new(there), value, none);
+        }
+        let ranges = plain.ranges();
+        rewrite_store(&mut plain.store, &mut Simplify(&ranges)).ok_or_else(Refusal::overflow)?;
+        plain.replace(nest, Vec::new());
+        Ok(())
+    }
+}
+
+/// Where a step of the loop meets a term of the reduction:
+/// `(a*h + b*k + c) % by == 0`, and `b` is 1 or -1.
+struct Meeting {
+    /// The place of the reduction loop.
+    reduce: usize,
+    a: i64,
+    b: i64,
+    c: i64,
+}
+
+impl Phases {
+    /// The condition without which the terms of a sum are zero.
+    fn meeting(&self, stage: &str, plain: &Plain, spatial: usize) -> Result<Meeting, Refusal> {
+        let by = self.by;
+        let refusal = || {
+            Refusal::new(format!(
+                "the terms of `{stage}` are not zero unless `({} + k) % {by} == 0` for a loop `k` of \
+                 the reduction",
+                self.target
+            ))
+            .help("inline the stages that spread the input first")
+        };
+        if plain.store.combine != Some(ReductionOp::Sum) {
+            return Err(Refusal::new(format!("`{stage}` is not a sum")));
+        }
+        let mut conditions = Vec::new();
+        plain.store.value.walk(&mut |expr| {
+            if matches!(expr, Expr::CompareIndex(CompareOp::Eq, ..)) {
+                conditions.push(expr);
+            }
+        });
+        let vanishes = |condition: &Expr| vanishes(&plain.store.value, condition);
+        let found = conditions.into_iter().find_map(|condition| {
+            let meeting = self.parse_meeting(plain, spatial, condition)?;
+            vanishes(condition).then_some(meeting)
+        });
+        found.ok_or_else(refusal)
+    }
+
+    /// A condition as a meeting of the loop and one loop of the reduction.
+    fn parse_meeting(&self, plain: &Plain, spatial: usize, condition: &Expr) -> Option<Meeting> {
+        let Expr::CompareIndex(CompareOp::Eq, left, right) = condition else { return None };
+        let difference = left.sub(right)?;
+        let [term] = difference.terms() else { return None };
+        let Atom::Mod(inner, divisor) = &term.atom else { return None };
+        if *divisor != self.by || term.coefficient.abs() != 1 {
+            return None;
+        }
+        let remainder = difference.constant_term().checked_mul(-term.coefficient)?;
+        let role = |var: Var| plain.loops.iter().position(|(own, ..)| *own == var);
+        let c = inner.constant_term().checked_sub(remainder)?;
+        let mut meeting = Meeting { reduce: usize::MAX, a: 0, b: 0, c };
+        for term in inner.terms() {
+            let Atom::Axis(var) = term.atom else { return None };
+            match role(var)? {
+                place if place == spatial => meeting.a = term.coefficient,
+                place if plain.loops[place].2 == Role::Reduce && meeting.b == 0 => {
+                    (meeting.reduce, meeting.b) = (place, term.coefficient);
+                }
+                _ => return None,
+            }
+        }
+        // The inverse of b modulo any number is b itself.
+        let b = if meeting.b.rem_euclid(self.by) == 1 { 1 } else { -1 };
+        let is_unit = (meeting.b - b).rem_euclid(self.by) == 0;
+        meeting.b = b;
+        (is_unit && meeting.a != 0 && (0..self.by).contains(&remainder)).then_some(meeting)
+    }
+}
+
+impl Meeting {
+    /// The first term that a phase meets: `-b*(a*phase + c)` modulo the number of phases, as simply
+    /// as can be. `None` on overflow.
+    fn first_term(&self, phase: Var, by: i64) -> Option<Index> {
+        let at = |number: i64| {
+            let wide = i128::from(self.a) * i128::from(number) + i128::from(self.c);
+            (-i128::from(self.b) * wide).rem_euclid(i128::from(by)) as i64
+        };
+        let slope = at(1) - at(0);
+        if (0..by).all(|number| at(number) == at(0) + slope * number) {
+            return Index::axis(phase).scale(slope)?.add(&Index::constant(at(0)));
+        }
+        // x - by*(x / by) and not x % by: so that the multiples of `by` in the condition are seen.
+        let meets = Index::axis(phase).scale(self.a)?.add(&Index::constant(self.c))?;
+        let term = meets.scale(self.b.checked_neg()?)?;
+        term.sub(&term.div(by)?.scale(by)?)
+    }
+}
+
+/// `by*var + first`.
+fn steps(by: i64, var: Var, first: &Index) -> Option<Index> {
+    Index::axis(var).scale(by)?.add(first)
+}
+
+/// Puts indices in the place of two variables at once.
+struct Replace<'a>([(Var, &'a Index); 2]);
+
+impl Rewrite for Replace<'_> {
+    fn axis(&mut self, axis: Var) -> Option<Index> {
+        let new = self.0.iter().find(|(var, _)| *var == axis);
+        Some(new.map_or_else(|| Index::axis(axis), |(_, index)| (*index).clone()))
+    }
+}
+
+/// Whether a value is zero wherever a condition in it fails.
+fn vanishes(value: &Expr, condition: &Expr) -> bool {
+    match value {
+        Expr::Const(scalar) => is_zero(*scalar),
+        Expr::Select(test, then, otherwise) => {
+            vanishes(otherwise, condition) && (fails(test, condition) || vanishes(then, condition))
+        }
+        Expr::Arith(ArithOp::Mul, a, b) => vanishes(a, condition) || vanishes(b, condition),
+        Expr::Unary(UnaryOp::Neg, a) | Expr::Cast(_, a) => vanishes(a, condition),
+        _ => false,
+    }
+}
+
+/// Whether a test fails wherever a condition does.
+fn fails(test: &Expr, condition: &Expr) -> bool {
+    match test {
+        Expr::Logic(LogicOp::And, a, b) => fails(a, condition) || fails(b, condition),
+        test => test == condition,
+    }
+}

@@ -1,0 +1,87 @@
+//! Stages that nobody has scheduled yet: what rewritings take and make.
+
+use tensorwright_lang::program::Scalar;
+
+use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Role, Store, Var};
+use crate::schedule::Refusal;
+
+use super::find::{find_store, loops_on, store_at};
+use super::prepare::chain;
+
+/// A stage as the canonical nest has it: a chain of its own loops around its store.
+pub(super) struct Plain {
+    /// The position in the body of the nest.
+    position: usize,
+    /// The loops, outermost first.
+    pub(super) loops: Vec<(Var, i64, Role)>,
+    /// The store.
+    pub(super) store: Store,
+}
+
+impl Plain {
+    /// The stage of a name.
+    pub(super) fn of(nest: &LoopNest, stage: &str) -> Result<Self, Refusal> {
+        let path = find_store(nest, stage)?;
+        let store = store_at(nest, &path)?.clone();
+        let loops = loops_on(nest, &path);
+        let is_plain = |l: &&Loop| {
+            l.kind == LoopKind::Serial
+                && l.stage == Some(store.buffer)
+                && l.body.len() == 1
+                && l.locals.is_empty()
+                && !l.peel
+                && !l.overlaps
+        };
+        if !loops.iter().all(is_plain) {
+            return Err(Refusal::new(format!("the loops of `{stage}` are scheduled already"))
+                .help("rewrite a stage first, then schedule its loops"));
+        }
+        let loops = loops.iter().map(|l| (l.var, l.extent, l.role)).collect();
+        Ok(Self { position: path.first().copied().unwrap_or_default(), loops, store })
+    }
+
+    /// What its loops can be.
+    pub(super) fn ranges(&self) -> Ranges {
+        let mut ranges = Ranges::default();
+        self.loops.iter().for_each(|(var, extent, _)| ranges.insert(*var, *extent));
+        ranges
+    }
+
+    /// The place of a loop of a name and a role among the loops.
+    pub(super) fn find(
+        &self,
+        nest: &LoopNest,
+        stage: &str,
+        name: &str,
+        wanted: Role,
+    ) -> Result<usize, Refusal> {
+        let named = |(var, ..): &(Var, i64, Role)| nest.var_name(*var) == name;
+        let kind = match wanted {
+            Role::Spatial => "loop over results",
+            Role::Reduce => "reduction loop",
+        };
+        let place = self.loops.iter().position(|l| named(l) && l.2 == wanted);
+        place.ok_or_else(|| {
+            let candidates = self.loops.iter().filter(|(.., role)| *role == wanted);
+            let known: Vec<String> =
+                candidates.map(|(var, ..)| format!("`{}`", nest.var_name(*var))).collect();
+            let refusal = Refusal::new(format!("`{stage}` has no {kind} `{name}`"));
+            match known.as_slice() {
+                [] => refusal.help(format!("it has no {kind} at all")),
+                known => refusal.help(format!("there is {}", known.join(", "))),
+            }
+        })
+    }
+
+    /// Puts the stage back, changed, with stages that it reads in front of it.
+    pub(super) fn replace(self, nest: &mut LoopNest, before: Vec<Node>) {
+        let Self { position, loops, store } = self;
+        let made = before.into_iter().chain([chain(&loops, store)]);
+        nest.body.splice(position..=position, made);
+    }
+}
+
+/// Whether a constant is zero, of whatever sign.
+pub(super) fn is_zero(scalar: Scalar) -> bool {
+    if scalar.dtype().is_float() { scalar.as_f64() == 0.0 } else { scalar.as_integer() == 0 }
+}

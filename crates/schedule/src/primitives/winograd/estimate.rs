@@ -1,0 +1,65 @@
+//! Whether `winograd` pays, and with which tiles: an estimate of work and traffic.
+
+use super::Winograd;
+use super::pattern::{Pattern, Tap};
+use crate::access::Accesses;
+use crate::nest::{LoopNest, Role};
+
+/// Operations that a core does in the time in which a byte comes from beyond its own caches. Between
+/// 10 and 20 on the machines of today; it decides only close cases.
+const OPERATIONS_PER_BYTE: f64 = 16.0;
+
+/// The products run a little below the speed of a long direct sum.
+const SHORTER_SUMS: f64 = 1.15;
+
+/// Tiles that are considered.
+const TILES: [i64; 3] = [2, 3, 4];
+
+/// The ways to compute a stage by Winograd's algorithm that are worth a try, fastest first, with how
+/// many times faster than the direct sum each seems to be.
+#[must_use]
+pub fn winograd_choices(nest: &LoopNest, stage: &str) -> Vec<(Winograd, f64)> {
+    let Some(accesses) = Accesses::of(nest, stage) else { return Vec::new() };
+    let spatial: Vec<String> =
+        accesses.of_role(Role::Spatial).filter(|a| a.extent > 1).map(|a| a.name.clone()).collect();
+    let slides =
+        |name: &&String| Pattern::of(nest, stage, std::slice::from_ref(name), TILES[0]).is_ok();
+    let sliding: Vec<String> = spatial.iter().filter(slides).cloned().collect();
+    // The innermost dimensions: others are usually short.
+    let targets = sliding[sliding.len().saturating_sub(2)..].to_vec();
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let choice = |results: &i64| {
+        let pattern = Pattern::of(nest, stage, &targets, *results).ok()?;
+        let choice = Winograd { targets: targets.clone(), results: *results };
+        Some((choice, gain(nest, &pattern)))
+    };
+    let mut choices: Vec<(Winograd, f64)> = TILES.iter().filter_map(choice).collect();
+    choices.sort_by(|a, b| b.1.total_cmp(&a.1));
+    choices
+}
+
+fn gain(nest: &LoopNest, pattern: &Pattern) -> f64 {
+    let product =
+        |extents: &mut dyn Iterator<Item = i64>| extents.map(|n| n as f64).product::<f64>();
+    let bytes = nest.dtype(pattern.store.buffer).bytes() as f64;
+    let elements = |id| nest.buffer(id).elements() as f64;
+    let (data, weight) = (elements(pattern.data.tensor), elements(pattern.weight.tensor));
+    let result = elements(pattern.store.buffer);
+    let all = product(&mut pattern.loops.iter().map(|l| l.extent));
+    let direct = 2.0 * all + OPERATIONS_PER_BYTE * bytes * (data + weight + result);
+
+    let filters = &pattern.filters;
+    let products = product(&mut filters.iter().map(|f| f.filter.products() as i64));
+    let taps = product(&mut filters.iter().map(|f| f.r.extent));
+    let places = product(&mut filters.iter().map(|f| f.y.extent));
+    let tiles = product(&mut filters.iter().map(Tap::tiles));
+    let multiplied = 2.0 * all / (places * taps) * tiles * products;
+    let inputs = product(&mut filters.iter().map(|f| f.y.extent + f.r.extent - 1));
+    let factors = products * tiles * data / inputs;
+    let sums = products * tiles * result / places;
+    // Each intermediate is written once and read once.
+    let moved = data + result + weight / taps * products + 2.0 * (factors + sums);
+    direct / (SHORTER_SUMS * multiplied + OPERATIONS_PER_BYTE * bytes * moved)
+}

@@ -1,0 +1,31 @@
+//! Which rewritings of a program are worth trying, found by the structure of its stages.
+//!
+//! Rewritings are the primitives that replace a stage by others which compute the same in another
+//! way. They come before all other steps of a schedule, so what is found here is a list of
+//! beginnings.
+
+mod constants;
+mod products;
+mod zeros;
+
+use crate::draft::Draft;
+use crate::nest::LoopNest;
+
+/// How many ways of factoring are worth trying.
+const MOST_FACTORINGS: usize = 2;
+
+/// The beginnings of schedules that are worth trying on a canonical nest, best guess first. Doing
+/// nothing is always among them. With `exact`, all of them add up the same sums.
+#[must_use]
+pub fn rewritings(nest: &LoopNest, exact: bool) -> Vec<Draft> {
+    let begun = Draft::new(nest.clone());
+    let mut without_zeros = begun.clone();
+    zeros::leave_out(&mut without_zeros);
+    constants::expand(&mut without_zeros);
+    let mut found = if exact { Vec::new() } else { products::factorings(&without_zeros) };
+    found.truncate(MOST_FACTORINGS);
+    let is_rewritten = !without_zeros.schedule.steps.is_empty();
+    found.extend(is_rewritten.then_some(without_zeros));
+    found.push(begun);
+    found
+}

@@ -1,0 +1,145 @@
+//! [`Arms`]: one search per algorithm, and which of them proposes next.
+//!
+//! The spaces of a program computed as it is written and of its rewritings have no parameters in
+//! common, so each has a search of its own. All begin; those that fall behind are asked no more.
+
+use std::sync::Arc;
+
+use tensorwright_outcome::Outcome;
+use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
+use tensorwright_space::{Point, ScheduleSpace};
+
+/// Trials that every algorithm gets.
+const BEGINNING: u64 = 6;
+
+/// An algorithm that is slower than the best by more than this after the beginning is given up.
+const BEHIND: f64 = 1.15;
+
+/// Of so many turns the best algorithm takes all but one.
+const TURNS: u64 = 4;
+
+/// The search in the space of one algorithm.
+pub(crate) struct Arm {
+    pub(crate) space: ScheduleSpace,
+    strategy: Box<dyn SearchStrategy>,
+    best: Option<f64>,
+    proposed: u64,
+    exhausted: bool,
+}
+
+/// A point of one of the spaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The number of the arm.
+    pub(crate) arm: usize,
+    pub(crate) point: Point,
+}
+
+/// One search per algorithm.
+pub(crate) struct Arms {
+    arms: Vec<Arm>,
+    turn: u64,
+}
+
+impl Arms {
+    /// The searches in spaces, each from its own starting points.
+    pub(crate) fn new(
+        spaces: Vec<ScheduleSpace>,
+        start: impl Fn(Arc<tensorwright_space::SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
+        settings: impl Fn(usize, &ScheduleSpace) -> Settings,
+    ) -> Self {
+        let begin = |(number, space): (usize, ScheduleSpace)| {
+            let settings = settings(number, &space);
+            let strategy = start(Arc::clone(space.search_space()), &settings);
+            Arm { space, strategy, best: None, proposed: 0, exhausted: false }
+        };
+        Self { arms: spaces.into_iter().enumerate().map(begin).collect(), turn: 0 }
+    }
+
+    /// The arms.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arm> {
+        self.arms.iter()
+    }
+
+    /// The space of an arm.
+    pub(crate) fn space(&self, arm: usize) -> Option<&ScheduleSpace> {
+        self.arms.get(arm).map(|arm| &arm.space)
+    }
+
+    /// Asks one of the searches for so many points.
+    pub(crate) fn propose(&mut self, room: usize) -> Result<Vec<Place>, Proposal> {
+        while let Some(number) = self.next() {
+            let arm = &mut self.arms[number];
+            match arm.strategy.propose(room) {
+                Proposal::Points(points) => {
+                    arm.proposed += points.len() as u64;
+                    let place = |point| Place { arm: number, point };
+                    return Ok(points.into_iter().map(place).collect());
+                }
+                Proposal::Wait => return Err(Proposal::Wait),
+                Proposal::Exhausted => arm.exhausted = true,
+            }
+        }
+        Err(Proposal::Exhausted)
+    }
+
+    /// The arm whose turn it is.
+    fn next(&mut self) -> Option<usize> {
+        self.turn += 1;
+        let able = |arm: &&(usize, &Arm)| !arm.1.exhausted;
+        let all: Vec<(usize, &Arm)> = self.arms.iter().enumerate().collect();
+        let able: Vec<(usize, &Arm)> = all.iter().filter(able).copied().collect();
+        let least = able.iter().min_by_key(|(_, arm)| arm.proposed)?;
+        if least.1.proposed < BEGINNING {
+            return Some(least.0);
+        }
+        let best = self.arms.iter().filter_map(|arm| arm.best).fold(f64::INFINITY, f64::min);
+        let time = |arm: &Arm| arm.best.unwrap_or(f64::INFINITY);
+        let close: Vec<_> =
+            able.iter().filter(|(_, arm)| time(arm) <= BEHIND * best).copied().collect();
+        let candidates = if close.is_empty() { able } else { close };
+        let leader = candidates.iter().min_by(|a, b| time(a.1).total_cmp(&time(b.1)))?;
+        let others = candidates.iter().filter(|(number, _)| *number != leader.0);
+        let other = others.min_by_key(|(_, arm)| arm.proposed);
+        match other.filter(|_| self.turn.is_multiple_of(TURNS)) {
+            Some(other) => Some(other.0),
+            None => Some(leader.0),
+        }
+    }
+
+    /// Tells the searches what became of points.
+    pub(crate) fn observe(&mut self, observations: Vec<(Place, Outcome)>) {
+        for (number, arm) in self.arms.iter_mut().enumerate() {
+            let mine = observations.iter().filter(|(place, _)| place.arm == number);
+            let mine: Vec<Observation> = mine
+                .map(|(place, outcome)| Observation {
+                    point: place.point.clone(),
+                    outcome: outcome.clone(),
+                })
+                .collect();
+            for cost in mine.iter().filter_map(|observation| observation.outcome.cost()) {
+                arm.best = Some(arm.best.map_or(cost, |best| best.min(cost)));
+            }
+            if !mine.is_empty() {
+                arm.strategy.observe(&mine);
+            }
+        }
+    }
+
+    /// The numbers of a point as records keep them: where there are several algorithms, theirs first.
+    pub(crate) fn ranks(&self, place: &Place) -> Vec<u32> {
+        let number = (self.arms.len() > 1).then_some(place.arm as u32);
+        number.into_iter().chain(place.point.ranks().iter().copied()).collect()
+    }
+
+    /// The point of numbers in a record.
+    pub(crate) fn place(&self, ranks: &[u32]) -> Option<Place> {
+        let (arm, ranks) = match ranks.split_first() {
+            Some((arm, ranks)) if self.arms.len() > 1 => (usize::try_from(*arm).ok()?, ranks),
+            _ => (0, ranks),
+        };
+        let point = Point::new(ranks.to_vec());
+        let known = self.space(arm)?.search_space().contains(&point);
+        known.then_some(Place { arm, point })
+    }
+}
