@@ -1,0 +1,212 @@
+"""One workload at one number of threads: build, verify, then sample ours and every peer in turns."""
+
+import statistics
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import inputs
+from .runner import RunnerFailed
+
+PAUSE = 0.02
+"""Seconds after each sample, in which the threads of a runner fall asleep before the next one begins: those of OpenMP
+spin for up to 17 ms on processors whose pause instruction is slow."""
+SCREEN_ROUNDS = 3
+SCREEN_FACTOR = 1.5
+"""Variants this much slower than the best peer are dropped after the first rounds."""
+SHORT = 50e-6
+"""Below so many seconds the cost of a call is reported."""
+
+
+@dataclass
+class Contender:
+    """A variant of a runner, with the median of each sample so far."""
+
+    runner: object
+    variant: str
+    extra: dict = field(default_factory=dict)
+    error: float = 0.0
+    times: list = field(default_factory=list)
+    dropped: str = ""
+
+    @property
+    def name(self):
+        if self.variant == self.runner.name:
+            return self.variant
+        return f"{self.runner.name} {self.variant}".strip()
+
+    def sample(self, seconds):
+        reply = self.runner.ask("sample", variant=self.variant, seconds=seconds, limit=60 + 20 * seconds)
+        if "ns" not in reply:
+            raise RunnerFailed(reply.get("error", "no samples"))
+        self.times.append(statistics.median(reply["ns"]))
+        time.sleep(PAUSE)
+
+    @property
+    def median(self):
+        return statistics.median(self.times)
+
+
+def quartiles(values):
+    """Lower quartile, median, upper quartile."""
+    return [round(float(q), 4) for q in np.quantile(values, (0.25, 0.5, 0.75))]
+
+
+class Contest:
+    """Ours against all peers on one workload."""
+
+    def __init__(self, workload, ours, peers, settings, scratch, say):
+        self.workload, self.ours_runner, self.peers = workload, ours, peers
+        self.settings, self.scratch, self.say = settings, scratch, say
+        self.troubles, self.versions, self.contenders = {}, {}, []
+        self.ours = None
+        self.built = {}
+        self.denials = 0
+
+    def build(self, runner, limit):
+        """The contenders of a runner; what keeps it from taking part is noted."""
+        self.say(f"building {runner.name}")
+        try:
+            reply = runner.ask("build", workload=self.workload, inputs=str(self.scratch), limit=limit)
+        except RunnerFailed as failure:
+            self.troubles[runner.name] = str(failure)
+            return []
+        if "variants" not in reply:
+            self.troubles[runner.name] = reply.get("unsupported") or reply.get("error", "?")
+            return []
+        self.versions[runner.name] = reply["version"]
+        self.built[runner.name] = reply
+        extra = reply.get("extra", {})
+        return [Contender(runner, variant, extra.get(variant, {})) for variant in reply["variants"]]
+
+    def result_of(self, contender):
+        path = self.scratch / "result.npy"
+        reply = contender.runner.ask("output", variant=contender.variant, path=str(path))
+        if "error" in reply:
+            raise RunnerFailed(reply["error"])
+        return np.load(path)
+
+    def enter(self):
+        """Builds everybody and compares the results, before anything is timed."""
+        mine = self.build(self.ours_runner, 300.0)
+        if not mine:
+            return
+        self.ours = mine[0]
+        result = self.result_of(self.ours)
+        allowed = inputs.tolerance(self.workload)
+        for peer, runner in self.peers:
+            for contender in self.build(runner, peer.build_limit):
+                try:
+                    contender.error = inputs.difference(self.result_of(contender), result)
+                except (RunnerFailed, OSError, ValueError) as failure:
+                    self.troubles[contender.name] = str(failure)
+                    continue
+                if contender.error <= allowed:
+                    self.contenders.append(contender)
+                else:
+                    self.denials += 1
+                    self.troubles[contender.name] = f"differs from ours by {contender.error:.1e} of the largest value"
+
+    def rounds(self):
+        """Samples in turns. Every round begins with ours and ends before the next round's, so that each sample of a
+        peer lies between two of ours."""
+        for number in range(self.settings.rounds):
+            self.say(f"round {number + 1} of {self.settings.rounds}, {len(self.alive())} peers")
+            self.ours.sample(self.settings.sample)
+            order = self.alive()
+            turn = number % max(1, len(order))
+            for contender in order[turn:] + order[:turn]:
+                try:
+                    contender.sample(self.settings.sample)
+                except RunnerFailed as failure:
+                    contender.dropped = self.troubles[contender.name] = str(failure)
+            if number + 1 == SCREEN_ROUNDS:
+                self.screen()
+        self.ours.sample(self.settings.sample)
+
+    def alive(self):
+        return [contender for contender in self.contenders if not contender.dropped]
+
+    def screen(self):
+        """Drops who is far behind, so that the time goes to those who may win. The fastest samples are compared: a
+        disturbance in one of the first rounds must not cost a good peer its place."""
+        best = min((min(contender.times) for contender in self.alive()), default=0.0)
+        for contender in self.alive():
+            if min(contender.times) > SCREEN_FACTOR * best:
+                contender.dropped = "screened"
+
+    def ratios(self, contender):
+        """A peer's time by ours, round by round: the mean of ours before and after it."""
+        mine = self.ours.times
+        around = [(mine[i] * mine[i + 1]) ** 0.5 for i in range(len(mine) - 1)]
+        return [theirs / ours for theirs, ours in zip(contender.times, around, strict=False)]
+
+    def roof(self):
+        """What the machine can do for this workload now; the best of two glances."""
+        written = 4 * int(np.prod(self.workload["output"]))
+        looks = [self.ours_runner.ask("roof", bytes=self.workload["bytes"], written=written) for _ in range(2)]
+        best = {key: round(max(look[key] for look in looks), 2) for key in ("gflops", "gbps")}
+        return {**best, "bandwidth": looks[0]["bandwidth"]}
+
+    def overheads(self, best):
+        """What an empty call costs, for ours and the best peer, where that matters."""
+        compared = [contender for contender in (self.ours, best) if contender]
+        if all(contender.median >= SHORT * 1e9 for contender in compared):
+            return {}
+        replies = {contender.runner.name: contender.runner.ask("overhead") for contender in compared}
+        return {name: round(statistics.median(reply["ns"]), 1) for name, reply in replies.items() if "ns" in reply}
+
+    def standing(self, contender):
+        ratio = quartiles(self.ratios(contender)) if contender.times else None
+        return {
+            "name": contender.name,
+            "median_ns": round(contender.median, 1),
+            "min_ns": round(min(contender.times), 1),
+            "ratio": ratio,
+            "rounds": len(contender.times),
+            "error": float(f"{contender.error:.2e}"),
+            **contender.extra,
+        }
+
+    def run(self):
+        """The record of this workload."""
+        self.enter()
+        if self.ours is None:
+            return {"failed": self.troubles.get(self.ours_runner.name, "?"), "troubles": self.troubles}
+        if not self.contenders and self.denials:
+            # The others agree with each other or not: either way nothing is known to be right.
+            return {"failed": "the result differs from every peer's", "troubles": self.troubles}
+        roof = self.roof()
+        self.rounds()
+        timed = [contender for contender in self.contenders if contender.times]
+        final = [contender for contender in timed if not contender.dropped]
+        best = min(final, key=lambda contender: contender.median, default=None)
+        later = self.roof()
+        roof = {**roof, **{key: max(roof[key], later[key]) for key in ("gflops", "gbps")}}
+        limit = max(self.workload["flops"] / roof["gflops"], self.workload["bytes"] / roof["gbps"])
+        built = self.built[self.ours_runner.name]
+        return {
+            "ours": {
+                "median_ns": round(self.ours.median, 1),
+                "quartiles_ns": quartiles(self.ours.times),
+                "min_ns": round(min(self.ours.times), 1),
+                "gflops": round(self.workload["flops"] / self.ours.median, 2),
+                "gbps": round(self.workload["bytes"] / self.ours.median, 2),
+                "schedule": built["schedule"],
+                "error_growth": built.get("error_growth", 1.0),
+                "compile_s": round(built["compile_s"], 3),
+            },
+            "roof": {
+                **roof,
+                "bound": "compute" if limit == self.workload["flops"] / roof["gflops"] else "memory",
+                "share": round(limit / self.ours.median, 4),
+            },
+            "best": best.name if best else None,
+            "ratio": quartiles(self.ratios(best)) if best else None,
+            "peers": [self.standing(contender) for contender in sorted(timed, key=lambda c: c.median)],
+            "overhead_ns": self.overheads(best),
+            "troubles": self.troubles,
+            "versions": self.versions,
+            "build_s": {name: reply["build_s"] for name, reply in self.built.items() if "build_s" in reply},
+        }

@@ -1,0 +1,44 @@
+"""Inputs of workloads: random, and the same in every run."""
+
+import zlib
+
+import numpy as np
+
+SHARP = 0.1
+"""Unsharp masking divides by pixels, so none may be zero."""
+
+
+def values(workload, name, shape):
+    """One input."""
+    random = np.random.default_rng([zlib.crc32(workload["name"].encode()), zlib.crc32(name.encode())])
+    if name == "idx" or (name.startswith("I") and workload["operator"] == "lut"):
+        return random.integers(0, workload["index_range"], shape, np.int32)
+    if workload["family"] == "imaging" and len(workload["inputs"]) == 1:
+        pixels = random.random(shape, np.float32)
+        return pixels + np.float32(SHARP) if workload["operator"] == "unsharp" else pixels
+    return random.standard_normal(shape, np.float32)
+
+
+def write(workload, directory):
+    """Writes all inputs as `NAME.npy`."""
+    for name, shape in workload["inputs"].items():
+        np.save(directory / f"{name}.npy", values(workload, name, shape))
+
+
+def tolerance(workload):
+    """The difference that two right results may have, as a share of the largest value.
+
+    Rounding errors of a sum grow like the root of its length if they are independent; fast algorithms such as
+    Winograd's lose a digit more.
+    """
+    terms = max(1.0, workload["flops"] / 2 / np.prod(workload["output"]))
+    return 1e-5 + 4e-6 * float(np.sqrt(terms))
+
+
+def difference(found, expected):
+    """The largest difference as a share of the largest value; infinite if shapes or values cannot be compared."""
+    found, expected = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    if found.shape != expected.shape or not np.isfinite(found).all():
+        return float("inf")
+    largest = np.abs(expected).max()
+    return float(np.abs(found - expected).max() / largest) if largest > 0 else float(np.abs(found).max())

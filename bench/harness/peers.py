@@ -1,0 +1,96 @@
+"""The peers: how each is started, and which workloads it is asked for."""
+
+import re
+from dataclasses import dataclass
+
+from .places import HOME, OURS, PEERS, python
+from .runner import Runner
+
+TVM_WORKLOADS = r"^(yolo_c8|mobilenet_dw_2|gemm_1024|conv2d_transpose_4|opevo_bmm1|tbmm_.*|mlp1)$"
+"""TVM takes minutes of tuning for each workload, so it is asked for a few."""
+
+
+def zero_padded(workload):
+    """Whether a convolution pads its image: the search of Adams2019 was never seen to end for these."""
+    return workload["operator"] == "dwsep" or bool(workload.get("padding"))
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A peer."""
+
+    name: str
+    script: str | None = None
+    environment: str | None = None
+    options: tuple = ()
+    build_limit: float = 90.0
+    """Seconds until building a workload is given up."""
+    only: str = ""
+    """The workloads that it is asked for, as a pattern of their names."""
+
+    def installed(self):
+        if self.environment is None:
+            return (HOME / "rust" / "release" / "rust-peers").exists()
+        return python(self.environment).exists()
+
+    def wants(self, workload):
+        """Whether it is asked for a workload at all."""
+        if self.name == "halide-adams2019" and zero_padded(workload):
+            return False
+        return re.search(self.only, workload["name"]) is not None
+
+    def runner(self, threads, settings):
+        """A process of this peer."""
+        log = settings.out / "logs" / f"{self.name}-{threads}.log"
+        if self.environment is None:
+            command = [HOME / "rust" / "release" / "rust-peers", self.name, threads]
+            return Runner(self.name, command, threads, log, {"RAYON_NUM_THREADS": str(threads)})
+        command = [python(self.environment), PEERS / self.script, *self.options]
+        if self.environment != "numpy" and self.environment != "jax":
+            command += ["--threads", threads]
+        if self.name == "tvm":
+            command += ["--trials", settings.peer_trials, "--state", settings.out / "tvm"]
+        if self.name == "onednn":
+            command += ["--library", HOME / "onednn" / "libonednn_peer.so"]
+        return Runner(self.name, command, threads, log, self.start_variables(threads, settings))
+
+    def start_variables(self, threads, settings):
+        if self.environment == "torch":
+            libraries = [HOME / "torch" / "stubs", *HOME.glob("torch/lib/python*/site-packages/nvidia/*/lib")]
+            cuda = ":".join(map(str, libraries))
+            return {"LD_LIBRARY_PATH": cuda, "TORCHINDUCTOR_CACHE_DIR": str(settings.out / "inductor")}
+        if self.environment == "jax":
+            # More threads than one are those of the affinity mask.
+            flags = {} if threads > 1 else {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+            return {"JAX_PLATFORMS": "cpu", **flags}
+        return {}
+
+
+PEER_LIST = (
+    Peer("numpy", "peer_numpy.py", "numpy"),
+    Peer("torch", "peer_torch.py", "torch"),
+    Peer("torch-compile", "peer_torch.py", "torch", ("--mode", "compile"), build_limit=300.0),
+    Peer("onednn", "peer_onednn.py", "onednn"),
+    Peer("jax", "peer_jax.py", "jax"),
+    Peer("halide-adams2019", "peer_halide.py", "halide", ("--scheduler", "adams2019")),
+    Peer("halide-mullapudi2016", "peer_halide.py", "halide", ("--scheduler", "mullapudi2016")),
+    Peer("tvm", "peer_tvm.py", "tvm", build_limit=1800.0, only=TVM_WORKLOADS),
+    Peer("gemm"),
+    Peer("faer"),
+)
+
+
+def chosen(names):
+    """The peers of these names that are installed, and the names of those that are not."""
+    wanted = [peer for peer in PEER_LIST if "all" in names or peer.name in names]
+    return [peer for peer in wanted if peer.installed()], [peer.name for peer in wanted if not peer.installed()]
+
+
+def ours(threads, settings):
+    """The project's own runner."""
+    command = [OURS, "--threads", threads, "--db", settings.db]
+    if settings.untuned:
+        command.append("--untuned")
+    if settings.exact:
+        command.append("--exact")
+    return Runner("tensorwright", command, threads, settings.out / "logs" / f"tensorwright-{threads}.log")

@@ -1,0 +1,45 @@
+"""The options of bench/run."""
+
+import argparse
+import pathlib
+
+from .peers import PEER_LIST
+from .places import HOME
+from .suites import SUITES
+
+
+def listed(text):
+    return [word for word in text.split(",") if word]
+
+
+def parse(arguments=None):
+    parser = argparse.ArgumentParser(prog="bench/run", description="Measures kernels and peers in turns.")
+    suites, peers = [suite.name for suite in SUITES], [peer.name for peer in PEER_LIST]
+    parser.add_argument("--suite", type=listed, default=["all"], help=f"all, or some of {', '.join(suites)}")
+    parser.add_argument("--peers", type=listed, default=["all"], help=f"all, none, or some of {', '.join(peers)}")
+    parser.add_argument("--threads", type=listed, default=["1", "2"], help="numbers of threads, such as 1,2")
+    parser.add_argument("--only", default="", metavar="REGEX", help="workloads whose name matches")
+    parser.add_argument("--full-size", action="store_true", help="also those of a published size that takes long")
+    parser.add_argument("--trials", type=int, default=1000, help="trials of tuning for each workload")
+    parser.add_argument("--time", type=float, default=300.0, help="seconds of tuning for each workload")
+    parser.add_argument("--untuned", action="store_true", help="measure the default schedules instead")
+    parser.add_argument("--exact", action="store_true", help="no algorithm of ours that rounds differently")
+    parser.add_argument("--rounds", type=int, default=15, help="samples of every runner")
+    parser.add_argument("--sample", type=float, default=0.03, help="seconds of a sample")
+    parser.add_argument("--peer-trials", type=int, default=200, help="trials of TVM's tuning")
+    parser.add_argument("--db", type=pathlib.Path, help="records of tuning [default: OUT/records.sqlite3]")
+    parser.add_argument("--out", type=pathlib.Path, default=HOME / "results", help="where results go")
+    parser.add_argument("--fresh", action="store_true", help="measure again what was measured before")
+    parser.add_argument("--docs", action="store_true", help="also write docs/benchmarks.md and its plot")
+    parser.add_argument("--report", action="store_true", help="measure nothing, only report what is there")
+    settings = parser.parse_args(arguments)
+    for name, known in (("suite", suites), ("peers", [*peers, "none"])):
+        unknown = [word for word in getattr(settings, name) if word not in ("all", *known)]
+        if unknown:
+            parser.error(f"--{name}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    if not all(word.isdigit() and int(word) > 0 for word in settings.threads):
+        parser.error("--threads takes numbers, such as 1,2")
+    settings.threads = [int(word) for word in settings.threads]
+    settings.out = settings.out.resolve()
+    settings.db = (settings.db or settings.out / "records.sqlite3").resolve()
+    return settings

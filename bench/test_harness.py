@@ -1,0 +1,154 @@
+"""Tests of the harness itself, with two small workloads, NumPy as the only real peer, and peers that misbehave.
+
+    bench/install ours numpy
+    target/bench/numpy/bin/python -m unittest discover bench
+
+Any Python with NumPy will do. BENCH_PROGRAMS names the directory of `tensorwright` and `tensorwright-bench`, if it is
+not target/release.
+"""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+import unittest
+from xml.etree import ElementTree
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from harness import contest, driver, inputs, journal, peers, plot, suites  # noqa: E402
+from harness.peers import Peer  # noqa: E402
+from harness.runner import Runner, RunnerFailed  # noqa: E402
+
+PEER = """
+import sys
+sys.path.insert(0, {peers!r})
+from protocol import Variant, serve
+VERSION = "test 1"
+{body}
+serve(sys.modules[__name__])
+"""
+
+
+def workload(name):
+    return next(w for _, w in suites.chosen(["all"], f"^{name}$", True))
+
+
+class Scratch(unittest.TestCase):
+    """A directory for every test."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def runner(self, body, name="test"):
+        """A runner in Python whose module is `body`."""
+        script = self.directory / f"{name}.py"
+        script.write_text(PEER.format(peers=str(peers.PEERS), body=body))
+        runner = Runner(name, [sys.executable, script], 1, self.directory / "log")
+        self.addCleanup(runner.stop)
+        return runner
+
+
+class Workloads(unittest.TestCase):
+    def test_every_suite_is_there_and_every_workload_names_an_existing_definition(self):
+        found = suites.chosen(["all"], "", True)
+        self.assertEqual({suite.name for suite, _ in found}, {suite.name for suite in suites.SUITES})
+        for _, entry in found:
+            text = (peers.PEERS.parent.parent / entry["file"]).read_text()
+            self.assertIn(f"def {entry['def']}(", text, entry["name"])
+
+    def test_published_sizes_are_left_out_unless_wanted(self):
+        few = suites.chosen(["gemm"], "_full$", False)
+        self.assertEqual((few, len(suites.chosen(["gemm"], "_full$", True))), ([], 2))
+
+    def test_inputs_are_the_same_in_every_run_and_indices_are_in_range(self):
+        entry = workload("shift_16x16x512_k3")
+        first, second = (inputs.values(entry, "idx", [512]) for _ in range(2))
+        self.assertTrue((first == second).all())
+        self.assertTrue(first.min() >= 0 and first.max() < 9)
+
+    def test_differences_are_shares_of_the_largest_value(self):
+        self.assertAlmostEqual(inputs.difference(np.array([1.0, 9.0]), np.array([1.0, 10.0])), 0.1)
+        self.assertEqual(inputs.difference(np.ones(3), np.ones(4)), float("inf"))
+        self.assertEqual(inputs.difference(np.array([np.nan]), np.ones(1)), float("inf"))
+
+
+class Runners(Scratch):
+    def test_what_a_library_prints_does_not_disturb_replies(self):
+        runner = self.runner("def build(w, i): print('noise'); return {'a': Variant(lambda: 1, lambda: [1.0])}")
+        reply = runner.ask("build", workload={}, inputs="")
+        self.assertEqual((reply["variants"], reply["version"]), (["a"], "test 1"))
+        self.assertGreater(runner.ask("sample", variant="a", seconds=0.001)["ns"][0], 0)
+
+    def test_a_runner_that_ends_or_hangs_is_ended_and_starts_again(self):
+        runner = self.runner("def build(w, i):\n  import os, time\n  os._exit(3) if w == 'end' else time.sleep(w)")
+        for what, limit in (("end", 10), (60, 0.3)):
+            with self.assertRaises(RunnerFailed):
+                runner.ask("build", workload=what, inputs="", limit=limit)
+        self.assertIn("error", runner.ask("build", workload=0, inputs=""))
+
+
+class Contests(Scratch):
+    def contest(self, *bodies):
+        """Ours computes ones; the peers are given."""
+        build = "import numpy, time\n"
+        build += "def build(w, i): return {{'': Variant(lambda: time.sleep({}), lambda: numpy.full(4, {}))}}"
+        ours = self.runner(build.format(0.001, 1.0), "ours")
+        others = [(Peer("x"), self.runner(build.format(*body), f"peer{i}")) for i, body in enumerate(bodies)]
+        entry = {"name": "w", "flops": 8, "bytes": 8, "output": [4], "inputs": {}}
+        settings = argparse.Namespace(rounds=4, sample=0.002)
+        made = contest.Contest(entry, ours, others, settings, self.directory, lambda _: None)
+        made.roof = lambda: {"gflops": 1.0, "gbps": 1.0, "bandwidth": "read"}
+        made.overheads = lambda best: {}
+        ask = ours.ask
+        # Ours says more about what it built than peers do.
+        ours.ask = lambda *a, **k: {"schedule": "", "compile_s": 0.0, **ask(*a, **k)}
+        return made.run()
+
+    def test_the_best_peer_is_found_and_slow_ones_are_screened(self):
+        record = self.contest((0.004, 1.0), (0.002, 1.0), (0.02, 1.0))
+        self.assertEqual(record["best"], "peer1")
+        self.assertTrue(1.2 < record["ratio"][1] < 3.0, record["ratio"])
+        self.assertEqual({p["name"]: p["rounds"] for p in record["peers"]}, {"peer1": 4, "peer0": 3, "peer2": 3})
+
+    def test_a_wrong_result_keeps_a_peer_out_and_disagreement_of_all_is_a_failure(self):
+        record = self.contest((0.001, 2.0), (0.002, 1.0))
+        self.assertEqual(record["best"], "peer1")
+        self.assertIn("differs from ours", record["troubles"]["peer0"])
+        self.assertIn("differs from every peer", self.contest((0.001, 2.0))["failed"])
+
+
+class Whole(Scratch):
+    def test_two_workloads_are_tuned_measured_and_reported_and_not_measured_twice(self):
+        arguments = ["--suite", "ops", "--only", "^(gemm_32|gemv_128)$", "--peers", "numpy", "--threads", "1"]
+        arguments += ["--trials", "2", "--time", "20", "--rounds", "2", "--sample", "0.001"]
+        arguments += ["--out", str(self.directory)]
+        self.assertEqual(driver.main(arguments), 0)
+        records = journal.Journal(self.directory / "results.jsonl").records()
+        self.assertEqual({r["workload"] for r in records}, {"gemm_32", "gemv_128"})
+        for record in records:
+            self.assertTrue(record.get("best", "").startswith("numpy"), record)
+            self.assertGreater(record["ours"]["median_ns"], 0)
+            self.assertGreaterEqual(record["tuning"]["trials"], 2)
+            self.assertGreater(record["roof"]["share"], 0)
+        page = (self.directory / "benchmarks.md").read_text()
+        self.assertIn("gemv_128", page)
+        ElementTree.parse(self.directory / "benchmarks.svg")
+        lines = (self.directory / "results.jsonl").read_text()
+        self.assertEqual(driver.main(arguments), 0)
+        self.assertEqual((self.directory / "results.jsonl").read_text(), lines)
+
+    def test_a_plot_without_ratios_is_empty_and_a_cut_line_is_no_result(self):
+        self.assertIn("<svg", plot.draw([]))
+        path = self.directory / "results.jsonl"
+        path.write_text('{"suite": "ops", "work')
+        self.assertEqual(journal.Journal(path).records(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+//! From a workload to a program, its inputs and the schedule that the records know best.
+
+use std::fs;
+use std::path::Path;
+
+use tensorwright::{CpuTarget, Inputs, Kernel, Module, Program, Schedule, npy};
+use tensorwright_records::{RunFilter, Store, open_existing};
+use tensorwright_tuner::key_of;
+
+use crate::Options;
+use crate::protocol::{Tuning, Workload};
+
+/// Whatever can go wrong is said to the driver as text.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// A workload bound to its sizes.
+pub(crate) fn program(workload: &Workload) -> Result<Program> {
+    let name = workload.file.to_string_lossy();
+    let bytes = fs::read(&workload.file).map_err(|error| format!("{name}: {error}"))?;
+    let module = Module::parse_bytes(&name, &bytes)?;
+    Ok(module.def(&workload.definition)?.bind(sizes(&workload.size)?)?)
+}
+
+/// `M=1,N=2` as names and numbers.
+fn sizes(text: &str) -> Result<Vec<(String, i64)>> {
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').ok_or("a size is written NAME=NUMBER")?;
+        Ok((name.to_owned(), value.parse()?))
+    };
+    text.split(',').map(pair).collect()
+}
+
+/// The inputs, in the shapes of the definition: a workload may give groups no dimension of their own,
+/// but its memory is the same.
+pub(crate) fn inputs(program: &Program, workload: &Workload, directory: &Path) -> Result<Inputs> {
+    if workload.inputs.len() != program.inputs().len() {
+        let (given, wanted) = (workload.inputs.len(), program.inputs().len());
+        return Err(format!("the workload has {given} inputs, the definition {wanted}").into());
+    }
+    let input = |(name, tensor): (&String, &tensorwright::ir::Tensor)| {
+        let path = directory.join(name).with_extension("npy");
+        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok((tensor.name.clone(), npy::decode(&bytes)?.reshape(&tensor.shape)?))
+    };
+    workload.inputs.iter().zip(program.inputs()).map(input).collect()
+}
+
+/// The kernel of a program: with the best schedule of the records, or the default one.
+pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
+    let target = CpuTarget::native()?;
+    let builder = program.compile().target(target.clone()).threads(options.threads as usize);
+    let builder = builder.exact(options.exact);
+    let best = if options.untuned { None } else { best(program, &target, options)? };
+    Ok(match best {
+        Some(schedule) => builder.schedule(schedule).build()?,
+        None => builder.build()?,
+    })
+}
+
+fn best(program: &Program, target: &CpuTarget, options: &Options) -> Result<Option<Schedule>> {
+    let Some(store) = open_existing(options.db.as_deref())? else { return Ok(None) };
+    match store.best(&key_of(program, options.threads, target, options.exact))? {
+        Some(best) => Ok(Some(Schedule::parse(&best.trial.schedule).map_err(|e| e.to_string())?)),
+        None => Ok(None),
+    }
+}
+
+/// What tuning a program has cost, by the records.
+pub(crate) fn tuning(program: &Program, options: &Options) -> Result<Tuning> {
+    let Some(store) = open_existing(options.db.as_deref())? else { return Ok(Tuning::default()) };
+    let key = key_of(program, options.threads, &CpuTarget::native()?, options.exact);
+    let keys = store.keys()?;
+    let trials = keys.iter().filter(|known| known.key == key).map(|k| k.trials + k.removed).sum();
+    let runs = store.runs(&RunFilter { key: Some(key), ..RunFilter::default() })?;
+    let seconds = runs.iter().filter_map(|run| {
+        let end = run.end.as_ref()?;
+        Some((end.ended - run.info.started) as f64 / 1e3)
+    });
+    Ok(Tuning { trials, seconds: seconds.sum() })
+}

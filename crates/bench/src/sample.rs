@@ -1,0 +1,56 @@
+//! Samples of a call, taken as every peer's runner takes them.
+
+use std::time::{Duration, Instant};
+
+/// Calls before the clock starts: the caches and the clock rate belong to whoever ran before.
+const WARM_UP: Duration = Duration::from_millis(3);
+
+/// Calls shorter than this are timed in batches.
+const BATCH: Duration = Duration::from_micros(100);
+
+/// Nanoseconds per call, for about so many seconds.
+pub(crate) fn samples(seconds: f64, mut call: impl FnMut()) -> Vec<f64> {
+    let calls = batch(&mut call);
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let start = Instant::now();
+    let mut list = Vec::new();
+    while list.is_empty() || start.elapsed() < limit {
+        let before = Instant::now();
+        (0..calls).for_each(|_| call());
+        list.push(before.elapsed().as_nanos() as f64 / f64::from(calls));
+    }
+    list
+}
+
+/// Warms up, and says how many calls fill a batch.
+fn batch(call: &mut impl FnMut()) -> u32 {
+    let start = Instant::now();
+    let mut calls = 0_u32;
+    while calls == 0 || start.elapsed() < WARM_UP {
+        call();
+        calls += 1;
+    }
+    // The first calls are slower than the later ones; the batches only get longer by that.
+    let one = (start.elapsed() / calls).max(Duration::from_nanos(1));
+    (BATCH.as_nanos() / one.as_nanos()).clamp(1, 1 << 20) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples;
+
+    #[test]
+    fn short_calls_come_in_batches() {
+        let mut calls = 0;
+        let list = samples(0.002, || calls += 1);
+        assert!(calls > 100 * list.len(), "{calls} calls in {} samples", list.len());
+        assert!(list.iter().all(|ns| *ns >= 0.0));
+    }
+
+    #[test]
+    fn there_is_a_sample_however_long_a_call_takes() {
+        let list = samples(0.0, || std::thread::sleep(std::time::Duration::from_millis(4)));
+        assert_eq!(list.len(), 1);
+        assert!(list[0] >= 4e6);
+    }
+}
