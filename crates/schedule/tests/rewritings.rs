@@ -48,3 +48,15 @@ fn what_is_as_good_as_it_gets_is_left_alone() {
     let sizes = [("M", 12), ("N", 16), ("K", 24)];
     assert_eq!(found("gemm.tc", "gemm", &sizes), [""]);
 }
+
+#[test]
+fn rows_that_follow_each_other_may_be_one() {
+    let mut sizes =
+        vec![("B", 1), ("IP", 8), ("OP", 8), ("H", 14), ("W", 14), ("KH", 1), ("KW", 1)];
+    assert_eq!(found("conv2d.tc", "conv2d", &sizes), ["", "out: fuse h w"]);
+    // Windows make rows overlap, and rows of whole vectors need no help.
+    sizes[5..].clone_from_slice(&[("KH", 3), ("KW", 3)]);
+    assert_eq!(found("conv2d.tc", "conv2d", &sizes), [""]);
+    sizes[4..].clone_from_slice(&[("W", 32), ("KH", 1), ("KW", 1)]);
+    assert_eq!(found("conv2d.tc", "conv2d", &sizes), [""]);
+}

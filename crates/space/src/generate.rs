@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use tensorwright_lang::program::Index;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::default::{is_movement, is_written_out};
 use tensorwright_schedule::nest::{LoopNest, Role, Scope};
@@ -333,9 +334,7 @@ impl Generator<'_> {
                 shape: buffer.shape.clone(),
                 element_bytes: buffer.dtype.bytes() as i64,
                 dimension_of: spatial.iter().map(|axis| read.dimension_of(axis)).collect(),
-                moved_by: (0..buffer.shape.len())
-                    .map(|dimension| movers(read, dimension, spatial, reduce))
-                    .collect(),
+                moved_by: read.subscripts.iter().map(|s| movers(s, spatial, reduce)).collect(),
                 slot,
             });
         }
@@ -354,14 +353,8 @@ fn written_along(accesses: &Accesses, spatial: &[Axis]) -> Option<usize> {
     nearest.map(|(_, place)| place).or_else(next)
 }
 
-/// The loops that move a dimension of a read.
-pub(crate) fn movers(
-    read: &Access,
-    dimension: usize,
-    spatial: &[Axis],
-    reduce: &[Axis],
-) -> Vec<Mover> {
-    let Some(subscript) = read.subscripts.get(dimension) else { return Vec::new() };
+/// The loops that move a subscript.
+pub(crate) fn movers(subscript: &Index, spatial: &[Axis], reduce: &[Axis]) -> Vec<Mover> {
     // A loop that moves it in a way that is no multiple counts as far as it goes.
     let distance = |axis: &Axis| subscript.coefficient_of(axis.var).unwrap_or(1);
     let mut all = Vec::new();

@@ -170,7 +170,7 @@ impl Builder<'_> {
             let stride = longest.and_then(|place| read.reduce[place]).unwrap_or(0);
             stride.saturating_mul(read.element_bytes) >= PACK_ROW_BYTES / 2
         };
-        pack.dimension_of[axis].is_none() && read.is_some_and(far)
+        read.is_some_and(|read| read.spatial[axis] == Some(0) && far(read))
     }
 
     /// Whether the operands along the vectors stay where they are along another loop.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::program::{Atom, Index};
+use tensorwright_lang::program::{Atom, Index, Term};
 
 /// Memory that a nest reads or writes.
 #[derive(Debug, Clone)]
@@ -82,8 +82,55 @@ impl Buffer {
         for (subscript, extent) in subscripts.iter().zip(&self.shape) {
             offset = offset.scale(*extent)?.add(subscript)?;
         }
-        Some(offset)
+        joined(offset)
     }
+}
+
+impl Buffer {
+    /// A position with as few dimensions as say the same: two that a fused loop goes through as one are
+    /// one. With the extents; only without a layout.
+    #[must_use]
+    pub fn merged(&self, subscripts: &[Index]) -> (Vec<Index>, Vec<i64>) {
+        let divides = |index: &Index| {
+            index.terms().iter().any(|term| matches!(term.atom, Atom::Div(..) | Atom::Mod(..)))
+        };
+        let (mut merged, mut shape): (Vec<Index>, Vec<i64>) = (Vec::new(), Vec::new());
+        for (subscript, extent) in subscripts.iter().zip(&self.shape) {
+            if let (Some(before), Some(rows)) = (merged.last_mut(), shape.last_mut())
+                && divides(before)
+                && let Some(one) = before.scale(*extent).and_then(|index| index.add(subscript))
+                && let Some(one) = joined(one).filter(|one| !divides(one))
+            {
+                *before = one;
+                *rows = rows.saturating_mul(*extent);
+                continue;
+            }
+            merged.push(subscript.clone());
+            shape.push(*extent);
+        }
+        (merged, shape)
+    }
+}
+
+/// Joins quotients with the remainders that belong to them: `28 * (x / 28) + x % 28` is `x`. Loops that
+/// were fused then move through rows that follow each other in equal steps.
+fn joined(index: Index) -> Option<Index> {
+    let mut index = index;
+    for term in index.clone().terms() {
+        let Atom::Div(inner, divisor) = &term.atom else { continue };
+        if term.coefficient % divisor != 0 {
+            continue;
+        }
+        let factor = term.coefficient / divisor;
+        let rest = Atom::Mod(inner.clone(), *divisor);
+        let found = |other: &Term| other.atom == rest && other.coefficient == factor;
+        if index.terms().iter().any(found) {
+            let parts = Index::atom(term.atom.clone()).scale(term.coefficient)?;
+            let parts = parts.add(&Index::atom(rest).scale(factor)?)?;
+            index = index.sub(&parts)?.add(&inner.scale(factor)?)?;
+        }
+    }
+    Some(index)
 }
 
 /// How a tensor is laid out in memory: an index expression over the tensor's dimensions for each
@@ -246,6 +293,21 @@ mod tests {
 
     fn dim(d: u32) -> Index {
         Index::axis(AxisId(d))
+    }
+
+    #[test]
+    fn fused_loops_move_in_equal_steps() {
+        let mut buffer = Buffer::local("b".into(), DType::Float, vec![4, 28, 28]);
+        let fused = dim(0).scale(16).unwrap().add(&dim(1)).unwrap();
+        let (row, column) = (fused.div(28).unwrap(), fused.rem(28));
+        let offset = buffer.offset(&[dim(2), row.clone(), column.clone()]).unwrap();
+        assert_eq!(offset.coefficient_of(AxisId(0)), Some(16));
+        assert_eq!(offset.coefficient_of(AxisId(1)), Some(1));
+        assert_eq!(offset.coefficient_of(AxisId(2)), Some(784));
+        // Rows of another length do not follow each other.
+        buffer.shape = vec![4, 28, 30];
+        let offset = buffer.offset(&[dim(2), row, column]).unwrap();
+        assert_eq!(offset.coefficient_of(AxisId(1)), None);
     }
 
     #[test]

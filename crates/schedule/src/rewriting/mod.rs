@@ -6,6 +6,7 @@
 
 mod constants;
 mod products;
+mod rows;
 mod zeros;
 
 use crate::draft::Draft;
@@ -22,10 +23,13 @@ pub fn rewritings(nest: &LoopNest, exact: bool) -> Vec<Draft> {
     let mut without_zeros = begun.clone();
     zeros::leave_out(&mut without_zeros);
     constants::expand(&mut without_zeros);
+    let mut in_rows = without_zeros.clone();
     let mut found = if exact { Vec::new() } else { products::factorings(&without_zeros) };
     found.truncate(MOST_FACTORINGS);
     let is_rewritten = !without_zeros.schedule.steps.is_empty();
-    found.extend(is_rewritten.then_some(without_zeros));
-    found.push(begun);
+    found.push(without_zeros);
+    // Whether longer rows pay depends on how short they are: that is for measurements to say.
+    found.extend(rows::fuse(&mut in_rows).then_some(in_rows));
+    found.extend(is_rewritten.then_some(begun));
     found
 }

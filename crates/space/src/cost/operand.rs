@@ -42,13 +42,12 @@ pub(crate) struct Extents {
 impl Operand {
     pub(crate) fn new(nest: &LoopNest, access: &Access, spatial: &[Axis], reduce: &[Axis]) -> Self {
         let buffer = nest.buffer(access.buffer);
+        let (subscripts, shape) = buffer.merged(&access.subscripts);
         Self {
             tensor: buffer.name.clone(),
             element_bytes: buffer.dtype.bytes() as i64,
-            shape: buffer.shape.clone(),
-            moved_by: (0..buffer.shape.len())
-                .map(|dimension| movers(access, dimension, spatial, reduce))
-                .collect(),
+            shape,
+            moved_by: subscripts.iter().map(|index| movers(index, spatial, reduce)).collect(),
             spatial: spatial.iter().map(|axis| access.stride(axis)).collect(),
             reduce: reduce.iter().map(|axis| access.stride(axis)).collect(),
         }
