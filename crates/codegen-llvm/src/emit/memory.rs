@@ -150,7 +150,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     }
 
     /// Elements at known distances.
-    fn load_pattern(
+    pub(super) fn load_pattern(
         &mut self,
         id: BufferId,
         base: PointerValue<'ctx>,

@@ -6,6 +6,7 @@ use inkwell::values::{BasicValueEnum, InstructionOpcode};
 use tensorwright_lang::program::{Index, Read};
 use tensorwright_schedule::nest::Buffer;
 
+use super::access::Access;
 use super::ir::{Value, defect};
 use super::{Active, CheckedRead, Emitter};
 use crate::error::{Error, Result};
@@ -35,6 +36,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         active: Active<'ctx>,
     ) -> Result<Value<'ctx>> {
         self.charge()?;
+        if let Some((base, steps)) = row_of(read, buffer, active)? {
+            return self.checked_row(read, buffer, &base, &steps, active);
+        }
         let mut position: Value<'ctx> = self.ir.i64(0).into();
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
         for ((dimension, subscript), extent) in (0..).zip(&read.subscripts).zip(&buffer.shape) {
@@ -66,6 +70,39 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 self.load_scalar(read.tensor, address)
             }
         }
+    }
+
+    /// A read of a row, or of elements in a fixed pattern, whose place data decide for all lanes alike.
+    fn checked_row(
+        &mut self,
+        read: &Read,
+        buffer: &Buffer,
+        base: &Index,
+        steps: &[i64],
+        active: Active<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let mut position = self.index(base, active)?;
+        let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
+        let mut stride = 1i64;
+        let dimensions = (0u32..).zip(&read.subscripts).zip(&buffer.shape);
+        let dimensions: Vec<_> = dimensions.collect();
+        for ((dimension, subscript), extent) in dimensions.into_iter().rev() {
+            if read.checked.contains(&dimension) {
+                let index = self.index(subscript, active)?;
+                let inside =
+                    self.ir.compare_ints(IntPredicate::ULT, index, self.ir.i64(*extent).into())?;
+                let index = self.ir.select(inside, index, self.ir.constant_like(0, index)?)?;
+                let stride = self.ir.i64(stride).into();
+                let moved = self.ir.binary(InstructionOpcode::Mul, index, stride)?;
+                position = self.ir.add(position, moved)?;
+                fine = self.ir.and(fine, inside)?;
+            }
+            stride = stride.saturating_mul(*extent);
+        }
+        self.report(read, fine, active)?;
+        let start = self.pointer(read.tensor)?;
+        let address = self.element(buffer.dtype, start, position.into_int_value())?;
+        self.load_pattern(read.tensor, address, steps, active.mask)
     }
 
     /// Records that a read went wrong, unless `fine` holds in all lanes that take part.
@@ -101,6 +138,28 @@ impl<'ctx> Emitter<'_, 'ctx> {
         });
         number as i64
     }
+}
+
+/// Where the lanes of a checked read are, apart from what data decide for all of them alike; `None` if
+/// data decide for each, or if there are no lanes.
+fn row_of(read: &Read, buffer: &Buffer, active: Active<'_>) -> Result<Option<(Index, Vec<i64>)>> {
+    let Some(lanes) = active.lanes else { return Ok(None) };
+    let is_lane = |axis| axis == lanes.var;
+    let mut proven = read.subscripts.clone();
+    for dimension in &read.checked {
+        let Some(subscript) = proven.get_mut(*dimension as usize) else { return Ok(None) };
+        if subscript.mentions(&is_lane) {
+            return Ok(None);
+        }
+        *subscript = Index::constant(0);
+    }
+    if proven.iter().any(Index::has_value) {
+        return Ok(None);
+    }
+    Ok(match Access::of(&offset(buffer, &proven)?, lanes) {
+        Access::Pattern { base, steps } => Some((base, steps)),
+        _ => None,
+    })
 }
 
 /// The position of an element in the memory of a buffer.

@@ -312,14 +312,23 @@ impl<'a> Model<'a> {
         let one = match self.tiling.vector {
             Vector::Spatial { axis, .. } => match self.group.write.spatial.get(axis) {
                 Some(Some(1)) => 1.5,
-                _ if self.tiling.transposes => 4.0,
-                _ => 1.5 * lanes,
+                _ if self.tiling.transposes => self.turned_store(),
+                _ => 2.0 * lanes,
             },
             Vector::Reduce { .. } => 10.0,
             Vector::Scalar => 1.5,
         };
         let again = if accumulates { 2.0 } else { 1.0 };
         self.executions(host) * (accumulators * one * again + 12.0)
+    }
+}
+
+impl Model<'_> {
+    /// The cycles of a vector of a tile that is turned on its way to memory: it is gathered from the
+    /// first-level cache, and scattered where results are not next to each other.
+    fn turned_store(&self) -> f64 {
+        let along = self.group.contiguous.and_then(|axis| self.group.write.spatial[axis]);
+        if along == Some(1) { 16.0 } else { 40.0 }
     }
 }
 

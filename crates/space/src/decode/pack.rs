@@ -7,7 +7,7 @@ use tensorwright_schedule::primitives::{
 use super::Decoder;
 use super::loops::Loops;
 use crate::Rejection;
-use crate::group::{Group, Pack, Vector};
+use crate::group::{Group, Mover, Pack, Vector};
 use crate::tiling::Tiling;
 
 impl Decoder<'_> {
@@ -112,15 +112,22 @@ fn turned(pack: &Pack, tiling: &Tiling) -> Option<LayoutText> {
     Some(LayoutText { parts })
 }
 
-/// The layout of a constant: blocks of what a register tile needs, next to each other.
+/// The layout of a constant: blocks of what a register tile needs, next to each other, and what loops
+/// over results choose outside of them.
 fn laid(pack: &Pack, tiling: &Tiling) -> LayoutText {
     let Some((dimension, block)) = tile_dimension(pack, tiling).filter(|(_, block)| *block > 1)
     else {
         return LayoutText { parts: (0..pack.rank).map(|d| Part::Whole(d as u32)).collect() };
     };
     let others = (0..pack.rank).filter(|other| *other != dimension);
-    let mut parts = vec![Part::Quotient(dimension as u32, block)];
-    parts.extend(others.map(|d| Part::Whole(d as u32)));
+    let of_results = |other: &usize| {
+        pack.moved_by[*other].iter().any(|mover| matches!(mover, Mover::Spatial(..)))
+    };
+    let (chosen, summed): (Vec<usize>, Vec<usize>) = others.partition(of_results);
+    let whole = |dimension: usize| Part::Whole(dimension as u32);
+    let mut parts: Vec<Part> = chosen.into_iter().map(whole).collect();
+    parts.push(Part::Quotient(dimension as u32, block));
+    parts.extend(summed.into_iter().map(whole));
     parts.push(Part::Remainder(dimension as u32, block));
     LayoutText { parts }
 }
