@@ -50,6 +50,16 @@ impl Rule for Expand {
         }
         let mut plain = Plain::of(nest, stage)?;
         let read = only_read(stage, name, &plain.store, tensor)?;
+        // A condition around the read may be what keeps it inside, and it is not around the copy.
+        let ranges = plain.ranges();
+        let inside =
+            |(index, extent): (&Index, &i64)| ranges.interval(index).within(0, i128::from(*extent));
+        if !read.subscripts.iter().zip(&nest.buffer(tensor).shape).all(inside) {
+            return Err(Refusal::new(format!(
+                "`{stage}` reads `{name}` under a condition that keeps it inside of the tensor"
+            ))
+            .help(format!("`{stage}: pad {name}` takes the condition out")));
+        }
         let moves = |(var, ..): &&(Var, i64, Role)| {
             read.subscripts.iter().any(|index| index.coefficient_of(*var) != Some(0))
         };

@@ -50,9 +50,12 @@ const TEMPLATES: &[Template] = &[
           r in 0:R, q in 0:R
 }",
         sizes: |rng| {
-            let mut sizes = vec![("C", rng.range(1, 4)), ("K", rng.range(1, 4))];
-            sizes.extend([("R", rng.range(1, 4)), ("H", rng.range(5, 9)), ("W", rng.range(5, 12))]);
-            sizes.extend([("s", rng.range(1, 4)), ("p", rng.range(0, 4)), ("d", rng.range(1, 3))]);
+            let (taps, apart) = (rng.range(1, 4), rng.range(1, 3));
+            // The window fits the image without any padding.
+            let window = apart * (taps - 1) + 1;
+            let mut sizes = vec![("C", rng.range(1, 4)), ("K", rng.range(1, 4)), ("R", taps)];
+            sizes.extend([("H", window + rng.range(1, 5)), ("W", window + rng.range(1, 8))]);
+            sizes.extend([("s", rng.range(1, 4)), ("p", rng.range(0, 4)), ("d", apart)]);
             sizes
         },
     },

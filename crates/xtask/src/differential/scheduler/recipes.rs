@@ -3,7 +3,7 @@
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Fuse, Inline, Parallel, Reorder, Rfactor, SetLayout, Split, Tail,
-    Unroll, Vectorize,
+    Unroll, Vectorize, winograd_choices,
 };
 use tensorwright_schedule::rewritings;
 
@@ -29,6 +29,11 @@ pub(super) fn rewritten(d: &mut Draft<'_>) {
         }
     }
     for stage in d.stages() {
+        let choices = winograd_choices(&d.nest, &stage);
+        if !choices.is_empty() && d.rng.chance(60) {
+            let (choice, _) = d.rng.pick(&choices).clone();
+            let _ = d.accept(&stage, choice);
+        }
         if d.rng.chance(25) {
             let _ = d.accept(&stage, Inline);
         }
