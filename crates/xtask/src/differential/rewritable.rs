@@ -22,7 +22,7 @@ const TEMPLATES: &[Template] = &[
         sizes: |rng| {
             let (taps, step) = (rng.range(1, 6), rng.range(2, 5));
             let mut sizes = vec![("C", rng.range(1, 4)), ("K", rng.range(1, 4)), ("R", taps)];
-            sizes.extend([("L", rng.range(3, 9)), ("s", step), ("p", rng.range(0, taps + 2))]);
+            sizes.extend([("L", rng.range(4, 9)), ("s", step), ("p", rng.range(0, taps + 2))]);
             sizes
         },
     },
@@ -47,7 +47,7 @@ const TEMPLATES: &[Template] = &[
   out(k,h,x) +=! (s*h+d*r-p >= 0 && s*h+d*r-p < H && s*x+d*q-p >= 0 && s*x+d*q-p < W)
                  ? in(c,s*h+d*r-p,s*x+d*q-p) * w(k,c,r,q) : 0
     where h in 0:(H+2*p-d*(R-1)-1)/s+1, x in 0:(W+2*p-d*(R-1)-1)/s+1,
-          r in 0:R, q in 0:R
+          r in 0:R, q in 0:R, k in 0:K, c in 0:C
 }",
         sizes: |rng| {
             let (taps, apart) = (rng.range(1, 4), rng.range(1, 3));
