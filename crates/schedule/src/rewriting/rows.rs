@@ -5,7 +5,7 @@
 
 use crate::access::{Access, Accesses, Axis};
 use crate::draft::Draft;
-use crate::nest::Role;
+use crate::nest::{Role, Scope};
 use crate::primitives::{Fuse, stages};
 
 /// Rows of multiples of this need no help.
@@ -29,6 +29,10 @@ pub(super) fn fuse(draft: &mut Draft) -> bool {
 fn pair(draft: &Draft, stage: &str) -> Option<(String, String)> {
     let accesses = Accesses::of(&draft.nest, stage)?;
     accesses.of_role(Role::Reduce).next()?;
+    // A stage that reads the sum in place has loops of its own, which would have to go along.
+    if draft.nest.buffer(accesses.write.buffer).scope != Scope::Output {
+        return None;
+    }
     let as_one = |(outer, inner): (&Axis, &Axis)| {
         let follows = |access: &Access| match (access.stride(outer), access.stride(inner)) {
             (Some(outer), Some(step)) => outer == step.saturating_mul(inner.extent),
