@@ -3,7 +3,7 @@
 //! What the [default schedule](crate::default) decides by rules, spaces of schedules leave open; both
 //! ask here.
 
-use tensorwright_lang::program::{Expr, Index};
+use tensorwright_lang::program::{Atom, Expr, Index};
 
 use crate::nest::{BufferId, LoopNest, Scope, Store, for_each_store};
 use crate::primitives::stages;
@@ -101,6 +101,9 @@ fn reading_stores(nest: &LoopNest, buffer: BufferId) -> Vec<usize> {
 
 /// Whether two stages make elements at plain positions of the same number of dimensions.
 fn same_elements(a: &Store, b: &Store) -> bool {
-    let plain = |index: &Index| index.terms().len() == 1;
+    let plain = |index: &Index| match index.terms() {
+        [term] => term.coefficient == 1 && matches!(term.atom, Atom::Axis(_)),
+        _ => false,
+    };
     a.subscripts.len() == b.subscripts.len() && a.subscripts.iter().chain(&b.subscripts).all(plain)
 }
