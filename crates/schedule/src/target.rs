@@ -44,6 +44,12 @@ impl Target {
         Self { vector_bytes: 16, vector_registers: 32, ..Self::avx2() }
     }
 
+    /// The lanes of a vector of elements of so many bytes; never more than rules and spaces consider.
+    #[must_use]
+    pub fn lanes(&self, element_bytes: i64) -> i64 {
+        (self.vector_bytes / element_bytes.max(1)).clamp(1, 16)
+    }
+
     /// With other cache sizes, in bytes.
     #[must_use]
     pub fn with_caches(self, l1_bytes: i64, l2_bytes: i64) -> Self {

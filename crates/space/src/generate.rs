@@ -152,7 +152,7 @@ impl Generator<'_> {
         let root_loops: Vec<String> =
             root_axes.into_iter().filter(|a| a.role == Role::Spatial).map(|a| a.name).collect();
         let element_bytes = nest.dtype(accesses.write.buffer).bytes() as i64;
-        let lanes = (self.target.vector_bytes / element_bytes.max(1)).clamp(1, 16);
+        let lanes = self.target.lanes(element_bytes);
         let vectors = vectors(&accesses, &spatial, &reduce, lanes);
         let packs = self.packs(nest, &stage, &accesses, &spatial, &reduce);
         let slots = Slots::default();

@@ -7,6 +7,7 @@
 //! vectors, which the rows, and which blocks to take.
 
 use tensorwright_schedule::Target;
+use tensorwright_schedule::default::PACK_ROW_BYTES;
 
 use crate::Point;
 use crate::cost::{Constants, Operand, cycles};
@@ -14,7 +15,7 @@ use crate::generate::Generated;
 use crate::group::{Group, Pack, Vector};
 use crate::limits;
 use crate::parameter::Domain;
-use crate::start::{PACK_ROW_BYTES, share_outermost, vector_outermost};
+use crate::start::{share_outermost, vector_outermost};
 use crate::tiling::{Tiling, Values};
 
 /// The values of the parameters of a group, by slot.
@@ -78,8 +79,7 @@ pub(crate) fn estimate(
 ) -> f64 {
     let values = Values { parameters: &made.parameters, point, free };
     let tiling = Tiling::of(group, values);
-    let packed: Vec<Option<&str>> =
-        group.packs.iter().map(|pack| values.choice(Some(pack.slot))).collect();
+    let packed = values.packed(group);
     match limits::check(group, &tiling, target, &packed, usize::MAX) {
         Ok(()) => cycles(group, &tiling, target, &packed, &Constants::default()),
         Err(_) => f64::INFINITY,

@@ -165,8 +165,7 @@ impl ScheduleSpace {
         let mut sum: Vec<(&'static str, f64)> = TERMS.iter().map(|name| (*name, 0.0)).collect();
         for group in &self.inner.made.groups {
             let tiling = Tiling::of(group, values);
-            let packed: Vec<Option<&str>> =
-                group.packs.iter().map(|pack| values.choice(Some(pack.slot))).collect();
+            let packed = values.packed(group);
             let terms = cost::terms(group, &tiling, &self.inner.target, &packed);
             sum.iter_mut().zip(terms).for_each(|(sum, term)| sum.1 += term);
         }
@@ -266,8 +265,7 @@ impl Inner {
     /// The first of so many rules that refuses a group.
     fn refusal(&self, group: &Group, values: Values<'_>, rules: usize) -> Option<Rejection> {
         let tiling = Tiling::of(group, values);
-        let packed: Vec<Option<&str>> =
-            group.packs.iter().map(|pack| values.choice(Some(pack.slot))).collect();
+        let packed = values.packed(group);
         limits::check(group, &tiling, &self.target, &packed, rules).err()
     }
 }

@@ -2,6 +2,7 @@
 //! parameters that are not free.
 
 use tensorwright_schedule::Target;
+use tensorwright_schedule::default::PACK_ROW_BYTES;
 
 use crate::Point;
 use crate::generate::Generated;
@@ -9,9 +10,6 @@ use crate::group::{Group, Vector};
 use crate::limits;
 use crate::parameter::{Domain, Factorization};
 use crate::tiling::{Tiling, Values};
-
-/// Rows of operands longer than this, in bytes, are packed.
-pub(crate) const PACK_ROW_BYTES: i64 = 1536;
 
 pub(crate) fn start(made: &Generated, target: &Target) -> Point {
     let mut ranks = vec![0u32; made.parameters.len()];

@@ -35,6 +35,11 @@ impl Values<'_> {
         }
     }
 
+    /// Where each tensor of a group is packed.
+    pub(crate) fn packed(&self, group: &Group) -> Vec<Option<&str>> {
+        group.packs.iter().map(|pack| self.choice(Some(pack.slot))).collect()
+    }
+
     /// The order of so many items; their own if the group has no parameter for it.
     pub(crate) fn order(&self, slot: Option<usize>, items: usize) -> Vec<usize> {
         let found = slot.and_then(|slot| match self.parameters[slot].domain() {

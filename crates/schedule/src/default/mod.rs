@@ -16,6 +16,8 @@ mod groups;
 mod tile;
 mod transform;
 
+pub use tile::PACK_ROW_BYTES;
+
 use tensorwright_lang::program::Program;
 
 use crate::canonical;

@@ -12,7 +12,7 @@ use crate::target::Target;
 
 /// Rows longer than this, in bytes, are packed into panels: beyond it a column of a tile touches a
 /// page per row.
-const PACK_ROW_BYTES: i64 = 1536;
+pub const PACK_ROW_BYTES: i64 = 1536;
 
 /// Fewer iterations than this over a panel are not worth packing it.
 const PACK_REUSE: i64 = 32;
@@ -69,7 +69,7 @@ struct Tile {
 impl<'a> Plan<'a> {
     fn new(draft: &Draft, target: &'a Target, accesses: &'a Accesses) -> Self {
         let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
-        let lanes = (target.vector_bytes / bytes.max(1)).clamp(1, 16);
+        let lanes = target.lanes(bytes);
         Self { target, lanes, accesses }
     }
 

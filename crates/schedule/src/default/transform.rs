@@ -73,7 +73,7 @@ pub(super) fn schedule(draft: &mut Draft, root: &str, target: &Target) -> bool {
     let written = written_loops(draft, root);
     let Some(accesses) = Accesses::of(&draft.nest, root) else { return false };
     let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
-    let lanes = (target.vector_bytes / bytes.max(1)).clamp(1, 16);
+    let lanes = target.lanes(bytes);
     let is_lane = |axis: &&Axis| {
         axis.extent > 1
             && accesses.strided(axis).is_empty()

@@ -132,7 +132,7 @@ impl Decoder<'_> {
     fn rows(&mut self, stage: &str) {
         let Some(accesses) = Accesses::of(&self.draft.nest, stage) else { return };
         let bytes = self.draft.nest.dtype(accesses.write.buffer).bytes() as i64;
-        let lanes = (self.target.vector_bytes / bytes.max(1)).clamp(1, 16);
+        let lanes = self.target.lanes(bytes);
         let row = accesses.of_role(Role::Spatial).find(|a| accesses.write.stride(a) == Some(1));
         let Some(row) = row.cloned().filter(|row| row.extent > 1 && lanes > 1) else { return };
         self.draft.steps(|draft| {

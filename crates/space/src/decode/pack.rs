@@ -50,7 +50,7 @@ impl Decoder<'_> {
     /// are gathered (which is faster than scattering them), with the tensor's rows next to the lanes.
     fn vectors_in_copy(&mut self, pack: &Pack, tiling: &Tiling) {
         let copy = format!("{}.pack", pack.tensor);
-        let lanes = (self.target.vector_bytes / pack.element_bytes.max(1)).clamp(1, 16);
+        let lanes = self.target.lanes(pack.element_bytes);
         if lanes == 1 {
             return;
         }

@@ -5,8 +5,10 @@ use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::{Expr, Index, Read};
 
 use super::matrices::{Filter, MOST_PRODUCTS};
-use crate::nest::{Loop, LoopKind, LoopNest, Role, Store, Var};
-use crate::primitives::find::{find_loop, find_store, loop_at, loops_on, store_at};
+use crate::access::Axis;
+use crate::nest::{LoopNest, Role, Store, Var};
+use crate::primitives::find::{find_loop, loop_at};
+use crate::primitives::plain::Plain;
 use crate::schedule::Refusal;
 
 /// A stage `out(.., y, ..) += data(.., y + r, ..) * weight(.., r, ..)`.
@@ -23,15 +25,6 @@ pub(super) struct Pattern {
     pub(super) channel: Option<usize>,
     /// The loop over results that only the weights know: the innermost one of the products.
     pub(super) lane: Option<Var>,
-}
-
-/// A loop.
-#[derive(Clone)]
-pub(super) struct Axis {
-    pub(super) var: Var,
-    pub(super) name: String,
-    pub(super) extent: i64,
-    pub(super) role: Role,
 }
 
 /// A dimension that is filtered.
@@ -66,17 +59,15 @@ impl Pattern {
         names: &[String],
         results: i64,
     ) -> Result<Self, Refusal> {
-        let path = find_store(nest, stage)?;
-        let store = store_at(nest, &path)?.clone();
-        let chain = loops_on(nest, &path);
-        check_plain(stage, &store, &chain)?;
-        let axis = |l: &&Loop| Axis {
-            var: l.var,
-            name: nest.var_name(l.var).to_owned(),
-            extent: l.extent,
-            role: l.role,
+        let Plain { loops, store, .. } = Plain::of(nest, stage)?;
+        check_sum(stage, &store)?;
+        let axis = |(var, extent, role): (Var, i64, Role)| Axis {
+            name: nest.var_name(var).to_owned(),
+            var,
+            extent,
+            role,
         };
-        let loops: Vec<Axis> = chain.iter().map(axis).collect();
+        let loops: Vec<Axis> = loops.into_iter().map(axis).collect();
         let (first, second) = factors(nest, stage, &store)?;
         let mut filters = Vec::new();
         let (mut data, mut weight) = (first, second);
@@ -128,14 +119,8 @@ impl Pattern {
     }
 }
 
-fn check_plain(stage: &str, store: &Store, chain: &[&Loop]) -> Result<(), Refusal> {
-    let plain = chain.iter().all(|l| {
-        l.kind == LoopKind::Serial
-            && l.body.len() == 1
-            && l.locals.is_empty()
-            && l.stage == Some(store.buffer)
-    });
-    if !plain || !store.domain.is_empty() {
+fn check_sum(stage: &str, store: &Store) -> Result<(), Refusal> {
+    if !store.domain.is_empty() {
         return Err(Refusal::new(format!("the loops of `{stage}` are scheduled already"))
             .help("rewrite a stage first, then schedule its loops"));
     }

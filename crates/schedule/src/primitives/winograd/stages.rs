@@ -7,8 +7,9 @@ use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp};
 use tensorwright_lang::program::{AxisId, Expr, Index, Rewrite};
 
 use super::matrices::Matrix;
-use super::pattern::{Axis, Pattern, Tap};
+use super::pattern::{Pattern, Tap};
 use super::transform::{constant, product};
+use crate::access::Axis;
 use crate::canonical::{element, neutral};
 use crate::nest::{Bound, Buffer, BufferId, LoopNest, Node, Role, Scope, Store, Var};
 use crate::primitives::find::fresh_name;
