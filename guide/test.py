@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Runs everything in the guide, and builds it.
+
+    python guide/test.py             # all
+    python guide/test.py Pages -v    # the blocks of pages; `Book` builds and follows links
+
+Needs the packages tensorwright, numpy and torch, the command `tensorwright` (that of the package, or the first in PATH),
+a C compiler, and mdbook (the environment variable MDBOOK, or the first in PATH).
+
+What a block's first line says:
+
+- `python`: the blocks of a page run in order in one process. A block `text,output` after it is what it prints.
+- `console`: lines after `$ ` are run, what follows is what they print. With `fails`, the last one must fail.
+- `tc`: must pass `tensorwright check`; with `fails=E0301` it is refused with exactly that code.
+- `file=NAME`: the block is written to that file, for the blocks after it.
+- `ignore`: nothing is done. `rust` blocks are tested by `cargo test --doc`.
+
+Pages run in scratch directories of their own, with `examples` and `bench` in reach and records of their own. In what is printed,
+`...` stands for anything.
+"""
+
+import html.parser
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+import blocks
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIMIT = 600
+
+# Runs the blocks of a page, read as JSON, and answers with what each printed.
+RUNNER = """
+import contextlib, io, json, sys
+blocks, names, printed = json.load(sys.stdin), {"__name__": "__main__"}, []
+for place, text in blocks:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(text, place, "exec"), names)
+    printed.append(out.getvalue())
+json.dump(printed, sys.stdout)
+"""
+
+
+def environment(scratch):
+    here = pathlib.Path(sys.executable).parent
+    return os.environ | {
+        "PATH": f"{here}{os.pathsep}{os.environ['PATH']}",
+        "TENSORWRIGHT_DB": str(scratch / "records.sqlite3"),
+        "NO_COLOR": "1",
+    }
+
+
+class Pages(unittest.TestCase):
+    """Every page does what it says."""
+
+    def run_page(self, page):
+        found = blocks.blocks(page)
+        with tempfile.TemporaryDirectory(prefix="guide-") as scratch:
+            scratch = pathlib.Path(scratch)
+            for name in ("bench", "examples"):
+                (scratch / name).symlink_to(ROOT / name)
+            for block in found:
+                if "ignore" in block.flags:
+                    continue
+                if name := block.flags.get("file"):
+                    (scratch / name).write_text(block.text, encoding="utf-8")
+                with self.subTest(block.place):
+                    if block.language == "tc":
+                        self.check(block, scratch)
+                    elif block.language == "console":
+                        self.console(block, scratch)
+            self.python(found, scratch)
+
+    def run_command(self, command, scratch):
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=scratch,
+            env=environment(scratch),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT,
+        )
+
+    def check(self, block, scratch):
+        path = scratch / "block.tc"
+        path.write_text(block.text, encoding="utf-8")
+        done = self.run_command("tensorwright check block.tc", scratch)
+        codes = re.findall(r"^\[([EW]\d+)\]", done.stdout, re.MULTILINE)
+        wanted = [block.flags["fails"]] if "fails" in block.flags else []
+        self.assertEqual(sorted(set(codes)), wanted, done.stdout)
+
+    def console(self, block, scratch):
+        # A line that ends in \\ goes on in the next one.
+        steps = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE)
+        self.assertTrue(steps, f"no line of {block.place} begins with `$ `")
+        for place, (command, wanted) in enumerate(steps):
+            done = self.run_command(command, scratch)
+            fails = "fails" in block.flags and place == len(steps) - 1
+            self.assertEqual(done.returncode != 0, fails, f"$ {command}\n{done.stdout}")
+            if wanted:
+                self.shown(wanted, done.stdout, f"$ {command}")
+
+    def shown(self, wanted, printed, what):
+        if not blocks.agrees(wanted, printed):
+            self.fail(f"{what}\n--- the page says\n{wanted}\n--- printed\n{printed}")
+
+    def python(self, found, scratch):
+        run = [block for block in found if block.language == "python" and "ignore" not in block.flags]
+        if not run:
+            return
+        done = subprocess.run(
+            [sys.executable, "-c", RUNNER],
+            input=json.dumps([(block.place, block.text) for block in run]),
+            cwd=scratch,
+            env=environment(scratch),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+        self.assertEqual(done.returncode, 0, f"{run[0].page.name}\n{done.stderr}")
+        printed = dict(zip([id(block) for block in run], json.loads(done.stdout), strict=True))
+        for block, after in zip(found, [*found[1:], None], strict=True):
+            if id(block) in printed:
+                wanted = after.text if after and after.language == "text" and "output" in after.flags else ""
+                with self.subTest(block.place):
+                    self.shown(wanted, printed[id(block)], block.place)
+
+
+def page_test(page):
+    return lambda self: self.run_page(page)
+
+
+for _page in blocks.pages():
+    _name = re.sub(r"\W", "_", str(_page.relative_to(blocks.SOURCE).with_suffix("")))
+    setattr(Pages, f"test_{_name}", page_test(_page))
+
+
+class Links(html.parser.HTMLParser):
+    """What a page of HTML refers to, and the names in it that can be referred to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.names = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.names.update(value for name, value in attrs.items() if name in ("id", "name") and value)
+        self.targets += [value for name, value in attrs.items() if name in ("href", "src") and value]
+
+
+class Book(unittest.TestCase):
+    """The book builds without a warning, and its links lead somewhere."""
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="guide-book-")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.book = pathlib.Path(scratch.name)
+        command = [os.environ.get("MDBOOK", "mdbook"), "build", str(ROOT / "guide"), "--dest-dir", scratch.name]
+        cls.done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+
+    def test_it_builds_without_warnings(self):
+        said = self.done.stdout + self.done.stderr
+        self.assertEqual(self.done.returncode, 0, said)
+        self.assertNotRegex(said, r"(?i)\b(warn|error)")
+
+    def test_links_lead_somewhere(self):
+        pages = {path: Links(path.read_text(encoding="utf-8")) for path in self.book.rglob("*.html")}
+        self.assertGreater(len(pages), 30)
+        for path, links in pages.items():
+            if path.name in ("404.html", "toc.html"):
+                continue  # Their links start from the root of the site.
+            for target in links.targets:
+                parts = urllib.parse.urlsplit(target)
+                if parts.scheme or parts.netloc:
+                    continue
+                with self.subTest(page=path.name, target=target):
+                    wanted = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+                    self.assertTrue(wanted.exists(), "no such file")
+                    if parts.fragment and wanted in pages:
+                        self.assertIn(urllib.parse.unquote(parts.fragment), pages[wanted].names)
+
+    def test_nothing_is_left_to_include(self):
+        for path in self.book.rglob("*.html"):
+            if path.name != "print.html":
+                self.assertNotIn("{{#", path.read_text(encoding="utf-8"), path.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
