@@ -4,7 +4,7 @@
     python guide/test.py             # all
     python guide/test.py Pages -v    # the blocks of pages; `Book` builds and follows links
 
-Needs the packages tensorwright, numpy and torch, the command `tensorwright` (that of the package, or the first in PATH),
+Needs the packages tensorwright, numpy and torch, the command `tensorwright` (the first in PATH, or that of the package),
 a C compiler, and mdbook (the environment variable MDBOOK, or the first in PATH).
 
 What a block's first line says:
@@ -50,7 +50,7 @@ json.dump(printed, sys.stdout)
 def environment(scratch):
     here = pathlib.Path(sys.executable).parent
     return os.environ | {
-        "PATH": f"{here}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{os.environ['PATH']}{os.pathsep}{here}",
         "TENSORWRIGHT_DB": str(scratch / "records.sqlite3"),
         "NO_COLOR": "1",
     }
