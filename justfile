@@ -36,6 +36,11 @@ examples:
 golden:
     .ci/run golden
 
+# Run everything in the guide, build it, and compare the gallery with its peers; needs the Python package and mdbook.
+guide:
+    python3 examples/gallery/check.py
+    python3 guide/test.py
+
 # Feed mutated programs to the front end: `just fuzz --count 1000000 --seed 7`.
 fuzz *args:
     cargo run --release -p tensorwright-xtask -- fuzz {{ args }}

@@ -4,8 +4,8 @@
     python guide/test.py             # all
     python guide/test.py Pages -v    # the blocks of pages; `Book` builds and follows links
 
-Needs the packages tensorwright, numpy and torch, the command `tensorwright` (the first in PATH, or that of the package),
-a C compiler, and mdbook (the environment variable MDBOOK, or the first in PATH).
+Needs the packages tensorwright, numpy and torch, the command `tensorwright` (the first in PATH, or that of the
+package), a C compiler, and mdbook (the environment variable MDBOOK, or the first in PATH).
 
 What a block's first line says:
 
@@ -15,8 +15,8 @@ What a block's first line says:
 - `file=NAME`: the block is written to that file, for the blocks after it.
 - `ignore`: nothing is done. `rust` blocks are tested by `cargo test --doc`.
 
-Pages run in scratch directories of their own, with `examples` and `bench` in reach and records of their own. In what is printed,
-`...` stands for anything.
+Pages run in scratch directories of their own, with `examples` and `bench` in reach and records of their own. In what is
+printed, `...` stands for anything.
 """
 
 import html.parser

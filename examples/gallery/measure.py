@@ -24,12 +24,11 @@ import time
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORWRIGHT_THREADS"):
     os.environ[_name] = "1"
 
-import check
-import numpy
-import tables
-import torch
-
-import tensorwright as tw
+import check  # noqa: E402
+import numpy  # noqa: E402
+import tables  # noqa: E402
+import tensorwright as tw  # noqa: E402
+import torch  # noqa: E402
 
 SAMPLE = 0.02
 WARM = 0.003

@@ -51,3 +51,8 @@ pub use tensorwright_kernel::*;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the guide's chapter on Rust, compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../guide/src/rust.md")]
+struct Guide;

@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"L": 512, "S": 512, "D": 64, "E": 64}
 SMALL = {"L": 9, "S": 13, "D": 8, "E": 5}

@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"N": 64, "P": 128, "M": 64, "Q": 128}
 SMALL = {"N": 3, "P": 4, "M": 5, "Q": 6}

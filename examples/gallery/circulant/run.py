@@ -2,9 +2,8 @@
 
 import pathlib
 
-import torch
-
 import tensorwright as tw
+import torch
 
 SIZES = {"N": 64, "P": 32, "Q": 32, "S": 16}
 SMALL = {"N": 3, "P": 2, "Q": 3, "S": 4}

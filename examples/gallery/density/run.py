@@ -2,9 +2,8 @@
 
 import pathlib
 
-import torch
-
 import tensorwright as tw
+import torch
 
 SIZES = {"M": 1024, "N": 4096, "D": 3}
 SMALL = {"M": 7, "N": 33, "D": 3}

@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"N": 1, "C": 128, "H": 56, "W": 56}
 SMALL = {"N": 2, "C": 3, "H": 6, "W": 7}

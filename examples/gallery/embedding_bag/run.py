@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"V": 50000, "D": 64, "B": 512, "L": 32}
 SMALL = {"V": 20, "D": 6, "B": 3, "L": 4}

@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"N": 1, "C": 256, "H": 28, "W": 28, "K": 256, "g": 32}
 SMALL = {"N": 2, "C": 8, "H": 6, "W": 7, "K": 12, "g": 4}

@@ -3,10 +3,9 @@
 import pathlib
 
 import numpy as np
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"H": 720, "W": 1280}
 SMALL = {"H": 7, "W": 9}

@@ -2,9 +2,8 @@
 
 import pathlib
 
-import torch
-
 import tensorwright as tw
+import torch
 
 SIZES = {"M": 128, "K": 512, "N": 512}
 SMALL = {"M": 5, "K": 24, "N": 7}

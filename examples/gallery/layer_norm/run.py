@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"N": 512, "D": 768}
 SMALL = {"N": 5, "D": 24}

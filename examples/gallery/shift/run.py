@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"N": 1, "H": 56, "W": 56, "C": 128}
 SMALL = {"N": 2, "H": 5, "W": 6, "C": 7}

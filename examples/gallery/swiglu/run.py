@@ -2,9 +2,8 @@
 
 import pathlib
 
-import torch
-
 import tensorwright as tw
+import torch
 
 SIZES = {"T": 64, "D": 512, "F": 1408}
 SMALL = {"T": 5, "D": 16, "F": 12}

@@ -3,9 +3,8 @@
 import pathlib
 
 import numpy as np
-import torch
-
 import tensorwright as tw
+import torch
 
 SIZES = {"M": 256, "K": 256, "N": 256}
 SMALL = {"M": 5, "K": 7, "N": 9}

@@ -2,10 +2,9 @@
 
 import pathlib
 
+import tensorwright as tw
 import torch
 import torch.nn.functional as F
-
-import tensorwright as tw
 
 SIZES = {"N": 1, "C": 32, "L": 4096, "K": 32, "d": 8}
 SMALL = {"N": 2, "C": 3, "L": 20, "K": 4, "d": 4}
