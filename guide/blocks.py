@@ -6,6 +6,7 @@ import re
 
 SOURCE = pathlib.Path(__file__).parent / "src"
 FENCE = re.compile(r"^```(?P<info>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\b\d[\d.,]*(?P<unit> [num]?s\b)?")
 INCLUDE = re.compile(r"^\{\{#include (?P<path>[^}:]+)\}\}$", re.MULTILINE)
 
 
@@ -42,12 +43,24 @@ def blocks(page):
     return found
 
 
-def agrees(wanted, printed):
-    """Whether a text is what a page shows. `...` stands for anything within a line; alone, for any lines."""
+def agrees(wanted, printed, varies=False):
+    """Whether a text is what a page shows. `...` stands for anything within a line; alone, for any lines. Where it
+    `varies`, a number stands for any number, with any unit of time."""
     pattern = ""
     for line in wanted.rstrip("\n").split("\n"):
         if line.strip() == "...":
             pattern += r"(?:.*\n)*?"
         else:
-            pattern += ".*".join(re.escape(part) for part in line.split("...")) + r" *\n"
+            pattern += ".*".join(literal(part, varies) for part in line.split("...")) + r" *\n"
     return re.fullmatch(pattern, printed.rstrip("\n") + "\n") is not None
+
+
+def literal(text, varies):
+    """A pattern for a part of a line."""
+    if not varies:
+        return re.escape(text)
+    found, end = "", 0
+    for number in NUMBER.finditer(text):
+        found += re.escape(text[end : number.start()]) + (r"[\d.,]+ [num]?s" if number["unit"] else r"[\d.,]+")
+        end = number.end()
+    return found + re.escape(text[end:])

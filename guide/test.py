@@ -11,6 +11,7 @@ What a block's first line says:
 
 - `python`: the blocks of a page run in order in one process. A block `text,output` after it is what it prints.
 - `console`: lines after `$ ` are run, what follows is what they print. With `fails`, the last one must fail.
+- `varies`: numbers in what is printed are examples.
 - `tc`: must pass `tensorwright check`; with `fails=E0301` it is refused with exactly that code.
 - `file=NAME`: the block is written to that file, for the blocks after it.
 - `ignore`: nothing is done. `rust` blocks are tested by `cargo test --doc`.
@@ -105,10 +106,10 @@ class Pages(unittest.TestCase):
             fails = "fails" in block.flags and place == len(steps) - 1
             self.assertEqual(done.returncode != 0, fails, f"$ {command}\n{done.stdout}")
             if wanted:
-                self.shown(wanted, done.stdout, f"$ {command}")
+                self.shown(block, wanted, done.stdout, f"$ {command}")
 
-    def shown(self, wanted, printed, what):
-        if not blocks.agrees(wanted, printed):
+    def shown(self, block, wanted, printed, what):
+        if not blocks.agrees(wanted, printed, "varies" in block.flags):
             self.fail(f"{what}\n--- the page says\n{wanted}\n--- printed\n{printed}")
 
     def python(self, found, scratch):
@@ -128,9 +129,9 @@ class Pages(unittest.TestCase):
         printed = dict(zip([id(block) for block in run], json.loads(done.stdout), strict=True))
         for block, after in zip(found, [*found[1:], None], strict=True):
             if id(block) in printed:
-                wanted = after.text if after and after.language == "text" and "output" in after.flags else ""
+                shows = after and after.language == "text" and "output" in after.flags
                 with self.subTest(block.place):
-                    self.shown(wanted, printed[id(block)], block.place)
+                    self.shown(after or block, after.text if shows else "", printed[id(block)], block.place)
 
 
 def page_test(page):

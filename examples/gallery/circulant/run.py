@@ -5,7 +5,7 @@ import pathlib
 import tensorwright as tw
 import torch
 
-SIZES = {"N": 64, "P": 32, "Q": 32, "S": 16}
+SIZES = {"N": 128, "P": 32, "Q": 32, "S": 16}
 SMALL = {"N": 3, "P": 2, "Q": 3, "S": 4}
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
 

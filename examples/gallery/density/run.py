@@ -5,8 +5,8 @@ import pathlib
 import tensorwright as tw
 import torch
 
-SIZES = {"M": 1024, "N": 4096, "D": 3}
-SMALL = {"M": 7, "N": 33, "D": 3}
+SIZES = {"M": 1024, "N": 4096, "D": 6}
+SMALL = {"M": 7, "N": 33, "D": 4}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
 
 op = tw.load(pathlib.Path(__file__).with_name("kernel.tc")).density

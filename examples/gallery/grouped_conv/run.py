@@ -6,7 +6,7 @@ import tensorwright as tw
 import torch
 import torch.nn.functional as F
 
-SIZES = {"N": 1, "C": 256, "H": 28, "W": 28, "K": 256, "g": 32}
+SIZES = {"N": 2, "C": 256, "H": 28, "W": 28, "K": 256, "g": 32}
 SMALL = {"N": 2, "C": 8, "H": 6, "W": 7, "K": 12, "g": 4}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorwright as tw
 import torch
 
-SIZES = {"M": 256, "K": 256, "N": 256}
+SIZES = {"M": 288, "K": 288, "N": 288}
 SMALL = {"M": 5, "K": 7, "N": 9}
 TOLERANCE = {"rtol": 0, "atol": 0}
 

@@ -6,7 +6,7 @@ import tensorwright as tw
 import torch
 import torch.nn.functional as F
 
-SIZES = {"N": 1, "C": 32, "L": 4096, "K": 32, "d": 8}
+SIZES = {"N": 1, "C": 32, "L": 8192, "K": 32, "d": 8}
 SMALL = {"N": 2, "C": 3, "L": 20, "K": 4, "d": 4}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
 
