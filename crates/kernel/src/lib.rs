@@ -12,8 +12,8 @@ pub use explain::{
     AccessExplanation, AxisExplanation, Explanation, InBounds, StageExplanation, TensorExplanation,
 };
 pub use kernel::{
-    Against, Arguments, Call, CompileTimes, Kernel, KernelBuilder, Lowered, Outputs, Verification,
-    schedule_target,
+    Against, Arguments, Call, CompileTimes, Frozen, Kernel, KernelBuilder, Lowered, Outputs,
+    Verification, schedule_target,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};

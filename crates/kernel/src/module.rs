@@ -136,6 +136,18 @@ impl<'m> Def<'m> {
         given: &BTreeMap<String, i64>,
     ) -> Result<BTreeMap<String, i64>, Diagnostics> {
         let shapes = inputs.iter().map(|(name, buffer)| (name.as_str(), buffer.shape()));
+        self.sizes_of_shapes(shapes, given)
+    }
+
+    /// Like [`Def::sizes_of`], for the shapes alone, by the names of the inputs.
+    ///
+    /// # Errors
+    /// As [`Def::sizes_of`].
+    pub fn sizes_of_shapes<'s>(
+        &self,
+        shapes: impl IntoIterator<Item = (&'s str, &'s [i64])>,
+        given: &BTreeMap<String, i64>,
+    ) -> Result<BTreeMap<String, i64>, Diagnostics> {
         self.inner.sizes_from_shapes(shapes, given)
     }
 }
