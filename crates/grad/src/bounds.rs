@@ -38,7 +38,8 @@ impl Range {
 /// The ranges of the variables of a statement.
 pub(crate) type Ranges = BTreeMap<String, Range>;
 
-/// Proofs about index arithmetic. Sizes are at least 1; nothing is known of scalars and data.
+/// Proofs about index arithmetic. Sizes are at least 1; an integer scalar that multiplies an index
+/// variable is taken to be positive, as a stride is; nothing else is known of scalars and data.
 pub(crate) struct Bounds<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) ranges: &'a Ranges,
@@ -107,7 +108,7 @@ impl Bounds<'_> {
         let mut others = term.clone();
         let atom = others.atoms.remove(place);
         // The sign of the product must be that of its number.
-        if !others.atoms.iter().all(|atom| self.is_constant(&atom.expr)) {
+        if !others.atoms.iter().all(|atom| self.is_factor(&atom.expr)) {
             return None;
         }
         let bound = self.bound(&atom.expr, others.coefficient > 0)?;
@@ -136,14 +137,23 @@ impl Bounds<'_> {
         }
     }
 
+    /// Whether it is not negative, as a factor of an index variable: a size, or an integer scalar
+    /// such as a stride.
+    fn is_factor(&self, expr: &Expr) -> bool {
+        let is_scalar = |name: &str| self.scope.tensor(name).is_some_and(|t| t.shape.is_empty());
+        self.is_constant(expr) || build::as_name(expr).is_some_and(is_scalar)
+    }
+
     /// Whether it is a size, or made of sizes, and so not negative.
     fn is_constant(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Name(name) => self.scope.sizes.contains(name),
             ExprKind::DimOf(..) | ExprKind::Int(_) => true,
-            ExprKind::Arith(ArithOp::Add | ArithOp::Mul | ArithOp::Div, a, b) => {
+            ExprKind::Arith(ArithOp::Add | ArithOp::Mul, a, b) => {
                 self.is_constant(a) && self.is_constant(b)
             }
+            // Divisors are positive.
+            ExprKind::Arith(ArithOp::Div, a, b) => self.is_constant(a) && self.is_factor(b),
             _ => false,
         }
     }

@@ -84,7 +84,7 @@ pub(crate) fn is_inferred(scope: &Scope, value: &Expr, var: &str, range: &Range)
         !access
             .guards
             .iter()
-            .any(|guard| scope.compares_integers(guard) && tree::mentions(guard, var))
+            .any(|(guard, _)| scope.compares_integers(guard) && tree::mentions(guard, var))
     };
     build::is_int(&range.lo, 0)
         && plain.iter().any(|access| is_free(&access))

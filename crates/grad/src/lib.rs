@@ -31,9 +31,9 @@ mod build;
 mod derivative;
 mod emit;
 mod flatten;
+mod helpers;
 mod poly;
 mod product;
-mod products;
 mod ranges;
 mod reverse;
 mod rules;
@@ -119,7 +119,7 @@ pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagno
     let wanted = wanted::parameters(&flat.def, wrt).map_err(refused)?;
     let steps = ranges::infer(&mut flat);
     let mut versions = versions::number(&flat, steps).map_err(refused)?;
-    products::add_helpers(&mut versions);
+    helpers::add_helpers(&mut versions);
     assemble::assemble(module, &flat.def, versions, &wanted)
         .map_err(|list| Diagnostics::new(module.source().clone(), list))
 }

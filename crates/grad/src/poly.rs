@@ -13,6 +13,9 @@ use tensorwright_lang::syntax::print_expr;
 use crate::build;
 use crate::tree;
 
+/// The most products in a sum.
+const MAX_TERMS: usize = 128;
+
 /// A sum of products; terms keep the order in which they were written, each product once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Poly {
@@ -89,7 +92,7 @@ impl Poly {
             ExprKind::Arith(ArithOp::Mul, a, b) => Poly::of(a).times(&Poly::of(b)),
             _ => None,
         };
-        // What overflows 64 bits stays as it is.
+        // What overflows 64 bits or multiplies out to too much stays as it is.
         sum.unwrap_or_else(|| Poly::atom(expr.clone()))
     }
 
@@ -126,6 +129,9 @@ impl Poly {
                 atoms.sort_by(|x, y| x.text.cmp(&y.text));
                 let coefficient = a.coefficient.checked_mul(b.coefficient)?;
                 product = product.plus(&Poly { terms: vec![Term { coefficient, atoms }] })?;
+            }
+            if product.terms.len() > MAX_TERMS {
+                return None;
             }
         }
         Some(product)

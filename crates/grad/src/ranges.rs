@@ -9,9 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_lang::ops::{ArithOp, LogicOp, UnaryOp};
+use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
+use tensorwright_lang::syntax::print_expr;
 
 use crate::bounds::{Range, Ranges};
 use crate::build;
@@ -20,6 +21,9 @@ use crate::flatten::Flat;
 use crate::poly::{Linear, Poly};
 use crate::scope::{Applied, Kind, Scope};
 use crate::tree;
+
+/// The longest text for the end of a range; a longer one grows with every statement that builds on it.
+const MAX_END: usize = 400;
 
 /// An index variable of a statement.
 #[derive(Debug, Clone)]
@@ -76,7 +80,8 @@ fn variables(scope: &Scope, stmt: &Comprehension) -> Vec<Variable> {
 pub(crate) struct Access<'e> {
     pub(crate) subscript: Expr,
     pub(crate) extent: Expr,
-    pub(crate) guards: Vec<&'e Expr>,
+    /// With whether they hold.
+    pub(crate) guards: Vec<(&'e Expr, bool)>,
 }
 
 /// What a subscript says about a variable.
@@ -220,16 +225,17 @@ fn one_round(
             continue;
         }
         let guard_waits =
-            |guard: &&Expr| open.iter().any(|name| name != var && tree::mentions(guard, name));
-        if wait_for_guards && access.guards.iter().any(guard_waits) {
+            |guard: &Expr| open.iter().any(|name| name != var && tree::mentions(guard, name));
+        if wait_for_guards && access.guards.iter().any(|(guard, _)| guard_waits(guard)) {
             continue;
         }
         let limits = match limit(scope, access, var, &ranges) {
             Limit::None => continue,
             limit => (found.entry((*var).to_owned()).or_default(), limit),
         };
-        let guarded = access.guards.iter().any(|guard| tree::mentions(guard, var));
-        let harmless = || access.guards.iter().any(|guard| vanishes(scope, &step.stmt.rhs, guard));
+        let guarded = access.guards.iter().any(|(guard, _)| tree::mentions(guard, var));
+        let harmless =
+            || access.guards.iter().any(|(guard, _)| vanishes(scope, &step.stmt.rhs, guard));
         match limits {
             (limits, Limit::At(hi)) if !guarded => limits.certain.push(hi),
             (limits, Limit::At(hi)) if harmless() => limits.guarded.push(hi),
@@ -245,17 +251,23 @@ impl Limits {
     fn settle(self) -> Option<Expr> {
         let mut distinct: Vec<Poly> = Vec::new();
         let all = if self.certain.is_empty() { &self.guarded } else { &self.certain };
+        let is_least = |limit: &Poly, other: &Poly| {
+            let room = other.minus(limit).and_then(|room| room.as_constant());
+            room.is_some_and(|room| room >= 0)
+        };
         for limit in all {
-            if !distinct.iter().any(|other| other.equals(limit)) {
+            if !distinct.iter().any(|other| is_least(other, limit)) {
+                distinct.retain(|other| !is_least(limit, other));
                 distinct.push(limit.clone());
             }
         }
-        let agrees = |limit: &Poly| distinct.iter().any(|other| other.equals(limit));
+        let agrees = |limit: &Poly| distinct.iter().any(|other| is_least(other, limit));
         let clear = !self.unclear
             && self.guarded.iter().all(agrees)
             && (!self.certain.is_empty() || distinct.len() == 1);
         let ends = distinct.iter().map(Poly::to_expr);
-        ends.reduce(|a, b| build::apply("min", vec![a, b])).filter(|_| clear)
+        let end = ends.reduce(|a, b| build::apply("min", vec![a, b]));
+        end.filter(|end| clear && print_expr(end).len() <= MAX_END)
     }
 }
 
@@ -278,6 +290,9 @@ fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limi
     let subscript = Poly::of(&access.subscript);
     let extent = Poly::of(&access.extent);
     if let Some(Linear { factor, rest }) = subscript.linear_in(var) {
+        if is_kept(access, &subscript, &extent) {
+            return Limit::None;
+        }
         let ends = [false, true].map(|greatest| extreme(scope, &rest, ranges, greatest));
         let [Some(least), Some(greatest)] = ends else { return Limit::Unclear };
         let is_negative = factor.terms().iter().all(|term| term.coefficient < 0);
@@ -304,6 +319,18 @@ fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limi
         }
         _ => Limit::Unclear,
     }
+}
+
+/// Whether a condition around a read keeps its subscript below the extent, word for word.
+fn is_kept(access: &Access<'_>, subscript: &Poly, extent: &Poly) -> bool {
+    let held = access.guards.iter().filter(|(_, holds)| *holds);
+    held.flat_map(|(guard, _)| tree::conjuncts(guard)).any(|part| match &part.kind {
+        ExprKind::Compare(CompareOp::Lt, lhs, rhs) => {
+            let room = Poly::of(rhs).minus(&Poly::of(lhs));
+            room.zip(extent.minus(subscript)).is_some_and(|(room, needed)| room.equals(&needed))
+        }
+        _ => false,
+    })
 }
 
 /// `room / factor`, rounded down.
@@ -386,7 +413,7 @@ fn accesses<'e>(scope: &Scope, stmt: &'e Comprehension) -> Vec<Access<'e>> {
 fn collect<'e>(
     scope: &Scope,
     expr: &'e Expr,
-    guards: &mut Vec<&'e Expr>,
+    guards: &mut Vec<(&'e Expr, bool)>,
     found: &mut Vec<Access<'e>>,
 ) {
     if let Some(Applied::Read(name, subscripts)) = scope.applied(expr) {
@@ -401,14 +428,15 @@ fn collect<'e>(
     match &expr.kind {
         ExprKind::Select(condition, then, otherwise) => {
             collect(scope, condition, guards, found);
-            guards.push(condition);
-            collect(scope, then, guards, found);
-            collect(scope, otherwise, guards, found);
-            guards.pop();
+            for (branch, holds) in [(then, true), (otherwise, false)] {
+                guards.push((condition, holds));
+                collect(scope, branch, guards, found);
+                guards.pop();
+            }
         }
-        ExprKind::Logic(LogicOp::And | LogicOp::Or, lhs, rhs) => {
+        ExprKind::Logic(op, lhs, rhs) => {
             collect(scope, lhs, guards, found);
-            guards.push(lhs);
+            guards.push((lhs, *op == LogicOp::And));
             collect(scope, rhs, guards, found);
             guards.pop();
         }

@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright_lang::diagnostic::Diagnostic;
-use tensorwright_lang::ops::{AssignOp, CompareOp, ReductionOp};
+use tensorwright_lang::ops::{AssignOp, ReductionOp};
 use tensorwright_lang::syntax::ast::{Comprehension, Expr};
 
 use crate::bounds::Range;
 use crate::build;
 use crate::derivative::{Derivative, depends};
 use crate::emit;
+use crate::helpers::{Share, share};
 use crate::poly::Poly;
 use crate::product::Product;
-use crate::products;
 use crate::ranges::Step;
 use crate::scope::{Applied, Scope, Tensor};
 use crate::transpose::{Contribution, transpose};
@@ -86,20 +86,12 @@ impl<'a> Reverse<'a> {
         let value = step.stmt.target.name.as_str();
         let indices = || step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
         let result = build::apply(value, indices());
-        let mut seed = Product::one().times(&build::apply(gradient, indices()));
-        let rhs = tree::unplaced(&step.stmt.rhs);
-        let combine = self.versions.combine.get(value);
-        let last_guard = match combine {
-            None | Some(ReductionOp::Sum) => None,
-            Some(ReductionOp::Min | ReductionOp::Max) => {
-                Some(build::compare(CompareOp::Eq, rhs, result.clone()))
-            }
-            Some(ReductionOp::Product) => {
-                let (others, guard) = products::seed(value, indices(), &rhs);
-                seed = seed.by(&others);
-                Some(guard)
-            }
-        };
+        let seed = Product::one().times(&build::apply(gradient, indices()));
+        let combine = self.versions.combine.get(value).copied();
+        let term = tree::unplaced(&step.stmt.rhs);
+        let sum = ReductionOp::Sum;
+        let Share { factor, guard } = share(&self.scope, combine.unwrap_or(sum), step, &term);
+        let (seed, last_guard) = (seed.by(&factor), guard);
         let mut derivative =
             Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };
         let value = Some(&result).filter(|_| combine.is_none());
@@ -157,7 +149,7 @@ impl<'a> Reverse<'a> {
             (Some(a), Some(b)) => Poly::of(a).equals(&Poly::of(b)),
             _ => false,
         });
-        let is_gradient = self.gradients.values().any(|gradient| gradient == name);
+        let is_gradient = !self.versions.scope.tensors.contains_key(name);
         (same_place && same_shape && is_gradient).then(|| name.to_owned())
     }
 

@@ -14,6 +14,8 @@ use crate::tree;
 #[derive(Debug, Clone)]
 pub(crate) struct Solution {
     pub(crate) var: String,
+    /// Whether it stood on the left of its statement.
+    pub(crate) spatial: bool,
     pub(crate) numerator: Poly,
     pub(crate) divisor: Option<Poly>,
 }
@@ -82,6 +84,9 @@ impl Substitute<'_> {
         if !self.is_concerned(expr) {
             return expr.clone();
         }
+        if let Some(renamed) = self.renamed(expr) {
+            return renamed;
+        }
         let sum = Poly::of(expr);
         for Known { subscript, index } in self.known {
             let Some(difference) = sum.minus(subscript) else { continue };
@@ -92,6 +97,20 @@ impl Substitute<'_> {
             }
         }
         self.poly(&sum).map_or_else(|| expr.clone(), |sum| sum.to_expr())
+    }
+
+    /// The expression as it was written, if its variables have got other names and no more.
+    fn renamed(&self, expr: &Expr) -> Option<Expr> {
+        let mut concerned = self.solutions.iter().filter(|s| tree::mentions(expr, &s.var));
+        let is_name = |solution: &Solution| {
+            solution.divisor.is_none() && build::as_name(&solution.numerator.to_expr()).is_some()
+        };
+        concerned.all(is_name).then(|| {
+            tree::rename(expr, &|name| {
+                let solution = self.solutions.iter().find(|solution| solution.var == name)?;
+                build::as_name(&solution.numerator.to_expr()).map(str::to_owned)
+            })
+        })
     }
 
     /// A sum of products.
@@ -148,7 +167,7 @@ impl Substitute<'_> {
     /// `a / b`, rounded down: multiples of `b` come out of it.
     pub(crate) fn quotient(&self, a: &Poly, b: &Poly) -> Option<Poly> {
         let (multiple, rest) = a.split_by(b);
-        if self.bounds().is_below(&rest, b) {
+        if rest.terms().is_empty() || self.bounds().is_below(&rest, b) {
             return Some(multiple);
         }
         if multiple.terms().is_empty() {
@@ -160,7 +179,7 @@ impl Substitute<'_> {
     /// `a % b`: multiples of `b` vanish.
     pub(crate) fn remainder(&self, a: &Poly, b: &Poly) -> Option<Poly> {
         let (_, rest) = a.split_by(b);
-        if self.bounds().is_below(&rest, b) {
+        if rest.terms().is_empty() || self.bounds().is_below(&rest, b) {
             return Some(rest);
         }
         Some(Poly::atom(build::arith(ArithOp::Rem, rest.to_expr(), b.to_expr())))

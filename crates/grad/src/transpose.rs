@@ -25,7 +25,7 @@ use crate::derivative::Flow;
 use crate::poly::{Linear, Poly};
 use crate::product;
 use crate::ranges::Variable;
-use crate::scope::Scope;
+use crate::scope::{Kind, Scope};
 use crate::substitute::{Known, Solution, Substitute};
 use crate::tree;
 
@@ -96,6 +96,7 @@ pub(crate) fn transpose(
     while let Some(equation) = solver.pending.pop() {
         solver.solve(equation);
     }
+    solver.use_equalities(&flow.guards);
     Ok(solver.finish(flow, &known))
 }
 
@@ -177,8 +178,13 @@ impl Solver<'_> {
         let substitute = self.substitute(&[]);
         let parts = substitute.quotient(&index, &radix).zip(substitute.remainder(&index, &radix));
         let Some((above, below)) = parts else { return false };
-        self.pending.push(Equation { subscript: high, index: above });
-        self.solve(Equation { subscript: low, index: below });
+        let (low, high) =
+            (Equation { subscript: low, index: below }, Equation { subscript: high, index: above });
+        // A variable is known at once; what a remainder is follows from the higher digits.
+        let is_variable = build::as_name(&low.subscript.to_expr()).is_some();
+        let (first, second) = if is_variable { (low, high) } else { (high, low) };
+        self.pending.push(second);
+        self.solve(first);
         true
     }
 
@@ -316,6 +322,7 @@ impl Solver<'_> {
     /// A variable is solved for: its conditions are noted, and it is replaced in all that is known.
     fn assign(&mut self, var: &str, numerator: Poly, divisor: Option<Poly>) {
         let Some(range) = self.ranges.remove(var) else { return };
+        let spatial = self.unknown.iter().any(|unknown| unknown.name == var && unknown.spatial);
         self.unknown.retain(|unknown| unknown.name != var);
         let value = numerator.to_expr();
         let quotient = match &divisor {
@@ -329,9 +336,12 @@ impl Solver<'_> {
         // An exact quotient is negative exactly if what is divided is.
         let from_zero = build::is_int(&range.lo, 0);
         let low = if from_zero { value } else { quotient.clone() };
-        self.guards.push(build::compare(CompareOp::Ge, low, range.lo));
-        self.guards.push(build::compare(CompareOp::Lt, quotient, range.hi));
-        self.solutions.push(Solution { var: var.to_owned(), numerator, divisor });
+        // Ranges are not empty.
+        if !(from_zero && numerator.as_constant() == Some(0)) {
+            self.guards.push(build::compare(CompareOp::Ge, low, range.lo));
+            self.guards.push(build::compare(CompareOp::Lt, quotient, range.hi));
+        }
+        self.solutions.push(Solution { var: var.to_owned(), spatial, numerator, divisor });
         self.propagate();
     }
 
@@ -355,6 +365,23 @@ impl Solver<'_> {
         (self.guards, self.pending, self.solutions) = (guards, pending, solutions);
     }
 
+    /// A condition that says what a variable is saves a sum over it.
+    fn use_equalities(&mut self, guards: &[Expr]) {
+        for guard in guards.iter().flat_map(tree::conjuncts) {
+            let guard = self.substitute(&[]).value(guard);
+            let ExprKind::Compare(CompareOp::Eq, lhs, rhs) = &guard.kind else { continue };
+            if self.scope.kind(lhs) == Kind::Int && self.scope.kind(rhs) == Kind::Int {
+                let (subscript, index) = (Poly::of(lhs), Poly::of(rhs));
+                let equation = match self.is_fixed(&index) {
+                    true => Equation { subscript, index },
+                    false => Equation { subscript: index, index: subscript },
+                };
+                let only = self.is_fixed(&equation.index);
+                let _ = only && (self.linear(&equation, false) || self.linear(&equation, true));
+            }
+        }
+    }
+
     /// The contribution, with names that a person would choose.
     fn finish(mut self, flow: &Flow, known: &[Known]) -> Contribution {
         let solver = &self;
@@ -364,7 +391,7 @@ impl Solver<'_> {
         let value = substitute.value(&product::sum(&flow.sum));
         let bounds = Bounds { scope: solver.scope, ranges: &solver.ranges };
         let mut needed: Vec<Expr> = Vec::new();
-        for part in guards.iter().flat_map(conjuncts) {
+        for part in guards.iter().flat_map(tree::conjuncts) {
             if !bounds.holds(part) && !needed.iter().any(|other| build::same(other, part)) {
                 needed.push(part.clone());
             }
@@ -415,10 +442,11 @@ impl Solver<'_> {
         let mut names: Vec<String> = Vec::new();
         for dim in 0..flow.subscripts.len() {
             let own = index_name(dim);
-            let solved = self.solutions.iter().find(|solution| {
+            let solved = self.solutions.iter().filter(|solution| {
                 solution.numerator.mentions(&own)
                     && tree::mentions(&flow.subscripts[dim], &solution.var)
             });
+            let solved = solved.min_by_key(|solution| !solution.spatial);
             let extent = self.ranges.get(&own).and_then(|range| build::as_name(&range.hi));
             let candidates = [
                 solved.map(|solution| solution.var.clone()),
@@ -437,15 +465,5 @@ impl Solver<'_> {
             names.push(all.find(is_free).unwrap_or_default());
         }
         names
-    }
-}
-
-/// The conditions that are joined by `&&`.
-fn conjuncts(condition: &Expr) -> Vec<&Expr> {
-    match &condition.kind {
-        ExprKind::Logic(tensorwright_lang::ops::LogicOp::And, a, b) => {
-            [conjuncts(a), conjuncts(b)].concat()
-        }
-        _ => vec![condition],
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tensorwright_lang::ops::LogicOp;
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
@@ -95,4 +96,12 @@ pub(crate) fn names(expr: &Expr) -> BTreeSet<&str> {
 /// Whether a bare name stands in an expression.
 pub(crate) fn mentions(expr: &Expr, name: &str) -> bool {
     expr.first_mention(name).is_some()
+}
+
+/// The conditions that are joined by `&&`.
+pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    match &condition.kind {
+        ExprKind::Logic(LogicOp::And, a, b) => [conjuncts(a), conjuncts(b)].concat(),
+        _ => vec![condition],
+    }
 }
