@@ -18,6 +18,9 @@ pub use kernel::{
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
 
+/// Gradients of definitions, as text.
+pub use tensorwright_grad as grad;
+
 pub use tensorwright_lang::Signature;
 pub use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics, Fix, Label, Severity};
 pub use tensorwright_lang::dtype::DType;

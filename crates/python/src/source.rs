@@ -40,4 +40,12 @@ impl Source {
         let warnings = self.module.warnings();
         if warnings.list().is_empty() { String::new() } else { warnings.to_string() }
     }
+
+    /// The gradient of a definition: a text with one definition, and its name.
+    fn grad(&self, py: Python<'_>, name: &str, wrt: Vec<String>) -> PyResult<(Self, String)> {
+        let wrt: Vec<&str> = wrt.iter().map(String::as_str).collect();
+        let gradient = self.module.grad(name, &wrt).map_err(|error| diagnosed(py, &error))?;
+        let source = define(py, gradient.source(), gradient.name())?;
+        Ok((source, gradient.name().to_owned()))
+    }
 }

@@ -15,6 +15,7 @@ import torch
 
 from ._operator import Operator
 
+_REAL = ("half", "bfloat16", "float", "double")
 _NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
 _numbers = itertools.count()
 
@@ -29,10 +30,10 @@ def register(op, backward=None, *, name=None):
 
     ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none.
     """
-    if backward is True:
-        backward = op.module.grad(op.__name__)
-    name = name or f"{op.__name__}_{next(_numbers)}"
     params, results = op.parameters(), op.results()
+    if backward is True:
+        backward = op.module.grad(op.__name__, [n for n, dtype, rank, _ in params if rank > 0 and dtype in _REAL])
+    name = name or f"{op.__name__}_{next(_numbers)}"
 
     def compute(*args):
         return op(*(_plain(arg) for arg in args))
@@ -112,7 +113,7 @@ def _differentiate(custom, backward, params, results):
             known[name] = torch.zeros(shape, dtype=dtype) if given is None else given
         found = backward_op(*(known[name] for name in wanted))
         found = (found,) if isinstance(found, torch.Tensor) else found
-        return tuple(found[made[name]] if name in made else None for name in names)
+        return tuple(found[made[name]] if name in made and rank > 0 else None for name, _, rank, _ in params)
 
     # Registered as well, so that compiled backward passes know its shapes.
     backward_op = register(backward)
