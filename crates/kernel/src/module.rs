@@ -18,6 +18,13 @@ pub struct Def<'m> {
     inner: lang::Def<'m>,
 }
 
+/// The module of the language, for tools that look inside.
+impl AsRef<lang::Module> for Module {
+    fn as_ref(&self) -> &lang::Module {
+        &self.inner
+    }
+}
+
 impl Module {
     /// Parses and checks a text; `name` is what diagnostics call it.
     ///
