@@ -74,19 +74,16 @@ pub(crate) fn constraint(var: &str, range: &Range) -> RangeConstraint {
 }
 
 /// Whether the compiler infers just this range from a value: some subscript is the variable by
-/// itself where no condition concerns it, and no such subscript says otherwise.
+/// itself where no condition on integers may keep it in bounds, and no such subscript says otherwise.
 pub(crate) fn is_inferred(scope: &Scope, value: &Expr, var: &str, range: &Range) -> bool {
     let hi = Poly::of(&range.hi);
     let accesses = accesses_of(scope, value);
     let plain: Vec<&Access<'_>> =
         accesses.iter().filter(|a| build::as_name(&a.subscript) == Some(var)).collect();
-    let is_free = |access: &&&Access<'_>| {
-        !access
-            .guards
-            .iter()
-            .any(|(guard, _)| scope.compares_integers(guard) && tree::mentions(guard, var))
+    let is_free = |access: &&Access<'_>| {
+        !access.guards.iter().any(|(guard, _)| scope.compares_integers(guard))
     };
     build::is_int(&range.lo, 0)
-        && plain.iter().any(|access| is_free(&access))
+        && plain.iter().any(is_free)
         && plain.iter().all(|access| Poly::of(&access.extent).equals(&hi))
 }

@@ -27,7 +27,7 @@ use tensorwright_lang::syntax::ast::Expr;
 use crate::build;
 use crate::product::Product;
 use crate::ranges::Step;
-use crate::scope::{Scope, Tensor};
+use crate::scope::Tensor;
 use crate::versions::Versions;
 
 /// What the gradient of a reduction is multiplied with for one of its terms, and where that is not
@@ -38,21 +38,22 @@ pub(crate) struct Share {
 }
 
 /// The share that a term of a reduction has in the gradient of the result.
-pub(crate) fn share(scope: &Scope, op: ReductionOp, step: &Step, term: &Expr) -> Share {
+pub(crate) fn share(versions: &Versions, op: ReductionOp, step: &Step, term: &Expr) -> Share {
     let value = step.stmt.target.name.as_str();
-    let read = |name: &str| read_at(name, step);
+    let helper = |like: &str| versions.helpers.get(like).map_or(value, String::as_str);
+    let read = |like: String| read_at(helper(&like), step);
     match op {
         ReductionOp::Sum => Share { factor: Product::one(), guard: None },
         ReductionOp::Product => {
-            let factor = Product::one().times(&read(&nonzero_name(value))).over(&unless_zero(term));
-            let zeros = read(&zeros_name(value));
+            let factor = Product::one().times(&read(nonzero_name(value))).over(&unless_zero(term));
+            let zeros = read(zeros_name(value));
             let guard = build::compare(CompareOp::Eq, zeros, one_if(is_zero(term)));
             Share { factor, guard: Some(guard) }
         }
         ReductionOp::Min | ReductionOp::Max => {
-            let dtype = scope.tensor(value).map_or(DType::Float, |tensor| tensor.dtype);
-            let ties = build::apply(dtype.name(), vec![read(&ties_name(value))]);
-            let guard = build::compare(CompareOp::Eq, term.clone(), read(value));
+            let dtype = versions.scope.tensor(value).map_or(DType::Float, |tensor| tensor.dtype);
+            let ties = build::apply(dtype.name(), vec![read(ties_name(value))]);
+            let guard = build::compare(CompareOp::Eq, term.clone(), read_at(value, step));
             Share { factor: Product::one().over(&ties), guard: Some(guard) }
         }
     }
@@ -107,34 +108,37 @@ pub(crate) fn add_helpers(versions: &mut Versions) {
         terms.push(step.clone());
         steps.push(step);
         if last.get(&value) == Some(&place) {
-            steps.extend(helpers(&mut versions.scope, op, &value, terms));
+            steps.extend(helpers(versions, op, &value, terms));
         }
     }
     versions.steps = steps;
 }
 
-fn helpers(scope: &mut Scope, op: ReductionOp, value: &str, steps: &[Step]) -> Vec<Step> {
-    let Some(tensor) = scope.tensor(value).filter(|tensor| tensor.dtype.is_float()).cloned() else {
-        return Vec::new();
-    };
+fn helpers(versions: &mut Versions, op: ReductionOp, value: &str, steps: &[Step]) -> Vec<Step> {
+    let tensor = versions.scope.tensor(value).filter(|tensor| tensor.dtype.is_float());
+    let Some(tensor) = tensor.cloned() else { return Vec::new() };
     let count = Tensor { dtype: DType::Int32, shape: tensor.shape.clone() };
+    let mut named = |like: String, tensor: Tensor| {
+        let name = versions.scope.fresh(&like);
+        versions.scope.tensors.insert(name.clone(), tensor);
+        versions.helpers.insert(like, name.clone());
+        name
+    };
     match op {
         ReductionOp::Sum => Vec::new(),
         ReductionOp::Product => {
-            scope.tensors.insert(zeros_name(value), count);
-            scope.tensors.insert(nonzero_name(value), tensor);
-            let zeros = |step: &Step| one_if(is_zero(&step.stmt.rhs));
-            let nonzero = |step: &Step| unless_zero(&step.stmt.rhs);
-            let mut made = like(steps, &zeros_name(value), ReductionOp::Sum, zeros);
-            made.extend(like(steps, &nonzero_name(value), op, nonzero));
+            let zeros = named(zeros_name(value), count);
+            let nonzero = named(nonzero_name(value), tensor);
+            let zero = |step: &Step| one_if(is_zero(&step.stmt.rhs));
+            let mut made = like(steps, &zeros, ReductionOp::Sum, zero);
+            made.extend(like(steps, &nonzero, op, |step| unless_zero(&step.stmt.rhs)));
             made
         }
         ReductionOp::Min | ReductionOp::Max => {
-            scope.tensors.insert(ties_name(value), count);
-            let tie = |step: &Step| {
+            let ties = named(ties_name(value), count);
+            like(steps, &ties, ReductionOp::Sum, |step| {
                 one_if(build::compare(CompareOp::Eq, step.stmt.rhs.clone(), read_at(value, step)))
-            };
-            like(steps, &ties_name(value), ReductionOp::Sum, tie)
+            })
         }
     }
 }

@@ -58,7 +58,6 @@ pub struct Gradient {
 
 /// A parameter of a [`Gradient`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Input {
     /// A parameter of the definition that was differentiated, under its own name.
     Value(String),

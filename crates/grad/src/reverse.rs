@@ -90,7 +90,7 @@ impl<'a> Reverse<'a> {
         let combine = self.versions.combine.get(value).copied();
         let term = tree::unplaced(&step.stmt.rhs);
         let sum = ReductionOp::Sum;
-        let Share { factor, guard } = share(&self.scope, combine.unwrap_or(sum), step, &term);
+        let Share { factor, guard } = share(self.versions, combine.unwrap_or(sum), step, &term);
         let (seed, last_guard) = (seed.by(&factor), guard);
         let mut derivative =
             Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };

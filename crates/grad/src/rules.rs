@@ -86,7 +86,10 @@ pub(crate) fn partial(
             Partial::Times(one().scaled(-1.0).times(&turns))
         }
         Builtin::Hypot => Partial::Times(one().times(&args[by]).over(y)),
-        Builtin::Copysign if by == 0 => times(mul(sign(&x), sign(&second))),
+        Builtin::Copysign if by == 0 => {
+            let sign = |x: Expr| apply(Builtin::Copysign.name(), vec![int(1), x]);
+            times(mul(sign(x), sign(second)))
+        }
         Builtin::Fma => match by {
             0 => times(second),
             1 => times(x),

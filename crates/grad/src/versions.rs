@@ -33,6 +33,8 @@ pub(crate) struct Versions {
     pub(crate) combine: BTreeMap<String, ReductionOp>,
     /// The values of tensors that have more than one.
     pub(crate) renamed: BTreeSet<String>,
+    /// The names of values that only gradients need, by what they ought to be called.
+    pub(crate) helpers: BTreeMap<String, String>,
 }
 
 impl Versions {
@@ -79,7 +81,8 @@ pub(crate) fn number(flat: &Flat, steps: Vec<Step>) -> Result<Versions, Diagnost
     let results = results.collect();
     let renamed = numbering.values_of_many();
     let Numbering { scope, steps, combine, .. } = numbering;
-    Ok(Versions { scope, steps, results, combine, renamed })
+    let helpers = BTreeMap::new();
+    Ok(Versions { scope, steps, results, combine, renamed, helpers })
 }
 
 struct Numbering {

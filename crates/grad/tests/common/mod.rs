@@ -104,7 +104,8 @@ impl Case<'_> {
             };
             let (coarse, fine) = (slope(1e-5)?, slope(2.5e-6)?);
             let scale = 1.0 + predicted.abs() + fine.abs();
-            if !fine.is_finite() || (coarse - fine).abs() > 1e-5 * scale {
+            // At a kink the differences disagree, and at a pole the gradient is no number.
+            if !scale.is_finite() || (coarse - fine).abs() > 1e-5 * scale {
                 continue;
             }
             if !((predicted - fine).abs() <= 1e-4 * scale) {
