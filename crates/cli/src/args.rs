@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::compare::CompareArgs;
 use crate::commands::db::DbArgs;
+use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
@@ -38,6 +39,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Check(CheckArgs),
     Explain(ExplainArgs),
+    Grad(GradArgs),
     Run(RunArgs),
     Compile(CompileArgs),
     Schedule(ScheduleArgs),

@@ -12,11 +12,14 @@ pub use explain::{
     AccessExplanation, AxisExplanation, Explanation, InBounds, StageExplanation, TensorExplanation,
 };
 pub use kernel::{
-    Against, Arguments, Call, CompileTimes, Kernel, KernelBuilder, Lowered, Outputs, Verification,
-    schedule_target,
+    Against, Arguments, Call, CompileTimes, Frozen, Kernel, KernelBuilder, Lowered, Outputs,
+    Verification, schedule_target,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
+
+/// Gradients of definitions, as text.
+pub use tensorwright_grad as grad;
 
 pub use tensorwright_lang::Signature;
 pub use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics, Fix, Label, Severity};

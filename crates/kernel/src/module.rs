@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tensorwright_grad::Gradient;
 use tensorwright_lang as lang;
 
 use crate::{Diagnostics, Inputs, Program, Signature, Source};
@@ -58,6 +59,24 @@ impl Module {
     /// If there is none; the message lists those that exist.
     pub fn def(&self, name: &str) -> Result<Def<'_>, Diagnostics> {
         Ok(Def { inner: self.inner.def(name)? })
+    }
+
+    /// The gradient of a definition with respect to some of its parameters, as the text of another
+    /// definition; to all that have one, if none is named.
+    ///
+    /// ```
+    /// # use tensorwright::Module;
+    /// let module = Module::parse("t.tc", "def square(float(N) A) -> (B) { B(i) = A(i) * A(i) }")?;
+    /// let gradient = module.grad("square", &["A"])?;
+    /// assert!(gradient.source().contains("def square_grad(float(N) A, float(N) d_B) -> (d_A)"));
+    /// let program = Module::parse("g.tc", gradient.source())?.def(gradient.name())?.bind([("N", 4)])?;
+    /// # Ok::<(), tensorwright::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such definition or parameter, or if something cannot be differentiated.
+    pub fn grad(&self, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
+        tensorwright_grad::grad(&self.inner, def, wrt)
     }
 }
 
@@ -136,6 +155,18 @@ impl<'m> Def<'m> {
         given: &BTreeMap<String, i64>,
     ) -> Result<BTreeMap<String, i64>, Diagnostics> {
         let shapes = inputs.iter().map(|(name, buffer)| (name.as_str(), buffer.shape()));
+        self.sizes_of_shapes(shapes, given)
+    }
+
+    /// Like [`Def::sizes_of`], for the shapes alone, by the names of the inputs.
+    ///
+    /// # Errors
+    /// As [`Def::sizes_of`].
+    pub fn sizes_of_shapes<'s>(
+        &self,
+        shapes: impl IntoIterator<Item = (&'s str, &'s [i64])>,
+        given: &BTreeMap<String, i64>,
+    ) -> Result<BTreeMap<String, i64>, Diagnostics> {
         self.inner.sizes_from_shapes(shapes, given)
     }
 }

@@ -178,12 +178,22 @@ impl<'m> Def<'m> {
     /// The parameters.
     #[must_use]
     pub fn params(&self) -> Vec<Signature> {
+        let mut tensors = self.tensors();
+        tensors.truncate(self.def.params);
+        tensors
+    }
+
+    /// All its tensors: the parameters, then those that statements make, with `_` for extents.
+    #[must_use]
+    pub fn tensors(&self) -> Vec<Signature> {
         let text = |dim: &hir::Dim| match dim {
             hir::Dim::Size(size) => self.def.sizes[size.0 as usize].name.clone(),
             hir::Dim::Literal(extent) => extent.to_string(),
         };
-        let params = self.def.tensors[..self.def.params].iter();
-        params.map(|p| signature(p, p.dims.iter().map(text).collect())).collect()
+        let unknown = |tensor: &hir::Tensor| vec!["_".to_owned(); tensor.rank];
+        let (params, made) = self.def.tensors.split_at(self.def.params);
+        let params = params.iter().map(|p| signature(p, p.dims.iter().map(text).collect()));
+        params.chain(made.iter().map(|made| signature(made, unknown(made)))).collect()
     }
 
     /// The results.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Seconds;
+
 /// How long a candidate took.
 ///
 /// The machine may be busy with other work. `raw_seconds` is what the clock said, `seconds` is the
@@ -32,14 +34,9 @@ pub struct Timing {
 
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match self.seconds {
-            s if s >= 1.0 => (s, "s"),
-            s if s >= 1e-3 => (s * 1e3, "ms"),
-            s if s >= 1e-6 => (s * 1e6, "us"),
-            s => (s * 1e9, "ns"),
-        };
         let runs = if self.runs == 1 { "run" } else { "runs" };
-        write!(f, "{value:.3} {unit} ±{:.0} % ({} {runs}", self.spread * 100.0, self.runs)?;
+        let (time, spread) = (Seconds(self.seconds), self.spread * 100.0);
+        write!(f, "{time} ±{spread:.0} % ({} {runs}", self.runs)?;
         f.write_str(if self.cut { ", cut short)" } else { ")" })
     }
 }

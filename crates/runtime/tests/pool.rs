@@ -258,3 +258,46 @@ fn the_c_pool_is_laid_out_as_in_c() {
     assert_eq!(std::mem::offset_of!(abi::Pool, workers), size_of::<usize>());
     assert_eq!(size_of::<abi::Pool>(), 2 * size_of::<usize>());
 }
+
+#[test]
+fn those_who_ask_for_as_many_threads_share_a_pool() {
+    let first = Pool::shared(2).unwrap();
+    assert!(std::sync::Arc::ptr_eq(&first, &Pool::shared(2).unwrap()));
+    assert!(!std::sync::Arc::ptr_eq(&first, &Pool::shared(3).unwrap()));
+    assert!(Pool::shared(0).is_err());
+}
+
+#[test]
+#[allow(unsafe_code, reason = "forks")]
+fn a_forked_child_runs_alone_and_ends() {
+    let pool = Pool::shared(2).unwrap();
+    let sum = |pool: &Pool| {
+        let sum = AtomicI64::new(0);
+        pool.run(100, &|range, _| {
+            sum.fetch_add(range.sum(), Relaxed);
+        });
+        sum.into_inner()
+    };
+    assert_eq!(sum(&pool), 4950);
+    // SAFETY: the child runs tasks in its one thread, drops the pool, and ends without returning to
+    // the test's harness.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let right = sum(&pool) == 4950;
+        drop(pool);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(if right { 7 } else { 1 }) };
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut status = 0;
+    // SAFETY: the child is ours, and the status is a place to write to.
+    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        if std::time::Instant::now() > deadline {
+            // SAFETY: the child is ours.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            panic!("the forked child hangs");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status}");
+}

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tensorwright_landscape::{Landscape, Origin};
+use tensorwright_measure::WorkerCommand;
 
 use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
@@ -39,9 +40,9 @@ struct InfoArgs {
 }
 
 /// Runs a subcommand.
-pub(crate) fn run(args: &LandscapeArgs) -> Outcome {
+pub(crate) fn run(args: &LandscapeArgs, worker: WorkerCommand) -> Outcome {
     match &args.command {
-        LandscapeCommand::Record(args) => record::run(args),
+        LandscapeCommand::Record(args) => record::run(args, worker),
         LandscapeCommand::Info(args) => info(args),
     }
 }

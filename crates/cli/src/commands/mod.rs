@@ -6,6 +6,7 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod db;
 pub(crate) mod explain;
+pub(crate) mod grad;
 pub(crate) mod landscape;
 pub(crate) mod list;
 pub(crate) mod machine;

@@ -101,20 +101,26 @@ fn strategy(name: &str) -> Result<String, String> {
     Err(format!("the strategies are {}", known.join(", ")))
 }
 
+/// What a run has around it.
+struct Around {
+    worker: WorkerCommand,
+    stop: Arc<AtomicBool>,
+}
+
 /// Tunes.
-pub(crate) fn run(args: &TuneArgs) -> Outcome {
+pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     let format = args.output.format;
-    let stop = stop_on_signals();
-    let Some(file) = &args.file else { return many::manifest(args, &stop) };
+    let around = Around { worker, stop: stop_on_signals() };
+    let Some(file) = &args.file else { return many::manifest(args, &around) };
     if args.all {
-        return many::all(args, file, &stop);
+        return many::all(args, file, &around);
     }
     let module = files::module(file).in_format(format)?;
     let sizes: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
     let program = super::chosen_def(&module, args.def.as_deref())
         .and_then(|def| def.bind(sizes.clone()))
         .in_format(format)?;
-    let tuner = tuner(args, &program, sizes, &stop)?;
+    let tuner = tuner(args, &program, sizes, &around)?;
     let tuned = tune(&tuner, &mut journal(args)?, args)?;
     match format {
         Format::Text => summary::text(&program, &tuned)?,
@@ -144,11 +150,12 @@ fn tuner(
     args: &TuneArgs,
     program: &Program,
     sizes: BTreeMap<String, i64>,
-    stop: &Arc<AtomicBool>,
+    around: &Around,
 ) -> Result<Tuner, Failure> {
     let format = args.output.format;
     let target = super::target(&args.target.target).in_format(format)?;
-    let tuner = Tuner::new(program, worker()?).map_err(|error| failure(&error, format))?;
+    let tuner =
+        Tuner::new(program, around.worker.clone()).map_err(|error| failure(&error, format))?;
     let trials = match (args.trials, args.time) {
         (Some(trials), _) => trials,
         (None, Some(_)) => u64::MAX,
@@ -165,17 +172,11 @@ fn tuner(
         .fresh(args.fresh)
         .options(args.space.options())
         .command(command.join(" "))
-        .stop_flag(Arc::clone(stop));
+        .stop_flag(Arc::clone(&around.stop));
     if let Some(name) = &args.strategy {
         tuner = tuner.strategy(name);
     }
     Ok(tuner)
-}
-
-/// This program is its own worker.
-pub(crate) fn worker() -> Result<WorkerCommand, Failure> {
-    let program = std::env::current_exe()?;
-    Ok(WorkerCommand::new(program).arg("worker"))
 }
 
 /// A flag that the first Ctrl-C (or a polite request to end) sets; the second ends at once.

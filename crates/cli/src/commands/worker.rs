@@ -1,7 +1,5 @@
 //! `tensorwright worker`: the child process in which candidates are built and run.
 
-use std::process::ExitCode;
-
 use clap::Args;
 
 /// A child process of the tuner; not for people.
@@ -13,6 +11,6 @@ pub(crate) struct WorkerArgs {
 }
 
 /// Serves the tuner until it goes away.
-pub(crate) fn run(args: &WorkerArgs) -> ExitCode {
-    tensorwright_measure::serve(args.args.iter().cloned())
+pub(crate) fn run(args: &WorkerArgs) -> u8 {
+    crate::worker(args.args.iter().cloned())
 }

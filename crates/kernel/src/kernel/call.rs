@@ -125,14 +125,24 @@ impl Kernel {
     pub(super) fn call_bound(&self, bound: &mut Bound<'_>) -> Result<(), Diagnostics> {
         let source = &self.program().ir().source;
         let status = bound.call().map_err(|error| error.diagnose(source))?;
+        self.judge(status, || self.inputs_of(bound))
+    }
+
+    /// What a kernel's status says. `inputs` are those of the call, if somebody can still tell.
+    pub(super) fn judge(
+        &self,
+        status: i32,
+        inputs: impl FnOnce() -> Option<Inputs>,
+    ) -> Result<(), Diagnostics> {
         if status == 0 {
             return Ok(());
         }
+        let source = &self.program().ir().source;
         let read = self.compiled.failed_read(status).map_err(|error| error.diagnose(source))?;
         let Some(read) = read else { return Ok(()) };
         // The reference names the element, the axes and the value; if it is fast enough, ask it.
         if self.program().iterations() <= EXPLAIN_ITERATIONS
-            && let Some(inputs) = self.inputs_of(bound)
+            && let Some(inputs) = inputs()
             && let Err(diagnostics) = self.program().run_reference(&inputs)
         {
             return Err(diagnostics);

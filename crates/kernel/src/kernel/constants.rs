@@ -18,7 +18,25 @@ pub(super) struct Constants {
     prepared: BTreeMap<BufferId, Arc<AlignedBuffer>>,
 }
 
+/// `const` inputs in the layout that a kernel wants. [`Kernel::freeze`] makes it, for calls
+/// [on the caller's memory](Kernel::call_on).
+#[derive(Debug, Clone)]
+pub struct Frozen {
+    pub(super) constants: Arc<Constants>,
+}
+
 impl Constants {
+    /// The value of a `const` input.
+    pub(super) fn input(&self, id: BufferId) -> Option<&AlignedBuffer> {
+        self.inputs.get(&id).map(Arc::as_ref)
+    }
+
+    /// Where a constant parameter is.
+    pub(super) fn pointer(&self, id: BufferId) -> Option<*const u8> {
+        let buffer = self.inputs.get(&id).or_else(|| self.prepared.get(&id))?;
+        Some(buffer.as_ptr())
+    }
+
     /// The memory of a parameter, if it is constant.
     pub(super) fn memory(&self, id: BufferId) -> Option<Memory<'static>> {
         let buffer = self.inputs.get(&id).or_else(|| self.prepared.get(&id))?;
@@ -35,9 +53,18 @@ impl Kernel {
     /// # Errors
     /// Inputs that are missing, unknown or unfit.
     pub fn prepare<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<(), Diagnostics> {
+        self.freeze(arguments).map(|_| ())
+    }
+
+    /// Like [`Kernel::prepare`], and hands out what was prepared: later calls with other values do not
+    /// change it.
+    ///
+    /// # Errors
+    /// As [`Kernel::prepare`].
+    pub fn freeze<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<Frozen, Diagnostics> {
         let arguments = arguments.into();
         arguments.check(self.program(), |tensor| !tensor.is_const || self.has_constants())?;
-        self.constants(&arguments).map(|_| ())
+        Ok(Frozen { constants: self.constants(&arguments)? })
     }
 
     /// Whether an input may be left out of a call.

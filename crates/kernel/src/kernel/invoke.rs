@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::error::Error;
@@ -15,7 +15,9 @@ use tensorwright_schedule::nest::Scope;
 pub(super) struct Loaded {
     kernel: codegen::Kernel,
     parameters: Vec<Parameter>,
-    pool: Option<Pool>,
+    pool: Option<Arc<Pool>>,
+    /// Workspaces that no call uses at the moment.
+    workspaces: Mutex<Vec<AlignedBuffer>>,
 }
 
 /// What the code does with a parameter, and how large it is.
@@ -60,12 +62,13 @@ pub(super) struct Bound<'a> {
 
 impl Loaded {
     /// Code that was compiled from a nest.
-    pub(super) fn new(kernel: codegen::Kernel, nest: &LoopNest, pool: Option<Pool>) -> Self {
+    pub(super) fn new(kernel: codegen::Kernel, nest: &LoopNest, pool: Option<Arc<Pool>>) -> Self {
         let parameter = |id: &_| {
             let buffer = nest.buffer(*id);
             Parameter { bytes: usize::try_from(buffer.bytes()).unwrap_or(0), scope: buffer.scope }
         };
-        Self { kernel, parameters: nest.parameters.iter().map(parameter).collect(), pool }
+        let parameters = nest.parameters.iter().map(parameter).collect();
+        Self { kernel, parameters, pool, workspaces: Mutex::default() }
     }
 
     /// The code.
@@ -75,13 +78,41 @@ impl Loaded {
 
     /// The threads that parallel loops use beside the caller's.
     pub(super) fn pool(&self) -> Option<&Pool> {
-        self.pool.as_ref()
+        self.pool.as_deref()
     }
 
     fn workspace(&self) -> Result<AlignedBuffer, AllocError> {
-        let workers = self.pool.as_ref().map_or(1, Pool::workers);
+        let workers = self.pool().map_or(1, Pool::workers);
         let bytes = self.kernel.workspace().bytes(i32::try_from(workers).unwrap_or(i32::MAX));
         AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Computes on memory that the caller vouches for, one pointer per parameter, and returns the
+    /// status.
+    ///
+    /// # Safety
+    /// Every pointer points to initialised memory of its parameter's size, aligned to its elements,
+    /// which nobody writes during the call; memory of an output is written by nobody else, read by
+    /// nobody else, and overlaps no other parameter's.
+    pub(super) unsafe fn call_on(&self, pointers: &[*mut c_void]) -> Result<i32, CallError> {
+        let kept = self.idle().pop();
+        let mut workspace = match kept {
+            Some(workspace) => workspace,
+            None => self.workspace().map_err(CallError::Alloc)?,
+        };
+        let pointer = workspace.as_mut_ptr().cast();
+        // SAFETY: the caller vouches for the parameters; the workspace is this call's alone.
+        let status = unsafe { self.kernel.call(pointers, pointer, self.pool_pointer()) };
+        self.idle().push(workspace);
+        status.map_err(CallError::Kernel)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<AlignedBuffer>> {
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pool_pointer(&self) -> *mut codegen::Pool {
+        self.pool().map_or(std::ptr::null_mut(), |pool| pool.as_abi().cast())
     }
 }
 
@@ -154,8 +185,7 @@ impl<'a> Bound<'a> {
 
     /// Calls the function, and returns its status.
     pub(super) fn call(&mut self) -> Result<i32, Error> {
-        let pool =
-            self.loaded.pool.as_ref().map_or(std::ptr::null_mut(), |pool| pool.as_abi().cast());
+        let pool = self.loaded.pool_pointer();
         let (kernel, workspace) = (&self.loaded.kernel, self.workspace.as_mut_ptr().cast());
         // SAFETY: `new` checked that every parameter has memory of its size, initialised, owned
         // by this call if it is written, and aligned at least to its elements: buffers are
@@ -189,6 +219,15 @@ impl<'a> Bound<'a> {
     pub(super) fn into_memory(self) -> Vec<Memory<'a>> {
         self.memory
     }
+}
+
+/// Why a call on memory of the caller's could not be made.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// The code refused it.
+    Kernel(Error),
+    /// There is no memory for the workspace.
+    Alloc(AllocError),
 }
 
 /// Why memory cannot be bound.

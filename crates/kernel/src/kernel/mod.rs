@@ -5,6 +5,7 @@ mod builder;
 mod call;
 mod constants;
 mod diagnose;
+mod direct;
 mod invoke;
 mod lowered;
 mod memory;
@@ -13,6 +14,7 @@ mod verify;
 pub use arguments::Arguments;
 pub use builder::{KernelBuilder, schedule_target};
 pub use call::{Call, Outputs};
+pub use constants::Frozen;
 pub use lowered::Lowered;
 pub use verify::{Against, Verification};
 
@@ -79,7 +81,7 @@ impl Kernel {
         let loaded = if lowered.target.check_runs_here().is_ok() {
             let pool = match lowered.threads {
                 1 => None,
-                threads => Some(Pool::new(threads).map_err(|error| error.diagnose(source))?),
+                threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
             };
             let kernel = jit()
                 .and_then(|jit| codegen::Kernel::load(jit, &compiled))

@@ -129,6 +129,9 @@ codes! {
     E1007 ToolFailed "a program of the system that is missing or fails";
     E1008 WrongResult "a kernel whose results differ from the reference";
     E1009 TuningFailed "a tuning run, its manifest or its records that cannot be used";
+    // Gradients.
+    E1101 NotDifferentiable "something of which no gradient can be computed";
+    E1102 NoGradient "a gradient with respect to something that has none";
     // Warnings.
     W0901 UnusedInput "an input that no statement reads";
     W0902 UnusedResult "a tensor that is computed and never used";

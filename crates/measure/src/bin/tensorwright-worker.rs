@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tensorwright_measure::serve(std::env::args().skip(1))
+    tensorwright_measure::serve(std::env::args().skip(1)).into()
 }

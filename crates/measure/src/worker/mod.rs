@@ -14,7 +14,6 @@ mod timing;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 
 use serde::Serialize;
 use tensorwright_kernel::{Module, Program};
@@ -34,13 +33,13 @@ struct Connection {
 /// Why a child ends: the parent went away (`Ok`), or something the parent is told about.
 type Served = Result<(), String>;
 
-/// The main function of a child process. `args` are the last ones of the command line: the role, and
+/// The main function of a child process, which returns the exit code. `args` are the last ones of the command line: the role, and
 /// the number of the parent.
 ///
 /// The standard input and output are those that [`Measurer`](crate::Measurer) gave the process; they
 /// are exchanged for nothing before any candidate runs.
 #[must_use]
-pub fn serve(args: impl IntoIterator<Item = String>) -> ExitCode {
+pub fn serve(args: impl IntoIterator<Item = String>) -> u8 {
     let args: Vec<String> = args.into_iter().collect();
     let served = match (args.first().map(String::as_str), args.get(1).map(|text| text.parse())) {
         (Some("builder"), Some(Ok(parent))) => connect(parent).and_then(builder::serve),
@@ -48,11 +47,11 @@ pub fn serve(args: impl IntoIterator<Item = String>) -> ExitCode {
         _ => Err("this is started by `tensorwright tune`, not by people".to_owned()),
     };
     match served {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(reason) => {
             // The parent keeps what is written here, if it is still there.
             let _ = writeln!(io::stderr(), "{reason}");
-            ExitCode::FAILURE
+            1
         }
     }
 }

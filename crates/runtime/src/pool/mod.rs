@@ -11,19 +11,22 @@
 //! costs its help, not more.
 #![allow(unsafe_code, reason = "implements the C interface of a pool")]
 
+mod family;
 mod job;
 mod patience;
 mod slot;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
+use self::family::Family;
 use self::job::{Body, Job};
 use self::patience::Patience;
 use self::slot::Slot;
@@ -88,6 +91,8 @@ impl std::error::Error for PoolError {
 struct Shared {
     abi: abi::Pool,
     patience: Patience,
+    /// The process that the helpers live in.
+    family: Family,
     /// Whether some thread is in `run`.
     busy: AtomicBool,
     /// By processor: whether a helper is pinned to it.
@@ -128,6 +133,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             abi: abi::Pool { run: run_abi, workers: threads as i32 },
             patience: Patience::new(threads <= available),
+            family: Family::here(),
             busy: AtomicBool::new(false),
             taken: taken(&processors),
             slots: (0..threads).map(|_| Slot::new()).collect(),
@@ -140,6 +146,23 @@ impl Pool {
         }
         let threads = pool.helpers.iter().map(|helper| helper.thread().clone()).collect();
         pool.shared.threads.get_or_init(|| threads);
+        Ok(pool)
+    }
+
+    /// The pool of `threads` threads that all who ask for one of this size share. It ends with the
+    /// last of them.
+    ///
+    /// # Errors
+    /// As [`Pool::new`].
+    pub fn shared(threads: usize) -> Result<Arc<Self>, PoolError> {
+        static POOLS: Mutex<BTreeMap<usize, Weak<Pool>>> = Mutex::new(BTreeMap::new());
+        let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = pools.get(&threads).and_then(Weak::upgrade);
+        if let Some(pool) = found.filter(|pool| pool.shared.family.is_here()) {
+            return Ok(pool);
+        }
+        let pool = Arc::new(Self::new(threads)?);
+        pools.insert(threads, Arc::downgrade(&pool));
         Ok(pool)
     }
 
@@ -177,7 +200,8 @@ impl Pool {
     /// returns when all are done. The second argument is the worker, below [`Pool::workers`]; no two
     /// calls with the same worker overlap.
     ///
-    /// A run inside a task, or while another thread uses the pool, happens in the calling thread
+    /// A run inside a task, or while another thread uses the pool, or in a process that was forked from
+    /// the pool's, happens in the calling thread
     /// alone; inside a task of this pool with that task's worker number, otherwise as worker 0.
     ///
     /// # Panics
@@ -208,6 +232,9 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        if !self.shared.family.is_here() {
+            return;
+        }
         for (slot, helper) in self.shared.slots[1..].iter().zip(&self.helpers) {
             slot.quit(helper.thread());
         }
@@ -234,7 +261,7 @@ impl Shared {
             let worker = if std::ptr::eq(role.pool, self) { role.worker } else { 0 };
             return body(0..count, worker);
         }
-        let alone = count == 1 || self.slots.len() == 1;
+        let alone = count == 1 || self.slots.len() == 1 || !self.family.is_here();
         if alone || self.busy.swap(true, Ordering::Acquire) {
             return body(0..count, 0);
         }

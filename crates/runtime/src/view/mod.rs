@@ -2,7 +2,7 @@
 //!
 //! Callers hold slices, transposes, reversed and broadcast axes; kernels read dense row-major
 //! memory. A view describes the former, and is checked once to stay inside its slice.
-//! [`View::to_dense`] makes the latter. It needs no `unsafe`: the bounds checks that remain are
+//! [`View::to_dense`] makes the latter. It needs no `unsafe` (but [`View::from_raw`] does): the bounds checks that remain are
 //! per run of elements, or per element of a transpose, which is bound by memory anyway.
 
 mod copy;
@@ -110,6 +110,25 @@ impl<'a> View<'a> {
     pub fn dense<T: Element>(base: &'a [T], shape: &[usize]) -> Result<Self, ViewError> {
         count(shape, size_of::<T>()).ok_or(ViewError::TooLarge)?;
         Self::new(base, 0, shape, &row_major(shape))
+    }
+
+    /// A row-major view of memory that belongs to somebody else. A shape of more elements than memory
+    /// can hold gives a view of none.
+    ///
+    /// # Safety
+    /// `pointer` points to as many initialised elements as the shape has, aligned to them, which nobody
+    /// writes or frees during `'a`.
+    #[must_use]
+    #[allow(unsafe_code, reason = "the caller vouches for the memory")]
+    pub unsafe fn from_raw(pointer: *const u8, element_size: usize, shape: &[usize]) -> Self {
+        let elements = count(shape, element_size).unwrap_or(0);
+        let bytes = match elements * element_size {
+            0 => &[][..],
+            // SAFETY: the caller says so.
+            length => unsafe { std::slice::from_raw_parts(pointer, length) },
+        };
+        let (strides, shape) = (row_major(shape), shape.to_vec());
+        Self { bytes, element_size, offset: 0, shape, strides, elements }
     }
 
     /// The extent of each axis.

@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{Best, Key, Miss, ProgramInfo, Store, location, open_existing};
 use tensorwright_tuner::{key_of, program_info};
 
-use super::table::{counted, duration, gflops, sizes};
+use super::table::{counted, gflops, sizes};
 use super::{BestArgs, LookupArgs, failed};
 use crate::args::Format;
 use crate::commands;
@@ -98,7 +99,7 @@ fn words(found: &Found, best: &Best) -> String {
         sizes(&program.sizes),
         counted(key.threads.into(), "thread"),
         key.target,
-        duration(best.seconds),
+        Seconds(best.seconds),
         gflops(program.flops, best.seconds),
         best.id
     )

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{KeySummary, RunFilter, RunSummary, Store};
 
-use super::table::{duration, gflops, moment, sizes, table};
+use super::table::{gflops, moment, sizes, table};
 use super::{LsArgs, existing, failed};
 use crate::args::Format;
 use crate::failure::Outcome;
@@ -47,7 +48,7 @@ fn keys_table(keys: &[KeySummary]) -> String {
             sizes(&summary.program.sizes),
             summary.key.threads.to_string(),
             (summary.trials + summary.removed).to_string(),
-            seconds.map_or_else(none, duration),
+            seconds.map_or_else(none, |seconds| Seconds(seconds).to_string()),
             seconds.map_or_else(none, |seconds| gflops(summary.program.flops, seconds)),
             summary.key.target.split(" [").next().unwrap_or_default().to_owned(),
             summary.key.compiler.clone(),

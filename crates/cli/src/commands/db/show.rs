@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{
     Error, RunFilter, RunId, RunSummary, SqliteStore, Store, Trial, TrialId,
 };
 
-use super::table::{counted, duration, moment, sizes, table};
+use super::table::{counted, moment, sizes, table};
 use super::{ShowArgs, existing, failed, problem};
 use crate::args::Format;
 use crate::failure::{Failure, Outcome};
@@ -51,7 +52,7 @@ fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format
     let Trial { origin, point, outcome, elapsed, schedule, .. } = &trial;
     writeln!(out, "outcome   {outcome}")?;
     if let Some(timing) = outcome.timing() {
-        writeln!(out, "clock     {}", duration(timing.raw_seconds))?;
+        writeln!(out, "clock     {}", Seconds(timing.raw_seconds))?;
     }
     writeln!(
         out,
@@ -90,7 +91,7 @@ fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
         let row = |trial: &Trial| {
             vec![
                 trial.number.to_string(),
-                duration(trial.outcome.cost().unwrap_or_default()),
+                Seconds(trial.outcome.cost().unwrap_or_default()).to_string(),
                 format!("{:.1} s", trial.elapsed),
                 trial.origin.clone(),
             ]

@@ -36,16 +36,6 @@ pub(super) fn sizes(sizes: &BTreeMap<String, i64>) -> String {
     if list.is_empty() { "-".to_owned() } else { list.join(",") }
 }
 
-/// A time with a unit that suits it.
-pub(super) fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{s:.3} s"),
-        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
-        s if s >= 1e-6 => format!("{:.3} us", s * 1e6),
-        s => format!("{:.3} ns", s * 1e9),
-    }
-}
-
 /// A number of things: `1 trial`, `2 trials`.
 pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use tensorwright_measure::WorkerCommand;
 use tensorwright_outcome::Outcome as Became;
+use tensorwright_outcome::Seconds;
 use tensorwright_space::Point;
 use tensorwright_tuner::{LandscapePlan, Tuner, record_landscape};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::commands::space::SpaceOptions;
-use crate::commands::tune::{failure, stop_on_signals, worker};
+use crate::commands::tune::{failure, stop_on_signals};
 use crate::failure::{InFormat, Outcome};
 
 /// How often progress is said.
@@ -63,13 +65,13 @@ struct Line {
 }
 
 /// Records a landscape.
-pub(super) fn run(args: &RecordArgs) -> Outcome {
+pub(super) fn run(args: &RecordArgs, worker: WorkerCommand) -> Outcome {
     let format = args.format.format;
     let program = crate::commands::program(&args.program).in_format(format)?;
     let target = crate::commands::target(&args.target.target).in_format(format)?;
     let sizes: BTreeMap<String, i64> = crate::commands::sizes(&args.program);
     let stop = stop_on_signals();
-    let tuner = Tuner::new(&program, worker()?)
+    let tuner = Tuner::new(&program, worker)
         .map_err(|error| failure(&error, format))?
         .sizes(sizes)
         .target(target)
@@ -162,7 +164,7 @@ impl Progress {
         self.last = Instant::now();
         let measured = done.saturating_sub(self.before).max(1);
         let left = self.begun.elapsed().mul_f64((total - done.min(total)) as f64 / measured as f64);
-        let best = crate::tuned::time(self.best);
+        let best = format!("{:.2}", Seconds(self.best));
         eprintln!("{done}/{total} points | best {best} | {} s left", left.as_secs());
     }
 }

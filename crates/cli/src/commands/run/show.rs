@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use tensorwright::{Against, Buffer, DType, Program, Value, Verification, summarize};
+use tensorwright_outcome::Seconds;
 
 use crate::args::{Format, RunArgs};
 use crate::measure::{Bound, Measurement};
@@ -94,7 +95,7 @@ impl Report {
         for output in &self.outputs {
             output.text(out)?;
         }
-        writeln!(out, "{} {}, seed {seed}", self.engine.text(), time_text(self.seconds))?;
+        writeln!(out, "{} {}, seed {seed}", self.engine.text(), Seconds(self.seconds))?;
         if let Engine::Compiled { error_growth, .. } = self.engine
             && error_growth > 1.0
         {
@@ -129,7 +130,7 @@ impl Engine {
             Engine::Reference => "reference interpreter: ran in".to_owned(),
             Engine::Compiled { target, threads, compile_seconds, .. } => {
                 let plural = if *threads == 1 { "" } else { "s" };
-                let compiled = time_text(*compile_seconds);
+                let compiled = Seconds(*compile_seconds);
                 format!("compiled for {target}, {threads} thread{plural}, in {compiled}: ran in")
             }
         }
@@ -194,7 +195,7 @@ impl Measurement {
         writeln!(
             out,
             "time: median {} of {} samples, spread {:.1} %, {:.2} GFLOP/s, {:.2} GB/s",
-            time_text(self.median_ns / 1e9),
+            Seconds(self.median_ns / 1e9),
             self.samples,
             100.0 * self.spread,
             self.gflops,
@@ -208,15 +209,5 @@ impl Measurement {
         };
         let share = self.share_of_peak.map_or(String::new(), |s| format!("{:.1} % of ", 100.0 * s));
         writeln!(out, "{bound}-bound: {share}the {peak} that the machine had in the same moments")
-    }
-}
-
-/// A time in the unit that people use for it.
-fn time_text(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{s:.3} s"),
-        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
-        s if s >= 1e-6 => format!("{:.3} us", s * 1e6),
-        s => format!("{:.1} ns", s * 1e9),
     }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tensorwright::{Diagnostics, Program};
 use tensorwright_tuner::{Allocation, Budget, Manifest, Status, Tuned, Tuner};
 
-use super::{TRIALS, TuneArgs, failure, journal, summary, tune, tuner};
+use super::{Around, TRIALS, TuneArgs, failure, journal, summary, tune, tuner};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::{files, report};
@@ -24,7 +23,7 @@ struct Job {
 }
 
 /// Tunes all definitions of a file that the sizes suffice for.
-pub(super) fn all(args: &TuneArgs, file: &Path, stop: &Arc<AtomicBool>) -> Outcome {
+pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
     let format = args.output.format;
     let module = files::module(file).in_format(format)?;
     let given: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
@@ -39,7 +38,7 @@ pub(super) fn all(args: &TuneArgs, file: &Path, stop: &Arc<AtomicBool>) -> Outco
             .collect();
         match def.bind(sizes.clone()) {
             Ok(program) => {
-                let tuner = tuner(args, &program, sizes, stop)?;
+                let tuner = tuner(args, &program, sizes, around)?;
                 jobs.push(Job { program, tuner, weight: 1.0, trials: 0, last: None });
             }
             Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
@@ -47,11 +46,11 @@ pub(super) fn all(args: &TuneArgs, file: &Path, stop: &Arc<AtomicBool>) -> Outco
     }
     let trials = args.trials.unwrap_or(TRIALS.saturating_mul(jobs.len() as u64));
     let trials = if args.trials.is_none() && args.time.is_some() { u64::MAX } else { trials };
-    run(args, jobs, Budget { trials, time: args.time }, stop)
+    run(args, jobs, Budget { trials, time: args.time }, around)
 }
 
 /// Tunes the operators of a manifest.
-pub(super) fn manifest(args: &TuneArgs, stop: &Arc<AtomicBool>) -> Outcome {
+pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
     let format = args.output.format;
     let Some(path) = &args.manifest else { return Ok(()) };
     let wrong = |text: String| {
@@ -66,7 +65,7 @@ pub(super) fn manifest(args: &TuneArgs, stop: &Arc<AtomicBool>) -> Outcome {
         let module = files::module(&folder.join(&operator.file)).in_format(format)?;
         let def = super::super::chosen_def(&module, operator.def.as_deref()).in_format(format)?;
         let program = def.bind(operator.sizes.clone()).in_format(format)?;
-        let mut tuner = tuner(args, &program, operator.sizes.clone(), stop)?
+        let mut tuner = tuner(args, &program, operator.sizes.clone(), around)?
             .threads(operator.threads)
             .exact(args.target.exact)
             .seed(args.seed.max(manifest.tune.seed));
@@ -81,17 +80,17 @@ pub(super) fn manifest(args: &TuneArgs, stop: &Arc<AtomicBool>) -> Outcome {
         Some(_) => u64::MAX,
         None => TRIALS.saturating_mul(jobs.len() as u64),
     };
-    run(args, jobs, Budget { trials: trials.unwrap_or(otherwise), time }, stop)
+    run(args, jobs, Budget { trials: trials.unwrap_or(otherwise), time }, around)
 }
 
 /// Gives slices of the budget to the operators where they pay most.
-fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, stop: &Arc<AtomicBool>) -> Outcome {
+fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> Outcome {
     let begun = Instant::now();
     let mut journal = journal(args)?;
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
     let mut allocation = Allocation::new(&weights);
     let mut left = budget.trials;
-    while left > 0 && !stop.load(Ordering::Relaxed) {
+    while left > 0 && !around.stop.load(Ordering::Relaxed) {
         let Some((place, slice)) = allocation.next() else { break };
         let time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
         if time.is_some_and(|time| time < Duration::from_millis(500)) {

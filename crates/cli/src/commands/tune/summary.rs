@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use tensorwright::Program;
+use tensorwright_outcome::Seconds;
 use tensorwright_tuner::{Status, Tuned};
-
-use crate::tuned::time;
 
 /// The summary for a person.
 pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
@@ -57,7 +56,7 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
 /// How fast the winner is, in one line.
 pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
     let winner = &tuned.winner;
-    let mut line = format!("{}: {}", program.name(), time(winner.seconds));
+    let mut line = format!("{}: {:.2}", program.name(), Seconds(winner.seconds));
     if tuned.progress.flops > 0.0 {
         line.push_str(&format!(", {:.1} GFLOP/s", tuned.progress.flops / winner.seconds / 1e9));
     }

@@ -1,0 +1,77 @@
+//! `tensorwright grad`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use tensorwright::grad::{Gradient, Input, Output};
+
+use crate::args::{Format, OutputArgs};
+use crate::failure::{InFormat, Outcome};
+use crate::{files, report};
+
+/// Print the gradient of a definition as source text
+///
+/// The result is a definition like any other: it can be checked, run, compiled and tuned. It takes the
+/// parameters of the original that it needs and the gradients `d_...` of the results, and returns the
+/// gradients of the inputs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright grad examples/kernels/gemm.tc --def gemm
+  tensorwright grad examples/kernels/conv2d.tc --def conv2d_padded --wrt weight -o conv2d_grad.tc
+  tensorwright run conv2d_grad.tc --size B=1,IP=3,OP=4,H=8,W=9,KH=3,KW=3,s=2,p=1,out_h=4,out_w=5")]
+pub(crate) struct GradArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The definition; may be left out if the file has only one
+    #[arg(long = "def", value_name = "NAME")]
+    def: Option<String>,
+
+    /// The inputs whose gradients are wanted; without it, all that have one
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    wrt: Vec<String>,
+
+    /// The file to write; the text goes to standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    format: OutputArgs,
+}
+
+/// Prints or writes the gradient of a definition.
+pub(crate) fn run(args: &GradArgs) -> Outcome {
+    let format = args.format.format;
+    let module = files::module(&args.file).in_format(format)?;
+    let def = super::chosen_def(&module, args.def.as_deref()).in_format(format)?;
+    let wrt: Vec<&str> = args.wrt.iter().map(String::as_str).collect();
+    let gradient = module.grad(def.name(), &wrt).in_format(format)?;
+    if let Some(path) = &args.output {
+        files::write_bytes(path, gradient.source().as_bytes()).in_format(format)?;
+    }
+    match format {
+        Format::Json => report::json(&json(&gradient))?,
+        Format::Text if args.output.is_none() => {
+            write!(std::io::stdout(), "{}", gradient.source())?;
+        }
+        Format::Text => {}
+    }
+    Ok(())
+}
+
+fn json(gradient: &Gradient) -> serde_json::Value {
+    let input = |input: &Input| match input {
+        Input::Cotangent { name, of } => serde_json::json!({ "name": name, "gradient_of": of }),
+        Input::Value(name) => serde_json::json!({ "name": name }),
+    };
+    let output =
+        |output: &Output| serde_json::json!({ "name": output.name, "gradient_of": output.of });
+    serde_json::json!({
+        "def": gradient.name(),
+        "source": gradient.source(),
+        "inputs": gradient.inputs().iter().map(input).collect::<Vec<_>>(),
+        "outputs": gradient.outputs().iter().map(output).collect::<Vec<_>>(),
+    })
+}

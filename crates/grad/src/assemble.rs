@@ -1,0 +1,308 @@
+//! The definition of a gradient: its signature, the forward values that it needs, and its statements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tensorwright_lang::Module;
+use tensorwright_lang::diagnostic::{Code, Diagnostic};
+use tensorwright_lang::syntax::ast::{Comprehension, Def, Dim, Expr, ExprKind, Param, Stmt};
+use tensorwright_lang::syntax::print_def;
+
+use crate::bounds::Range;
+use crate::build;
+use crate::emit;
+use crate::poly::Poly;
+use crate::reverse::{Reverse, active, mentioned, replaced};
+use crate::scope::{Scope, Tensor};
+use crate::tree;
+use crate::versions::Versions;
+use crate::wanted::{self, Wanted};
+use crate::{Gradient, Input, Output};
+
+/// Walks back from the results, and puts everything together.
+pub(crate) fn assemble(
+    module: &Module,
+    def: &Def,
+    mut versions: Versions,
+    wanted: &Wanted,
+) -> Result<Gradient, Vec<Diagnostic>> {
+    let active = active(&versions, &wanted.names);
+    let mut scope = versions.scope.clone();
+    let cotangents = cotangents(&mut scope, &mut versions, &active);
+    let given: BTreeMap<String, String> =
+        cotangents.iter().map(|c| (c.value.clone(), c.name.clone())).collect();
+    let mut reverse = Reverse::new(scope, &versions, &active, given);
+    reverse.run().map_err(|diagnostic| vec![diagnostic])?;
+    let mut outputs = Vec::new();
+    for input in &wanted.names {
+        let is_result = def.returns.iter().any(|result| result.name == *input);
+        let like = if is_result { format!("d_{input}_in") } else { format!("d_{input}") };
+        let name = reverse.scope.fresh(&like);
+        if reverse.settle_input(input, &name) {
+            outputs.push(Output { name, of: input.clone() });
+        } else if wanted.named {
+            return Err(vec![wanted::independent(def, input)]);
+        }
+    }
+    if outputs.is_empty() {
+        return Err(vec![wanted::nothing(def)]);
+    }
+    let Reverse { scope, statements, .. } = reverse;
+    let statements = without_unused(statements, &outputs);
+    let mut body = forward(&scope, &versions, &statements);
+    body.extend(statements);
+    let parts = Parts { def, scope, cotangents, outputs };
+    parts.finish(module, body, wanted)
+}
+
+/// The gradient of a result, which the caller gives.
+struct Cotangent {
+    name: String,
+    result: String,
+    /// The last value of the result.
+    value: String,
+}
+
+/// Names and shapes for the gradients of results. An extent that is not a size gets a name: `out_h`
+/// for the extent of `out` along `h`.
+fn cotangents(
+    scope: &mut Scope,
+    versions: &mut Versions,
+    active: &BTreeSet<String>,
+) -> Vec<Cotangent> {
+    let mut found = Vec::new();
+    let mut sizes: Vec<(Poly, String)> = Vec::new();
+    for (result, value) in versions.results.clone() {
+        let Some(tensor) = scope.tensor(&value).cloned() else { continue };
+        if !active.contains(&value) || !tensor.dtype.is_float() {
+            continue;
+        }
+        for (dim, extent) in tensor.shape.iter().flatten().enumerate() {
+            let is_size = match &extent.kind {
+                ExprKind::Name(name) => scope.sizes.contains(name),
+                kind => matches!(kind, ExprKind::Int(_)),
+            };
+            let extent = Poly::of(extent);
+            if !is_size && !sizes.iter().any(|(known, _)| known.equals(&extent)) {
+                let along = versions.index_of(&value, dim);
+                let name = scope.fresh(&format!("{result}_{along}"));
+                scope.sizes.insert(name.clone());
+                sizes.push((extent, name));
+            }
+        }
+        let name = scope.fresh(&format!("d_{result}"));
+        found.push(Cotangent { name, result, value });
+    }
+    name_extents(scope, versions, &sizes);
+    for cotangent in &found {
+        if let Some(tensor) = scope.tensor(&cotangent.value).cloned() {
+            scope.tensors.insert(cotangent.name.clone(), tensor);
+        }
+    }
+    found
+}
+
+/// Extents that have got a name are called by it.
+fn name_extents(scope: &mut Scope, versions: &mut Versions, sizes: &[(Poly, String)]) {
+    let named = |extent: &Expr| {
+        let extent = Poly::of(extent);
+        sizes.iter().find(|(known, _)| known.equals(&extent)).map(|(_, name)| build::name(name))
+    };
+    for Tensor { shape, .. } in scope.tensors.values_mut() {
+        for extent in shape.iter_mut().flatten() {
+            *extent = named(extent).unwrap_or_else(|| extent.clone());
+        }
+    }
+    for var in versions.steps.iter_mut().flat_map(|step| &mut step.vars) {
+        if let Some(Range { hi, .. }) = &mut var.range {
+            *hi = named(hi).unwrap_or_else(|| hi.clone());
+        }
+    }
+}
+
+/// Gradients that lead to no input that was asked for are not computed.
+fn without_unused(statements: Vec<Comprehension>, outputs: &[Output]) -> Vec<Comprehension> {
+    let mut needed: BTreeSet<String> = outputs.iter().map(|output| output.name.clone()).collect();
+    let mut kept = Vec::new();
+    for stmt in statements.into_iter().rev() {
+        if needed.contains(&stmt.target.name) {
+            needed.extend(mentioned([&stmt]));
+            kept.push(stmt);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+/// The forward statements on which the gradient depends.
+fn forward(scope: &Scope, versions: &Versions, gradient: &[Comprehension]) -> Vec<Comprehension> {
+    let mut needed = mentioned(gradient);
+    let mut kept = Vec::new();
+    for step in versions.steps.iter().rev() {
+        if needed.contains(&step.stmt.target.name) {
+            let stmt = with_ranges(scope, versions, step);
+            needed.extend(mentioned([&stmt]));
+            kept.push(stmt);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+/// A forward statement. Where its tensor has several values, ranges that another of them
+/// determined are stated.
+fn with_ranges(scope: &Scope, versions: &Versions, step: &crate::ranges::Step) -> Comprehension {
+    let mut stmt = step.stmt.clone();
+    stmt.rhs = tree::unplaced(&stmt.rhs);
+    if !versions.renamed.contains(&stmt.target.name) {
+        return stmt;
+    }
+    for var in step.vars.iter().filter(|var| var.spatial) {
+        let Some(range) = &var.range else { continue };
+        let is_stated = stmt.constraints.iter().any(|given| given.var.name == var.name);
+        if !is_stated && !emit::is_inferred(scope, &stmt.rhs, &var.name, range) {
+            stmt.constraints.push(emit::constraint(&var.name, range));
+        }
+    }
+    stmt
+}
+
+struct Parts<'d> {
+    def: &'d Def,
+    scope: Scope,
+    cotangents: Vec<Cotangent>,
+    outputs: Vec<Output>,
+}
+
+impl Parts<'_> {
+    fn finish(
+        mut self,
+        module: &Module,
+        body: Vec<Comprehension>,
+        wanted: &Wanted,
+    ) -> Result<Gradient, Vec<Diagnostic>> {
+        let (params, body) = self.signature(body);
+        let name = fresh_def_name(module, &format!("{}_grad", self.def.name.name));
+        let cotangent = |name: &str| self.cotangents.iter().find(|c| c.name == name);
+        let inputs = params.iter().map(|param| match cotangent(&param.name.name) {
+            Some(Cotangent { name, result, .. }) => {
+                Input::Cotangent { name: name.clone(), of: result.clone() }
+            }
+            None => Input::Value(param.name.name.clone()),
+        });
+        let inputs = inputs.collect();
+        let def = Def {
+            name: build::ident(&name),
+            params,
+            returns: self.outputs.iter().map(|output| build::ident(&output.name)).collect(),
+            body: body.into_iter().map(Stmt::Comprehension).collect(),
+            span: self.def.span,
+        };
+        let of: Vec<&str> = self.outputs.iter().map(|output| output.of.as_str()).collect();
+        let title =
+            format!("# The gradient of `{}` with respect to {}.\n", self.def.name.name, list(&of));
+        let source = title + &print_def(&def);
+        // Whatever went wrong, no text leaves here that the compiler does not take.
+        match Module::parse("gradient", &source) {
+            Ok(_) => Ok(Gradient { source, name, inputs, outputs: self.outputs }),
+            Err(problems) => Err(vec![self.too_much(&problems.to_string(), wanted)]),
+        }
+    }
+
+    /// The parameters that the body needs, for their values or their sizes.
+    fn signature(&mut self, body: Vec<Comprehension>) -> (Vec<Param>, Vec<Comprehension>) {
+        let used = mentioned(&body);
+        let mut params: Vec<Param> = self
+            .def
+            .params
+            .iter()
+            .filter(|param| used.contains(&param.name.name))
+            .map(|param| Param { is_const: false, ..param.clone() })
+            .collect();
+        let needed: Vec<Param> = self
+            .cotangents
+            .iter()
+            .filter(|cotangent| used.contains(&cotangent.name))
+            .map(|cotangent| self.cotangent_param(cotangent))
+            .collect();
+        let declared: BTreeSet<String> = params.iter().chain(&needed).flat_map(sizes_of).collect();
+        let mut body = body;
+        for param in &self.def.params {
+            for (dim, size) in param.dims.iter().enumerate() {
+                let Dim::Name(size) = size else { continue };
+                if declared.contains(&size.name) || !mentioned(&body).contains(&size.name) {
+                    continue;
+                }
+                // Nothing reads the parameter: it is there for its size.
+                let extent = ExprKind::DimOf(build::ident(&param.name.name), dim as u32);
+                let is_size = |expr: &Expr| build::as_name(expr) == Some(size.name.as_str());
+                let mut with = |expr: &Expr| is_size(expr).then(|| build::expr(extent.clone()));
+                body = body.iter().map(|stmt| replaced(stmt, &mut with)).collect();
+                if !params.iter().any(|own| own.name == param.name) {
+                    params.push(Param { is_const: false, ..param.clone() });
+                }
+            }
+        }
+        let order = |param: &Param| self.def.params.iter().position(|p| p.name == param.name);
+        params.sort_by_key(order);
+        params.extend(needed);
+        (params, body)
+    }
+
+    fn cotangent_param(&self, cotangent: &Cotangent) -> Param {
+        let tensor = self.scope.tensor(&cotangent.name);
+        let shape = tensor.map(|tensor| tensor.shape.as_slice()).unwrap_or_default();
+        let dims = shape.iter().flatten().map(|extent| match &extent.kind {
+            ExprKind::Int(value) => Dim::Literal(*value as i64, extent.span),
+            _ => Dim::Name(build::ident(build::as_name(extent).unwrap_or_default())),
+        });
+        Param {
+            is_const: false,
+            dtype: tensor.map_or(tensorwright_lang::dtype::DType::Float, |tensor| tensor.dtype),
+            dims: dims.collect(),
+            name: build::ident(&cotangent.name),
+            span: self.def.span,
+        }
+    }
+
+    fn too_much(&self, problems: &str, wanted: &Wanted) -> Diagnostic {
+        let name = &self.def.name.name;
+        let message = format!("the gradient of `{name}` cannot be written down");
+        let first = problems.lines().next().unwrap_or_default();
+        let help = match wanted.named {
+            true => {
+                "split long expressions into statements of their own, and state ranges with `where`"
+            }
+            false => {
+                "name the inputs that it is needed for, split long expressions into statements of their own, or state ranges with `where`"
+            }
+        };
+        Diagnostic::new(Code::NotDifferentiable, self.def.name.span, message)
+            .here("its text would not be a valid program")
+            .note(first.to_owned())
+            .help(help)
+    }
+}
+
+fn sizes_of(param: &Param) -> Vec<String> {
+    let names = param.dims.iter().filter_map(|dim| match dim {
+        Dim::Name(size) => Some(size.name.clone()),
+        Dim::Literal(..) => None,
+    });
+    names.collect()
+}
+
+/// A name that no definition of the text has, so that both texts can be put together.
+fn fresh_def_name(module: &Module, like: &str) -> String {
+    let numbered = (2_u32..).map(|number| format!("{like}_{number}"));
+    let mut names = std::iter::once(like.to_owned()).chain(numbered);
+    let is_free = |name: &String| !module.defs().any(|def| def.name() == name);
+    names.find(is_free).unwrap_or_default()
+}
+
+/// `A, B and C`
+fn list(names: &[&str]) -> String {
+    match names {
+        [names @ .., last] if !names.is_empty() => format!("{} and {last}", names.join(", ")),
+        names => names.concat(),
+    }
+}

@@ -1,0 +1,252 @@
+//! From the gradient of a value to those of the elements it is computed from.
+//!
+//! An expression is walked from its root with a seed, the gradient of its value: `a * b` passes
+//! `seed * b` to `a`, a choice passes the seed to its branches under its condition. What arrives at
+//! reads of tensors is collected as [`Flow`]s.
+
+use std::collections::BTreeSet;
+
+use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::diagnostic::{Code, Diagnostic};
+use tensorwright_lang::ops::{ArithOp, CompareOp, UnaryOp};
+use tensorwright_lang::source::Span;
+use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+
+use crate::build;
+use crate::product::Product;
+use crate::rules::{self, Partial};
+use crate::scope::{Applied, Kind, Scope};
+use crate::tree;
+
+/// What a statement contributes to the gradient of a tensor that it reads.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) tensor: String,
+    pub(crate) subscripts: Vec<Expr>,
+    /// Where it is read.
+    pub(crate) span: Span,
+    /// The conditions under which there is something to contribute; each may rely on those before.
+    pub(crate) guards: Vec<Expr>,
+    pub(crate) sum: Vec<Product>,
+}
+
+/// Whether a value has no derivative, whatever inputs are asked about.
+pub(crate) fn is_constant(scope: &Scope, expr: &Expr) -> bool {
+    !depends(scope, expr, &|_| true)
+}
+
+/// Whether a value depends on one of the tensors in a way that has a derivative.
+pub(crate) fn depends(scope: &Scope, expr: &Expr, on: &impl Fn(&str) -> bool) -> bool {
+    let inside = |args: &[Expr]| args.iter().any(|arg| depends(scope, arg, on));
+    match scope.applied(expr) {
+        Some(Applied::Read(name, _)) => {
+            return on(name) && matches!(scope.kind(expr), Kind::Float(_));
+        }
+        Some(Applied::Cast(dtype, arg)) => return dtype.is_float() && depends(scope, arg, on),
+        Some(Applied::Call(builtin, args)) => return !rules::is_step(builtin) && inside(args),
+        None => {}
+    }
+    match &expr.kind {
+        ExprKind::Unary(UnaryOp::Neg, a) => depends(scope, a, on),
+        ExprKind::Arith(_, a, b) | ExprKind::Select(_, a, b) => {
+            depends(scope, a, on) || depends(scope, b, on)
+        }
+        _ => false,
+    }
+}
+
+/// A walk over the right side of a statement.
+pub(crate) struct Derivative<'a> {
+    pub(crate) scope: &'a Scope,
+    /// The tensors whose gradients are wanted.
+    pub(crate) active: &'a BTreeSet<String>,
+    /// A last condition for all of it, which may rely on all others.
+    pub(crate) last_guard: Option<Expr>,
+    pub(crate) flows: Vec<Flow>,
+}
+
+impl Derivative<'_> {
+    fn is_active(&self, expr: &Expr) -> bool {
+        depends(self.scope, expr, &|name| self.active.contains(name))
+    }
+
+    /// Passes a gradient on; `value` is where the value of the expression can be read, if it can.
+    pub(crate) fn pass(
+        &mut self,
+        expr: &Expr,
+        seed: Product,
+        guards: &mut Vec<Expr>,
+        value: Option<&Expr>,
+    ) -> Result<(), Diagnostic> {
+        if !self.is_active(expr) {
+            return Ok(());
+        }
+        match self.scope.applied(expr) {
+            Some(Applied::Read(name, subscripts)) => {
+                self.arrive(name, subscripts, expr.span, seed, guards);
+                return Ok(());
+            }
+            Some(Applied::Cast(_, arg)) => {
+                let seed = self.converted(seed, arg);
+                return self.pass(arg, seed, guards, None);
+            }
+            Some(Applied::Call(builtin, args)) => {
+                return self.call(builtin, args, expr, seed, guards, value);
+            }
+            None => {}
+        }
+        match &expr.kind {
+            ExprKind::Unary(_, a) => self.pass(a, seed.scaled(-1.0), guards, None),
+            ExprKind::Arith(op, a, b) => self.arith(*op, a, b, seed, guards, value),
+            ExprKind::Select(condition, then, otherwise) => {
+                guards.push(tree::unplaced(condition));
+                self.pass(then, seed.clone(), guards, value)?;
+                guards.pop();
+                guards.push(self.negated(condition));
+                self.pass(otherwise, seed, guards, value)?;
+                guards.pop();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn arith(
+        &mut self,
+        op: ArithOp,
+        a: &Expr,
+        b: &Expr,
+        seed: Product,
+        guards: &mut Vec<Expr>,
+        value: Option<&Expr>,
+    ) -> Result<(), Diagnostic> {
+        let (bare_a, bare_b) = (tree::unplaced(a), tree::unplaced(b));
+        let (by_a, by_b) = match op {
+            ArithOp::Add => (seed.clone(), seed),
+            ArithOp::Sub => (seed.clone(), seed.scaled(-1.0)),
+            ArithOp::Mul => (seed.clone().times(&bare_b), seed.times(&bare_a)),
+            ArithOp::Div => {
+                let by_b = match value {
+                    Some(value) => seed.clone().times(value).over(&bare_b),
+                    None => seed
+                        .clone()
+                        .times(&bare_a)
+                        .over(&build::mul(bare_b.clone(), bare_b.clone())),
+                };
+                (seed.over(&bare_b), by_b.scaled(-1.0))
+            }
+            ArithOp::Rem => return Ok(()),
+        };
+        self.pass(a, by_a, guards, None)?;
+        self.pass(b, by_b, guards, None)
+    }
+
+    fn call(
+        &mut self,
+        builtin: Builtin,
+        args: &[Expr],
+        whole: &Expr,
+        seed: Product,
+        guards: &mut Vec<Expr>,
+        value: Option<&Expr>,
+    ) -> Result<(), Diagnostic> {
+        let bare: Vec<Expr> = args.iter().map(tree::unplaced).collect();
+        let y = value.cloned().unwrap_or_else(|| tree::unplaced(whole));
+        for (by, arg) in args.iter().enumerate() {
+            if !self.is_active(arg) {
+                continue;
+            }
+            let mut others = args.iter().enumerate().filter(|(place, _)| *place != by);
+            let others = others.any(|(_, other)| self.is_active(other));
+            match rules::partial(builtin, &bare, by, &y, others) {
+                Partial::Times(factor) => self.pass(arg, seed.clone().by(&factor), guards, None)?,
+                Partial::Where(condition) => {
+                    guards.push(condition);
+                    self.pass(arg, seed.clone(), guards, None)?;
+                    guards.pop();
+                }
+                Partial::Nothing => {}
+                Partial::Missing => return Err(missing(builtin, whole.span)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The gradient of a value before its conversion, in the type that it had.
+    fn converted(&self, seed: Product, arg: &Expr) -> Product {
+        match self.scope.kind(arg) {
+            Kind::Float(dtype) => {
+                Product::one().times(&build::apply(dtype.name(), vec![seed.to_expr()]))
+            }
+            _ => seed,
+        }
+    }
+
+    /// The opposite of a condition. Of fractions `!(a < b)` is not `a >= b`: one may be NaN.
+    fn negated(&self, condition: &Expr) -> Expr {
+        match &condition.kind {
+            ExprKind::Compare(op, a, b)
+                if self.scope.kind(a) == Kind::Int && self.scope.kind(b) == Kind::Int =>
+            {
+                build::compare(op.negate(), tree::unplaced(a), tree::unplaced(b))
+            }
+            ExprKind::Compare(CompareOp::Eq, a, b) => {
+                build::compare(CompareOp::Ne, tree::unplaced(a), tree::unplaced(b))
+            }
+            _ => build::not(tree::unplaced(condition)),
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        tensor: &str,
+        subscripts: &[Expr],
+        span: Span,
+        seed: Product,
+        guards: &[Expr],
+    ) {
+        let mut guards: Vec<Expr> = guards.to_vec();
+        if let Some(last) = &self.last_guard {
+            guards.push(assuming(last, &guards));
+        }
+        let same_list = |a: &[Expr], b: &[Expr]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| build::same(a, b))
+        };
+        let known = self.flows.iter_mut().find(|flow| {
+            flow.tensor == tensor
+                && same_list(&flow.subscripts, subscripts)
+                && same_list(&flow.guards, &guards)
+        });
+        match known {
+            Some(flow) => seed.add_to(&mut flow.sum),
+            None => self.flows.push(Flow {
+                tensor: tensor.to_owned(),
+                subscripts: subscripts.to_vec(),
+                span,
+                guards,
+                sum: vec![seed],
+            }),
+        }
+    }
+}
+
+/// An expression where conditions are known to hold: choices by them are made.
+fn assuming(expr: &Expr, conditions: &[Expr]) -> Expr {
+    let holds = |condition: &Expr| conditions.iter().any(|known| build::same(known, condition));
+    tree::replace(expr, &mut |part| match &part.kind {
+        ExprKind::Select(condition, then, _) if holds(condition) => {
+            Some(assuming(then, conditions))
+        }
+        _ => None,
+    })
+}
+
+fn missing(builtin: Builtin, span: Span) -> Diagnostic {
+    let name = builtin.name();
+    let message = format!("the derivative of `{name}` is not a function of the language");
+    Diagnostic::new(Code::NotDifferentiable, span, message)
+        .here("no gradient passes through here")
+        .help(format!(
+            "leave out the inputs that `{name}` depends on (`--wrt`), or compute its value beforehand and pass it in"
+        ))
+}

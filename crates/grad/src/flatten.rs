@@ -1,0 +1,354 @@
+//! A definition with its calls replaced by the statements of what they call.
+//!
+//! Gradients are made from the syntax tree and not from the checked form: the tree keeps a place for
+//! every expression (for diagnostics), it is what the printer takes, and the little that a derivative
+//! needs to know of types is one lookup (`Scope::kind`). The text has passed the checker before, so
+//! names resolve and types agree.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp};
+use tensorwright_lang::source::Span;
+use tensorwright_lang::syntax::ast::{
+    self, CONCAT, Comprehension, Dim, Expr, ExprKind, Ident, RangeConstraint, Stmt,
+};
+use tensorwright_lang::{Module, Signature, syntax};
+
+use crate::build;
+use crate::scope::{Scope, Tensor};
+use crate::tree;
+
+/// A definition without calls.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    pub(crate) scope: Scope,
+    pub(crate) def: ast::Def,
+    pub(crate) statements: Vec<Comprehension>,
+}
+
+/// The syntax tree of a checked module, with what the checker knows of types.
+struct Library<'m> {
+    module: &'m Module,
+    defs: BTreeMap<&'m str, &'m ast::Def>,
+}
+
+impl Library<'_> {
+    /// The tensors of a definition: parameters first, then those that statements make.
+    fn tensors(&self, def: &str) -> Result<Vec<Signature>, Diagnostics> {
+        Ok(self.module.def(def)?.tensors())
+    }
+}
+
+/// A definition whose statements are being copied, and what its names stand for.
+struct Frame<'m> {
+    def: &'m ast::Def,
+    next: usize,
+    /// `None` for the outermost definition, whose names stand for themselves.
+    names: Option<BTreeMap<String, Expr>>,
+}
+
+/// Expands all calls of a definition, without recursion: a text may call thousands deep.
+pub(crate) fn flatten(module: &Module, name: &str) -> Result<Flat, Diagnostics> {
+    let tensors = module.def(name)?.tensors();
+    let (tree, _) = syntax::parse(module.source());
+    let defs = tree.defs.iter().map(|def| (def.name.name.as_str(), def)).collect();
+    let library = Library { module, defs };
+    let refused = |diagnostic| Diagnostics::new(module.source().clone(), Vec::from([diagnostic]));
+    let Some(def) = tree.defs.iter().find(|def| def.name.name == name) else {
+        return Err(refused(Diagnostic::without_place(
+            Code::NoSuchDef,
+            format!("there is no `def {name}`"),
+        )));
+    };
+    let mut flattener = Flattener { scope: root_scope(def, &tensors), statements: Vec::new() };
+    let mut frames = vec![Frame { def, next: 0, names: None }];
+    while let Some(frame) = frames.last_mut() {
+        let frame_def = frame.def;
+        let Some(stmt) = frame_def.body.get(frame.next) else {
+            frames.pop();
+            continue;
+        };
+        frame.next += 1;
+        match stmt {
+            Stmt::Comprehension(stmt) => flattener.comprehension(frame.names.as_ref(), stmt),
+            Stmt::Call(call) if call.callee.name == CONCAT => {
+                flattener.concat(frame.names.as_ref(), call);
+            }
+            Stmt::Call(call) => {
+                let Some(callee) = library.defs.get(call.callee.name.as_str()) else { continue };
+                let tensors = library.tensors(&call.callee.name)?;
+                let names = flattener.enter(frame.names.as_ref(), call, callee, &tensors);
+                frames.push(Frame { def: callee, next: 0, names: Some(names) });
+            }
+        }
+    }
+    let implicit = |s: &&Signature| s.updated && !def.params.iter().any(|p| p.name.name == s.name);
+    if let Some(result) = tensors.iter().find(implicit) {
+        return Err(refused(undeclared(def, &result.name)));
+    }
+    Ok(Flat { scope: flattener.scope, def: def.clone(), statements: flattener.statements })
+}
+
+fn undeclared(def: &ast::Def, result: &str) -> Diagnostic {
+    let returned = def.returns.iter().find(|ident| ident.name == result);
+    let span = returned.map_or(def.span, |ident| ident.span);
+    let message = format!("`{result}` has a value before it is computed, and is not a parameter");
+    Diagnostic::new(Code::NotDifferentiable, span, message)
+        .here("the caller supplies its first value")
+        .help(format!("declare it as a parameter too, or write `+=!` where `{result}` is computed"))
+}
+
+fn root_scope(def: &ast::Def, tensors: &[Signature]) -> Scope {
+    let mut scope = Scope::default();
+    for param in &def.params {
+        let dims = param.dims.iter().map(|dim| match dim {
+            Dim::Name(size) => {
+                scope.sizes.insert(size.name.clone());
+                Some(build::name(&size.name))
+            }
+            Dim::Literal(extent, _) => Some(build::int(*extent)),
+        });
+        let tensor = Tensor { dtype: param.dtype, shape: dims.collect() };
+        scope.tensors.insert(param.name.name.clone(), tensor);
+    }
+    for made in tensors.iter().filter(|t| !def.params.iter().any(|p| p.name.name == t.name)) {
+        let tensor = Tensor { dtype: made.dtype, shape: vec![None; made.dims.len()] };
+        scope.tensors.insert(made.name.clone(), tensor);
+    }
+    let sizes: Vec<String> = scope.sizes.iter().cloned().collect();
+    let tensors: Vec<String> = scope.tensors.keys().cloned().collect();
+    sizes.iter().chain(&tensors).for_each(|name| scope.take(name));
+    scope
+}
+
+struct Flattener {
+    scope: Scope,
+    statements: Vec<Comprehension>,
+}
+
+type Names = BTreeMap<String, Expr>;
+
+impl Flattener {
+    fn comprehension(&mut self, names: Option<&Names>, stmt: &Comprehension) {
+        let expr = |expr: &Expr| self.substituted(names, expr);
+        let constraints = stmt.constraints.iter().map(|constraint| RangeConstraint {
+            var: renamed(names, &constraint.var),
+            lo: expr(&constraint.lo),
+            hi: expr(&constraint.hi),
+            span: constraint.span,
+        });
+        let statement = Comprehension {
+            target: renamed(names, &stmt.target),
+            indices: stmt.indices.iter().map(|index| renamed(names, index)).collect(),
+            op: stmt.op,
+            rhs: expr(&stmt.rhs),
+            constraints: constraints.collect(),
+            span: stmt.span,
+        };
+        let mentioned: Vec<String> =
+            tree::names(&statement.rhs).into_iter().map(str::to_owned).collect();
+        let indices = statement.indices.iter().map(|index| index.name.clone());
+        indices.chain(mentioned).for_each(|name| self.scope.take(&name));
+        self.statements.push(statement);
+    }
+
+    /// An expression of a callee in the names of the outermost definition. Sizes of parameters
+    /// are said by their names.
+    fn substituted(&self, names: Option<&Names>, expr: &Expr) -> Expr {
+        let new = |name: &str| names.and_then(|names| names.get(name));
+        let new_name = |name: &str| new(name).and_then(build::as_name).map(str::to_owned);
+        tree::replace(expr, &mut |part| match &part.kind {
+            ExprKind::Name(name) => {
+                let other = new(name)?;
+                Some(Expr { kind: other.kind.clone(), span: part.span })
+            }
+            ExprKind::DimOf(tensor, dim) => {
+                let name = new_name(&tensor.name).unwrap_or_else(|| tensor.name.clone());
+                Some(self.extent(&name, *dim as usize))
+            }
+            ExprKind::Apply(callee, args) => {
+                let callee = match new_name(&callee.name) {
+                    Some(name) => Ident { name, span: callee.span },
+                    None => callee.clone(),
+                };
+                let args = args.iter().map(|arg| self.substituted(names, arg)).collect();
+                Some(Expr { kind: ExprKind::Apply(callee, args), span: part.span })
+            }
+            _ => None,
+        })
+    }
+
+    /// The extent of a dimension: its size if the tensor is a parameter.
+    fn extent(&self, tensor: &str, dim: usize) -> Expr {
+        let known = self.scope.tensor(tensor).and_then(|t| t.shape.get(dim).cloned().flatten());
+        known.unwrap_or_else(|| build::expr(ExprKind::DimOf(build::ident(tensor), dim as u32)))
+    }
+
+    /// What the names of a callee stand for.
+    fn enter(
+        &mut self,
+        outer: Option<&Names>,
+        call: &ast::Call,
+        callee: &ast::Def,
+        tensors: &[Signature],
+    ) -> Names {
+        let mut names = Names::new();
+        let target_of = |name: &str| {
+            let place = callee.returns.iter().position(|result| result.name == name)?;
+            call.targets.get(place).map(|target| renamed(outer, target).name)
+        };
+        for (param, arg) in callee.params.iter().zip(&call.args) {
+            let name = &param.name.name;
+            let arg = self.substituted(outer, arg);
+            let passed = build::as_name(&arg).filter(|arg| self.scope.tensors.contains_key(*arg));
+            let stands_for = match (passed, target_of(name)) {
+                (Some(passed), Some(target)) => {
+                    if passed != target {
+                        let passed = passed.to_owned();
+                        self.copy(&target, &passed, call.span);
+                    }
+                    build::name(&target)
+                }
+                (Some(passed), None) => build::name(passed),
+                (None, _) => constant(arg.clone(), param.dtype),
+            };
+            if let Some(tensor) = build::as_name(&stands_for).map(str::to_owned) {
+                for (dim, size) in param.dims.iter().enumerate() {
+                    let Dim::Name(size) = size else { continue };
+                    let extent = self.extent(&tensor, dim);
+                    names.entry(size.name.clone()).or_insert(extent);
+                }
+            }
+            names.insert(name.clone(), stands_for);
+        }
+        for tensor in tensors.iter().skip(callee.params.len()) {
+            let name = target_of(&tensor.name).unwrap_or_else(|| {
+                let name = self.scope.fresh(&format!("{}_{}", callee.name.name, tensor.name));
+                let shape = vec![None; tensor.dims.len()];
+                self.scope.tensors.insert(name.clone(), Tensor { dtype: tensor.dtype, shape });
+                name
+            });
+            names.insert(tensor.name.clone(), build::name(&name));
+        }
+        self.keep_variables_apart(callee, &mut names);
+        names
+    }
+
+    /// Index variables of a callee that are names of something else outside get other names.
+    fn keep_variables_apart(&mut self, callee: &ast::Def, names: &mut Names) {
+        let comprehensions = callee.body.iter().filter_map(|stmt| match stmt {
+            Stmt::Comprehension(stmt) => Some(stmt),
+            Stmt::Call(_) => None,
+        });
+        for stmt in comprehensions {
+            let bare = tree::names(&stmt.rhs).into_iter().filter(|n| tree::mentions(&stmt.rhs, n));
+            for var in stmt.indices.iter().map(|index| index.name.as_str()).chain(bare) {
+                let clashes =
+                    self.scope.tensors.contains_key(var) || self.scope.sizes.contains(var);
+                if clashes && !names.contains_key(var) {
+                    let other = self.scope.fresh(&format!("{}_{var}", callee.name.name));
+                    names.insert(var.to_owned(), build::name(&other));
+                }
+            }
+        }
+    }
+
+    /// `target(i, j) = source(i, j)`
+    fn copy(&mut self, target: &str, source: &str, span: Span) {
+        let rank = self.scope.tensor(source).map_or(0, |tensor| tensor.shape.len());
+        let indices = self.index_names(rank);
+        let rhs = build::apply(source, indices.iter().map(|index| build::name(index)).collect());
+        self.statements.push(statement(target, &indices, Expr { span, ..rhs }, Vec::new(), span));
+    }
+
+    /// `C = concat(A, B)` as a comprehension that chooses by the last index.
+    fn concat(&mut self, names: Option<&Names>, call: &ast::Call) {
+        let parts: Vec<String> = call
+            .args
+            .iter()
+            .filter_map(|arg| build::as_name(&self.substituted(names, arg)).map(str::to_owned))
+            .collect();
+        let (Some(target), Some(first)) = (call.targets.first(), parts.first()) else { return };
+        let rank = self.scope.tensor(first).map_or(0, |tensor| tensor.shape.len());
+        let Some(last) = rank.checked_sub(1) else { return };
+        let indices = self.index_names(rank);
+        let mut ends: Vec<Expr> = Vec::new();
+        for part in &parts {
+            let extent = self.extent(part, last);
+            ends.push(match ends.last() {
+                Some(start) => build::add(start.clone(), extent),
+                None => extent,
+            });
+        }
+        let read = |place: usize| {
+            let mut subscripts: Vec<Expr> = indices.iter().map(|i| build::name(i)).collect();
+            if let Some(start) = place.checked_sub(1).map(|before| &ends[before]) {
+                subscripts[last] =
+                    build::arith(ArithOp::Sub, build::name(&indices[last]), start.clone());
+            }
+            Expr { span: call.args[place].span, ..build::apply(&parts[place], subscripts) }
+        };
+        let mut rhs = read(parts.len() - 1);
+        for place in (0..parts.len() - 1).rev() {
+            let inside =
+                build::compare(CompareOp::Lt, build::name(&indices[last]), ends[place].clone());
+            rhs = build::select(inside, read(place), rhs);
+        }
+        let extents = (0..last).map(|dim| self.extent(first, dim)).chain(ends.last().cloned());
+        let ranges: Vec<(String, Expr)> = indices.iter().cloned().zip(extents).collect();
+        let target = renamed(names, target).name;
+        self.statements.push(statement(&target, &indices, rhs, ranges, call.span));
+    }
+
+    /// Names for the indices of a statement that is made up.
+    fn index_names(&mut self, rank: usize) -> Vec<String> {
+        let letters = ["i", "j", "k", "l", "m", "n"];
+        let named = (0..rank).map(|dim| match letters.get(dim) {
+            Some(letter) => (*letter).to_owned(),
+            None => format!("i{dim}"),
+        });
+        let clash = |name: &String| {
+            self.scope.tensors.contains_key(name) || self.scope.sizes.contains(name)
+        };
+        let (free, clashing): (Vec<String>, Vec<String>) = named.partition(|name| !clash(name));
+        let others: Vec<String> = clashing.iter().map(|name| self.scope.fresh(name)).collect();
+        free.into_iter().chain(others).collect()
+    }
+}
+
+/// `target(indices) = rhs where ...`
+pub(crate) fn statement(
+    target: &str,
+    indices: &[String],
+    rhs: Expr,
+    ranges: Vec<(String, Expr)>,
+    span: Span,
+) -> Comprehension {
+    let constraint = |(var, hi): (String, Expr)| RangeConstraint {
+        var: build::ident(&var),
+        lo: build::int(0),
+        hi,
+        span,
+    };
+    Comprehension {
+        target: Ident { name: target.to_owned(), span },
+        indices: indices.iter().map(|index| build::ident(index)).collect(),
+        op: AssignOp::Assign,
+        rhs,
+        constraints: ranges.into_iter().map(constraint).collect(),
+        span,
+    }
+}
+
+fn renamed(names: Option<&Names>, ident: &Ident) -> Ident {
+    let new = names.and_then(|names| names.get(&ident.name)).and_then(build::as_name);
+    Ident { name: new.unwrap_or(&ident.name).to_owned(), span: ident.span }
+}
+
+/// A constant argument as a value of its parameter's type: `scale / 2` is a division of fractions
+/// also where `scale` is 1.
+fn constant(arg: Expr, dtype: DType) -> Expr {
+    if dtype.is_float() { build::apply(dtype.name(), vec![arg]) } else { arg }
+}

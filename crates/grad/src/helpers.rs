@@ -1,0 +1,159 @@
+//! Values that only gradients need: counts of zeros and of equal elements.
+//!
+//! The gradient of `p(i) *=! x(i,k)` by one factor is the product of all others, which is `p / x` only
+//! where no factor is zero. So the zeros are counted, and the product of everything else is kept:
+//!
+//! ```text
+//! p_zeros(i) +=! x(i,k) == 0 ? 1 : 0
+//! p_nonzero(i) *=! x(i,k) == 0 ? 1 : x(i,k)
+//! d_x(i,k) = p_zeros(i) == (x(i,k) == 0 ? 1 : 0)
+//!            ? d_p(i) * p_nonzero(i) / (x(i,k) == 0 ? 1 : x(i,k)) : 0
+//! ```
+//!
+//! The gradient of `m(i) max=! x(i,k)` goes to the elements that are equal to the maximum, in equal
+//! shares; so an element that is read twice does not count twice:
+//!
+//! ```text
+//! m_ties(i) +=! x(i,k) == m(i) ? 1 : 0
+//! d_x(i,k) = x(i,k) == m(i) ? d_m(i) / float(m_ties(i)) : 0
+//! ```
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{AssignOp, CompareOp, ReductionOp};
+use tensorwright_lang::syntax::ast::Expr;
+
+use crate::build;
+use crate::product::Product;
+use crate::ranges::Step;
+use crate::scope::Tensor;
+use crate::versions::Versions;
+
+/// What the gradient of a reduction is multiplied with for one of its terms, and where that is not
+/// zero.
+pub(crate) struct Share {
+    pub(crate) factor: Product,
+    pub(crate) guard: Option<Expr>,
+}
+
+/// The share that a term of a reduction has in the gradient of the result.
+pub(crate) fn share(versions: &Versions, op: ReductionOp, step: &Step, term: &Expr) -> Share {
+    let value = step.stmt.target.name.as_str();
+    let helper = |like: &str| versions.helpers.get(like).map_or(value, String::as_str);
+    let read = |like: String| read_at(helper(&like), step);
+    match op {
+        ReductionOp::Sum => Share { factor: Product::one(), guard: None },
+        ReductionOp::Product => {
+            let factor = Product::one().times(&read(nonzero_name(value))).over(&unless_zero(term));
+            let zeros = read(zeros_name(value));
+            let guard = build::compare(CompareOp::Eq, zeros, one_if(is_zero(term)));
+            Share { factor, guard: Some(guard) }
+        }
+        ReductionOp::Min | ReductionOp::Max => {
+            let dtype = versions.scope.tensor(value).map_or(DType::Float, |tensor| tensor.dtype);
+            let ties = build::apply(dtype.name(), vec![read(ties_name(value))]);
+            let guard = build::compare(CompareOp::Eq, term.clone(), read_at(value, step));
+            Share { factor: Product::one().over(&ties), guard: Some(guard) }
+        }
+    }
+}
+
+fn zeros_name(value: &str) -> String {
+    format!("{value}_zeros")
+}
+
+fn nonzero_name(value: &str) -> String {
+    format!("{value}_nonzero")
+}
+
+fn ties_name(value: &str) -> String {
+    format!("{value}_ties")
+}
+
+/// A tensor at the element that a statement computes.
+fn read_at(name: &str, step: &Step) -> Expr {
+    build::apply(name, step.stmt.indices.iter().map(|index| build::name(&index.name)).collect())
+}
+
+/// 1 where a factor is zero, and the factor itself elsewhere.
+fn unless_zero(factor: &Expr) -> Expr {
+    build::select(is_zero(factor), build::int(1), factor.clone())
+}
+
+fn one_if(condition: Expr) -> Expr {
+    build::select(condition, build::int(1), build::int(0))
+}
+
+fn is_zero(factor: &Expr) -> Expr {
+    build::compare(CompareOp::Eq, factor.clone(), build::int(0))
+}
+
+/// Adds the statements that compute these values, each after the last statement of its reduction.
+/// Those that no gradient reads are left out in the end.
+pub(crate) fn add_helpers(versions: &mut Versions) {
+    let mut last: BTreeMap<String, usize> = BTreeMap::new();
+    for (place, step) in versions.steps.iter().enumerate() {
+        last.insert(step.stmt.target.name.clone(), place);
+    }
+    let mut reductions: BTreeMap<String, Vec<Step>> = BTreeMap::new();
+    let mut steps: Vec<Step> = Vec::with_capacity(versions.steps.len());
+    for (place, step) in std::mem::take(&mut versions.steps).into_iter().enumerate() {
+        let value = step.stmt.target.name.clone();
+        let Some(op) = versions.combine.get(&value).copied() else {
+            steps.push(step);
+            continue;
+        };
+        let terms = reductions.entry(value.clone()).or_default();
+        terms.push(step.clone());
+        steps.push(step);
+        if last.get(&value) == Some(&place) {
+            steps.extend(helpers(versions, op, &value, terms));
+        }
+    }
+    versions.steps = steps;
+}
+
+fn helpers(versions: &mut Versions, op: ReductionOp, value: &str, steps: &[Step]) -> Vec<Step> {
+    let tensor = versions.scope.tensor(value).filter(|tensor| tensor.dtype.is_float());
+    let Some(tensor) = tensor.cloned() else { return Vec::new() };
+    let count = Tensor { dtype: DType::Int32, shape: tensor.shape.clone() };
+    let mut named = |like: String, tensor: Tensor| {
+        let name = versions.scope.fresh(&like);
+        versions.scope.tensors.insert(name.clone(), tensor);
+        versions.helpers.insert(like, name.clone());
+        name
+    };
+    match op {
+        ReductionOp::Sum => Vec::new(),
+        ReductionOp::Product => {
+            let zeros = named(zeros_name(value), count);
+            let nonzero = named(nonzero_name(value), tensor);
+            let zero = |step: &Step| one_if(is_zero(&step.stmt.rhs));
+            let mut made = like(steps, &zeros, ReductionOp::Sum, zero);
+            made.extend(like(steps, &nonzero, op, |step| unless_zero(&step.stmt.rhs)));
+            made
+        }
+        ReductionOp::Min | ReductionOp::Max => {
+            let ties = named(ties_name(value), count);
+            like(steps, &ties, ReductionOp::Sum, |step| {
+                one_if(build::compare(CompareOp::Eq, step.stmt.rhs.clone(), read_at(value, step)))
+            })
+        }
+    }
+}
+
+/// Statements like those of a reduction, with other terms and another way to combine them.
+fn like(steps: &[Step], name: &str, op: ReductionOp, term: impl Fn(&Step) -> Expr) -> Vec<Step> {
+    let other = |step: &Step| {
+        let mut other = step.clone();
+        other.stmt.target.name = name.to_owned();
+        other.stmt.rhs = term(step);
+        other.stmt.op = match step.stmt.op {
+            AssignOp::Assign => AssignOp::Assign,
+            AssignOp::Reduce { initialize, .. } => AssignOp::Reduce { op, initialize },
+        };
+        other
+    };
+    steps.iter().map(other).collect()
+}

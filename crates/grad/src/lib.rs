@@ -1,0 +1,124 @@
+//! Reverse-mode automatic differentiation: from a definition to the source text of its gradient.
+//!
+//! ```
+//! use tensorwright_lang::Module;
+//!
+//! let module = Module::parse(
+//!     "matmul.tc",
+//!     "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
+//! )?;
+//! let gradient = tensorwright_grad::grad(&module, "matmul", &["A"])?;
+//! assert_eq!(gradient.source(), "\
+//! # The gradient of `matmul` with respect to A.
+//! def matmul_grad(float(K, N) B, float(M, N) d_C) -> (d_A) {
+//!   d_A(m, k) +=! d_C(m, n) * B(k, n)
+//! }
+//! ");
+//! # Ok::<(), tensorwright_lang::diagnostic::Diagnostics>(())
+//! ```
+//!
+//! The journey of a gradient, top to bottom, is [`grad`]: calls are replaced by what they call
+//! (`flatten`), ranges are found in terms of sizes (`ranges`), every value gets one name (`versions`),
+//! the statements are walked from the last to the first (`reverse`), and the result is put into a
+//! definition together with the forward values that it needs (`assemble`). What a statement does to one
+//! element is in `derivative` and `rules`; how a read becomes a write is in `transpose`.
+//!
+//! Nothing here does I/O or reads a clock.
+
+mod assemble;
+mod bounds;
+mod build;
+mod derivative;
+mod emit;
+mod flatten;
+mod helpers;
+mod poly;
+mod product;
+mod ranges;
+mod reverse;
+mod rules;
+mod scope;
+mod substitute;
+mod transpose;
+mod tree;
+mod versions;
+mod wanted;
+
+use tensorwright_lang::Module;
+use tensorwright_lang::diagnostic::Diagnostics;
+
+/// A definition that computes gradients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gradient {
+    source: String,
+    name: String,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+}
+
+/// A parameter of a [`Gradient`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A parameter of the definition that was differentiated, under its own name.
+    Value(String),
+    /// The gradient of a result: the derivative of what is minimised by that result.
+    Cotangent {
+        /// The name of the parameter.
+        name: String,
+        /// The result that it belongs to.
+        of: String,
+    },
+}
+
+/// A result of a [`Gradient`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// The parameter of which it is the gradient.
+    pub of: String,
+}
+
+impl Gradient {
+    /// The text: a comment and the definition.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The name of the definition.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its parameters in order: those of the original that it needs, then the gradients of results.
+    #[must_use]
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// Its results in order.
+    #[must_use]
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+}
+
+/// The gradient of a definition with respect to some of its parameters; to all that have one, if
+/// none is named.
+///
+/// # Errors
+/// If there is no such definition or parameter, if a result does not depend on a parameter in a way
+/// that has a derivative, or if something cannot be differentiated.
+pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
+    let mut flat = flatten::flatten(module, def)?;
+    let refused = |diagnostic| Diagnostics::new(module.source().clone(), vec![diagnostic]);
+    let wanted = wanted::parameters(&flat.def, wrt).map_err(refused)?;
+    let steps = ranges::infer(&mut flat);
+    let mut versions = versions::number(&flat, steps).map_err(refused)?;
+    helpers::add_helpers(&mut versions);
+    assemble::assemble(module, &flat.def, versions, &wanted)
+        .map_err(|list| Diagnostics::new(module.source().clone(), list))
+}

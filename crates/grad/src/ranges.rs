@@ -1,0 +1,447 @@
+//! The ranges of index variables and the shapes of tensors, in terms of sizes.
+//!
+//! The rounds are those of the compiler (docs/language.md, "The rounds"), with names in the place of
+//! numbers: `O(i) +=! K(x) * I(i + x)` gives `x in 0:N` and then `i in 0:M - N + 1`. What cannot be
+//! said in terms of sizes is left open: the extent of a tensor is then `T.0`, and a gradient that
+//! needs the range of a reduced variable asks for a `where`.
+//!
+//! An integer scalar that multiplies an index variable is taken to be positive, as a stride is.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
+use tensorwright_lang::source::Span;
+use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
+use tensorwright_lang::syntax::print_expr;
+
+use crate::bounds::{Range, Ranges};
+use crate::build;
+use crate::derivative::is_constant;
+use crate::flatten::Flat;
+use crate::poly::{Linear, Poly};
+use crate::scope::{Applied, Kind, Scope};
+use crate::tree;
+
+/// The longest text for the end of a range; a longer one grows with every statement that builds on it.
+const MAX_END: usize = 400;
+
+/// An index variable of a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// Whether it stands on the left.
+    pub(crate) spatial: bool,
+    /// `None` where it cannot be said in terms of sizes.
+    pub(crate) range: Option<Range>,
+    /// Where it first stands.
+    pub(crate) span: Span,
+}
+
+/// A statement and its index variables: those on the left first.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) stmt: Comprehension,
+    pub(crate) vars: Vec<Variable>,
+}
+
+/// Finds the ranges of all statements, and gives every tensor of the scope its shape.
+pub(crate) fn infer(flat: &mut Flat) -> Vec<Step> {
+    let steps: Vec<Step> = flat
+        .statements
+        .iter()
+        .map(|stmt| Step { stmt: stmt.clone(), vars: variables(&flat.scope, stmt) })
+        .collect();
+    let mut inference = Inference { scope: &mut flat.scope, steps };
+    inference.run();
+    inference.steps
+}
+
+/// The variables of a statement, with the ranges that its `where` gives.
+fn variables(scope: &Scope, stmt: &Comprehension) -> Vec<Variable> {
+    let mut vars: Vec<Variable> = Vec::new();
+    let mut see = |name: &str, spatial, span| {
+        if !vars.iter().any(|var| var.name == name) {
+            let given = stmt.constraints.iter().find(|given| given.var.name == name);
+            let range = given.map(|given| Range { lo: given.lo.clone(), hi: given.hi.clone() });
+            vars.push(Variable { name: name.to_owned(), spatial, range, span });
+        }
+    };
+    stmt.indices.iter().for_each(|index| see(&index.name, true, index.span));
+    stmt.constraints.iter().for_each(|given| see(&given.var.name, false, given.var.span));
+    tree::walk(&stmt.rhs, &mut |expr| {
+        if let Some(name) = build::as_name(expr).filter(|name| scope.is_variable(name)) {
+            see(name, false, expr.span);
+        }
+    });
+    vars
+}
+
+/// A subscript, the extent of its dimension, and the conditions under which it is read.
+pub(crate) struct Access<'e> {
+    pub(crate) subscript: Expr,
+    pub(crate) extent: Expr,
+    /// With whether they hold.
+    pub(crate) guards: Vec<(&'e Expr, bool)>,
+}
+
+/// What a subscript says about a variable.
+enum Limit {
+    /// Nothing: it is in bounds whatever the variable is.
+    None,
+    /// The variable ends here.
+    At(Poly),
+    /// Something that cannot be said in terms of sizes.
+    Unclear,
+}
+
+struct Inference<'a> {
+    scope: &'a mut Scope,
+    steps: Vec<Step>,
+}
+
+impl Inference<'_> {
+    fn run(&mut self) {
+        let mut pending: Vec<usize> = (0..self.steps.len()).collect();
+        while !pending.is_empty() {
+            let before = (pending.len(), self.open_extents());
+            pending.retain(|number| !self.attempt(*number));
+            if (pending.len(), self.open_extents()) == before {
+                let first = pending.remove(0);
+                self.leave_open(first);
+            }
+        }
+    }
+
+    fn open_extents(&self) -> usize {
+        let shapes = self.scope.tensors.values().flat_map(|tensor| &tensor.shape);
+        shapes.filter(|extent| extent.is_none()).count()
+    }
+
+    /// Settles a statement; says whether it is done.
+    fn attempt(&mut self, number: usize) -> bool {
+        let step = &self.steps[number];
+        let target = &step.stmt.target.name;
+        let waits = tree::names(&step.stmt.rhs).into_iter().any(|name| {
+            name != target
+                && self.scope.tensor(name).is_some_and(|t| t.shape.iter().any(Option::is_none))
+        });
+        if waits {
+            return false;
+        }
+        let vars = settled(self.scope, step);
+        let done = vars.iter().all(|var| var.range.is_some());
+        self.note_extents(&step.stmt.target.name.clone(), &vars);
+        if done {
+            self.steps[number].vars = vars;
+        }
+        done
+    }
+
+    /// Extents of a tensor come from the first statement that determines them.
+    fn note_extents(&mut self, target: &str, vars: &[Variable]) {
+        let Some(tensor) = self.scope.tensors.get_mut(target) else { return };
+        for (extent, var) in tensor.shape.iter_mut().zip(vars.iter().filter(|var| var.spatial)) {
+            if extent.is_none() {
+                *extent = var.range.as_ref().map(|range| range.hi.clone());
+            }
+        }
+    }
+
+    /// Says what can be said of a statement on which nothing else makes progress.
+    fn leave_open(&mut self, number: usize) {
+        let target = self.steps[number].stmt.target.name.clone();
+        let mut vars = settled(self.scope, &self.steps[number]);
+        if let Some(tensor) = self.scope.tensors.get_mut(&target) {
+            let spatial = vars.iter_mut().filter(|var| var.spatial);
+            for (dim, (extent, var)) in tensor.shape.iter_mut().zip(spatial).enumerate() {
+                if extent.is_none() {
+                    let open = ExprKind::DimOf(build::ident(&target), dim as u32);
+                    let open = extent.insert(build::expr(open));
+                    var.range.get_or_insert(Range::up_to(open.clone()));
+                }
+            }
+        }
+        self.steps[number].vars = vars;
+    }
+}
+
+/// The variables of a statement with all ranges that can be said.
+fn settled(scope: &Scope, step: &Step) -> Vec<Variable> {
+    let mut vars = step.vars.clone();
+    let mut given_up: Vec<String> = Vec::new();
+    let accesses = accesses(scope, &step.stmt);
+    loop {
+        let mut found = one_round(scope, step, &vars, &given_up, &accesses, true);
+        if found.is_empty() {
+            found = one_round(scope, step, &vars, &given_up, &accesses, false);
+        }
+        if found.is_empty() {
+            return vars;
+        }
+        for (name, hi) in found {
+            match hi {
+                Some(hi) => {
+                    for var in vars.iter_mut().filter(|var| var.name == name) {
+                        var.range = Some(Range::up_to(hi.clone()));
+                    }
+                }
+                None => given_up.push(name),
+            }
+        }
+    }
+}
+
+/// The limits of one variable in one round.
+#[derive(Default)]
+struct Limits {
+    /// From subscripts whose conditions do not concern the variable.
+    certain: Vec<Poly>,
+    /// From subscripts that a condition may keep in bounds.
+    guarded: Vec<Poly>,
+    unclear: bool,
+}
+
+fn one_round(
+    scope: &Scope,
+    step: &Step,
+    vars: &[Variable],
+    given_up: &[String],
+    accesses: &[Access<'_>],
+    wait_for_guards: bool,
+) -> BTreeMap<String, Option<Expr>> {
+    let ranges: Ranges =
+        vars.iter().filter_map(|var| Some((var.name.clone(), var.range.clone()?))).collect();
+    let open: Vec<&str> = vars
+        .iter()
+        .map(|var| var.name.as_str())
+        .filter(|name| !ranges.contains_key(*name) && !given_up.iter().any(|g| g == name))
+        .collect();
+    let mut found: BTreeMap<String, Limits> = BTreeMap::new();
+    for access in accesses {
+        let inside = tree::names(&access.subscript);
+        let mut mentioned = open.iter().filter(|name| inside.contains(**name));
+        let (Some(var), None) = (mentioned.next(), mentioned.next()) else { continue };
+        if scope.reads_data(&access.subscript) {
+            continue;
+        }
+        let guard_waits =
+            |guard: &Expr| open.iter().any(|name| name != var && tree::mentions(guard, name));
+        if wait_for_guards && access.guards.iter().any(|(guard, _)| guard_waits(guard)) {
+            continue;
+        }
+        let limits = match limit(scope, access, var, &ranges) {
+            Limit::None => continue,
+            limit => (found.entry((*var).to_owned()).or_default(), limit),
+        };
+        let guarded = access.guards.iter().any(|(guard, _)| tree::mentions(guard, var));
+        let harmless =
+            || access.guards.iter().any(|(guard, _)| vanishes(scope, &step.stmt.rhs, guard));
+        match limits {
+            (limits, Limit::At(hi)) if !guarded => limits.certain.push(hi),
+            (limits, Limit::At(hi)) if harmless() => limits.guarded.push(hi),
+            (limits, _) => limits.unclear = true,
+        }
+    }
+    found.into_iter().map(|(name, limits)| (name, limits.settle())).collect()
+}
+
+impl Limits {
+    /// The least limit, if it is clear which ones count. One that a condition may take away must
+    /// not be the only one of its kind: then it would depend on sizes whether it counts.
+    fn settle(self) -> Option<Expr> {
+        let mut distinct: Vec<Poly> = Vec::new();
+        let all = if self.certain.is_empty() { &self.guarded } else { &self.certain };
+        let is_least = |limit: &Poly, other: &Poly| {
+            let room = other.minus(limit).and_then(|room| room.as_constant());
+            room.is_some_and(|room| room >= 0)
+        };
+        for limit in all {
+            if !distinct.iter().any(|other| is_least(other, limit)) {
+                distinct.retain(|other| !is_least(limit, other));
+                distinct.push(limit.clone());
+            }
+        }
+        let agrees = |limit: &Poly| distinct.iter().any(|other| is_least(other, limit));
+        let clear = !self.unclear
+            && self.guarded.iter().all(agrees)
+            && (!self.certain.is_empty() || distinct.len() == 1);
+        let ends = distinct.iter().map(Poly::to_expr);
+        let end = ends.reduce(|a, b| build::apply("min", vec![a, b]));
+        end.filter(|end| clear && print_expr(end).len() <= MAX_END)
+    }
+}
+
+/// Whether nothing has a derivative where a condition does not hold: `c ? a * b : 0`.
+fn vanishes(scope: &Scope, value: &Expr, guard: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Select(c, _, otherwise) => build::same(c, guard) && is_constant(scope, otherwise),
+        ExprKind::Arith(ArithOp::Mul, a, b) => {
+            vanishes(scope, a, guard) || vanishes(scope, b, guard)
+        }
+        ExprKind::Arith(ArithOp::Div, a, _) | ExprKind::Unary(UnaryOp::Neg, a) => {
+            vanishes(scope, a, guard)
+        }
+        _ => false,
+    }
+}
+
+/// Where a variable must end so that a subscript stays in bounds.
+fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limit {
+    let subscript = Poly::of(&access.subscript);
+    let extent = Poly::of(&access.extent);
+    if let Some(Linear { factor, rest }) = subscript.linear_in(var) {
+        if is_kept(access, &subscript, &extent) {
+            return Limit::None;
+        }
+        let ends = [false, true].map(|greatest| extreme(scope, &rest, ranges, greatest));
+        let [Some(least), Some(greatest)] = ends else { return Limit::Unclear };
+        let is_negative = factor.terms().iter().all(|term| term.coefficient < 0);
+        // factor * var + greatest < extent, or least - factor * var >= 0
+        let room = match is_negative {
+            true => Some(least),
+            false => extent.minus(&greatest).and_then(|room| room.minus(&Poly::constant(1))),
+        };
+        let factor = if is_negative { factor.scale(-1) } else { Some(factor) };
+        let steps = factor.zip(room).and_then(|(factor, room)| quotient(&room, &factor));
+        return match steps.and_then(|steps| steps.plus(&Poly::constant(1))) {
+            Some(end) => Limit::At(end),
+            None => Limit::Unclear,
+        };
+    }
+    match &access.subscript.kind {
+        ExprKind::Arith(ArithOp::Div, a, divisor) if build::as_name(a) == Some(var) => {
+            extent.times(&Poly::of(divisor)).map_or(Limit::Unclear, Limit::At)
+        }
+        // In bounds for the checker has accepted it, and so without a say.
+        ExprKind::Arith(ArithOp::Rem, ..) => Limit::None,
+        ExprKind::Apply(callee, _) if ["clamp", "min", "max"].contains(&callee.name.as_str()) => {
+            Limit::None
+        }
+        _ => Limit::Unclear,
+    }
+}
+
+/// Whether a condition around a read keeps its subscript below the extent, word for word.
+fn is_kept(access: &Access<'_>, subscript: &Poly, extent: &Poly) -> bool {
+    let held = access.guards.iter().filter(|(_, holds)| *holds);
+    held.flat_map(|(guard, _)| tree::conjuncts(guard)).any(|part| match &part.kind {
+        ExprKind::Compare(CompareOp::Lt, lhs, rhs) => {
+            let room = Poly::of(rhs).minus(&Poly::of(lhs));
+            room.zip(extent.minus(subscript)).is_some_and(|(room, needed)| room.equals(&needed))
+        }
+        _ => false,
+    })
+}
+
+/// `room / factor`, rounded down.
+fn quotient(room: &Poly, factor: &Poly) -> Option<Poly> {
+    if let (Some(room), Some(factor)) = (room.as_constant(), factor.as_constant()) {
+        return Some(Poly::constant(room.checked_div_euclid(factor)?));
+    }
+    if factor.as_constant() == Some(1) {
+        return Some(room.clone());
+    }
+    Some(Poly::atom(build::div(room.to_expr(), factor.to_expr())))
+}
+
+/// The greatest or least value over the ranges of all variables.
+fn extreme(scope: &Scope, value: &Poly, ranges: &Ranges, greatest: bool) -> Option<Poly> {
+    let mut value = value.clone();
+    for (name, range) in ranges {
+        if !value.mentions(name) {
+            continue;
+        }
+        let Linear { factor, rest } = value.linear_in(name)?;
+        let rises = factor.terms().iter().all(|term| term.coefficient > 0);
+        let falls = factor.terms().iter().all(|term| term.coefficient < 0);
+        let end = match (rises, falls) {
+            (true, _) if greatest => Poly::of(&range.hi).minus(&Poly::constant(1))?,
+            (_, true) if !greatest => Poly::of(&range.hi).minus(&Poly::constant(1))?,
+            (true, _) | (_, true) => Poly::of(&range.lo),
+            _ => return None,
+        };
+        value = rest.plus(&factor.times(&end)?)?;
+    }
+    let end = value.to_expr();
+    let mut open = false;
+    tree::walk(&end, &mut |part| {
+        open |= build::as_name(part).is_some_and(|name| scope.is_variable(name));
+    });
+    (!open).then_some(value)
+}
+
+impl Scope {
+    /// Whether an index is computed from elements of a tensor.
+    pub(crate) fn reads_data(&self, index: &Expr) -> bool {
+        let mut found = false;
+        tree::walk(index, &mut |expr| {
+            found |= matches!(self.applied(expr), Some(Applied::Read(_, [_, ..])));
+        });
+        found
+    }
+
+    /// Whether a condition compares integers, and so may keep subscripts in bounds.
+    pub(crate) fn compares_integers(&self, condition: &Expr) -> bool {
+        let mut found = false;
+        tree::walk(condition, &mut |expr| {
+            found |= matches!(&expr.kind, ExprKind::Compare(_, a, _) if self.kind(a) == Kind::Int);
+        });
+        found
+    }
+}
+
+/// Every subscript of a value.
+pub(crate) fn accesses_of<'e>(scope: &Scope, value: &'e Expr) -> Vec<Access<'e>> {
+    let mut found = Vec::new();
+    collect(scope, value, &mut Vec::new(), &mut found);
+    found
+}
+
+/// Every subscript of a statement, those on the left included where the shape is known.
+fn accesses<'e>(scope: &Scope, stmt: &'e Comprehension) -> Vec<Access<'e>> {
+    let mut found = accesses_of(scope, &stmt.rhs);
+    let shape = scope.tensor(&stmt.target.name).map(|tensor| tensor.shape.as_slice());
+    for (index, extent) in stmt.indices.iter().zip(shape.unwrap_or_default()) {
+        if let Some(extent) = extent {
+            let (subscript, extent) = (build::name(&index.name), extent.clone());
+            found.push(Access { subscript, extent, guards: Vec::new() });
+        }
+    }
+    found
+}
+
+fn collect<'e>(
+    scope: &Scope,
+    expr: &'e Expr,
+    guards: &mut Vec<(&'e Expr, bool)>,
+    found: &mut Vec<Access<'e>>,
+) {
+    if let Some(Applied::Read(name, subscripts)) = scope.applied(expr) {
+        let shape = scope.tensor(name).map(|tensor| tensor.shape.as_slice()).unwrap_or_default();
+        for (subscript, extent) in subscripts.iter().zip(shape) {
+            if let Some(extent) = extent {
+                let (subscript, extent) = (subscript.clone(), extent.clone());
+                found.push(Access { subscript, extent, guards: guards.clone() });
+            }
+        }
+    }
+    match &expr.kind {
+        ExprKind::Select(condition, then, otherwise) => {
+            collect(scope, condition, guards, found);
+            for (branch, holds) in [(then, true), (otherwise, false)] {
+                guards.push((condition, holds));
+                collect(scope, branch, guards, found);
+                guards.pop();
+            }
+        }
+        ExprKind::Logic(op, lhs, rhs) => {
+            collect(scope, lhs, guards, found);
+            guards.push((lhs, *op == LogicOp::And));
+            collect(scope, rhs, guards, found);
+            guards.pop();
+        }
+        _ => {
+            tree::children(expr).into_iter().for_each(|c| collect(scope, c, guards, found));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The walk: statements from the last to the first, each passing the gradient of what it computes on
+//! to what it reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tensorwright_lang::diagnostic::Diagnostic;
+use tensorwright_lang::ops::{AssignOp, ReductionOp};
+use tensorwright_lang::syntax::ast::{Comprehension, Expr};
+
+use crate::bounds::Range;
+use crate::build;
+use crate::derivative::{Derivative, depends};
+use crate::emit;
+use crate::helpers::{Share, share};
+use crate::poly::Poly;
+use crate::product::Product;
+use crate::ranges::Step;
+use crate::scope::{Applied, Scope, Tensor};
+use crate::transpose::{Contribution, transpose};
+use crate::tree;
+use crate::versions::Versions;
+
+/// The tensors that depend on the inputs in a way that has a derivative, the inputs included.
+pub(crate) fn active(versions: &Versions, wrt: &[String]) -> BTreeSet<String> {
+    let mut active: BTreeSet<String> = wrt.iter().cloned().collect();
+    for step in &versions.steps {
+        if depends(&versions.scope, &step.stmt.rhs, &|name| active.contains(name)) {
+            active.insert(step.stmt.target.name.clone());
+        }
+    }
+    active
+}
+
+/// The walk from the results back to the inputs.
+pub(crate) struct Reverse<'a> {
+    pub(crate) scope: Scope,
+    pub(crate) versions: &'a Versions,
+    pub(crate) active: &'a BTreeSet<String>,
+    /// Per value, the name of its gradient; those of results are given.
+    pub(crate) gradients: BTreeMap<String, String>,
+    /// What is to be added up for the gradient of each value.
+    contributions: BTreeMap<String, Vec<Contribution>>,
+    settled: BTreeSet<String>,
+    /// The statements of the gradient.
+    pub(crate) statements: Vec<Comprehension>,
+}
+
+impl<'a> Reverse<'a> {
+    pub(crate) fn new(
+        scope: Scope,
+        versions: &'a Versions,
+        active: &'a BTreeSet<String>,
+        gradients: BTreeMap<String, String>,
+    ) -> Self {
+        let (contributions, settled) = (BTreeMap::new(), BTreeSet::new());
+        Reverse {
+            scope,
+            versions,
+            active,
+            gradients,
+            contributions,
+            settled,
+            statements: Vec::new(),
+        }
+    }
+
+    /// Passes gradients on from the last statement to the first.
+    pub(crate) fn run(&mut self) -> Result<(), Diagnostic> {
+        for step in self.versions.steps.iter().rev() {
+            let value = &step.stmt.target.name;
+            if !self.active.contains(value) {
+                continue;
+            }
+            if self.settled.insert(value.clone()) {
+                self.settle(value);
+            }
+            if let Some(gradient) = self.gradients.get(value).cloned() {
+                self.pass(step, &gradient)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a statement contributes to the gradients of what it reads.
+    fn pass(&mut self, step: &Step, gradient: &str) -> Result<(), Diagnostic> {
+        let value = step.stmt.target.name.as_str();
+        let indices = || step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
+        let result = build::apply(value, indices());
+        let seed = Product::one().times(&build::apply(gradient, indices()));
+        let combine = self.versions.combine.get(value).copied();
+        let term = tree::unplaced(&step.stmt.rhs);
+        let sum = ReductionOp::Sum;
+        let Share { factor, guard } = share(self.versions, combine.unwrap_or(sum), step, &term);
+        let (seed, last_guard) = (seed.by(&factor), guard);
+        let mut derivative =
+            Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };
+        let value = Some(&result).filter(|_| combine.is_none());
+        derivative.pass(&step.stmt.rhs, seed, &mut Vec::new(), value)?;
+        let dtype = self.scope.tensor(&step.stmt.target.name).map(|tensor| tensor.dtype);
+        for flow in derivative.flows {
+            let dtype = dtype.unwrap_or(tensorwright_lang::dtype::DType::Float);
+            let contribution = transpose(&self.scope, &step.vars, &flow, dtype)?;
+            self.contributions.entry(flow.tensor).or_default().push(contribution);
+        }
+        Ok(())
+    }
+
+    /// Everything that contributes to the gradient of a value is known: adds it up.
+    fn settle(&mut self, value: &str) {
+        let Some(mut contributions) = self.contributions.remove(value) else { return };
+        if let Some(given) = self.gradients.get(value) {
+            contributions.insert(0, self.given(given, &contributions));
+        } else if let Some(other) = self.same_as(value, &contributions) {
+            self.gradients.insert(value.to_owned(), other);
+            return;
+        }
+        let name = self.scope.fresh(&format!("d_{value}"));
+        self.gradients.insert(value.to_owned(), name.clone());
+        self.add_up(value, &name, contributions);
+    }
+
+    /// The gradient of an input, under a name; says whether there is one.
+    pub(crate) fn settle_input(&mut self, input: &str, name: &str) -> bool {
+        let Some(contributions) = self.contributions.remove(input) else { return false };
+        self.add_up(input, name, contributions);
+        true
+    }
+
+    /// The gradient of a result that the caller gives, as a contribution.
+    fn given(&self, gradient: &str, others: &[Contribution]) -> Contribution {
+        let indices = others.first().map(|other| other.indices.clone()).unwrap_or_default();
+        let shape = self.scope.tensor(gradient).map(|tensor| tensor.shape.clone());
+        let ranges = indices.iter().cloned().zip(shape.unwrap_or_default());
+        let ranges = ranges.filter_map(|(name, extent)| Some((name, Range::up_to(extent?))));
+        let value = build::apply(gradient, indices.iter().map(|i| build::name(i)).collect());
+        Contribution { ranges: ranges.collect(), reduced: Vec::new(), value, indices }
+    }
+
+    /// The gradient that this one would be a mere copy of.
+    fn same_as(&self, value: &str, contributions: &[Contribution]) -> Option<String> {
+        let [only] = contributions else { return None };
+        let Some(Applied::Read(name, subscripts)) = self.scope.applied(&only.value) else {
+            return None;
+        };
+        let same_place = subscripts.len() == only.indices.len()
+            && subscripts.iter().zip(&only.indices).all(|(s, i)| build::as_name(s) == Some(i));
+        let shape = |name: &str| self.scope.tensor(name).map(|tensor| tensor.shape.clone());
+        let same_shape = shape(name)?.iter().zip(&shape(value)?).all(|pair| match pair {
+            (Some(a), Some(b)) => Poly::of(a).equals(&Poly::of(b)),
+            _ => false,
+        });
+        let is_gradient = !self.versions.scope.tensors.contains_key(name);
+        (same_place && same_shape && is_gradient).then(|| name.to_owned())
+    }
+
+    /// Statements that add up contributions: first those element by element, then the sums.
+    fn add_up(&mut self, value: &str, name: &str, contributions: Vec<Contribution>) {
+        if let Some(Tensor { dtype, shape }) = self.scope.tensor(value).cloned() {
+            self.scope.tensors.insert(name.to_owned(), Tensor { dtype, shape });
+        }
+        let (pointwise, sums): (Vec<_>, Vec<_>) =
+            contributions.into_iter().partition(|contribution| contribution.reduced.is_empty());
+        let all = emit::joined(pointwise).into_iter().chain(sums);
+        for (place, contribution) in all.enumerate() {
+            let op = match (place, contribution.reduced.is_empty()) {
+                (0, true) => AssignOp::Assign,
+                (_, _) => AssignOp::Reduce { op: ReductionOp::Sum, initialize: place == 0 },
+            };
+            let statement = emit::statement(&self.scope, name, op, &contribution);
+            self.statements.push(statement);
+        }
+    }
+}
+
+/// Every name that statements mention.
+pub(crate) fn mentioned<'s>(
+    statements: impl IntoIterator<Item = &'s Comprehension>,
+) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for stmt in statements {
+        let ends = stmt.constraints.iter().flat_map(|given| [&given.lo, &given.hi]);
+        for expr in ends.chain([&stmt.rhs]) {
+            names.extend(tree::names(expr).into_iter().map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// A statement with whatever `with` has another expression for.
+pub(crate) fn replaced(
+    stmt: &Comprehension,
+    with: &mut impl FnMut(&Expr) -> Option<Expr>,
+) -> Comprehension {
+    let mut stmt = stmt.clone();
+    stmt.rhs = tree::replace(&stmt.rhs, with);
+    for given in &mut stmt.constraints {
+        given.lo = tree::replace(&given.lo, with);
+        given.hi = tree::replace(&given.hi, with);
+    }
+    stmt
+}

@@ -1,0 +1,155 @@
+//! What names stand for, and of which kind values are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tensorwright_lang::builtin::{Builtin, CONSTANTS, Signature};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+
+/// A tensor of a flat definition.
+#[derive(Debug, Clone)]
+pub(crate) struct Tensor {
+    pub(crate) dtype: DType,
+    /// The extents as far as they can be said in terms of sizes.
+    pub(crate) shape: Vec<Option<Expr>>,
+}
+
+/// The names of a flat definition.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    pub(crate) tensors: BTreeMap<String, Tensor>,
+    pub(crate) sizes: BTreeSet<String>,
+    /// Names that something has, and that nothing new may get.
+    taken: BTreeSet<String>,
+}
+
+/// What an application stands for.
+pub(crate) enum Applied<'e> {
+    /// A read of a tensor (of a scalar, without subscripts).
+    Read(&'e str, &'e [Expr]),
+    /// A function of numbers.
+    Call(Builtin, &'e [Expr]),
+    /// A conversion.
+    Cast(DType, &'e Expr),
+}
+
+/// What is known of the type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bool,
+    /// An integer, with or without a type.
+    Int,
+    /// A fraction without a type.
+    AnyFloat,
+    /// A number of a floating-point type.
+    Float(DType),
+}
+
+impl Kind {
+    fn join(self, other: Kind) -> Kind {
+        match (self, other) {
+            (Kind::Float(_), _) => self,
+            (_, Kind::Float(_)) => other,
+            (Kind::AnyFloat, _) | (_, Kind::AnyFloat) => Kind::AnyFloat,
+            _ => self,
+        }
+    }
+
+    fn of(dtype: DType) -> Kind {
+        match dtype {
+            DType::Bool => Kind::Bool,
+            dtype if dtype.is_float() => Kind::Float(dtype),
+            _ => Kind::Int,
+        }
+    }
+}
+
+impl Scope {
+    /// A name like this one that nothing has yet; nothing else gets it.
+    pub(crate) fn fresh(&mut self, like: &str) -> String {
+        let numbered = (2_u32..).map(|number| format!("{like}_{number}"));
+        let free = |name: &String| self.is_free(name);
+        let found = std::iter::once(like.to_owned()).chain(numbered).find(free);
+        let name = found.unwrap_or_default();
+        self.take(&name);
+        name
+    }
+
+    /// Marks a name as used.
+    pub(crate) fn take(&mut self, name: &str) {
+        self.taken.insert(name.to_owned());
+    }
+
+    /// Whether a name can be given to something new.
+    pub(crate) fn is_free(&self, name: &str) -> bool {
+        !self.taken.contains(name) && !is_reserved(name)
+    }
+
+    /// The tensor of a name.
+    pub(crate) fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.get(name)
+    }
+
+    /// Whether a bare name is an index variable.
+    pub(crate) fn is_variable(&self, name: &str) -> bool {
+        !self.tensors.contains_key(name)
+            && !self.sizes.contains(name)
+            && !CONSTANTS.iter().any(|(constant, _)| *constant == name)
+    }
+
+    /// Whether the language leaves a name to variables.
+    pub(crate) fn may_be_variable(&self, name: &str) -> bool {
+        !is_reserved(name)
+    }
+
+    /// What a name or an application stands for; `None` for variables, sizes and constants.
+    pub(crate) fn applied<'e>(&self, expr: &'e Expr) -> Option<Applied<'e>> {
+        match &expr.kind {
+            ExprKind::Name(name) if self.tensors.contains_key(name) => {
+                Some(Applied::Read(name, &[]))
+            }
+            ExprKind::Apply(callee, args) if self.tensors.contains_key(&callee.name) => {
+                Some(Applied::Read(&callee.name, args))
+            }
+            ExprKind::Apply(callee, args) => match (DType::from_name(&callee.name), &args[..]) {
+                (Some(dtype), [arg]) => Some(Applied::Cast(dtype, arg)),
+                _ => Some(Applied::Call(Builtin::from_name(&callee.name)?, args)),
+            },
+            _ => None,
+        }
+    }
+
+    /// The kind of a value.
+    pub(crate) fn kind(&self, expr: &Expr) -> Kind {
+        let joined = |args: &[Expr]| args.iter().map(|arg| self.kind(arg)).reduce(Kind::join);
+        match (&expr.kind, self.applied(expr)) {
+            (_, Some(Applied::Read(name, _))) => {
+                self.tensor(name).map_or(Kind::Int, |tensor| Kind::of(tensor.dtype))
+            }
+            (_, Some(Applied::Cast(dtype, _))) => Kind::of(dtype),
+            (_, Some(Applied::Call(builtin, args))) => match builtin.signature() {
+                Signature::FloatTest => Kind::Bool,
+                Signature::Numeric => joined(args).unwrap_or(Kind::Int),
+                Signature::Float => joined(args).unwrap_or(Kind::AnyFloat).join(Kind::AnyFloat),
+            },
+            (ExprKind::Name(name), None) => match CONSTANTS.iter().any(|(c, _)| c == name) {
+                true => Kind::AnyFloat,
+                false => Kind::Int,
+            },
+            (ExprKind::Float(_), _) => Kind::AnyFloat,
+            (ExprKind::Bool(_) | ExprKind::Compare(..) | ExprKind::Logic(..), _) => Kind::Bool,
+            (ExprKind::Unary(_, a), _) => self.kind(a),
+            (ExprKind::Arith(_, a, b) | ExprKind::Select(_, a, b), _) => {
+                self.kind(a).join(self.kind(b))
+            }
+            (ExprKind::Int(_) | ExprKind::DimOf(..) | ExprKind::Apply(..), _) => Kind::Int,
+        }
+    }
+}
+
+fn is_reserved(name: &str) -> bool {
+    DType::from_name(name).is_some()
+        || Builtin::from_name(name).is_some()
+        || CONSTANTS.iter().any(|(constant, _)| *constant == name)
+        || ["def", "where", "const", "true", "false", "in", "concat"].contains(&name)
+}

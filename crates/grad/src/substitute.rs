@@ -1,0 +1,196 @@
+//! Index variables replaced by what they were solved for.
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{ArithOp, CompareOp};
+use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+
+use crate::bounds::{Bounds, Ranges};
+use crate::build;
+use crate::poly::Poly;
+use crate::scope::{Applied, Kind, Scope};
+use crate::tree;
+
+/// What a variable is: `numerator`, or `numerator / divisor` where that is known to be exact.
+#[derive(Debug, Clone)]
+pub(crate) struct Solution {
+    pub(crate) var: String,
+    /// Whether it stood on the left of its statement.
+    pub(crate) spatial: bool,
+    pub(crate) numerator: Poly,
+    pub(crate) divisor: Option<Poly>,
+}
+
+/// A subscript of which it is known what it is equal to.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) subscript: Poly,
+    pub(crate) index: Poly,
+}
+
+/// Puts solutions in the place of variables.
+pub(crate) struct Substitute<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) ranges: &'a Ranges,
+    pub(crate) solutions: &'a [Solution],
+    pub(crate) known: &'a [Known],
+    /// The type in which an index variable that is a value meets fractions.
+    pub(crate) dtype: DType,
+}
+
+impl Substitute<'_> {
+    fn is_concerned(&self, expr: &Expr) -> bool {
+        self.solutions.iter().any(|solution| tree::mentions(expr, &solution.var))
+    }
+
+    /// A value or a condition.
+    pub(crate) fn value(&self, expr: &Expr) -> Expr {
+        if !self.is_concerned(expr) {
+            return expr.clone();
+        }
+        match (self.scope.applied(expr), &expr.kind) {
+            (Some(Applied::Read(name, subscripts)), _) => {
+                build::apply(name, subscripts.iter().map(|s| self.index(s)).collect())
+            }
+            (Some(Applied::Cast(dtype, arg)), _) if self.scope.kind(arg) == Kind::Int => {
+                build::apply(dtype.name(), vec![self.index(arg)])
+            }
+            (_, ExprKind::Compare(op, a, b)) => self.comparison(*op, a, b),
+            _ if self.scope.kind(expr) == Kind::Int => self.fraction(expr),
+            _ => tree::map_children(expr, &mut |child| self.value(child)),
+        }
+    }
+
+    fn comparison(&self, op: CompareOp, a: &Expr, b: &Expr) -> Expr {
+        let side = |side: &Expr| match self.scope.kind(side) {
+            Kind::Int => self.index(side),
+            _ => self.value(side),
+        };
+        build::compare(op, side(a), side(b))
+    }
+
+    /// Index arithmetic where a fraction is wanted: a quotient of integers must say that rounding
+    /// is meant.
+    fn fraction(&self, expr: &Expr) -> Expr {
+        let index = self.index(expr);
+        let mut divides = false;
+        tree::walk(&index, &mut |part| {
+            divides |= matches!(part.kind, ExprKind::Arith(ArithOp::Div | ArithOp::Rem, ..));
+        });
+        if divides { build::apply(self.dtype.name(), vec![index]) } else { index }
+    }
+
+    /// Index arithmetic.
+    pub(crate) fn index(&self, expr: &Expr) -> Expr {
+        if !self.is_concerned(expr) {
+            return expr.clone();
+        }
+        if let Some(renamed) = self.renamed(expr) {
+            return renamed;
+        }
+        let sum = Poly::of(expr);
+        for Known { subscript, index } in self.known {
+            let Some(difference) = sum.minus(subscript) else { continue };
+            if !self.solutions.iter().any(|solution| difference.mentions(&solution.var))
+                && let Some(equal) = index.plus(&difference)
+            {
+                return equal.to_expr();
+            }
+        }
+        self.poly(&sum).map_or_else(|| expr.clone(), |sum| sum.to_expr())
+    }
+
+    /// The expression as it was written, if its variables have got other names and no more.
+    fn renamed(&self, expr: &Expr) -> Option<Expr> {
+        let mut concerned = self.solutions.iter().filter(|s| tree::mentions(expr, &s.var));
+        let is_name = |solution: &Solution| {
+            solution.divisor.is_none() && build::as_name(&solution.numerator.to_expr()).is_some()
+        };
+        concerned.all(is_name).then(|| {
+            tree::rename(expr, &|name| {
+                let solution = self.solutions.iter().find(|solution| solution.var == name)?;
+                build::as_name(&solution.numerator.to_expr()).map(str::to_owned)
+            })
+        })
+    }
+
+    /// A sum of products.
+    pub(crate) fn poly(&self, sum: &Poly) -> Option<Poly> {
+        let mut result = Poly::default();
+        for term in sum.terms() {
+            let mut product = Poly::constant(term.coefficient);
+            let mut exact: Vec<&Solution> = Vec::new();
+            for atom in &term.atoms {
+                let name = build::as_name(&atom.expr);
+                let solution = self.solutions.iter().find(|s| Some(s.var.as_str()) == name);
+                let factor = match solution {
+                    Some(solution) if solution.divisor.is_some() => {
+                        exact.push(solution);
+                        continue;
+                    }
+                    Some(solution) => solution.numerator.clone(),
+                    None => self.atom(&atom.expr)?,
+                };
+                product = product.times(&factor)?;
+            }
+            for solution in exact {
+                product = times_quotient(&product, solution)?;
+            }
+            result = result.plus(&product)?;
+        }
+        Some(result)
+    }
+
+    /// What is not a sum or a product.
+    fn atom(&self, expr: &Expr) -> Option<Poly> {
+        if !self.is_concerned(expr) {
+            return Some(Poly::atom(expr.clone()));
+        }
+        match &expr.kind {
+            ExprKind::Arith(op @ (ArithOp::Div | ArithOp::Rem), a, b) => {
+                let (a, b) = (self.poly(&Poly::of(a))?, self.poly(&Poly::of(b))?);
+                match op {
+                    ArithOp::Div => self.quotient(&a, &b),
+                    _ => self.remainder(&a, &b),
+                }
+            }
+            _ => match self.scope.applied(expr) {
+                Some(Applied::Read(..) | Applied::Cast(..)) => Some(Poly::atom(self.value(expr))),
+                _ => Some(Poly::atom(tree::map_children(expr, &mut |child| self.index(child)))),
+            },
+        }
+    }
+
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds { scope: self.scope, ranges: self.ranges }
+    }
+
+    /// `a / b`, rounded down: multiples of `b` come out of it.
+    pub(crate) fn quotient(&self, a: &Poly, b: &Poly) -> Option<Poly> {
+        let (multiple, rest) = a.split_by(b);
+        if rest.terms().is_empty() || self.bounds().is_below(&rest, b) {
+            return Some(multiple);
+        }
+        if multiple.terms().is_empty() {
+            return Some(Poly::atom(build::div(a.to_expr(), b.to_expr())));
+        }
+        multiple.plus(&Poly::atom(build::div(rest.to_expr(), b.to_expr())))
+    }
+
+    /// `a % b`: multiples of `b` vanish.
+    pub(crate) fn remainder(&self, a: &Poly, b: &Poly) -> Option<Poly> {
+        let (_, rest) = a.split_by(b);
+        if rest.terms().is_empty() || self.bounds().is_below(&rest, b) {
+            return Some(rest);
+        }
+        Some(Poly::atom(build::arith(ArithOp::Rem, rest.to_expr(), b.to_expr())))
+    }
+}
+
+/// A product times a variable that is an exact quotient: `s * ((x - k) / s)` is `x - k`.
+fn times_quotient(product: &Poly, solution: &Solution) -> Option<Poly> {
+    let Solution { numerator, divisor, .. } = solution;
+    let divisor = divisor.as_ref()?;
+    let (multiple, rest) = product.split_by(divisor);
+    let quotient = Poly::atom(build::div(numerator.to_expr(), divisor.to_expr()));
+    multiple.times(numerator)?.plus(&rest.times(&quotient)?)
+}

@@ -1,0 +1,107 @@
+//! Walks over expressions.
+
+use std::collections::BTreeSet;
+
+use tensorwright_lang::ops::LogicOp;
+use tensorwright_lang::source::Span;
+use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+
+/// The operands of an expression.
+pub(crate) fn children(expr: &Expr) -> Vec<&Expr> {
+    match &expr.kind {
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Name(_)
+        | ExprKind::DimOf(..) => Vec::new(),
+        ExprKind::Apply(_, args) => args.iter().collect(),
+        ExprKind::Unary(_, a) => vec![a],
+        ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+            vec![a, b]
+        }
+        ExprKind::Select(c, a, b) => vec![c, a, b],
+    }
+}
+
+/// Calls `visit` with an expression and everything in it, outermost first.
+pub(crate) fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
+    visit(expr);
+    children(expr).into_iter().for_each(|child| walk(child, visit));
+}
+
+/// The expression with other operands.
+pub(crate) fn map_children(expr: &Expr, map: &mut impl FnMut(&Expr) -> Expr) -> Expr {
+    let mut boxed = |expr: &Expr| Box::new(map(expr));
+    let kind = match &expr.kind {
+        ExprKind::Apply(callee, args) => {
+            ExprKind::Apply(callee.clone(), args.iter().map(|arg| *boxed(arg)).collect())
+        }
+        ExprKind::Unary(op, a) => ExprKind::Unary(*op, boxed(a)),
+        ExprKind::Arith(op, a, b) => ExprKind::Arith(*op, boxed(a), boxed(b)),
+        ExprKind::Compare(op, a, b) => ExprKind::Compare(*op, boxed(a), boxed(b)),
+        ExprKind::Logic(op, a, b) => ExprKind::Logic(*op, boxed(a), boxed(b)),
+        ExprKind::Select(c, a, b) => ExprKind::Select(boxed(c), boxed(a), boxed(b)),
+        leaf => leaf.clone(),
+    };
+    Expr { kind, span: expr.span }
+}
+
+/// The expression with whatever `replace` has another expression for, outermost first.
+pub(crate) fn replace(expr: &Expr, with: &mut impl FnMut(&Expr) -> Option<Expr>) -> Expr {
+    match with(expr) {
+        Some(other) => other,
+        None => map_children(expr, &mut |child| replace(child, with)),
+    }
+}
+
+/// The expression with other names for tensors and variables.
+pub(crate) fn rename(expr: &Expr, new: &impl Fn(&str) -> Option<String>) -> Expr {
+    let renamed = map_children(expr, &mut |child| rename(child, new));
+    let Expr { kind, span } = renamed;
+    let kind = match kind {
+        ExprKind::Name(name) => ExprKind::Name(new(&name).unwrap_or(name)),
+        ExprKind::DimOf(mut tensor, dim) => {
+            tensor.name = new(&tensor.name).unwrap_or(tensor.name);
+            ExprKind::DimOf(tensor, dim)
+        }
+        ExprKind::Apply(mut callee, args) => {
+            callee.name = new(&callee.name).unwrap_or(callee.name);
+            ExprKind::Apply(callee, args)
+        }
+        other => other,
+    };
+    Expr { kind, span }
+}
+
+/// The expression without places in a text.
+pub(crate) fn unplaced(expr: &Expr) -> Expr {
+    let bare = map_children(expr, &mut unplaced);
+    Expr { span: Span::default(), ..bare }
+}
+
+/// Every name in an expression: of variables, sizes, tensors and functions.
+pub(crate) fn names(expr: &Expr) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    walk(expr, &mut |expr| {
+        found.extend(match &expr.kind {
+            ExprKind::Name(name) => Some(name.as_str()),
+            ExprKind::Apply(callee, _) => Some(callee.name.as_str()),
+            ExprKind::DimOf(tensor, _) => Some(tensor.name.as_str()),
+            _ => None,
+        });
+    });
+    found
+}
+
+/// Whether a bare name stands in an expression.
+pub(crate) fn mentions(expr: &Expr, name: &str) -> bool {
+    expr.first_mention(name).is_some()
+}
+
+/// The conditions that are joined by `&&`.
+pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    match &condition.kind {
+        ExprKind::Logic(LogicOp::And, a, b) => [conjuncts(a), conjuncts(b)].concat(),
+        _ => vec![condition],
+    }
+}

@@ -1,0 +1,273 @@
+//! One name per value: a tensor that is computed anew gets another name.
+//!
+//! ```text
+//! out(b,n) = bias(n)                          out_1(b,n) = bias(n)
+//! out(b,n) += x(b,m) * w(n,m)            ->   out_1(b,n) += x(b,m) * w(n,m)
+//! out(b,n) = max(out(b,n), 0)                 out(b,n) = max(out_1(b,n), 0)
+//! ```
+//!
+//! A sum that goes on is the same value, as long as nobody reads what it is so far. An update of
+//! part of a tensor becomes one of all of it, which chooses between the new and the old elements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tensorwright_lang::diagnostic::{Code, Diagnostic};
+use tensorwright_lang::ops::{AssignOp, CompareOp, ReductionOp};
+use tensorwright_lang::syntax::ast::{Expr, Ident};
+
+use crate::bounds::{Bounds, Range, Ranges};
+use crate::build;
+use crate::flatten::{Flat, statement};
+use crate::ranges::{Step, Variable};
+use crate::scope::Scope;
+use crate::tree;
+
+/// A definition in which every tensor has one value.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    pub(crate) scope: Scope,
+    pub(crate) steps: Vec<Step>,
+    /// Per result of the definition, the name of its last value.
+    pub(crate) results: Vec<(String, String)>,
+    /// How the statements of a value combine, where they do not assign.
+    pub(crate) combine: BTreeMap<String, ReductionOp>,
+    /// The values of tensors that have more than one.
+    pub(crate) renamed: BTreeSet<String>,
+    /// The names of values that only gradients need, by what they ought to be called.
+    pub(crate) helpers: BTreeMap<String, String>,
+}
+
+impl Versions {
+    /// The name of the variable with which a value is indexed along a dimension.
+    pub(crate) fn index_of(&self, value: &str, dim: usize) -> String {
+        let step = self.steps.iter().find(|step| step.stmt.target.name == value);
+        let index = step.and_then(|step| step.stmt.indices.get(dim));
+        index.map_or_else(|| dim.to_string(), |index| index.name.clone())
+    }
+}
+
+/// The value of a tensor as far as it has been computed.
+struct Current {
+    name: String,
+    /// Whether a later statement may go on with it.
+    open: bool,
+    /// Whether it has been computed by statements (and was not supplied by the caller).
+    computed: bool,
+}
+
+/// Gives every value a name of its own.
+pub(crate) fn number(flat: &Flat, steps: Vec<Step>) -> Result<Versions, Diagnostic> {
+    let params = flat.def.params.iter().map(|param| {
+        let name = param.name.name.clone();
+        (name.clone(), Current { name, open: false, computed: false })
+    });
+    let mut numbering = Numbering {
+        scope: flat.scope.clone(),
+        counts: BTreeMap::new(),
+        current: params.collect(),
+        params: flat.def.params.iter().map(|param| param.name.name.clone()).collect(),
+        origins: Vec::new(),
+        steps: Vec::new(),
+        combine: BTreeMap::new(),
+    };
+    for step in steps {
+        numbering.step(step)?;
+    }
+    numbering.name_last_values();
+    let results = flat.def.returns.iter().map(|result| {
+        let last = numbering.current.get(&result.name).map(|current| current.name.clone());
+        (result.name.clone(), last.unwrap_or_else(|| result.name.clone()))
+    });
+    let results = results.collect();
+    let renamed = numbering.values_of_many();
+    let Numbering { scope, steps, combine, .. } = numbering;
+    let helpers = BTreeMap::new();
+    Ok(Versions { scope, steps, results, combine, renamed, helpers })
+}
+
+struct Numbering {
+    scope: Scope,
+    /// How many values each tensor has had.
+    counts: BTreeMap<String, usize>,
+    current: BTreeMap<String, Current>,
+    params: Vec<String>,
+    /// Every tensor and a value of it.
+    origins: Vec<(String, String)>,
+    steps: Vec<Step>,
+    combine: BTreeMap<String, ReductionOp>,
+}
+
+impl Numbering {
+    fn step(&mut self, mut step: Step) -> Result<(), Diagnostic> {
+        let target = step.stmt.target.name.clone();
+        let reads_itself = tree::names(&step.stmt.rhs).contains(target.as_str());
+        self.read_versions(&mut step);
+        let before = self.current.get(&target);
+        match step.stmt.op {
+            AssignOp::Assign | AssignOp::Reduce { initialize: true, .. } => {
+                if before.is_some() {
+                    self.complete(&mut step)?;
+                }
+                self.start(step, &target);
+            }
+            AssignOp::Reduce { op, initialize: false } => {
+                let goes_on = before.is_some_and(|before| before.open) && !reads_itself;
+                if !goes_on {
+                    self.copy(&step, &target);
+                }
+                let current = self.current.get(&target).map(|current| current.name.clone());
+                step.stmt.target.name = current.unwrap_or(target);
+                self.combine.insert(step.stmt.target.name.clone(), op);
+                self.steps.push(step);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads become reads of the values of this moment, which are then complete.
+    fn read_versions(&mut self, step: &mut Step) {
+        let mentioned: Vec<String> =
+            tree::names(&step.stmt.rhs).into_iter().map(str::to_owned).collect();
+        for name in mentioned {
+            if let Some(current) = self.current.get_mut(&name) {
+                current.open = false;
+            }
+        }
+        let version = |name: &str| self.current.get(name).map(|current| current.name.clone());
+        step.stmt.rhs = tree::rename(&step.stmt.rhs, &version);
+    }
+
+    /// A new value of a tensor.
+    fn start(&mut self, mut step: Step, target: &str) {
+        let name = self.new_name(target);
+        if let AssignOp::Reduce { op, .. } = step.stmt.op {
+            self.combine.insert(name.clone(), op);
+        }
+        let current = Current { name: name.clone(), open: true, computed: true };
+        self.current.insert(target.to_owned(), current);
+        step.stmt.target = Ident { name, span: step.stmt.target.span };
+        self.steps.push(step);
+    }
+
+    /// `out_1`, `out_2`, ...
+    fn new_name(&mut self, target: &str) -> String {
+        let count = self.counts.entry(target.to_owned()).or_insert(0);
+        *count += 1;
+        let name = self.scope.fresh(&format!("{target}_{count}"));
+        if let Some(tensor) = self.scope.tensor(target).cloned() {
+            self.scope.tensors.insert(name.clone(), tensor);
+        }
+        self.origins.push((target.to_owned(), name.clone()));
+        name
+    }
+
+    /// The last value of a tensor keeps its name, unless the caller's value has it.
+    fn name_last_values(&mut self) {
+        let computed = self.current.iter().filter(|(_, current)| current.computed);
+        let supplied = |target: &str| self.params.iter().any(|param| param == target);
+        let last: BTreeMap<String, String> = computed
+            .filter(|(target, _)| !supplied(target))
+            .map(|(target, current)| (current.name.clone(), target.clone()))
+            .collect();
+        let new = |name: &str| last.get(name).cloned();
+        for step in &mut self.steps {
+            let target = &mut step.stmt.target.name;
+            *target = new(target).unwrap_or_else(|| target.clone());
+            step.stmt.rhs = tree::rename(&step.stmt.rhs, &new);
+        }
+        for (name, op) in std::mem::take(&mut self.combine) {
+            self.combine.insert(new(&name).unwrap_or(name), op);
+        }
+        for (_, value) in &mut self.origins {
+            *value = new(value).unwrap_or_else(|| value.clone());
+        }
+        for current in self.current.values_mut() {
+            current.name = new(&current.name).unwrap_or_else(|| current.name.clone());
+        }
+    }
+
+    /// The values of tensors that have more than one.
+    fn values_of_many(&self) -> BTreeSet<String> {
+        let several =
+            |origin: &&(String, String)| self.counts.get(&origin.0).is_some_and(|n| *n > 1);
+        let supplied = |origin: &&(String, String)| self.params.contains(&origin.0);
+        let many = self.origins.iter().filter(|origin| several(origin) || supplied(origin));
+        many.map(|(_, value)| value.clone()).collect()
+    }
+
+    /// `new(i) = old(i)`, for a sum to go on from.
+    fn copy(&mut self, step: &Step, target: &str) {
+        let Some(old) = self.current.get(target).map(|current| current.name.clone()) else {
+            return;
+        };
+        let indices: Vec<String> =
+            step.stmt.indices.iter().map(|index| index.name.clone()).collect();
+        let subscripts = indices.iter().map(|index| build::name(index)).collect();
+        let rhs = Expr { span: step.stmt.span, ..build::apply(&old, subscripts) };
+        let stmt = statement(target, &indices, rhs, Vec::new(), step.stmt.span);
+        let vars = self.whole(target, &step.vars);
+        self.start(Step { stmt, vars }, target);
+    }
+
+    /// The variables of the left side with the ranges of the whole tensor.
+    fn whole(&self, target: &str, vars: &[Variable]) -> Vec<Variable> {
+        let shape = self.scope.tensor(target).map(|tensor| tensor.shape.clone());
+        let spatial = vars.iter().filter(|var| var.spatial).cloned();
+        spatial
+            .zip(shape.unwrap_or_default())
+            .map(|(var, extent)| Variable { range: extent.map(Range::up_to), ..var })
+            .collect()
+    }
+
+    /// An update of part of a tensor becomes one of all of it.
+    fn complete(&mut self, step: &mut Step) -> Result<(), Diagnostic> {
+        let target = step.stmt.target.name.clone();
+        let whole = self.whole(&target, &step.vars);
+        let mut inside = Vec::new();
+        for (var, all) in step.vars.iter().zip(&whole) {
+            let (Some(range), Some(all)) = (&var.range, &all.range) else {
+                return Err(unclear(&target, var));
+            };
+            if !range.equals(all) {
+                inside.extend(within(&self.scope, &build::name(&var.name), range, &var.name, all));
+            }
+        }
+        let Some(condition) = build::all(inside) else { return Ok(()) };
+        if step.stmt.op != AssignOp::Assign {
+            return Err(partial_reduction(step));
+        }
+        let old = self.current.get(&target).map_or(&target, |current| &current.name);
+        let subscripts = step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
+        let old = Expr { span: step.stmt.span, ..build::apply(old, subscripts) };
+        step.stmt.rhs = build::select(condition, step.stmt.rhs.clone(), old);
+        step.stmt.constraints = Vec::new();
+        step.vars = whole;
+        Ok(())
+    }
+}
+
+/// The conditions for a value of a variable to be in a range, as far as they can fail.
+fn within(scope: &Scope, value: &Expr, range: &Range, var: &str, all: &Range) -> Vec<Expr> {
+    let ranges = Ranges::from([(var.to_owned(), all.clone())]);
+    let bounds = Bounds { scope, ranges: &ranges };
+    let conditions = [
+        build::compare(CompareOp::Ge, value.clone(), range.lo.clone()),
+        build::compare(CompareOp::Lt, value.clone(), range.hi.clone()),
+    ];
+    conditions.into_iter().filter(|condition| !bounds.holds(condition)).collect()
+}
+
+fn unclear(target: &str, var: &Variable) -> Diagnostic {
+    let name = &var.name;
+    let message = format!("which elements of `{target}` are computed anew is not clear");
+    Diagnostic::new(Code::NotDifferentiable, var.span, message)
+        .here(format!("the range of `{name}` cannot be said in terms of sizes"))
+        .help(format!("state it: `where {name} in 0:...`"))
+}
+
+fn partial_reduction(step: &Step) -> Diagnostic {
+    let message = format!("a sum that starts anew for part of `{}`", step.stmt.target.name);
+    Diagnostic::new(Code::NotDifferentiable, step.stmt.span, message)
+        .here("the other elements keep their values")
+        .help("compute it into a tensor of its own, and choose between both in a third statement")
+}

@@ -1,0 +1,128 @@
+//! Calls on memory of the caller's, without copies: for those who have pointers, as other languages do.
+#![allow(unsafe_code, reason = "hands the caller's pointers to compiled kernels")]
+
+use std::ffi::c_void;
+
+use tensorwright_schedule::nest::BufferId;
+
+use super::constants::Constants;
+use super::invoke::CallError;
+use super::{Diagnose, Frozen, Kernel, memory};
+use crate::ir::Tensor;
+use crate::{Code, Diagnostic, Diagnostics, Inputs};
+
+impl Kernel {
+    /// Whether calls need [frozen](Kernel::freeze) constants.
+    #[must_use]
+    pub fn needs_constants(&self) -> bool {
+        !self.nest().constants.is_empty()
+    }
+
+    /// Computes on memory of the caller's: a pointer for every input and for every output, in the order
+    /// of the program. Those of `const` inputs are not looked at; their values are in `frozen`.
+    ///
+    /// May be called by several threads at once.
+    ///
+    /// # Errors
+    /// Missing pointers or constants, a subscript from data that is out of bounds, no memory for a
+    /// workspace, or a kernel for another machine.
+    ///
+    /// # Safety
+    /// Every pointer points to the dense row-major elements of its tensor, aligned to them. Nobody writes
+    /// the inputs during the call. Nobody else uses the outputs during the call, and they overlap neither
+    /// each other nor the inputs. Elements of `bool` are 0 or 1.
+    pub unsafe fn call_on(
+        &self,
+        frozen: Option<&Frozen>,
+        inputs: &[*const u8],
+        outputs: &[*mut u8],
+    ) -> Result<(), Diagnostics> {
+        let loaded = self.loaded()?;
+        let constants = frozen.map(|frozen| frozen.constants.as_ref());
+        let ir = self.program().ir();
+        let pointer = |id: &BufferId| {
+            if let Some(constant) = constants.and_then(|constants| constants.pointer(*id)) {
+                return Some(constant.cast_mut().cast());
+            }
+            if let Some(output) = ir.outputs.iter().position(|output| output == id) {
+                return outputs.get(output).map(|pointer| pointer.cast());
+            }
+            inputs.get(id.0 as usize).map(|pointer| pointer.cast_mut().cast())
+        };
+        let is_whole = inputs.len() == ir.inputs
+            && outputs.len() == ir.outputs.len()
+            && (constants.is_some() || !self.needs_constants());
+        let pointers: Option<Vec<*mut c_void>> =
+            self.nest().parameters.iter().map(pointer).collect();
+        let Some(pointers) = pointers.filter(|_| is_whole) else {
+            let message = "the memory given does not fit the kernel";
+            let diagnostic = Diagnostic::without_place(Code::InputType, message);
+            return Err(Diagnostics::new(ir.source.clone(), vec![diagnostic]));
+        };
+        // SAFETY: the caller vouches for inputs and outputs; constants are ours, and only read.
+        let status = unsafe { loaded.call_on(&pointers) };
+        let status = status.map_err(|error| match error {
+            CallError::Kernel(error) => error.diagnose(&ir.source),
+            CallError::Alloc(error) => error.diagnose(&ir.source),
+        })?;
+        // SAFETY: as above.
+        self.judge(status, || unsafe { self.inputs_at(constants, inputs) })
+    }
+
+    /// Copies of the inputs of a call.
+    ///
+    /// # Safety
+    /// As [`Kernel::call_on`].
+    unsafe fn inputs_at(&self, constants: Option<&Constants>, at: &[*const u8]) -> Option<Inputs> {
+        let ir = self.program().ir();
+        let input = |(id, pointer): (BufferId, &*const u8)| {
+            let tensor: &Tensor = ir.tensor(id);
+            let length = usize::try_from(tensor.bytes()).ok()?;
+            let bytes = match constants.and_then(|constants| constants.input(id)) {
+                Some(constant) => constant.as_bytes().get(..length)?,
+                // SAFETY: the caller vouches for the whole tensor.
+                None if length > 0 => unsafe { std::slice::from_raw_parts(*pointer, length) },
+                None => &[],
+            };
+            let buffer = memory::tensor(tensor.dtype, &tensor.shape, bytes).ok()?;
+            Some((tensor.name.clone(), buffer))
+        };
+        ir.input_ids().zip(at).map(input).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Arguments, Buffer, Module};
+
+    const TEXT: &str = "def f(float(N) A, const float(N,N) W, int32(N) I) -> (B) {
+        B(i) +=! A(I(j)) * W(i,j)
+    }";
+
+    #[test]
+    fn memory_of_the_caller_is_read_and_written_in_place() {
+        let program =
+            Module::parse("t.tc", TEXT).unwrap().def("f").unwrap().bind([("N", 2)]).unwrap();
+        let kernel = program.compile().build().unwrap();
+        assert!(kernel.needs_constants());
+        let weights = Buffer::from_f32(&[2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+        let frozen = kernel.freeze(Arguments::new().buffer("W", &weights)).unwrap();
+
+        let (a, mut order, mut b) = ([10.0f32, 1.0], [1i32, 0], [0.0f32; 2]);
+        let call = |order: &[i32; 2], b: &mut [f32; 2]| {
+            let inputs = [a.as_ptr().cast(), std::ptr::null(), order.as_ptr().cast()];
+            // SAFETY: the arrays have the sizes that the program names.
+            unsafe { kernel.call_on(Some(&frozen), &inputs, &[b.as_mut_ptr().cast()]) }
+        };
+        call(&order, &mut b).unwrap();
+        assert_eq!(b, [21.0, 43.0]);
+
+        order[1] = 7;
+        let problem = call(&order, &mut b).unwrap_err().to_string();
+        assert!(problem.contains("A(I(j))") && problem.contains('7'), "{problem}");
+
+        // SAFETY: refused before anything is read.
+        let problem = unsafe { kernel.call_on(None, &[], &[]) }.unwrap_err().to_string();
+        assert!(problem.contains("does not fit"), "{problem}");
+    }
+}

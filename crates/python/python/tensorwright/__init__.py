@@ -1,0 +1,36 @@
+"""You write the mathematics of a tensor operator; Tensorwright finds the fast code.
+
+>>> import numpy, tensorwright as tw
+>>> module = tw.define("def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }")
+>>> a, b = numpy.ones((2, 3), "float32"), numpy.ones((3, 4), "float32")
+>>> module.matmul(a, b).shape
+(2, 4)
+"""
+
+from ._native import __version__
+from ._operator import Module, Operator, Tuned, define, load
+from .errors import ArgumentError, CompileError, Error, IndexOutOfBoundsError, TuningError
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "Error",
+    "IndexOutOfBoundsError",
+    "Module",
+    "Operator",
+    "Tuned",
+    "TuningError",
+    "__version__",
+    "define",
+    "load",
+    "torch",
+]
+
+
+def __getattr__(name):
+    # Loading torch takes seconds, so only those who use it pay.
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,174 @@
+"""Modules and operators, as users see them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from . import _native, _progress
+
+
+def define(
+    source: str,
+    *,
+    name: str = "<define>",
+    threads: int | None = None,
+    exact: bool = False,
+    db: str | os.PathLike[str] | None = None,
+) -> Module:
+    """Parses a text of definitions.
+
+    ``threads`` is how many threads kernels may use (the environment variable TENSORWRIGHT_THREADS, or one);
+    ``exact`` keeps to the sums of the text, where otherwise algorithms may be used that round differently;
+    ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB).
+    """
+    text = _native.define(source, name)
+    if said := text.warnings():
+        warnings.warn("\n" + said, stacklevel=2)
+    return Module(text, _threads(threads), exact, db)
+
+
+def load(path: str | os.PathLike[str], **choices: Any) -> Module:
+    """Like :func:`define`, for a file."""
+    path = pathlib.Path(path)
+    return define(path.read_text(encoding="utf-8"), name=str(path), **choices)
+
+
+def _threads(given: int | None) -> int:
+    said = os.environ.get("TENSORWRIGHT_THREADS", "1") if given is None else given
+    try:
+        threads = int(said)
+    except ValueError:
+        threads = 0
+    if not 1 <= threads <= 1024:
+        raise ValueError("threads, or TENSORWRIGHT_THREADS, is a number from 1 to 1024")
+    return threads
+
+
+class Module:
+    """The definitions of a text, each an attribute: ``module.matmul``, or ``module["matmul"]``."""
+
+    def __init__(self, text: _native.Source, threads: int, exact: bool, db: str | os.PathLike[str] | None) -> None:
+        self._text = text
+        self._choices = (threads, exact, db)
+        self._operators: dict[str, Operator] = {}
+
+    @property
+    def source(self) -> str:
+        """The text."""
+        return self._text.text
+
+    def __getitem__(self, name: str) -> Operator:
+        operator = self._operators.get(name)
+        if operator is None:
+            made = Operator(self._text, name, *self._choices, {})
+            made.module = self
+            operator = self._operators.setdefault(name, made)
+        return operator
+
+    def __getattr__(self, name: str) -> Operator:
+        if name.startswith("_") or name not in self._text.names():
+            raise AttributeError(f"no definition `{name}`: there are {', '.join(self._text.names())}")
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._text.names()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._text.names())
+
+    def __len__(self) -> int:
+        return len(self._text.names())
+
+    def __repr__(self) -> str:
+        return f"<module of {', '.join(self._text.names())}>"
+
+    def grad(self, name: str, wrt: str | Iterable[str] = ()) -> Operator:
+        """The gradient of a definition as an operator: it takes the inputs it needs and the gradients of the
+        results, and returns those of the inputs in ``wrt`` (all that have one, if empty). ``.module.source`` is
+        its text."""
+        wanted = [wrt] if isinstance(wrt, str) else list(wrt)
+        text, made = self._text.grad(name, wanted)
+        return Module(text, *self._choices)[made]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """What tuning ended with."""
+
+    seconds: float
+    """The median time of a call of the winner."""
+    default_seconds: float
+    """That of the schedule without tuning, measured in turns with the winner."""
+    trials: int
+    elapsed: float
+    gflops: float
+    roofline: float
+    """The share of what the machine could do at best."""
+    schedule: str
+    origin: str
+    status: str
+    run: str
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as without tuning."""
+        return self.default_seconds / self.seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds * 1e6:.1f} us, {self.gflops:.1f} GFLOP/s, {100 * self.roofline:.0f} % of the roof, "
+            f"{self.speedup:.2f} times as fast as untuned ({self.trials} trials in {self.elapsed:.1f} s)"
+        )
+
+
+class Operator(_native.Operator):
+    """A definition that can be called with NumPy arrays or torch tensors (on the CPU, contiguous), and numbers
+    for scalars. Nothing is copied. Results are new arrays of the same library, or go to ``out``.
+
+    The first call with new shapes compiles, with the best schedule that tuning has found so far, in this process
+    or any earlier one.
+    """
+
+    module: Module
+    """The module it is from."""
+    frozen: dict[str, Any] = {}
+    """What :meth:`freeze` was given."""
+
+    def tune(
+        self,
+        *args: Any,
+        trials: int | None = None,
+        time: float | None = None,
+        strategy: str | None = None,
+        seed: int = 0,
+        fresh: bool = False,
+        progress: bool | Callable[[str, str, float | None], Any] = True,
+        **named: Any,
+    ) -> Tuned:
+        """Searches for a faster schedule for the shapes of these arguments, or for sizes by name.
+
+        Ends after ``trials`` candidates or ``time`` seconds (200 trials if neither is given). Candidates are built
+        and run in child processes, checked against the reference, and recorded as it happens: Ctrl-C loses nothing,
+        and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
+        (kind, line, share).
+        """
+        shown = _progress.display(progress)
+        try:
+            ended = self.search(args, named, trials, time, strategy, seed, fresh, shown)
+        finally:
+            shown.close()
+        return Tuned(**ended)
+
+    def freeze(self, **constants: Any) -> Operator:
+        """The same operator with values for ``const`` parameters, which calls then leave out. They are copied, and
+        brought into the layout that kernels want once."""
+        text, choices = self.module._text, self.module._choices
+        constants = {**self.frozen, **constants}
+        made = type(self)(text, self.__name__, *choices, constants)
+        made.module, made.frozen = self.module, constants
+        return made

@@ -1,0 +1,194 @@
+//! What an operator was called with: tensors and numbers, by position or by name.
+
+use std::collections::BTreeMap;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
+use tensorwright::DType;
+
+use crate::error::Class;
+use crate::foreign::{Foreign, Library, Refusal};
+use crate::operator::Signature;
+
+/// The arguments of a call, in the order of the definition's parameters.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    pub(crate) given: Vec<Option<Given>>,
+    /// Sizes that were named.
+    pub(crate) sizes: BTreeMap<String, i64>,
+}
+
+/// One argument.
+#[derive(Debug)]
+pub(crate) enum Given {
+    Tensor(Foreign),
+    Number(Number),
+}
+
+/// A scalar, as the bytes of its declared type, and as an integer if it is one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Number {
+    pub(crate) bytes: [u8; 8],
+    pub(crate) integer: Option<i64>,
+}
+
+impl Arguments {
+    /// Reads the arguments of a call.
+    pub(crate) fn read(
+        signature: &Signature,
+        positional: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let py = positional.py();
+        let params = &signature.params;
+        if positional.len() > params.len() {
+            let (count, given) = (params.len(), positional.len());
+            let message =
+                format!("takes {count} arguments ({}), and {given} were given", signature.text());
+            return Err(Class::Argument.error(py, signature.says(&message)));
+        }
+        let mut arguments =
+            Self { given: Vec::with_capacity(params.len()), sizes: BTreeMap::new() };
+        for (place, object) in positional.iter().enumerate() {
+            arguments.given.push(Some(given(signature, place, &object)?));
+        }
+        arguments.given.resize_with(params.len(), || None);
+        if let Some(named) = named {
+            for (name, object) in named {
+                arguments.name(signature, &name.extract::<String>()?, &object)?;
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Takes an argument that was given by name: a parameter, or a size.
+    fn name(
+        &mut self,
+        signature: &Signature,
+        name: &str,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let py = object.py();
+        let refuse = |message: String| Err(Class::Argument.error(py, signature.says(&message)));
+        if let Some(place) = signature.params.iter().position(|param| param.name == name) {
+            if self.given[place].is_some() {
+                return refuse(format!("was given `{name}` twice"));
+            }
+            self.given[place] = Some(given(signature, place, object)?);
+            return Ok(());
+        }
+        if !signature.sizes.iter().any(|size| size == name) {
+            let sizes = signature.sizes.join(", ");
+            return refuse(format!(
+                "has no parameter or size `{name}`: its parameters are ({}), its sizes are {sizes}",
+                signature.text()
+            ));
+        }
+        match object.extract::<i64>() {
+            Ok(size) => self.sizes.insert(name.to_owned(), size),
+            Err(_) => return refuse(format!("needs a whole number for the size `{name}`")),
+        };
+        Ok(())
+    }
+
+    /// Who is to make the results: the library of the first tensor.
+    pub(crate) fn library(&self) -> Library {
+        let tensor = |given: &Option<Given>| match given {
+            Some(Given::Tensor(foreign)) => Some(foreign.library),
+            _ => None,
+        };
+        self.given.iter().find_map(tensor).unwrap_or(Library::Numpy)
+    }
+}
+
+/// One argument as its parameter wants it.
+fn given(signature: &Signature, place: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
+    let param = &signature.params[place];
+    let py = object.py();
+    let refuse = |what: String| {
+        let message = format!("`{}` ({param}) {what}", param.name);
+        Err(Class::Argument.error(py, signature.says(&message)))
+    };
+    if param.rank == 0
+        && let Some(number) = number(param.dtype, object)
+    {
+        return match number {
+            Ok(number) => Ok(Given::Number(number)),
+            Err(problem) => refuse(problem),
+        };
+    }
+    match Foreign::of(object) {
+        // A tensor of no axes whose value may shape the program.
+        Ok(foreign) if param.is_integer_scalar && foreign.extents.as_slice().is_empty() => {
+            match object.extract::<i64>().ok().and_then(|value| integer(param.dtype, value)) {
+                Some(number) => Ok(Given::Number(number)),
+                None => Ok(Given::Tensor(foreign)),
+            }
+        }
+        Ok(foreign) => Ok(Given::Tensor(foreign)),
+        Err(Refusal::Raised(error)) => Err(error),
+        Err(Refusal::Unfit(problem)) => refuse(problem),
+        Err(Refusal::NoTensor) => {
+            let class = object.get_type();
+            let class = class.name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+            refuse(format!(
+                "was given a {class}; pass a NumPy array, a torch tensor, or anything with a buffer or DLPack"
+            ))
+        }
+    }
+}
+
+/// Whether an object says that it is a number.
+fn converts(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    object.hasattr(intern!(py, "__index__")).unwrap_or(false)
+        || object.hasattr(intern!(py, "__float__")).unwrap_or(false)
+}
+
+/// A number of Python's as a scalar; `None` if the object is none.
+fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, String>> {
+    let py = object.py();
+    // Numbers of other libraries convert themselves; tensors, even those of one element, are tensors.
+    let is_number = object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyInt>()
+        || (converts(object) && !object.hasattr(intern!(py, "__len__")).unwrap_or(true));
+    if !is_number {
+        return None;
+    }
+    let integer = object.extract::<i64>().ok();
+    let bytes = match dtype {
+        DType::Float => object.extract::<f64>().ok().map(|v| padded(&(v as f32).to_ne_bytes())),
+        DType::Double => object.extract::<f64>().ok().map(|v| v.to_ne_bytes()),
+        DType::Bool => object.extract::<bool>().ok().map(|v| padded(&[u8::from(v)])),
+        DType::UInt64 => object.extract::<u64>().ok().map(|v| v.to_ne_bytes()),
+        DType::Half | DType::BFloat16 => return None,
+        other => integer.and_then(|value| self::integer(other, value)).map(|number| number.bytes),
+    };
+    Some(match bytes {
+        Some(bytes) => Ok(Number { bytes, integer }),
+        None => Err(format!("cannot be {object}")),
+    })
+}
+
+/// An integer as a scalar, if its type has it.
+fn integer(dtype: DType, value: i64) -> Option<Number> {
+    let bytes = match dtype {
+        DType::Int8 => padded(&i8::try_from(value).ok()?.to_ne_bytes()),
+        DType::Int16 => padded(&i16::try_from(value).ok()?.to_ne_bytes()),
+        DType::Int32 => padded(&i32::try_from(value).ok()?.to_ne_bytes()),
+        DType::Int64 => value.to_ne_bytes(),
+        DType::UInt8 => padded(&u8::try_from(value).ok()?.to_ne_bytes()),
+        DType::UInt16 => padded(&u16::try_from(value).ok()?.to_ne_bytes()),
+        DType::UInt32 => padded(&u32::try_from(value).ok()?.to_ne_bytes()),
+        DType::UInt64 => u64::try_from(value).ok()?.to_ne_bytes(),
+        _ => return None,
+    };
+    Some(Number { bytes, integer: Some(value) })
+}
+
+fn padded(bytes: &[u8]) -> [u8; 8] {
+    let mut all = [0; 8];
+    all[..bytes.len()].copy_from_slice(bytes);
+    all
+}

@@ -1,0 +1,118 @@
+//! The buffer protocol.
+#![allow(unsafe_code, reason = "the buffer protocol is a C interface")]
+
+use std::ffi::CStr;
+use std::fmt;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use tensorwright::DType;
+
+use super::{Extents, Foreign, Guard, Library, Refusal, is_dense};
+
+/// A buffer that was asked for, given back when this is dropped.
+pub(super) struct BufferGuard {
+    view: Box<ffi::Py_buffer>,
+}
+
+impl fmt::Debug for BufferGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferGuard").finish_non_exhaustive()
+    }
+}
+
+impl Drop for BufferGuard {
+    fn drop(&mut self) {
+        Python::attach(|_| {
+            // SAFETY: the view was filled by `PyObject_GetBuffer`, and is given back once.
+            unsafe { ffi::PyBuffer_Release(&raw mut *self.view) }
+        });
+    }
+}
+
+/// Whether an object has a buffer.
+pub(super) fn offers(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive.
+    unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) == 1 }
+}
+
+/// The buffer of an object.
+pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
+    let mut view = Box::new(ffi::Py_buffer::new());
+    let flags = ffi::PyBUF_STRIDES | ffi::PyBUF_FORMAT;
+    // SAFETY: the object is alive, and the view is a place to write to. It stays where it is: some
+    // exporters point into it.
+    let status = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) };
+    if status != 0 {
+        return Err(Refusal::Raised(PyErr::fetch(object.py())));
+    }
+    let guard = BufferGuard { view };
+    let view = &guard.view;
+    let rank = usize::try_from(view.ndim).unwrap_or(0);
+    // SAFETY: with these flags an exporter fills as many extents and strides as there are axes, and a
+    // format that ends in zero or none; all live as long as the view.
+    let (extents, strides, format) = unsafe {
+        (
+            list(view.shape, rank),
+            list(view.strides, rank),
+            view.format.as_ref().map(|f| CStr::from_ptr(f)),
+        )
+    };
+    let extents: Vec<i64> = extents.iter().map(|extent| *extent as i64).collect();
+    let size = i64::try_from(view.itemsize).unwrap_or(0);
+    let foreign = Foreign {
+        pointer: view.buf.cast(),
+        dtype: dtype(format.map_or(c"B", |format| format), view.itemsize),
+        is_dense: is_dense(&extents, strides.iter().map(|stride| *stride as i64), size),
+        is_writable: view.readonly == 0,
+        extents: Extents::new(&extents).ok_or_else(too_many)?,
+        library: Library::Numpy,
+        _guard: Guard::Buffer(guard),
+    };
+    Ok(foreign)
+}
+
+pub(super) fn too_many() -> Refusal {
+    Refusal::Unfit(format!("has more than {} axes", super::MAX_RANK))
+}
+
+/// # Safety
+/// `pointer` is null or points to `length` numbers that outlive the result.
+unsafe fn list<'a>(pointer: *const isize, length: usize) -> &'a [isize] {
+    if pointer.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller says so.
+    unsafe { std::slice::from_raw_parts(pointer, length) }
+}
+
+/// The element type of a format of Python's `struct` module.
+fn dtype(format: &CStr, size: isize) -> Result<DType, String> {
+    let text = format.to_string_lossy();
+    let (order, kind) = match text.as_bytes() {
+        [order @ (b'<' | b'>' | b'=' | b'@' | b'!'), kind] => (*order, *kind),
+        [kind] => (b'@', *kind),
+        _ => return Err(text.into_owned()),
+    };
+    let foreign_order =
+        if cfg!(target_endian = "little") { order == b'>' || order == b'!' } else { order == b'<' };
+    if foreign_order && size > 1 {
+        return Err(format!("{text} (of the other byte order)"));
+    }
+    let found = match (kind, size) {
+        (b'?', 1) => DType::Bool,
+        (b'e', 2) => DType::Half,
+        (b'f', 4) => DType::Float,
+        (b'd', 8) => DType::Double,
+        (b'b', 1) => DType::Int8,
+        (b'B' | b'c', 1) => DType::UInt8,
+        (b'h', 2) => DType::Int16,
+        (b'H', 2) => DType::UInt16,
+        (b'i' | b'l', 4) => DType::Int32,
+        (b'I' | b'L', 4) => DType::UInt32,
+        (b'q' | b'l', 8) => DType::Int64,
+        (b'Q' | b'L', 8) => DType::UInt64,
+        _ => return Err(text.into_owned()),
+    };
+    Ok(found)
+}

@@ -1,0 +1,257 @@
+//! DLPack: the struct that tensor libraries exchange.
+//!
+//! Libraries that offer the C table of version 1.2 (PyTorch since 2.10) fill the struct without making a
+//! Python object; others make a capsule.
+#![allow(unsafe_code, reason = "DLPack is a C interface")]
+
+use std::ffi::{CStr, c_int, c_void};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use tensorwright::DType;
+
+use super::buffer::too_many;
+use super::{Extents, Foreign, Guard, Library, Refusal, is_dense};
+
+const CPU: i32 = 1;
+const READ_ONLY: u64 = 1;
+const VERSIONED: &CStr = c"dltensor_versioned";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+const LEGACY: &CStr = c"dltensor";
+const USED_LEGACY: &CStr = c"used_dltensor";
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct DataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+/// `DLTensor`.
+#[repr(C)]
+#[derive(Debug)]
+struct Tensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    dtype: DataType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+/// `DLManagedTensorVersioned`.
+#[repr(C)]
+pub(super) struct Managed {
+    version: Version,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// `DLManagedTensor`, from before there were versions.
+#[repr(C)]
+pub(super) struct Legacy {
+    tensor: Tensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
+}
+
+/// `DLPackExchangeAPI`, as far as we use it.
+#[repr(C)]
+pub(super) struct Exchange {
+    version: Version,
+    previous: *const Exchange,
+    allocate: *const c_void,
+    to_managed: *const c_void,
+    from_managed: *const c_void,
+    fill: Option<unsafe extern "C" fn(*mut ffi::PyObject, *mut Tensor) -> c_int>,
+}
+
+/// What a capsule held, given back when this is dropped.
+#[derive(Debug)]
+pub(super) enum DlpackGuard {
+    Versioned(*mut Managed),
+    Legacy(*mut Legacy),
+}
+
+impl Drop for DlpackGuard {
+    fn drop(&mut self) {
+        Python::attach(|_| {
+            // SAFETY: whoever takes the struct out of a capsule calls its deleter, once.
+            unsafe {
+                match *self {
+                    Self::Versioned(held) => (*held).deleter.map(|delete| delete(held)),
+                    Self::Legacy(held) => (*held).deleter.map(|delete| delete(held)),
+                };
+            }
+        });
+    }
+}
+
+/// The C table of a class, if it has one that we understand.
+pub(super) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+    let name = intern!(class.py(), "__dlpack_c_exchange_api__");
+    let Some(capsule) = class.getattr_opt(name)? else { return Ok(None) };
+    // SAFETY: the name says what the pointer is to; the table of a library is never freed.
+    let mut table = unsafe {
+        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dlpack_exchange_api".as_ptr());
+        pointer.cast::<Exchange>().as_ref()
+    };
+    if table.is_none() {
+        // Not a capsule, or of another name: as if there were none.
+        drop(PyErr::take(class.py()));
+    }
+    while let Some(found) = table {
+        if found.version.major == 1 && found.fill.is_some() {
+            return Ok(Some(found));
+        }
+        // SAFETY: null, or an older table of the same library.
+        table = unsafe { found.previous.as_ref() };
+    }
+    Ok(None)
+}
+
+/// The memory of an object whose class has a C table.
+pub(super) fn borrow(
+    object: &Bound<'_, PyAny>,
+    api: &Exchange,
+    library: Library,
+) -> Result<Foreign, Refusal> {
+    let mut tensor = std::mem::MaybeUninit::<Tensor>::zeroed();
+    let Some(fill) = api.fill else { return Err(Refusal::NoTensor) };
+    // SAFETY: the table was found on the object's class, and the struct is a place to write to.
+    if unsafe { fill(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+        return Err(unfit(PyErr::fetch(object.py())));
+    }
+    // SAFETY: it was filled, and what it points to lives as long as the object is not changed.
+    unsafe { describe(tensor.assume_init_ref(), true, library, Guard::Borrowed) }
+}
+
+/// The memory of an object that makes capsules.
+pub(super) fn take(object: &Bound<'_, PyAny>, library: Library) -> Result<Foreign, Refusal> {
+    let py = object.py();
+    let (device, _): (i32, i32) =
+        object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
+    check_device(device)?;
+    let capsule = capsule(object).map_err(unfit)?;
+    // SAFETY: the capsule is alive; its name says what it holds; renaming it says that we give it back.
+    unsafe {
+        let raw = capsule.as_ptr();
+        if ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) == 1 {
+            let held = ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr()).cast::<Managed>();
+            ffi::PyCapsule_SetName(raw, USED_VERSIONED.as_ptr());
+            let guard = Guard::Dlpack(DlpackGuard::Versioned(held));
+            if (*held).version.major != 1 {
+                let major = (*held).version.major;
+                return Err(Refusal::Unfit(format!("speaks DLPack {major}, and we speak 1")));
+            }
+            return describe(&(*held).tensor, (*held).flags & READ_ONLY == 0, library, guard);
+        }
+        if ffi::PyCapsule_IsValid(raw, LEGACY.as_ptr()) == 1 {
+            let held = ffi::PyCapsule_GetPointer(raw, LEGACY.as_ptr()).cast::<Legacy>();
+            ffi::PyCapsule_SetName(raw, USED_LEGACY.as_ptr());
+            let guard = Guard::Dlpack(DlpackGuard::Legacy(held));
+            return describe(&(*held).tensor, true, library, guard);
+        }
+    }
+    Err(Refusal::Unfit("returned no DLPack capsule".to_owned()))
+}
+
+fn capsule<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let name = intern!(py, "__dlpack__");
+    let wishes = PyDict::new(py);
+    wishes.set_item("max_version", (1, 0))?;
+    match object.call_method(name, (), Some(&wishes)) {
+        // From before there were versions.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0(name),
+        other => other,
+    }
+}
+
+/// What a library says of a tensor that it does not hand out.
+fn unfit(error: PyErr) -> Refusal {
+    Refusal::Unfit(format!("cannot be read: {error}"))
+}
+
+fn check_device(device: i32) -> Result<(), Refusal> {
+    match device {
+        CPU => Ok(()),
+        _ => Err(Refusal::Unfit("is not in the CPU's memory; pass .cpu()".to_owned())),
+    }
+}
+
+/// # Safety
+/// The struct was filled by its library, and what it points to lives as long as the guard, or, without
+/// one, as the object that the caller holds.
+unsafe fn describe(
+    tensor: &Tensor,
+    is_writable: bool,
+    library: Library,
+    guard: Guard,
+) -> Result<Foreign, Refusal> {
+    check_device(tensor.device_type)?;
+    let rank = usize::try_from(tensor.ndim).unwrap_or(0);
+    // SAFETY: there are as many extents as axes, and as many strides or none.
+    let (extents, strides) = unsafe { (list(tensor.shape, rank), list(tensor.strides, rank)) };
+    let dense = match strides {
+        [] => true,
+        strides => is_dense(extents, strides.iter().copied(), 1),
+    };
+    let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
+    Ok(Foreign {
+        pointer: tensor.data.cast::<u8>().wrapping_add(offset),
+        dtype: dtype(tensor.dtype),
+        extents: Extents::new(extents).ok_or_else(too_many)?,
+        is_dense: dense,
+        is_writable,
+        library,
+        _guard: guard,
+    })
+}
+
+/// # Safety
+/// `pointer` is null or points to `length` numbers that outlive the result.
+unsafe fn list<'a>(pointer: *const i64, length: usize) -> &'a [i64] {
+    if pointer.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller says so.
+    unsafe { std::slice::from_raw_parts(pointer, length) }
+}
+
+fn dtype(found: DataType) -> Result<DType, String> {
+    let DataType { code, bits, lanes } = found;
+    let dtype = match (code, bits, lanes) {
+        (0, 8, 1) => DType::Int8,
+        (0, 16, 1) => DType::Int16,
+        (0, 32, 1) => DType::Int32,
+        (0, 64, 1) => DType::Int64,
+        (1, 8, 1) => DType::UInt8,
+        (1, 16, 1) => DType::UInt16,
+        (1, 32, 1) => DType::UInt32,
+        (1, 64, 1) => DType::UInt64,
+        (2, 16, 1) => DType::Half,
+        (2, 32, 1) => DType::Float,
+        (2, 64, 1) => DType::Double,
+        (4, 16, 1) => DType::BFloat16,
+        (6, 8, 1) => DType::Bool,
+        (5, ..) => return Err(format!("complex{bits}")),
+        _ => return Err(format!("DLPack type {code} of {bits} bits, {lanes} lanes")),
+    };
+    Ok(dtype)
+}

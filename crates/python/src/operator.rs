@@ -1,0 +1,445 @@
+//! Operators: definitions that can be called.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tensorwright::{DType, Def, Diagnostics, Module};
+
+use crate::arguments::{Arguments, Given};
+use crate::call;
+use crate::error::{Class, diagnosed};
+use crate::outputs::{self, Outputs};
+use crate::source::Source;
+use crate::specialised::{Specialised, frozen};
+use crate::tuning;
+
+/// The choices of a user that hold for all calls of an operator.
+#[derive(Debug, Clone)]
+pub(crate) struct Choices {
+    pub(crate) threads: usize,
+    pub(crate) exact: bool,
+    pub(crate) db: Option<PathBuf>,
+}
+
+/// What a definition takes.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    pub(crate) name: String,
+    pub(crate) params: Vec<Param>,
+    pub(crate) sizes: Vec<String>,
+}
+
+/// A parameter of a definition.
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) rank: usize,
+    pub(crate) is_const: bool,
+    pub(crate) is_integer_scalar: bool,
+    text: String,
+}
+
+/// A definition that can be called: with NumPy arrays or torch tensors, which are neither copied in nor
+/// out. It is compiled for each set of shapes when it is first called with them, with the best schedule
+/// that the records have.
+#[pyclass(frozen, subclass, module = "tensorwright._native")]
+#[derive(Debug)]
+pub(crate) struct Operator {
+    pub(crate) module: Module,
+    pub(crate) signature: Signature,
+    pub(crate) choices: Choices,
+    cache: Mutex<Cache>,
+    /// Held while a kernel is compiled, so that threads do not compile the same one.
+    compiling: Mutex<()>,
+    /// `const` arguments that need not be given any more, by parameter.
+    bound: Vec<Option<Py<PyAny>>>,
+}
+
+/// What was compiled, by what decides it: extents of tensors, values of shaping scalars and sizes.
+#[derive(Debug, Default)]
+struct Cache {
+    all: HashMap<Vec<i64>, Arc<Specialised>>,
+    last: Option<Arc<Specialised>>,
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Signature {
+    fn new(def: &Def<'_>) -> Self {
+        let scalars = def.integer_scalars();
+        let param = |found: tensorwright::Signature| {
+            let dims = found.dims.join(",");
+            let shape = if found.dims.is_empty() { String::new() } else { format!("({dims})") };
+            let constant = if found.is_const { "const " } else { "" };
+            Param {
+                text: format!("{constant}{}{shape} {}", found.dtype, found.name),
+                rank: found.dims.len(),
+                dtype: found.dtype,
+                is_const: found.is_const,
+                is_integer_scalar: scalars.contains(&found.name.as_str()),
+                name: found.name,
+            }
+        };
+        Self {
+            name: def.name().to_owned(),
+            params: def.params().into_iter().map(param).collect(),
+            sizes: def.sizes().into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The parameters as in the text.
+    pub(crate) fn text(&self) -> String {
+        let params: Vec<&str> = self.params.iter().map(|param| param.text.as_str()).collect();
+        params.join(", ")
+    }
+
+    /// A message about a call of it.
+    pub(crate) fn says(&self, message: &str) -> String {
+        format!("{}: {message}", self.name)
+    }
+}
+
+impl Operator {
+    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The arguments of a call together with those that are bound.
+    pub(crate) fn arguments(
+        &self,
+        positional: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Arguments> {
+        let py = positional.py();
+        if self.bound.iter().all(Option::is_none) {
+            return Arguments::read(&self.signature, positional, named);
+        }
+        // The bound ones take their places; the others move up.
+        let mut rest = positional.iter();
+        let full = PyDict::new(py);
+        for (param, bound) in self.signature.params.iter().zip(&self.bound) {
+            match bound {
+                Some(value) => full.set_item(&param.name, value)?,
+                None => {
+                    if let Some(value) = rest.next() {
+                        full.set_item(&param.name, value)?;
+                    }
+                }
+            }
+        }
+        if rest.next().is_some() {
+            let message = self.signature.says("was given too many arguments");
+            return Err(Class::Argument.error(py, message));
+        }
+        for (name, value) in named.into_iter().flatten() {
+            full.set_item(name, value)?;
+        }
+        Arguments::read(&self.signature, &PyTuple::empty(py), Some(&full))
+    }
+
+    /// What was compiled for these arguments, or is now.
+    pub(crate) fn specialised(
+        &self,
+        py: Python<'_>,
+        arguments: &Arguments,
+    ) -> PyResult<Arc<Specialised>> {
+        let last = self.cache().last.clone();
+        if let Some(last) = last.filter(|last| last.is_for(arguments)) {
+            return Ok(last);
+        }
+        let key = self.key(arguments);
+        if let Some(found) = self.cache().find(&key) {
+            return Ok(found);
+        }
+        let sizes = Specialised::sizes(self, py, arguments)?;
+        let made = py.detach(|| {
+            let _one = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = self.cache().find(&key) {
+                return Ok(found);
+            }
+            let made = Arc::new(Specialised::compile(self, sizes)?);
+            let mut cache = self.cache();
+            cache.all.insert(key.clone(), Arc::clone(&made));
+            cache.last = Some(Arc::clone(&made));
+            Ok(made)
+        });
+        made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))
+    }
+
+    /// What decides which kernel is used.
+    fn key(&self, arguments: &Arguments) -> Vec<i64> {
+        let mut key = Vec::with_capacity(16);
+        for given in &arguments.given {
+            match given {
+                Some(Given::Tensor(foreign)) => {
+                    key.push(foreign.extents.as_slice().len() as i64);
+                    key.extend_from_slice(foreign.extents.as_slice());
+                }
+                Some(Given::Number(number)) => key.extend([-1, number.integer.unwrap_or(0)]),
+                None => key.push(-2),
+            }
+        }
+        key.extend(
+            self.signature
+                .sizes
+                .iter()
+                .map(|size| arguments.sizes.get(size).map_or(-1, |size| *size)),
+        );
+        key
+    }
+
+    /// Forgets what was compiled, so that the next call looks at the records again.
+    pub(crate) fn forget(&self) {
+        *self.cache() = Cache::default();
+    }
+
+    fn last(&self) -> PyResult<Arc<Specialised>> {
+        let last = self.cache().last.clone();
+        last.ok_or_else(|| {
+            let name = &self.signature.name;
+            PyRuntimeError::new_err(format!(
+                "{name} is not compiled yet: call it, or {name}.compile(...) with arguments or sizes"
+            ))
+        })
+    }
+}
+
+impl Cache {
+    fn find(&mut self, key: &[i64]) -> Option<Arc<Specialised>> {
+        let found = self.all.get(key)?;
+        self.last = Some(Arc::clone(found));
+        self.last.clone()
+    }
+}
+
+#[pymethods]
+impl Operator {
+    /// A definition of a text. `frozen` has values of `const` parameters by name, which need not be given
+    /// in calls.
+    #[new]
+    #[pyo3(signature = (source, name, threads, exact, db, frozen))]
+    fn new(
+        source: &Bound<'_, Source>,
+        name: &str,
+        threads: usize,
+        exact: bool,
+        db: Option<PathBuf>,
+        frozen: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let py = source.py();
+        let module = &source.get().module;
+        let def = module.def(name).map_err(|diagnostics| diagnosed(py, &diagnostics))?;
+        let signature = Signature::new(&def);
+        let bound = bound(&signature, frozen)?;
+        Ok(Self {
+            module: module.clone(),
+            signature,
+            choices: Choices { threads: threads.max(1), exact, db },
+            cache: Mutex::default(),
+            compiling: Mutex::new(()),
+            bound,
+        })
+    }
+
+    /// The name of the definition.
+    #[getter(__name__)]
+    fn name(&self) -> &str {
+        &self.signature.name
+    }
+
+    /// The parameters as in the text.
+    #[getter]
+    fn signature(&self) -> String {
+        self.signature.text()
+    }
+
+    /// The parameters: name, element type, extents as in the text, whether it is `const`.
+    fn parameters(&self) -> Vec<(String, String, usize, bool)> {
+        let one = |p: &Param| (p.name.clone(), p.dtype.to_string(), p.rank, p.is_const);
+        self.signature.params.iter().map(one).collect()
+    }
+
+    /// The names of the results.
+    fn results(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let def = self.module.def(&self.signature.name).map_err(|error| diagnosed(py, &error))?;
+        Ok(def.results().into_iter().map(|result| result.name).collect())
+    }
+
+    /// The element types (as PyTorch calls them) and shapes of the results for shapes of the parameters
+    /// and values of integers, without compiling anything.
+    fn infer(
+        &self,
+        py: Python<'_>,
+        shapes: Vec<Option<Vec<i64>>>,
+        numbers: Sizes,
+    ) -> PyResult<Vec<(&'static str, Vec<i64>)>> {
+        let def = self.module.def(&self.signature.name).map_err(|error| diagnosed(py, &error))?;
+        let params = self.signature.params.iter().zip(&shapes);
+        let shapes =
+            params.filter_map(|(param, shape)| Some((param.name.as_str(), shape.as_deref()?)));
+        let program = def
+            .sizes_of_shapes(shapes, &numbers)
+            .and_then(|sizes| Specialised::program(self, &sizes))
+            .map_err(|error| diagnosed(py, &error))?;
+        let output = |tensor: &tensorwright::ir::Tensor| {
+            (outputs::torch_name(tensor.dtype).unwrap_or("float32"), tensor.shape.clone())
+        };
+        Ok(program.outputs().into_iter().map(output).collect())
+    }
+
+    /// Computes. Results are made by the library of the first tensor, or written to `out`.
+    #[pyo3(signature = (*args, out = None, **named))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = self.arguments(args, named)?;
+        let kernel = self.specialised(py, &arguments)?;
+        let mut inputs = Vec::with_capacity(arguments.given.len());
+        kernel.check(py, &self.signature, &arguments, &mut inputs)?;
+        let frozen = frozen(&self.signature, &kernel, &arguments)
+            .map_err(|diagnostics| diagnosed(py, &diagnostics))?;
+        let outputs = match out {
+            Some(out) => Outputs::given(&self.signature, &kernel, &arguments, out)?,
+            None => Outputs::new(py, &kernel, arguments.library())?,
+        };
+        call::run(py, &kernel, frozen.as_ref(), &inputs, &outputs)?;
+        outputs.into_result(py)
+    }
+
+    /// Compiles for the shapes of these arguments, or for sizes by name, without calling.
+    #[pyo3(signature = (*args, **named))]
+    fn compile(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let arguments = self.arguments(args, named)?;
+        self.specialised(py, &arguments).map(|_| ())
+    }
+
+    /// What is computed for these arguments or sizes, over which ranges, why, and at what cost.
+    #[pyo3(signature = (*args, **named))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let arguments = self.arguments(args, named)?;
+        let sizes = Specialised::sizes(self, py, &arguments)?;
+        let program = Specialised::program(self, &sizes).map_err(|error| diagnosed(py, &error))?;
+        Ok(program.explain().to_string())
+    }
+
+    /// The schedule of the kernel that was used or compiled last.
+    #[getter]
+    fn schedule(&self) -> PyResult<String> {
+        Ok(self.last()?.kernel.schedule().to_string())
+    }
+
+    /// Where that schedule is from: a record, or no record.
+    #[getter]
+    fn origin(&self) -> PyResult<String> {
+        Ok(self.last()?.origin.clone())
+    }
+
+    /// The shapes of the results of the kernel that was used or compiled last.
+    #[getter]
+    fn output_shapes(&self) -> PyResult<Vec<Vec<i64>>> {
+        let last = self.last()?;
+        Ok(last.outputs.iter().map(|output| output.shape.clone()).collect())
+    }
+
+    /// The kernel that was used or compiled last, as `c`, `llvm`, `asm`, `loops`, `header` or `rust`.
+    #[pyo3(signature = (kind = "c"))]
+    fn source(&self, py: Python<'_>, kind: &str) -> PyResult<String> {
+        let last = self.last()?;
+        let lowered = last.kernel.lowered();
+        let text = match kind {
+            "c" => lowered.c_source(),
+            "llvm" => lowered.llvm_ir(),
+            "asm" => lowered.assembly(),
+            "loops" => Ok(lowered.loops()),
+            "header" => Ok(lowered.c_header()),
+            "rust" => Ok(lowered.rust_module()),
+            other => {
+                let message =
+                    format!("no source of kind `{other}`: c, llvm, asm, loops, header, rust");
+                return Err(Class::Argument.error(py, self.signature.says(&message)));
+            }
+        };
+        text.map_err(|diagnostics| diagnosed(py, &diagnostics))
+    }
+
+    /// Searches for a faster schedule, and records everything; see `tensorwright.Operator.tune`.
+    #[pyo3(signature = (args, named, trials, seconds, strategy, seed, fresh, watch))]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of Python's function")]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: &Bound<'py, PyDict>,
+        trials: Option<u64>,
+        seconds: Option<f64>,
+        strategy: Option<String>,
+        seed: u64,
+        fresh: bool,
+        watch: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let arguments = self.arguments(args, Some(named))?;
+        let wishes = tuning::Wishes { trials, seconds, strategy, seed, fresh };
+        tuning::tune(self, py, &arguments, wishes, watch)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<operator {}({})>", self.signature.name, self.signature.text())
+    }
+}
+
+/// Copies of the arguments that are frozen, by parameter.
+fn bound(signature: &Signature, frozen: &Bound<'_, PyDict>) -> PyResult<Vec<Option<Py<PyAny>>>> {
+    let mut bound: Vec<Option<Py<PyAny>>> = signature.params.iter().map(|_| None).collect();
+    for (name, value) in frozen {
+        let name: String = name.extract()?;
+        let found = signature.params.iter().zip(&mut bound).find(|(param, _)| param.name == name);
+        let problem = match found {
+            Some((param, place)) if param.is_const => {
+                *place = Some(copied(&value)?.unbind());
+                continue;
+            }
+            Some((param, _)) => {
+                format!(
+                    "`{param}` is not const, so it cannot be frozen; declare it `const {param}`"
+                )
+            }
+            None => format!("has no parameter `{name}`: they are ({})", signature.text()),
+        };
+        return Err(Class::Argument.error(frozen.py(), signature.says(&problem)));
+    }
+    Ok(bound)
+}
+
+/// A copy of an array, which nobody else can change.
+fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let name = if value.hasattr("clone")? { "clone" } else { "copy" };
+    let copy = value.call_method0(name)?;
+    if copy.hasattr("detach")? { copy.call_method0("detach") } else { Ok(copy) }
+}
+
+/// The sizes of a definition, by name.
+pub(crate) type Sizes = BTreeMap<String, i64>;

@@ -1,0 +1,227 @@
+//! Where results go: new arrays of the caller's library, or those that the caller gave.
+
+use std::fmt;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use tensorwright::DType;
+
+use crate::arguments::{Arguments, Given};
+use crate::error::Class;
+use crate::foreign::{Foreign, Library, Refusal};
+use crate::operator::Signature;
+use crate::specialised::{Expected, Specialised};
+
+/// The results of a call.
+pub(crate) struct Outputs<'py> {
+    objects: Vec<Bound<'py, PyAny>>,
+    pointers: Vec<*mut u8>,
+    /// Keep the memory where it is.
+    _foreign: Vec<Foreign>,
+}
+
+/// Makes an array for a result: a function of a library, and its arguments.
+struct Maker {
+    function: Py<PyAny>,
+    arguments: Py<PyTuple>,
+    named: Option<Py<PyDict>>,
+}
+
+/// The makers of a kernel's results, by library, each made when it is first needed.
+#[derive(Default)]
+pub(crate) struct Makers([PyOnceLock<Vec<Maker>>; 2]);
+
+impl fmt::Debug for Makers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Makers").finish_non_exhaustive()
+    }
+}
+
+impl Maker {
+    fn new(py: Python<'_>, library: Library, output: &Expected) -> PyResult<Self> {
+        let shape = PyTuple::new(py, &output.shape)?;
+        let (module, dtype) = match library {
+            Library::Numpy => (py.import("numpy")?, numpy_name(output.dtype)),
+            Library::Torch => (py.import("torch")?, torch_name(output.dtype)),
+        };
+        let Some(name) = dtype else {
+            let message = format!(
+                "numpy has no `{}` for the result `{}`; pass torch tensors",
+                output.dtype, output.name
+            );
+            return Err(Class::Argument.error(py, message));
+        };
+        let function = module.getattr("empty")?.unbind();
+        let dtype = module.getattr(name)?;
+        Ok(match library {
+            Library::Numpy => {
+                let dtype = module.getattr("dtype")?.call1((dtype,))?;
+                let arguments = PyTuple::new(py, [shape.into_any(), dtype])?.unbind();
+                Self { function, arguments, named: None }
+            }
+            Library::Torch => {
+                let named = PyDict::new(py);
+                named.set_item("dtype", dtype)?;
+                // Not where a default device sends new tensors.
+                named.set_item("device", module.getattr("device")?.call1(("cpu",))?)?;
+                let arguments = PyTuple::new(py, [shape.into_any()])?.unbind();
+                Self { function, arguments, named: Some(named.unbind()) }
+            }
+        })
+    }
+
+    fn make<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let named = self.named.as_ref().map(|named| named.bind(py));
+        self.function.bind(py).call(self.arguments.bind(py), named)
+    }
+}
+
+impl<'py> Outputs<'py> {
+    /// New arrays of a library.
+    pub(crate) fn new(py: Python<'py>, kernel: &Specialised, library: Library) -> PyResult<Self> {
+        let makers = kernel.makers.0[library as usize].get_or_try_init(py, || {
+            kernel
+                .outputs
+                .iter()
+                .map(|output| Maker::new(py, library, output))
+                .collect::<PyResult<Vec<_>>>()
+        })?;
+        let mut outputs = Self::with_capacity(makers.len());
+        for (maker, expected) in makers.iter().zip(&kernel.outputs) {
+            let object = maker.make(py)?;
+            match Foreign::of(&object) {
+                Ok(foreign) => match expected.check(&foreign) {
+                    Ok(()) => outputs.push(object, foreign),
+                    Err(problem) => {
+                        return Err(Class::Argument.error(py, format!("a new array {problem}")));
+                    }
+                },
+                Err(Refusal::Raised(error)) => return Err(error),
+                Err(_) => {
+                    return Err(Class::Argument.error(py, "a new array has no memory".to_owned()));
+                }
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Arrays that the caller gave: one, or a tuple or list of as many as there are results.
+    pub(crate) fn given(
+        signature: &Signature,
+        kernel: &Specialised,
+        arguments: &Arguments,
+        out: &Bound<'py, PyAny>,
+    ) -> PyResult<Self> {
+        let py = out.py();
+        let refuse = |message: String| Err(Class::Argument.error(py, signature.says(&message)));
+        let objects: Vec<Bound<'py, PyAny>> = match out.extract::<Vec<Bound<'py, PyAny>>>() {
+            Ok(list) if kernel.outputs.len() != 1 || out.is_instance_of::<PyTuple>() => list,
+            _ => vec![out.clone()],
+        };
+        if objects.len() != kernel.outputs.len() {
+            let (count, given) = (kernel.outputs.len(), objects.len());
+            return refuse(format!("has {count} results, and `out` has {given} arrays"));
+        }
+        let mut outputs = Self::with_capacity(objects.len());
+        let mut taken: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+        for (param, given) in signature.params.iter().zip(&arguments.given) {
+            if let Some(Given::Tensor(foreign)) = given {
+                taken.push((foreign.range(extent(foreign)), param.name.clone()));
+            }
+        }
+        for (object, expected) in objects.into_iter().zip(&kernel.outputs) {
+            let name = &expected.name;
+            let foreign = match Foreign::of(&object) {
+                Ok(foreign) => foreign,
+                Err(Refusal::Raised(error)) => return Err(error),
+                Err(Refusal::Unfit(problem)) => {
+                    return refuse(format!("`out` for `{name}` {problem}"));
+                }
+                Err(Refusal::NoTensor) => return refuse(format!("`out` for `{name}` is no array")),
+            };
+            if let Err(problem) = expected.check(&foreign) {
+                return refuse(format!("`out` for `{name}` {problem}"));
+            }
+            if !foreign.is_writable {
+                return refuse(format!("`out` for `{name}` is read-only"));
+            }
+            let range = foreign.range(expected.bytes);
+            let overlaps =
+                |other: &std::ops::Range<usize>| range.start < other.end && other.start < range.end;
+            if let Some((_, other)) = taken.iter().find(|(other, _)| overlaps(other)) {
+                return refuse(format!(
+                    "`out` for `{name}` overlaps `{other}`; pass an array of its own"
+                ));
+            }
+            taken.push((range, name.clone()));
+            outputs.push(object, foreign);
+        }
+        Ok(outputs)
+    }
+
+    fn with_capacity(count: usize) -> Self {
+        Self {
+            objects: Vec::with_capacity(count),
+            pointers: Vec::with_capacity(count),
+            _foreign: Vec::with_capacity(count),
+        }
+    }
+
+    fn push(&mut self, object: Bound<'py, PyAny>, foreign: Foreign) {
+        self.objects.push(object);
+        self.pointers.push(foreign.pointer);
+        self._foreign.push(foreign);
+    }
+
+    /// Where the results go, in order.
+    pub(crate) fn pointers(&self) -> &[*mut u8] {
+        &self.pointers
+    }
+
+    /// The array, or a tuple of them.
+    pub(crate) fn into_result(mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.objects.pop() {
+            Some(only) if self.objects.is_empty() => Ok(only),
+            last => {
+                self.objects.extend(last);
+                Ok(PyTuple::new(py, &self.objects)?.into_any())
+            }
+        }
+    }
+}
+
+/// The bytes of a dense tensor of any type.
+fn extent(foreign: &Foreign) -> usize {
+    let elements: i64 = foreign.extents.as_slice().iter().product();
+    let size = foreign.dtype.as_ref().map_or(1, |dtype| dtype.bytes());
+    usize::try_from(elements).unwrap_or(0).saturating_mul(size)
+}
+
+fn numpy_name(dtype: DType) -> Option<&'static str> {
+    if dtype == DType::BFloat16 {
+        None
+    } else {
+        torch_name(dtype).map(|name| if name == "bool" { "bool_" } else { name })
+    }
+}
+
+/// What PyTorch calls an element type.
+pub(crate) fn torch_name(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Bool => "bool",
+        DType::Half => "float16",
+        DType::BFloat16 => "bfloat16",
+        DType::Float => "float32",
+        DType::Double => "float64",
+        DType::Int8 => "int8",
+        DType::Int16 => "int16",
+        DType::Int32 => "int32",
+        DType::Int64 => "int64",
+        DType::UInt8 => "uint8",
+        DType::UInt16 => "uint16",
+        DType::UInt32 => "uint32",
+        DType::UInt64 => "uint64",
+        _ => return None,
+    })
+}

@@ -1,0 +1,275 @@
+//! Operators for given shapes.
+#![allow(unsafe_code, reason = "reads memory of other libraries, after checking it")]
+
+use pyo3::prelude::*;
+use tensorwright::{
+    Arguments as KernelArguments, CpuTarget, DType, Diagnostics, Frozen, Kernel, Program, View, ir,
+};
+use tensorwright_tuner::recall;
+
+use crate::arguments::{Arguments, Given};
+use crate::error::{Class, diagnosed, refused};
+use crate::foreign::Foreign;
+use crate::operator::{Operator, Param, Signature, Sizes};
+use crate::outputs::Makers;
+
+/// From so many innermost iterations on, a call lets other threads use the interpreter.
+const LONG: u128 = 20_000;
+
+/// A kernel, and what it expects of its arguments.
+#[derive(Debug)]
+pub(crate) struct Specialised {
+    pub(crate) kernel: Kernel,
+    /// What was bound to get here.
+    pub(crate) sizes: Sizes,
+    inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Expected>,
+    /// Where the schedule is from.
+    pub(crate) origin: String,
+    pub(crate) is_long: bool,
+    /// Make results.
+    pub(crate) makers: Makers,
+}
+
+/// A tensor as the program wants it.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<i64>,
+    pub(crate) bytes: usize,
+}
+
+/// What becomes of a parameter of the definition.
+#[derive(Debug)]
+enum Input {
+    /// It is an input of the program.
+    Tensor(Expected),
+    /// It was bound to this number.
+    Bound(i64),
+}
+
+impl Expected {
+    fn new(tensor: &ir::Tensor) -> Self {
+        Self {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+            bytes: usize::try_from(tensor.bytes()).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Whether memory is what is expected; otherwise what is wrong, and what to do.
+    pub(crate) fn check(&self, foreign: &Foreign) -> Result<(), String> {
+        match &foreign.dtype {
+            Ok(dtype) if *dtype == self.dtype => {}
+            Ok(dtype) => return Err(self.wrong_type(&dtype.to_string())),
+            Err(other) => return Err(self.wrong_type(other)),
+        }
+        if foreign.extents.as_slice() != self.shape {
+            let (found, wanted) = (tuple(foreign.extents.as_slice()), tuple(&self.shape));
+            return Err(format!("has the shape {found}, and the other arguments need {wanted}"));
+        }
+        if !foreign.is_dense {
+            return Err(
+                "is not contiguous; pass numpy.ascontiguousarray(...) or .contiguous()".to_owned()
+            );
+        }
+        if self.bytes > 0 && foreign.pointer.is_null() {
+            return Err("has no memory: it was freed".to_owned());
+        }
+        if !(foreign.pointer as usize).is_multiple_of(self.dtype.bytes()) {
+            return Err("is not aligned to its elements; pass a copy".to_owned());
+        }
+        Ok(())
+    }
+
+    fn wrong_type(&self, found: &str) -> String {
+        let name = match self.dtype {
+            DType::Float => "float32".to_owned(),
+            DType::Double => "float64".to_owned(),
+            DType::Half => "float16".to_owned(),
+            other => other.to_string(),
+        };
+        format!("has elements of {found}, and {} is needed; convert it to {name}", self.dtype)
+    }
+}
+
+fn tuple(extents: &[i64]) -> String {
+    let list: Vec<String> = extents.iter().map(i64::to_string).collect();
+    format!("({})", list.join(", "))
+}
+
+impl Specialised {
+    /// The sizes that follow from arguments.
+    pub(crate) fn sizes(
+        operator: &Operator,
+        py: Python<'_>,
+        arguments: &Arguments,
+    ) -> PyResult<Sizes> {
+        let signature = &operator.signature;
+        let def = operator.module.def(&signature.name).map_err(|error| diagnosed(py, &error))?;
+        let mut given = arguments.sizes.clone();
+        let mut shapes = Vec::new();
+        for (param, argument) in signature.params.iter().zip(&arguments.given) {
+            match argument {
+                Some(Given::Tensor(foreign)) if param.rank > 0 || !param.is_integer_scalar => {
+                    shapes.push((param.name.as_str(), foreign.extents.as_slice()));
+                }
+                Some(Given::Number(number)) if param.is_integer_scalar => {
+                    given.extend(number.integer.map(|value| (param.name.clone(), value)));
+                }
+                _ => {}
+            }
+        }
+        def.sizes_of_shapes(shapes, &given).map_err(|error| refused(py, &error))
+    }
+
+    /// The program of an operator with sizes. Integer scalars that shape nothing stay inputs, so that
+    /// other values need no other kernel.
+    pub(crate) fn program(operator: &Operator, sizes: &Sizes) -> Result<Program, Diagnostics> {
+        let def = operator.module.def(&operator.signature.name)?;
+        let scalars = def.integer_scalars();
+        let extents: Sizes = sizes
+            .iter()
+            .filter(|(name, _)| !scalars.contains(&name.as_str()))
+            .map(|(name, size)| (name.clone(), *size))
+            .collect();
+        if extents.len() < sizes.len()
+            && let Ok(program) = def.bind(extents)
+        {
+            return Ok(program);
+        }
+        def.bind(sizes.clone())
+    }
+
+    /// Compiles an operator, with the best schedule that the records have.
+    pub(crate) fn compile(operator: &Operator, sizes: Sizes) -> Result<Self, Diagnostics> {
+        let program = Self::program(operator, &sizes)?;
+        let choices = &operator.choices;
+        let threads = u32::try_from(choices.threads).unwrap_or(1);
+        let builder = || program.compile().threads(choices.threads).exact(choices.exact);
+        let mut origin = "not tuned".to_owned();
+        let mut kernel = None;
+        if let Ok(target) = CpuTarget::native() {
+            let recalled = recall(&program, threads, &target, choices.exact, choices.db.as_deref());
+            if let Some(schedule) = recalled.schedule() {
+                kernel = builder().schedule(schedule.clone()).build().ok();
+            }
+            if kernel.is_some() {
+                origin = recalled.to_string();
+            }
+        }
+        let kernel = match kernel {
+            Some(kernel) => kernel,
+            None => builder().build()?,
+        };
+        let input = |param: &Param| match program
+            .inputs()
+            .iter()
+            .find(|tensor| tensor.name == param.name)
+        {
+            Some(tensor) => Input::Tensor(Expected::new(tensor)),
+            None => Input::Bound(sizes.get(&param.name).map_or(0, |value| *value)),
+        };
+        Ok(Self {
+            inputs: operator.signature.params.iter().map(input).collect(),
+            outputs: program.outputs().into_iter().map(Expected::new).collect(),
+            is_long: program.iterations() > LONG || choices.threads > 1,
+            origin,
+            sizes,
+            kernel,
+            makers: Makers::default(),
+        })
+    }
+
+    /// Whether this is the kernel for these arguments, as far as shapes and numbers go.
+    pub(crate) fn is_for(&self, arguments: &Arguments) -> bool {
+        let fits = |(input, given): (&Input, &Option<Given>)| match (input, given) {
+            (Input::Tensor(expected), Some(Given::Tensor(foreign))) => {
+                foreign.extents.as_slice() == expected.shape
+            }
+            (Input::Tensor(expected), Some(Given::Number(_))) => expected.shape.is_empty(),
+            (Input::Tensor(_), None) => true,
+            (Input::Bound(value), Some(Given::Number(number))) => number.integer == Some(*value),
+            (Input::Bound(_), _) => false,
+        };
+        arguments.sizes.iter().all(|(name, size)| self.sizes.get(name) == Some(size))
+            && self.inputs.iter().zip(&arguments.given).all(fits)
+    }
+
+    /// Checks the arguments, and collects where they are, in the order of the program's inputs.
+    pub(crate) fn check(
+        &self,
+        py: Python<'_>,
+        signature: &Signature,
+        arguments: &Arguments,
+        pointers: &mut Vec<*const u8>,
+    ) -> PyResult<()> {
+        for (place, (input, given)) in self.inputs.iter().zip(&arguments.given).enumerate() {
+            let Input::Tensor(expected) = input else { continue };
+            let problem = match given {
+                Some(Given::Tensor(foreign)) => match expected.check(foreign) {
+                    Ok(())
+                        if expected.dtype == DType::Bool && !is_bool(foreign, expected.bytes) =>
+                    {
+                        "has elements that are neither True nor False".to_owned()
+                    }
+                    Ok(()) => {
+                        pointers.push(foreign.pointer);
+                        continue;
+                    }
+                    Err(problem) => problem,
+                },
+                Some(Given::Number(number)) => {
+                    pointers.push(number.bytes.as_ptr());
+                    continue;
+                }
+                None => "is missing".to_owned(),
+            };
+            let param = &signature.params[place];
+            let message = signature.says(&format!("`{}` ({param}) {problem}", param.name));
+            return Err(Class::Argument.error(py, message));
+        }
+        Ok(())
+    }
+}
+
+/// Whether all bytes are 0 or 1.
+fn is_bool(foreign: &Foreign, bytes: usize) -> bool {
+    // SAFETY: `Expected::check` found dense memory of this size, which the caller holds.
+    let elements = unsafe { std::slice::from_raw_parts(foreign.pointer.cast_const(), bytes) };
+    bytes == 0 || elements.iter().all(|element| *element <= 1)
+}
+
+/// The `const` arguments of a call in the layout that the kernel wants. They are compared with those of
+/// the last call, and prepared again if they differ.
+pub(crate) fn frozen(
+    signature: &Signature,
+    kernel: &Specialised,
+    arguments: &Arguments,
+) -> Result<Option<Frozen>, Diagnostics> {
+    if !kernel.kernel.needs_constants() {
+        return Ok(None);
+    }
+    let mut given = KernelArguments::new();
+    for ((param, input), argument) in
+        signature.params.iter().zip(&kernel.inputs).zip(&arguments.given)
+    {
+        let (Input::Tensor(expected), Some(argument), true) = (input, argument, param.is_const)
+        else {
+            continue;
+        };
+        let pointer = match argument {
+            Given::Tensor(foreign) => foreign.pointer.cast_const(),
+            Given::Number(number) => number.bytes.as_ptr(),
+        };
+        let extents: Vec<usize> =
+            expected.shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();
+        // SAFETY: `Specialised::check` found dense memory of this size and type behind the pointer,
+        // which the caller of this function holds for longer than the views.
+        let view = unsafe { View::from_raw(pointer, expected.dtype.bytes(), &extents) };
+        given = given.view(param.name.clone(), view);
+    }
+    kernel.kernel.freeze(given).map(Some)
+}

@@ -1,0 +1,140 @@
+//! Tuning an operator from Python.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tensorwright_records::Journal;
+use tensorwright_tuner::{Budget, Event, Progress, TuneError, Tuned, Tuner};
+
+use crate::arguments::Arguments;
+use crate::command::worker_command;
+use crate::error::{Class, diagnosed};
+use crate::operator::Operator;
+use crate::specialised::Specialised;
+
+/// Trials of a run that is given neither trials nor time.
+const TRIALS: u64 = 200;
+
+/// What the caller wants.
+pub(crate) struct Wishes {
+    pub(crate) trials: Option<u64>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) strategy: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) fresh: bool,
+}
+
+/// Tunes an operator for the shapes of arguments. `watch` is called with how far it is; whatever it
+/// raises (Ctrl-C among it) ends the run, which keeps everything.
+pub(crate) fn tune<'py>(
+    operator: &Operator,
+    py: Python<'py>,
+    arguments: &Arguments,
+    wishes: Wishes,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let sizes = Specialised::sizes(operator, py, arguments)?;
+    let program = Specialised::program(operator, &sizes).map_err(|error| diagnosed(py, &error))?;
+    let failed = |error: &dyn std::error::Error| {
+        Class::Tuning.error(py, operator.signature.says(&error.to_string()))
+    };
+    let time = match wishes.seconds {
+        None => None,
+        Some(seconds) => {
+            Some(Duration::try_from_secs_f64(seconds).map_err(|error| failed(&error))?)
+        }
+    };
+    let trials = match (wishes.trials, time) {
+        (Some(trials), _) => trials,
+        (None, Some(_)) => u64::MAX,
+        (None, None) => TRIALS,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let choices = &operator.choices;
+    let mut tuner = Tuner::new(&program, worker_command(py)?)
+        .map_err(|error| failed(&error))?
+        .sizes(sizes)
+        .threads(choices.threads)
+        .exact(choices.exact)
+        .budget(Budget { trials, time })
+        .seed(wishes.seed)
+        .fresh(wishes.fresh)
+        .command(format!("tensorwright (Python): {}.tune", operator.signature.name))
+        .stop_flag(Arc::clone(&stop));
+    if let Some(name) = &wishes.strategy {
+        tuner = tuner.strategy(name);
+    }
+    let db = choices.db.clone();
+    let mut raised = None;
+    let tuned = py.detach(|| {
+        let mut journal = Journal::open(db.as_deref()).map_err(|error| error.to_string())?;
+        let tuned = tuner.run(&mut journal, &mut |event| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                tell(py, watch.as_ref(), event)
+            });
+            if let Err(error) = told {
+                stop.store(true, Ordering::Relaxed);
+                raised.get_or_insert(error);
+            }
+        });
+        tuned.map_err(|error| match error {
+            TuneError::Program(diagnostics) => format!("\n{diagnostics}"),
+            other => other.to_string(),
+        })
+    });
+    operator.forget();
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    match tuned {
+        Ok(tuned) => result(py, &tuned),
+        Err(problem) => Err(Class::Tuning.error(py, operator.signature.says(&problem))),
+    }
+}
+
+/// Tells Python what happened: what kind of event, a line for people, and how far it is.
+fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResult<()> {
+    let Some(watch) = watch else { return Ok(()) };
+    let (kind, line, progress) = match event {
+        Event::Started { space, progress, .. } => {
+            ("started", format!("{space} points"), Some(*progress))
+        }
+        Event::Trial { progress, .. } => ("trial", progress.to_string(), Some(*progress)),
+        Event::Waiting(progress) => ("waiting", progress.to_string(), Some(*progress)),
+        Event::Finalists { count, progress } => {
+            ("finalists", format!("measuring {count} finalists again, in turns"), Some(*progress))
+        }
+        Event::RecordsWait(why) => ("records", format!("records wait: {why}"), None),
+        _ => return Ok(()),
+    };
+    watch.bind(py).call1((kind, line, progress.map(share))).map(|_| ())
+}
+
+/// How much of the budget is used, from 0 to 1.
+fn share(progress: &Progress) -> f64 {
+    let by_trials = progress.trials as f64 / progress.budget.max(1) as f64;
+    let by_time = progress.time.map_or(0.0, |time| {
+        progress.elapsed.as_secs_f64() / time.as_secs_f64().max(f64::MIN_POSITIVE)
+    });
+    by_trials.max(by_time).min(1.0)
+}
+
+fn result<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
+    let (winner, progress) = (&tuned.winner, &tuned.progress);
+    let all = PyDict::new(py);
+    all.set_item("seconds", winner.seconds)?;
+    all.set_item("default_seconds", winner.default_seconds)?;
+    all.set_item("trials", progress.trials)?;
+    all.set_item("elapsed", progress.elapsed.as_secs_f64())?;
+    all.set_item("gflops", progress.flops / winner.seconds / 1e9)?;
+    all.set_item("roofline", progress.roof_seconds / winner.seconds)?;
+    all.set_item("schedule", winner.schedule.to_string())?;
+    all.set_item("origin", &winner.origin)?;
+    all.set_item("status", tuned.status.word())?;
+    all.set_item("run", &tuned.run)?;
+    Ok(all)
+}

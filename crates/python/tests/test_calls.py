@@ -1,0 +1,134 @@
+"""Calls with NumPy arrays and numbers."""
+
+import concurrent.futures
+import multiprocessing
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tensorwright as tw
+
+DTYPES = {
+    "float": "float32", "double": "float64", "half": "float16", "bool": "bool_", "int8": "int8", "int16": "int16",
+    "int32": "int32", "int64": "int64", "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
+}  # fmt: skip
+
+
+def test_a_product_is_numpys(matmul, rng):
+    a, b = rng.random((65, 40), "float32"), rng.random((40, 33), "float32")
+    c = matmul(a, b)
+    assert type(c) is np.ndarray and c.dtype == np.float32
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_shapes_are_inferred_and_each_set_has_its_kernel(matmul, rng):
+    for m, k, n in [(3, 4, 5), (5, 4, 3), (3, 4, 5), (1, 1, 1)]:
+        a, b = rng.random((m, k), "float32"), rng.random((k, n), "float32")
+        np.testing.assert_allclose(matmul(a, b), a @ b, rtol=1e-5)
+        assert matmul.output_shapes == [[m, n]]
+
+
+def test_arguments_by_name_and_results_in_place(matmul, rng):
+    a, b = rng.random((8, 8), "float32"), rng.random((8, 8), "float32")
+    out = np.empty((8, 8), "float32")
+    assert matmul(B=b, A=a, out=out) is out
+    np.testing.assert_allclose(out, a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_element_type_passes_through(dtype):
+    copy = tw.define(f"def copy({dtype}(N) A) -> (B) {{ B(i) = A(i) }}").copy
+    values = np.array([1, 0, 1, 1], DTYPES[dtype])
+    assert (copy(values) == values).all() and copy(values).dtype == values.dtype
+
+
+def test_scalars_are_numbers_of_any_kind():
+    scale = tw.define("def scale(float(N) A, float s) -> (B) { B(i) = s * A(i) }").scale
+    a = np.ones(3, "float32")
+    for s in (2, 2.0, np.float32(2), np.int64(2), np.array(2, "float32")):
+        assert scale(a, s).tolist() == [2, 2, 2]
+
+
+def test_integers_that_shape_the_program_choose_a_kernel():
+    pool = tw.define(
+        "def pool(float(H) A, int32 s) -> (B) { B(i) max=! A(s*i + k) where k in 0:2, i in 0:3 }"
+    ).pool
+    a = np.arange(10, dtype="float32")
+    assert pool(a, 2).tolist() == [1, 3, 5] and pool(a, 3).tolist() == [1, 4, 7]
+    assert pool(a, np.int32(2)).tolist() == [1, 3, 5]
+
+
+def test_sizes_that_no_shape_tells_are_named():
+    module = tw.define("def ones(float(N) A) -> (B) { B(i,j) = A(i) where j in 0:3 }")
+    assert module.ones(np.ones(2, "float32"), N=2).shape == (2, 3)
+    with pytest.raises(tw.ArgumentError, match="no parameter or size `Q`"):
+        module.ones(np.ones(2, "float32"), Q=2)
+
+
+def test_several_results_are_a_tuple():
+    both = tw.define("def both(float(N) A) -> (S, T) { S(i) = A(i) + 1  T(i) = A(i) * 2 }").both
+    s, t = both(np.array([1, 2], "float32"))
+    assert (s.tolist(), t.tolist()) == ([2, 3], [2, 4])
+
+
+def test_constants_are_compared_and_can_be_frozen(rng):
+    layer = tw.define(
+        "def layer(float(B,I) X, const float(O,I) W) -> (Y) { Y(b,o) +=! X(b,i) * W(o,i) }"
+    ).layer
+    x, w, v = (rng.random(s, "float32") for s in [(64, 64), (64, 64), (64, 64)])
+    np.testing.assert_allclose(layer(x, w), x @ w.T, rtol=1e-4)
+    np.testing.assert_allclose(layer(x, v), x @ v.T, rtol=1e-4)
+    w_before = w.copy()
+    frozen = layer.freeze(W=w)
+    w[:] = 0
+    np.testing.assert_allclose(frozen(x), x @ w_before.T, rtol=1e-4)
+    np.testing.assert_allclose(layer(x, w), 0)
+    with pytest.raises(tw.ArgumentError, match="is not const"):
+        layer.freeze(X=x)
+
+
+def test_an_operator_tells_about_itself(matmul):
+    with pytest.raises(RuntimeError, match="not compiled yet"):
+        matmul.schedule  # noqa: B018
+    matmul.compile(M=64, N=64, K=64)
+    assert "C:" in matmul.schedule and matmul.origin == "not tuned"
+    assert "for (" in matmul.source("c") and "define" in matmul.source("llvm")
+    assert "0 <= k < 64" in matmul.explain(M=64, N=64, K=64) or "64" in matmul.explain(M=64, N=64, K=64)
+    assert repr(matmul) == "<operator matmul(float(M,K) A, float(K,N) B)>"
+    assert matmul.parameters()[0] == ("A", "float", 2, False) and matmul.results() == ["C"]
+
+
+def test_threads_compute_the_same_at_once(rng):
+    matmul = tw.define("def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", threads=2).matmul
+    pairs = [(rng.random((n, n), "float32"), rng.random((n, n), "float32")) for n in (16, 48, 64, 96) for _ in range(4)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for (a, b), c in zip(pairs, pool.map(lambda pair: matmul(*pair), pairs), strict=True):
+            np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+
+
+def _in_child(queue):
+    queue.put(float(CHILD(np.ones((64, 64), "float32"), np.ones((64, 64), "float32"))[0, 0]))
+
+
+def test_a_forked_child_can_call_kernels_of_its_parent():
+    global CHILD
+    CHILD = tw.define("def m(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", threads=2).m
+    CHILD(np.ones((64, 64), "float32"), np.ones((64, 64), "float32"))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == 64.0
+    child.join(timeout=60)
+    assert child.exitcode == 0
+
+
+def test_the_command_comes_with_the_package(tmp_path):
+    text = tmp_path / "t.tc"
+    text.write_text("def f(float(N) A) -> (B) { B(i) = A(i) + A(i+1) }")
+    done = subprocess.run([sys.executable, "-m", "tensorwright", "check", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    bad = subprocess.run([sys.executable, "-m", "tensorwright", "chekc"], capture_output=True, text=True)
+    assert bad.returncode == 2 and "check" in bad.stderr

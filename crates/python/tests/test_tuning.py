@@ -1,0 +1,72 @@
+"""Tuning from Python, and what later processes have of it."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tensorwright as tw
+
+
+def test_tuning_finds_records_and_uses_a_schedule(matmul, rng):
+    a, b = rng.random((96, 80), "float32"), rng.random((80, 112), "float32")
+    said = []
+    tuned = matmul.tune(a, b, trials=12, progress=lambda *event: said.append(event))
+    assert tuned.trials >= 1 and tuned.seconds > 0 and tuned.speedup > 0 and "GFLOP/s" in str(tuned)
+    kinds = {kind for kind, _, _ in said}
+    assert {"started", "trial", "finalists"} <= kinds
+    assert all(0 <= share <= 1 for _, _, share in said if share is not None)
+    np.testing.assert_allclose(matmul(a, b), a @ b, rtol=1e-4)
+    assert matmul.schedule.strip() == tuned.schedule.strip()
+    assert "the schedule of" in matmul.origin
+
+    # Another process finds it by itself.
+    script = f"""
+import numpy, tensorwright as tw
+op = tw.define({matmul.module.source!r}).matmul
+op(numpy.ones((96, 80), "float32"), numpy.ones((80, 112), "float32"))
+print(op.origin)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0 and done.stdout.strip() == matmul.origin, done.stderr
+
+
+def test_sizes_suffice_and_strategies_have_names(matmul):
+    assert matmul.tune(M=32, N=32, K=32, trials=3, strategy="random", progress=False).trials >= 1
+    with pytest.raises(tw.TuningError, match="portfolio"):
+        matmul.tune(M=32, N=32, K=32, trials=3, strategy="magic", progress=False)
+
+
+def test_what_a_watcher_raises_ends_the_run_and_keeps_the_trials(matmul):
+    def watch(kind, line, share):
+        if kind == "trial":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        matmul.tune(M=40, N=40, K=40, trials=50, progress=watch)
+    assert matmul.tune(M=40, N=40, K=40, trials=1, progress=False).status
+
+
+def test_progress_is_a_line_that_changes_in_a_terminal(matmul):
+    import pty
+
+    script = f"""
+import tensorwright as tw
+tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3)
+"""
+    parent, child = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=child, env=os.environ)
+    os.close(child)
+    text = b""
+    while True:
+        try:
+            part = os.read(parent, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    assert process.wait() == 0
+    assert b"\r\x1b[K[" in text and b"trials" in text
