@@ -5,11 +5,11 @@
     python examples/gallery/measure.py --time 8 heat     # some; the results of the others stay
     python examples/gallery/tables.py                    # the guide's tables again
 
-Ours and all peers run in this process on one thread, and take turns: in every round each is called for about 20 ms, so
-that the noise of the machine meets all alike. Before anything is timed, all results are compared. `results.json` has
-medians and quartiles, and for each peer those of its time divided by ours of the same round: above 1, ours is faster.
-Peers that are four times slower than the best after five rounds are not measured further. `const` inputs of ours are
-frozen: laid out once, ahead of all calls.
+Ours and all peers run in this process on one thread, and take turns: in every round each is called for about 30 ms, and
+the fastest call counts. Before anything is timed, all results are compared. `results.json` has medians and quartiles
+over the rounds, and for each peer those of its time divided by ours of the same round: above 1, ours is faster. Peers
+that are four times slower than the best after five rounds are not measured further. `const` inputs of ours are frozen:
+laid out once, ahead of all calls.
 """
 
 import argparse
@@ -31,8 +31,7 @@ import tables  # noqa: E402
 import tensorwright as tw  # noqa: E402
 import torch  # noqa: E402
 
-SAMPLE = 0.02
-WARM = 0.003
+TURN = 0.03
 FEW, SLOW = 5, 4.0
 OURS = "tensorwright"
 
@@ -62,31 +61,26 @@ def compared(functions, tolerance):
         torch.testing.assert_close(function(), ours, **tolerance, msg=lambda text, name=name: f"{name}: {text}")
 
 
-def seconds_per_call(function, calls):
-    start = time.perf_counter()
-    for _ in range(calls):
+def turn(function):
+    """The time of the fastest call of a turn: on a busy machine, the one that nobody interrupted."""
+    fastest, end = float("inf"), time.perf_counter() + TURN
+    while True:
+        start = time.perf_counter()
         function()
-    return (time.perf_counter() - start) / calls
-
-
-def sample(function, calls):
-    """The mean time of the calls of one turn, with warm caches."""
-    seconds_per_call(function, max(1, int(calls * WARM / SAMPLE)))
-    return seconds_per_call(function, calls)
+        done = time.perf_counter()
+        fastest = min(fastest, done - start)
+        if done > end:
+            return fastest
 
 
 def measured(functions, rounds):
     """The samples of each, in turns. Those that are far from the best are not measured further."""
-    calls = {}
-    for name, function in functions.items():
-        function()
-        calls[name] = max(1, int(SAMPLE / seconds_per_call(function, 1)))
     samples = {name: [] for name in functions}
     for place in range(rounds):
         best = min(map(min, samples.values())) if place else 0
         for name, function in functions.items():
             if place < FEW or name == OURS or min(samples[name]) < SLOW * best:
-                samples[name].append(sample(function, calls[name]))
+                samples[name].append(turn(function))
     return samples
 
 

@@ -46,7 +46,7 @@ def page(name, result):
     tuned, versions = result["tuned"], result["versions"]
     return (
         f"{table(result)}\n\n"
-        f"{sizes}; medians of {result['rounds']} rounds in turns, one thread. Tuned for {tuned['seconds']:.0f} s "
+        f"{sizes}; medians of {result['rounds']} rounds, one thread. Tuned for {tuned['seconds']:.0f} s "
         f"({tuned['trials']} trials), which made it {tuned['speedup']:.2f} times as fast as without tuning. Printed by "
         f"`python examples/gallery/measure.py --time {result['tuning']:g} {name}` with tensorwright "
         f"{versions['tensorwright']}, torch {versions['torch']}, NumPy {versions['numpy']} on an {result['machine']}.\n"
