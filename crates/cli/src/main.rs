@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Landscape(args) => commands::landscape::run(args),
         Command::Compare(args) => commands::compare::run(args),
         Command::List(args) => commands::list::run(args),
+        Command::Lsp(args) => commands::lsp::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };
     match result {
