@@ -8,12 +8,18 @@ use tensorwright_lang::syntax::ast;
 /// How often definitions with errors are left out: each time, what calls them has errors next.
 const ROUNDS: usize = 4;
 
+/// Longer texts are not read again while somebody types.
+const MAX_BYTES: usize = 100_000;
+
 /// The text without its definitions that have errors, all others in their places.
 pub(super) fn salvage(
     source: &Source,
     tree: &ast::Module,
     problems: &[Diagnostic],
 ) -> Option<Module> {
+    if source.text().len() > MAX_BYTES {
+        return None;
+    }
     let mut broken = vec![false; tree.defs.len()];
     let mut problems = problems.to_vec();
     for _ in 0..ROUNDS {
