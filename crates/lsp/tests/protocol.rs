@@ -25,6 +25,21 @@ impl Client {
         Self { connection, server, next: 0, published: Vec::new() }
     }
 
+    /// A client whose server has not started, and what to start it with: all that is sent before
+    /// is there when it looks.
+    fn waiting() -> (Self, Connection) {
+        let (theirs, connection) = Connection::memory();
+        let server = thread::spawn(|| Ending::Abrupt);
+        let mut client = Self { connection, server, next: 0, published: Vec::new() };
+        client.request("initialize", json!({ "capabilities": {} }));
+        (client, theirs)
+    }
+
+    fn start(&mut self, theirs: Connection) {
+        self.server = thread::spawn(move || run(&theirs));
+        self.answer(&RequestId::from(1)).unwrap();
+    }
+
     fn initialized() -> Self {
         let mut client = Self::new();
         client.ask("initialize", json!({ "capabilities": {} })).unwrap();
@@ -222,15 +237,7 @@ fn a_client_that_goes_away_ends_the_server() {
 
 #[test]
 fn cancelled_requests_are_answered_as_such() {
-    // All of it is sent before the server starts, so the cancellation arrives before the answer.
-    let (theirs, connection) = Connection::memory();
-    let mut client = Client {
-        connection,
-        server: thread::spawn(|| Ending::Abrupt),
-        next: 0,
-        published: Vec::new(),
-    };
-    let first = client.request("initialize", json!({ "capabilities": {} }));
+    let (mut client, theirs) = Client::waiting();
     client.open_another(URI, "def f(float(N) A) -> (B) { B(i) = A(i) }");
     let at = json!({ "textDocument": { "uri": URI }, "position": { "line": 0, "character": 4 } });
     let cancelled = client.request("textDocument/hover", at.clone());
@@ -238,8 +245,7 @@ fn cancelled_requests_are_answered_as_such() {
     client.tell("$/cancelRequest", json!({ "id": 77 }));
     client.tell("$/cancelRequest", json!("?"));
     let kept = client.request("textDocument/hover", at);
-    client.server = thread::spawn(move || run(&theirs));
-    client.answer(&first).unwrap();
+    client.start(theirs);
     let answer = client.answer(&cancelled).unwrap_err();
     assert_eq!(answer, (ErrorCode::RequestCanceled as i32, "cancelled by the client".to_owned()));
     assert!(client.answer(&kept).unwrap()["contents"]["value"].as_str().unwrap().contains("def f"));
@@ -248,20 +254,12 @@ fn cancelled_requests_are_answered_as_such() {
 
 #[test]
 fn fast_typing_costs_one_analysis() {
-    let (theirs, connection) = Connection::memory();
-    let mut client = Client {
-        connection,
-        server: thread::spawn(|| Ending::Abrupt),
-        next: 0,
-        published: Vec::new(),
-    };
-    let first = client.request("initialize", json!({ "capabilities": {} }));
+    let (mut client, theirs) = Client::waiting();
     client.open_another(URI, "");
     for version in 2..=200 {
         client.change(version, json!([{ "text": "d".repeat(version as usize) }]));
     }
-    client.server = thread::spawn(move || run(&theirs));
-    client.answer(&first).unwrap();
+    client.start(theirs);
     assert_eq!(client.diagnostics()["version"], 200);
     assert_eq!(client.shutdown(), Ending::Clean);
 }

@@ -6,12 +6,13 @@
 //! formula counts only if it gives what the compiler infers for all of them. Where there is no such
 //! formula, numbers must do.
 
+mod calls;
+mod origin;
+
 use std::collections::{BTreeMap, HashMap};
 
 use tensorwright_lang::program::RangeReason;
-use tensorwright_lang::syntax::ast::{
-    CONCAT, Call, Comprehension, Def, Dim, Expr, ExprKind, Ident, Module, Stmt,
-};
+use tensorwright_lang::syntax::ast::{Comprehension, Def, Dim, Expr, Module, Stmt};
 
 use super::accesses::{Access, Guard, Subscript, accesses};
 use super::affine::{Affine, Symbols};
@@ -19,6 +20,7 @@ use super::bound::{Basis, Bound, Upper};
 use super::names::{self, Scope};
 use super::poly::Poly;
 use super::samples::Sample;
+use origin::Origins;
 
 /// The formulas of one definition.
 #[derive(Debug, Default)]
@@ -50,7 +52,9 @@ pub(super) fn extents<'a>(
 ) -> Extents {
     let Some(def) = module.defs.get(number) else { return Extents::default() };
     let scope = Scope::of(def);
-    let mut work = Work { module, def, scope: &scope, samples, callee, known: declared(def) };
+    let origins = Origins::of(def, samples);
+    let known = declared(def);
+    let mut work = Work { module, def, scope: &scope, samples, callee, origins, known };
     // Every pass settles at least one range or extent, or is the last.
     while work.pass() {}
     work.keep_what_is_right();
@@ -74,6 +78,7 @@ struct Work<'a, 'w> {
     scope: &'w Scope<'a>,
     samples: &'a [Sample],
     callee: &'w dyn Fn(usize) -> Option<&'a Extents>,
+    origins: Origins<'a>,
     known: Extents,
 }
 
@@ -102,9 +107,11 @@ impl<'a> Work<'a, '_> {
             }
             let Some(upper) = self.upper(number, stmt, name, &rounds) else { continue };
             progress = true;
-            if let Some(dimension) = stmt.indices.iter().position(|index| index.name == name) {
+            let dimension = stmt.indices.iter().position(|index| index.name == name);
+            let target = &stmt.target.name;
+            if let Some(dimension) = dimension.filter(|d| self.origins.is(number, target, *d)) {
                 let unknown = vec![None; stmt.indices.len()];
-                let shape = self.known.shapes.entry(stmt.target.name.clone()).or_insert(unknown);
+                let shape = self.known.shapes.entry(target.clone()).or_insert(unknown);
                 if let Some(extent) = shape.get_mut(dimension) {
                     extent.get_or_insert_with(|| upper.clone());
                 }
@@ -141,19 +148,21 @@ impl<'a> Work<'a, '_> {
             if !self.has_a_say(&access, name, rounds) {
                 continue;
             }
-            let is_limit = self.is_limit(stmt, &access, name);
             let limit = match access.subscript {
-                // The left side has a say once the tensor has a shape from elsewhere.
+                // What gives the tensor its extent is not limited by it; all other statements are.
+                Subscript::Written(_)
+                    if self.origins.is(number, access.tensor, access.dimension) =>
+                {
+                    continue;
+                }
                 Subscript::Written(_) => {
-                    let extent = self.known.extent(access.tensor, access.dimension);
-                    let Some(extent) = extent.filter(|_| is_limit) else { continue };
-                    extent.clone()
+                    self.known.extent(access.tensor, access.dimension)?.clone()
                 }
                 Subscript::Read(_) => {
                     let uncertain = access.guard == Guard::Shared || self.affine(&access).is_none();
                     apart |= access.guard == Guard::Apart;
                     sampled |= uncertain;
-                    if uncertain && !is_limit {
+                    if uncertain && !self.is_limit(stmt, &access, name) {
                         continue;
                     }
                     self.limit(number, stmt, &access, name)?
@@ -265,65 +274,6 @@ impl<'a> Work<'a, '_> {
                 lo.indices.is_empty().then_some(lo.rest)
             }
         }
-    }
-
-    /// The shapes of what a call makes, where its arguments have shapes.
-    fn call(&mut self, call: &Call) -> bool {
-        if call.targets.iter().all(|target| self.known.shapes.contains_key(&target.name)) {
-            return false;
-        }
-        let shapes = match call.callee.name.as_str() {
-            CONCAT => self.joined(call).map(|shape| vec![shape]),
-            _ => self.called(call),
-        };
-        let before = self.known.shapes.len();
-        for (target, shape) in call.targets.iter().zip(shapes.unwrap_or_default()) {
-            self.known.shapes.entry(target.name.clone()).or_insert(shape);
-        }
-        self.known.shapes.len() > before
-    }
-
-    /// The shape of an argument that is the name of a tensor.
-    fn argument(&self, arg: &Expr) -> Option<Vec<Poly>> {
-        let ExprKind::Name(name) = &arg.kind else { return None };
-        let shape = self.known.shapes.get(name)?;
-        shape.iter().map(|extent| extent.as_ref()?.as_plain_poly().cloned()).collect()
-    }
-
-    /// `concat` adds up the last extents.
-    fn joined(&self, call: &Call) -> Option<Vec<Option<Upper>>> {
-        let shapes: Vec<Vec<Poly>> =
-            call.args.iter().map(|arg| self.argument(arg)).collect::<Option<_>>()?;
-        let mut shape = shapes.first()?.clone();
-        let mut lasts = shapes[1..].iter().map(|shape| shape.last());
-        let last = shape.pop()?;
-        shape.push(lasts.try_fold(last, |sum, last| sum.plus(last?))?);
-        Some(shape.into_iter().map(|extent| Some(Upper::poly(extent))).collect())
-    }
-
-    /// The shapes of the results of a definition, with its sizes replaced by those of arguments.
-    fn called(&self, call: &Call) -> Option<Vec<Vec<Option<Upper>>>> {
-        let number = *names::defs_by_name(self.module).get(call.callee.name.as_str())?;
-        let callee = self.module.defs.get(number)?;
-        let known = (self.callee)(number)?;
-        let mut sizes: BTreeMap<String, Poly> = BTreeMap::new();
-        for (param, arg) in callee.params.iter().zip(&call.args) {
-            if param.dims.is_empty() {
-                let value = self.sum(arg).filter(|sum| sum.indices.is_empty());
-                sizes.extend(value.map(|sum| (param.name.name.clone(), sum.rest)));
-            }
-            for (dim, extent) in param.dims.iter().zip(self.argument(arg).unwrap_or_default()) {
-                if let Dim::Name(name) = dim {
-                    sizes.entry(name.name.clone()).or_insert(extent);
-                }
-            }
-        }
-        let replaced = |upper: &Option<Upper>| {
-            Some(Upper::poly(upper.as_ref()?.as_plain_poly()?.substitute(&sizes)?))
-        };
-        let shape =
-            |result: &Ident| Some(known.shapes.get(&result.name)?.iter().map(replaced).collect());
-        callee.returns.iter().map(shape).collect()
     }
 
     /// Drops every formula that does not give what was inferred for the samples.

@@ -4,8 +4,11 @@ use std::path::Path;
 
 use tensorwright_lang::syntax::ast::Stmt;
 
-use crate::analysis::Analysis;
+use tensorwright_testkit::{Rng, generate, mutate};
+
 use crate::analysis::poly::Values;
+use crate::analysis::samples::Sample;
+use crate::analysis::{Analysis, names};
 
 /// `name: formula` for each range of each statement, in the order of the text.
 fn ranges(text: &str) -> Vec<String> {
@@ -94,30 +97,54 @@ fn shapes_come_from_later_statements_calls_and_concat() {
     assert_eq!(ranges(text), ["i: A"]);
 }
 
+/// Compares the formulas of a definition that hold for all sizes with what binding infers for
+/// these; how many there were, or `None` if the sizes do not fit.
+fn compare(analysis: &Analysis, number: usize, values: &Values) -> Option<usize> {
+    let program = analysis.def(number)?.bind(values.clone()).ok()?;
+    let sample = Sample { sizes: values.clone(), program };
+    let tree = &analysis.tree.defs[number];
+    let known = &analysis.inferred(number)?.extents;
+    let certain = known.ranges.iter().filter(|(_, upper)| !upper.basis.sampled);
+    let mut compared = 0;
+    for ((stmt, name), upper) in certain {
+        let axis = sample.axis(tree.body[*stmt].span(), name).unwrap();
+        let value = upper.value(values);
+        let text = analysis.text();
+        assert_eq!(value, Some(axis.hi), "{text}\n{name} < {upper} for {values:?}");
+        compared += 1;
+    }
+    for (name, shape) in &known.shapes {
+        let tensor = sample.tensor(names::tensor(tree, name).unwrap());
+        for (extent, inferred) in shape.iter().zip(tensor.map_or(&[][..], |t| &t.shape)) {
+            let Some(upper) = extent.as_ref().filter(|upper| !upper.basis.sampled) else {
+                continue;
+            };
+            let value = upper.value(values);
+            let text = analysis.text();
+            assert_eq!(value, Some(*inferred), "{text}\n{name}: {upper} for {values:?}");
+            compared += 1;
+        }
+    }
+    Some(compared)
+}
+
 /// Every formula for the example kernels gives what the compiler infers, for sizes that played no
 /// part in finding it.
 #[test]
 fn formulas_hold_for_other_sizes() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");
-    let (mut formulas, mut without, mut compared) = (0, Vec::new(), 0);
+    let (mut formulas, mut ranges, mut compared) = (0, 0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         let analysis = Analysis::new("t.tc", &text);
         for (number, tree) in analysis.tree.defs.iter().enumerate() {
             let def = analysis.def(number).unwrap();
             let inferred = analysis.inferred(number).unwrap();
-            assert!(!inferred.samples.is_empty(), "{}: {}", path.display(), def.name());
+            let sample = inferred.samples.first().unwrap();
+            let written = tree.body.iter().filter(|stmt| matches!(stmt, Stmt::Comprehension(_)));
+            let stages = written.filter_map(|stmt| sample.stage(stmt.span()));
+            ranges += stages.map(|stage| stage.axes.len()).sum::<usize>();
             formulas += inferred.extents.ranges.len();
-            for (stmt, axis) in tree.body.iter().enumerate().flat_map(|(stmt, written)| {
-                let is_call = matches!(written, Stmt::Call(_));
-                let stage = inferred.samples[0].stage(written.span()).filter(|_| !is_call);
-                stage.into_iter().flat_map(move |stage| stage.axes.iter().map(move |a| (stmt, a)))
-            }) {
-                if inferred.extents.range(stmt, &axis.name).is_none() {
-                    without.push(format!("{} {}", def.name(), axis.name));
-                }
-            }
             for variant in 0..60i64 {
                 let size = |(k, name): (usize, &&str)| {
                     ((*name).to_owned(), 1 + (variant * (7 + 6 * k as i64) + 5 * k as i64) % 71)
@@ -127,27 +154,51 @@ fn formulas_hold_for_other_sizes() {
                 };
                 let mut values: Values = def.sizes().iter().enumerate().map(size).collect();
                 values.extend(def.integer_scalars().iter().enumerate().map(scalar));
-                let Ok(program) = def.bind(values.clone()) else { continue };
-                for ((stmt, name), upper) in &inferred.extents.ranges {
-                    if upper.basis.sampled {
-                        continue;
-                    }
-                    let span = tree.body[*stmt].span();
-                    let stage = program.stages.iter().find(|stage| stage.span == span).unwrap();
-                    let axis = stage.axes.iter().find(|axis| axis.name == *name).unwrap();
-                    compared += 1;
-                    assert_eq!(
-                        upper.value(&values),
-                        Some(axis.hi),
-                        "{} {} {name} < {upper} for {values:?}",
-                        path.display(),
-                        def.name()
-                    );
-                }
+                compared += compare(&analysis, number, &values).unwrap_or(0);
             }
         }
     }
     assert!(compared > 10_000, "only {compared} comparisons");
-    let total = formulas + without.len();
-    assert!(formulas * 10 > total * 9, "{formulas} of {total}: {without:#?}");
+    assert!(formulas * 10 > ranges * 9, "only {formulas} of {ranges} ranges have a formula");
+}
+
+#[test]
+fn formulas_hold_for_random_programs() {
+    let mut compared = 0;
+    for seed in 0..400 {
+        let generated = generate(seed);
+        let analysis = Analysis::new("generated.tc", &generated.text);
+        let defs = &analysis.tree.defs;
+        let number = defs.iter().position(|def| def.name.name == generated.def).unwrap();
+        let mut rng = Rng::of(seed, 1);
+        for _ in 0..10 {
+            let near =
+                |(name, value): &(String, i64)| (name.clone(), (value + rng.range(-2, 4)).max(1));
+            let values: Values = generated.sizes.iter().map(near).collect();
+            compared += compare(&analysis, number, &values).unwrap_or(0);
+        }
+    }
+    assert!(compared > 2_000, "only {compared} comparisons");
+}
+
+#[test]
+fn mutated_texts_have_answers() {
+    let mut corpus: Vec<Vec<u8>> = (0..50).map(|seed| generate(seed).text.into_bytes()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/diagnostics");
+    corpus.extend(std::fs::read_dir(directory).unwrap().filter_map(|entry| {
+        let bytes = std::fs::read(entry.unwrap().path()).ok()?;
+        (bytes.len() < 5_000).then_some(bytes)
+    }));
+    let mut answered = 0;
+    for seed in 0..600 {
+        let mut rng = Rng::of(seed, 2);
+        let input = rng.pick(&corpus).clone();
+        let text = String::from_utf8_lossy(&mutate(&input, &corpus, &mut rng)).into_owned();
+        let analysis = Analysis::new("mutated.tc", &text);
+        for occurrence in &analysis.names {
+            answered += usize::from(analysis.hover(occurrence.span.start).is_some());
+        }
+        drop((analysis.symbols(), analysis.completions(rng.below(text.len() + 1) as u32)));
+    }
+    assert!(answered > 3_000, "only {answered} hovers");
 }
