@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Landscape(LandscapeArgs),
     Compare(CompareArgs),
     List(ListArgs),
+    Lsp(LspArgs),
     Machine(MachineArgs),
     Db(DbArgs),
     Report(ReportArgs),
@@ -230,6 +231,21 @@ pub(crate) struct ListArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Serve an editor: the language server, over standard input and output
+///
+/// Diagnostics, hovers, definitions, outlines, completions and quick fixes for `.tc` files.
+/// docs/editors.md says how editors are set up.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, for Helix, in languages.toml:
+  [language-server.tensorwright]
+  command = \"tensorwright\"
+  args = [\"lsp\"]")]
+pub(crate) struct LspArgs {
+    /// Taken for the sake of editors that pass it: there is no other way to talk
+    #[arg(long, hide = true)]
+    stdio: bool,
 }
 
 /// Print a completion script for a shell

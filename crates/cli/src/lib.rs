@@ -38,6 +38,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Grad(args) => commands::grad::run(args),
+        Command::Lsp(args) => commands::lsp::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Compile(args) => commands::compile::run(args),
         Command::Schedule(args) => commands::schedule::run(args),

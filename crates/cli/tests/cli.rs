@@ -238,7 +238,7 @@ fn list_names_definitions_and_their_sizes() {
 #[test]
 fn help_teaches_by_examples_and_every_shell_has_completions() {
     for command in
-        ["check", "explain", "run", "compile", "schedule", "list", "machine", "completions"]
+        ["check", "explain", "run", "compile", "schedule", "list", "lsp", "machine", "completions"]
     {
         let help = stdout(&[command, "--help"]);
         assert!(help.contains("Example"), "{command} --help has no example");

@@ -1,6 +1,7 @@
 //! A checked source text: the way in.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::bind;
 use crate::check;
@@ -55,6 +56,17 @@ pub struct Signature {
     pub is_const: bool,
     /// Whether it is both: the caller supplies it and the program updates it.
     pub updated: bool,
+}
+
+/// As a parameter is written: `const float(M,K) A`.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let constant = if self.is_const { "const " } else { "" };
+        match self.dims.as_slice() {
+            [] => write!(f, "{constant}{} {}", self.dtype, self.name),
+            dims => write!(f, "{constant}{}({}) {}", self.dtype, dims.join(","), self.name),
+        }
+    }
 }
 
 impl Module {
@@ -178,29 +190,29 @@ impl<'m> Def<'m> {
     /// The parameters.
     #[must_use]
     pub fn params(&self) -> Vec<Signature> {
-        let mut tensors = self.tensors();
-        tensors.truncate(self.def.params);
-        tensors
+        self.def.tensors[..self.def.params].iter().map(|p| self.declared(p)).collect()
     }
 
-    /// All its tensors: the parameters, then those that statements make, with `_` for extents.
+    /// All tensors: the parameters, then those that statements make.
     #[must_use]
     pub fn tensors(&self) -> Vec<Signature> {
+        let made = self.def.tensors[self.def.params..].iter().map(made);
+        self.params().into_iter().chain(made).collect()
+    }
+
+    fn declared(&self, param: &hir::Tensor) -> Signature {
         let text = |dim: &hir::Dim| match dim {
             hir::Dim::Size(size) => self.def.sizes[size.0 as usize].name.clone(),
             hir::Dim::Literal(extent) => extent.to_string(),
         };
-        let unknown = |tensor: &hir::Tensor| vec!["_".to_owned(); tensor.rank];
-        let (params, made) = self.def.tensors.split_at(self.def.params);
-        let params = params.iter().map(|p| signature(p, p.dims.iter().map(text).collect()));
-        params.chain(made.iter().map(|made| signature(made, unknown(made)))).collect()
+        signature(param, param.dims.iter().map(text).collect())
     }
 
     /// The results.
     #[must_use]
     pub fn results(&self) -> Vec<Signature> {
         let results = self.def.returns.iter().map(|result| &self.def.tensors[result.0 as usize]);
-        results.map(|r| signature(r, vec!["_".to_owned(); r.rank])).collect()
+        results.map(made).collect()
     }
 
     /// The number of statements, calls not expanded.
@@ -291,6 +303,11 @@ fn disagreement(
         Some(span) => diagnostic.label(*span, format!("{known} here")),
         None => diagnostic.note(format!("`{size}={known}` was given")),
     }
+}
+
+/// A tensor that statements make: its extents are not known without sizes.
+fn made(tensor: &hir::Tensor) -> Signature {
+    signature(tensor, vec!["_".to_owned(); tensor.rank])
 }
 
 fn signature(tensor: &hir::Tensor, dims: Vec<String>) -> Signature {

@@ -18,22 +18,15 @@ pub(crate) fn run(args: &ListArgs) -> Outcome {
     }
     let mut out = std::io::stdout().lock();
     for def in module.defs() {
-        let join = |list: Vec<Signature>| list.iter().map(text).collect::<Vec<String>>().join(", ");
+        let join = |list: Vec<Signature>| {
+            list.iter().map(Signature::to_string).collect::<Vec<String>>().join(", ")
+        };
         writeln!(out, "{}({}) -> ({})", def.name(), join(def.params()), join(def.results()))?;
         let sizes: Vec<&str> = def.sizes().into_iter().chain(def.integer_scalars()).collect();
         let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
         writeln!(out, "    line {}; sizes: {sizes}", def.line())?;
     }
     Ok(())
-}
-
-fn text(signature: &Signature) -> String {
-    let constant = if signature.is_const { "const " } else { "" };
-    let dims = match signature.dims.as_slice() {
-        [] => String::new(),
-        dims => format!("({})", dims.join(",")),
-    };
-    format!("{constant}{}{dims} {}", signature.dtype, signature.name)
 }
 
 fn json(def: &Def<'_>) -> serde_json::Value {

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod grad;
 pub(crate) mod landscape;
 pub(crate) mod list;
+pub(crate) mod lsp;
 pub(crate) mod machine;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -170,22 +170,30 @@ pub enum ExprKind {
 }
 
 impl Expr {
+    /// The expressions that it is made of, in the order of the text.
+    #[must_use]
+    pub fn operands(&self) -> Vec<&Expr> {
+        match &self.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Name(_)
+            | ExprKind::DimOf(..) => Vec::new(),
+            ExprKind::Apply(_, args) => args.iter().collect(),
+            ExprKind::Unary(_, a) => vec![a],
+            ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+                vec![a, b]
+            }
+            ExprKind::Select(c, a, b) => vec![c, a, b],
+        }
+    }
+
     /// Where a bare name first stands in the expression.
     #[must_use]
     pub fn first_mention(&self, name: &str) -> Option<Span> {
-        let in_all = |list: &[Expr]| list.iter().find_map(|expr| expr.first_mention(name));
         match &self.kind {
             ExprKind::Name(other) => (other == name).then_some(self.span),
-            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::DimOf(..) => None,
-            ExprKind::Apply(_, args) => in_all(args),
-            ExprKind::Unary(_, a) => a.first_mention(name),
-            ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
-                a.first_mention(name).or_else(|| b.first_mention(name))
-            }
-            ExprKind::Select(c, a, b) => c
-                .first_mention(name)
-                .or_else(|| a.first_mention(name))
-                .or_else(|| b.first_mention(name)),
+            _ => self.operands().into_iter().find_map(|operand| operand.first_mention(name)),
         }
     }
 }

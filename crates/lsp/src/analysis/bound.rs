@@ -1,0 +1,142 @@
+//! The upper end of a range, or the extent of a tensor, in terms of sizes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use tensorwright_lang::ops::ArithOp;
+use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+use tensorwright_lang::syntax::print_expr;
+
+use super::poly::{Poly, Values};
+
+/// One formula.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Bound {
+    Poly(Poly),
+    /// `numerator / divisor + 1`, rounded down.
+    Steps {
+        numerator: Poly,
+        divisor: Poly,
+    },
+    /// An expression of a `where` that is no polynomial.
+    Written(Expr),
+}
+
+/// The least of several formulas, of which there is at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Upper {
+    pub(super) bounds: Vec<Bound>,
+    pub(super) basis: Basis,
+}
+
+/// What a formula rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Basis {
+    /// The integer scalars that were taken to be positive.
+    pub(super) positive: BTreeSet<String>,
+    /// Whether it rests on samples: a subscript under a condition, or one that is no sum, may have
+    /// a say for other sizes.
+    pub(super) sampled: bool,
+}
+
+impl Bound {
+    fn value(&self, values: &Values) -> Option<i64> {
+        match self {
+            Bound::Poly(poly) => poly.value(values),
+            Bound::Steps { numerator, divisor } => {
+                let divisor = divisor.value(values).filter(|divisor| *divisor > 0)?;
+                numerator.value(values)?.checked_div_euclid(divisor)?.checked_add(1)
+            }
+            Bound::Written(expr) => written_value(expr, values),
+        }
+    }
+}
+
+/// The value of an expression of a `where` that names sizes alone.
+fn written_value(expr: &Expr, values: &Values) -> Option<i64> {
+    let operands = expr.operands().into_iter().map(|operand| written_value(operand, values));
+    let operands: Vec<i64> = operands.collect::<Option<_>>()?;
+    match (&expr.kind, operands.as_slice()) {
+        (ExprKind::Int(value), _) => i64::try_from(*value).ok(),
+        (ExprKind::Name(name), _) => values.get(name).copied(),
+        (ExprKind::Arith(op, ..), [lhs, rhs]) => match op {
+            ArithOp::Add => lhs.checked_add(*rhs),
+            ArithOp::Sub => lhs.checked_sub(*rhs),
+            ArithOp::Mul => lhs.checked_mul(*rhs),
+            ArithOp::Div if *rhs > 0 => lhs.checked_div_euclid(*rhs),
+            ArithOp::Rem if *rhs > 0 => lhs.checked_rem_euclid(*rhs),
+            ArithOp::Div | ArithOp::Rem => None,
+        },
+        (ExprKind::Apply(callee, _), [lhs, rhs]) if callee.name == "min" => Some(*lhs.min(rhs)),
+        (ExprKind::Apply(callee, _), [lhs, rhs]) if callee.name == "max" => Some(*lhs.max(rhs)),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::Poly(poly) => write!(f, "{poly}"),
+            Bound::Steps { numerator, divisor } => write!(f, "({numerator}) / {divisor} + 1"),
+            Bound::Written(expr) => f.write_str(&print_expr(expr)),
+        }
+    }
+}
+
+impl Upper {
+    pub(super) fn new(bound: Bound) -> Upper {
+        Upper { bounds: vec![bound], basis: Basis::default() }
+    }
+
+    pub(super) fn poly(poly: Poly) -> Upper {
+        Upper::new(Bound::Poly(poly))
+    }
+
+    /// The polynomial, if it is one; what it rests on is added to `basis`.
+    pub(super) fn as_poly(&self, basis: &mut Basis) -> Option<&Poly> {
+        let [Bound::Poly(poly)] = self.bounds.as_slice() else { return None };
+        basis.add(&self.basis);
+        Some(poly)
+    }
+
+    /// The polynomial, if it is one for all sizes.
+    pub(super) fn as_plain_poly(&self) -> Option<&Poly> {
+        let mut basis = Basis::default();
+        self.as_poly(&mut basis).filter(|_| basis == Basis::default())
+    }
+
+    /// The least of both.
+    pub(super) fn or(mut self, other: Upper) -> Upper {
+        for bound in other.bounds {
+            if !self.bounds.contains(&bound) {
+                self.bounds.push(bound);
+            }
+        }
+        self.basis.add(&other.basis);
+        self
+    }
+
+    pub(super) fn value(&self, values: &Values) -> Option<i64> {
+        let all: Option<Vec<i64>> = self.bounds.iter().map(|bound| bound.value(values)).collect();
+        all?.into_iter().min()
+    }
+}
+
+impl Basis {
+    pub(super) fn add(&mut self, other: &Basis) {
+        self.positive.extend(other.positive.iter().cloned());
+        self.sampled |= other.sampled;
+    }
+}
+
+impl fmt::Display for Upper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bounds.as_slice() {
+            [bound] => write!(f, "{bound}"),
+            bounds => {
+                let texts: Vec<String> = bounds.iter().map(Bound::to_string).collect();
+                write!(f, "min({})", texts.join(", "))
+            }
+        }
+    }
+}

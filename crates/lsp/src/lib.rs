@@ -1,0 +1,20 @@
+//! The language server of Tensorwright: what editors ask about a text, over the Language Server
+//! Protocol.
+//!
+//! ```text
+//! transport   bytes <-> messages          knows lengths and JSON
+//! server      messages -> answers         knows the protocol's order of things
+//! convert     answers in protocol's words knows lines and UTF-16
+//! analysis    text + offset -> answers    knows the language, and no protocol
+//! ```
+
+pub mod analysis;
+mod answers;
+mod convert;
+mod documents;
+mod position;
+mod server;
+mod transport;
+
+pub use server::{Ending, run};
+pub use transport::serve;
