@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tensorwright_lsp::analysis::{Analysis, CompletionKind, Symbol};
+use tensorwright_testkit::{Rng, mutate};
 
 /// The analysis of a text without its mark, and where the mark was.
 fn marked(text: &str) -> (Analysis, u32) {
@@ -219,4 +220,23 @@ fn every_place_of_every_text_can_be_asked_about() {
         drop(analysis.symbols());
     }
     assert!(answered > 10_000, "only {answered} places have a hover");
+}
+
+#[test]
+fn mutated_texts_can_be_asked_about() {
+    let texts = corpus().into_iter().map(|path| std::fs::read(path).unwrap());
+    let texts: Vec<Vec<u8>> = texts.filter(|text| text.len() < 5_000).collect();
+    let mut answered = 0;
+    for seed in 0..600 {
+        let mut rng = Rng::of(seed, 0);
+        let input = rng.pick(&texts).clone();
+        let text = String::from_utf8_lossy(&mutate(&input, &texts, &mut rng)).into_owned();
+        let analysis = Analysis::new("mutated.tc", &text);
+        let starts = text.match_indices(|c: char| c.is_ascii_alphanumeric()).map(|(at, _)| at);
+        for at in starts {
+            answered += usize::from(analysis.hover(at as u32).is_some());
+        }
+        drop((analysis.symbols(), analysis.completions(rng.below(text.len() + 1) as u32)));
+    }
+    assert!(answered > 3_000, "only {answered} hovers");
 }

@@ -13,13 +13,13 @@ KERNELS = pathlib.Path(__file__).resolve().parents[3] / "examples" / "kernels"
 
 
 def rand(*shape):
-    return torch.rand(*shape) * 2 - 1
+    return torch.rand(shape) * 2 - 1
 
 
 def spread(*shape):
-    """Numbers that are all different, in any order: no maximum is reached twice."""
+    """Numbers that are all different and not zero, in any order: away from kinks."""
     count = torch.Size(shape).numel()
-    return (torch.randperm(count).float() / count * 4 - 2).reshape(shape)
+    return ((torch.randperm(count).float() + 0.4) / count * 4 - 2).reshape(shape)
 
 
 def ints(high, *shape):

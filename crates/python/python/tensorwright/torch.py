@@ -10,6 +10,7 @@ tensor([2., 2., 2.])
 """
 
 import itertools
+import keyword
 
 import torch
 
@@ -33,13 +34,21 @@ def register(op, backward=None, *, name=None):
     params, results = op.parameters(), op.results()
     if backward is True:
         backward = op.module.grad(op.__name__, [n for n, dtype, rank, _ in params if rank > 0 and dtype in _REAL])
-    name = name or f"{op.__name__}_{next(_numbers)}"
+    custom = _custom(op, name or f"{op.__name__}_{next(_numbers)}", [])
+    if backward is not None:
+        _differentiate(custom, backward, params, results)
+    return custom
+
+
+def _custom(op, name, tensors):
+    """The custom operator, without a gradient. Parameters without axes are numbers, except for ``tensors``."""
+    params, results = op.parameters(), op.results()
 
     def compute(*args):
         return op(*(_plain(arg) for arg in args))
 
     custom = torch.library.custom_op(
-        f"tensorwright::{name}", compute, mutates_args=(), schema=_schema(params, results), device_types="cpu"
+        f"tensorwright::{name}", compute, mutates_args=(), schema=_schema(params, results, tensors), device_types="cpu"
     )
 
     @custom.register_fake
@@ -48,8 +57,6 @@ def register(op, backward=None, *, name=None):
         made = [tensor.new_empty(shape, dtype=getattr(torch, dtype)) for dtype, shape in _inferred(op, params, args)]
         return made[0] if len(made) == 1 else tuple(made)
 
-    if backward is not None:
-        _differentiate(custom, backward, params, results)
     return custom
 
 
@@ -58,13 +65,16 @@ def _plain(arg):
     return arg.detach().contiguous() if isinstance(arg, torch.Tensor) else arg
 
 
-def _schema(params, results):
-    def kind(dtype, rank):
-        if rank > 0:
+def _schema(params, results, tensors):
+    def kind(name, dtype, rank):
+        if rank > 0 or name in tensors:
             return "Tensor"
         return _NUMBERS.get(dtype, "int")
 
-    taken = ", ".join(f"{kind(dtype, rank)} {name}" for name, dtype, rank, _ in params)
+    # PyTorch's schemas reserve Python's words, `in` among them.
+    names = [name + "_" * keyword.iskeyword(name) for name, *_ in params]
+    kinds = [kind(name, dtype, rank) for name, dtype, rank, _ in params]
+    taken = ", ".join(f"{kind} {name}" for kind, name in zip(kinds, names, strict=True))
     given = ", ".join("Tensor" for _ in results)
     return f"({taken}) -> {given if len(results) == 1 else f'({given})'}"
 
@@ -116,5 +126,5 @@ def _differentiate(custom, backward, params, results):
         return tuple(found[made[name]] if name in made and rank > 0 else None for name, _, rank, _ in params)
 
     # Registered as well, so that compiled backward passes know its shapes.
-    backward_op = register(backward)
+    backward_op = _custom(backward, f"{backward.__name__}_{next(_numbers)}", list(cotangents))
     custom.register_autograd(gradient, setup_context=setup)

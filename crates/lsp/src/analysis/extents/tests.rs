@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tensorwright_lang::syntax::ast::Stmt;
 
-use tensorwright_testkit::{Rng, generate, mutate};
+use tensorwright_testkit::{Rng, generate};
 
 use crate::analysis::poly::Values;
 use crate::analysis::samples::Sample;
@@ -179,26 +179,4 @@ fn formulas_hold_for_random_programs() {
         }
     }
     assert!(compared > 2_000, "only {compared} comparisons");
-}
-
-#[test]
-fn mutated_texts_have_answers() {
-    let mut corpus: Vec<Vec<u8>> = (0..50).map(|seed| generate(seed).text.into_bytes()).collect();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/diagnostics");
-    corpus.extend(std::fs::read_dir(directory).unwrap().filter_map(|entry| {
-        let bytes = std::fs::read(entry.unwrap().path()).ok()?;
-        (bytes.len() < 5_000).then_some(bytes)
-    }));
-    let mut answered = 0;
-    for seed in 0..600 {
-        let mut rng = Rng::of(seed, 2);
-        let input = rng.pick(&corpus).clone();
-        let text = String::from_utf8_lossy(&mutate(&input, &corpus, &mut rng)).into_owned();
-        let analysis = Analysis::new("mutated.tc", &text);
-        for occurrence in &analysis.names {
-            answered += usize::from(analysis.hover(occurrence.span.start).is_some());
-        }
-        drop((analysis.symbols(), analysis.completions(rng.below(text.len() + 1) as u32)));
-    }
-    assert!(answered > 3_000, "only {answered} hovers");
 }
