@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod measure;
 mod report;
+mod sizes;
 mod tuned;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Compile(args) => commands::compile::run(args),
+        Command::Package(args) => commands::package::run(args),
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Space(args) => commands::space::run(args),
         Command::Tune(args) => commands::tune::run(args),
