@@ -14,6 +14,9 @@ use crate::level::Level;
 use crate::operator::{Case, Operator};
 use crate::plan::Plan;
 
+/// The stack of a thread that compiles: expressions may nest as deeply as for the main thread.
+const STACK: usize = 8 << 20;
+
 /// Where a schedule comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Origin {
@@ -95,12 +98,11 @@ pub(crate) fn compile(
         }
     }
     let mut built = in_parallel(&jobs, progress)?.into_iter();
-    let kernels = |case: &Case| -> Kernels {
+    let mut of_case = |case: &Case| -> Kernels {
         let buckets = case.programs.len();
         plan.levels.iter().map(|_| built.by_ref().take(buckets).collect()).collect()
     };
-    let mut kernels = kernels;
-    let of_operator = |operator: &Operator| operator.cases.iter().map(&mut kernels).collect();
+    let of_operator = |operator: &Operator| operator.cases.iter().map(&mut of_case).collect();
     Ok(plan.operators.iter().map(of_operator).collect())
 }
 
@@ -145,10 +147,9 @@ fn in_parallel(
     let results: Mutex<BTreeMap<usize, Result<Built, Diagnostics>>> = Mutex::default();
     let lock = || results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let work = || {
-        while let Some((number, job)) = {
+        loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            jobs.get(number).map(|job| (number, job))
-        } {
+            let Some(job) = jobs.get(number) else { break };
             let built = job.build();
             if built.is_err() {
                 // Nobody needs the rest.
@@ -161,7 +162,10 @@ fn in_parallel(
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     std::thread::scope(|scope| {
-        (1..workers).for_each(|_| drop(scope.spawn(work)));
+        for _ in 1..workers {
+            // A thread that cannot be started leaves its share to the others.
+            let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        }
         work();
     });
     let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
