@@ -11,6 +11,7 @@
 //! are in a file of its name:
 //!
 //! ```ignore
+//! #[allow(dead_code, reason = "the package has more than this program uses")]
 //! mod kernels {
 //!     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 //! }

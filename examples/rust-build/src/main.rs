@@ -1,6 +1,7 @@
 //! Runs a layer on batches of several sizes.
 
 /// The functions of the package: `kernels::layer` and `kernels::LayerPrepared`.
+#[allow(dead_code, reason = "the package has more than this program uses")]
 mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
