@@ -8,10 +8,12 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::db::DbArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
+use crate::commands::package::PackageArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
 use crate::commands::tune::TuneArgs;
 use crate::commands::worker::WorkerArgs;
+use crate::sizes::SizeList;
 
 /// What every `--help` ends with.
 const LEARN_MORE: &str =
@@ -42,6 +44,7 @@ pub(crate) enum Command {
     Grad(GradArgs),
     Run(RunArgs),
     Compile(CompileArgs),
+    Package(PackageArgs),
     Schedule(ScheduleArgs),
     Space(SpaceArgs),
     Tune(TuneArgs),
@@ -96,13 +99,15 @@ pub(crate) struct ExplainArgs {
 /// Compile a definition and run it
 ///
 /// Inputs that are not given are random, and depend on the seed and the name of the input alone.
-/// Sizes that follow from the shapes of given inputs need not be given.
+/// Sizes that follow from the shapes of given inputs need not be given. One size may be a range, such
+/// as `N=1..512`: kernels for some of its values compute all of them, and are listed instead of run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright run examples/kernels/gemm.tc --def gemm --size M=4,N=5,K=6
   tensorwright run matmul.tc --def matmul --input A=a.npy --input B=b.npy --output C=c.npy
   tensorwright run gemm.tc --def gemm --size M=512,N=512,K=512 --schedule gemm.sched --time --verify
   tensorwright run examples/kernels/norm.tc --def rms_norm --size N=3,D=8 --input eps=1e-5
+  tensorwright run gemm.tc --def gemm --size M=64,K=64,N=1..512 --verify    # N varies
   tensorwright run gather.tc --def gather --size N=100,A=3,B=4 --reference --seed 7 --format json")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -271,8 +276,8 @@ pub(crate) struct ProgramArgs {
     pub(crate) def: Option<String>,
 
     /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
-    #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size)]
-    pub(crate) sizes: Vec<(String, i64)>,
+    #[arg(long = "size", value_name = "NAME=NUMBER,...")]
+    pub(crate) sizes: Vec<SizeList>,
 }
 
 /// How a definition is compiled.
@@ -324,22 +329,13 @@ pub(crate) enum Format {
     Json,
 }
 
-/// `M=128`
-pub(crate) fn size(text: &str) -> Result<(String, i64), String> {
-    let (name, value) = split(text, "M=128")?;
-    let value = value.parse().map_err(|_| {
-        format!("`{value}` is not a whole number; write a size as NAME=NUMBER, such as {name}=128")
-    })?;
-    Ok((name.to_owned(), value))
-}
-
 /// `A=file.npy`
 fn binding(text: &str) -> Result<(String, PathBuf), String> {
     let (name, file) = split(text, "A=a.npy")?;
     Ok((name.to_owned(), PathBuf::from(file)))
 }
 
-fn split<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), String> {
+pub(crate) fn split<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
             Ok((name.trim(), value.trim()))

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tensorwright::{Buffer, Code, Diagnostic, Diagnostics, Module, Source, npy};
 use tensorwright_landscape::Landscape;
+use tensorwright_tuner::Manifest;
 
 /// The largest source file that is read; the parser refuses texts long before this.
 const MAX_SOURCE: u64 = 16 << 20;
@@ -21,12 +22,22 @@ pub(crate) fn module(path: &Path) -> Result<Module, Diagnostics> {
     Module::parse_bytes(&path.display().to_string(), &bytes)
 }
 
+/// Reads a manifest.
+pub(crate) fn manifest(path: &Path) -> Result<Manifest, Diagnostics> {
+    Manifest::parse(text(path, "a manifest is TOML, with an [[operator]] for each operator")?)
+}
+
 /// Reads the text of a schedule.
 pub(crate) fn schedule(path: &Path) -> Result<Source, Diagnostics> {
+    text(path, "a schedule has one step per line, such as `C: split m 8`")
+}
+
+/// Reads a text; `help` says what it ought to be.
+fn text(path: &Path, help: &str) -> Result<Source, Diagnostics> {
     let bytes = read(path, MAX_SOURCE)?;
     let text = String::from_utf8(bytes).map_err(|_| {
         let message = format!("{} is not text: it is not UTF-8", path.display());
-        problem(path, message, Some("a schedule has one step per line, such as `C: split m 8`"))
+        problem(path, message, Some(help))
     })?;
     Ok(Source::new(&path.display().to_string(), &text))
 }

@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod measure;
 mod report;
+mod sizes;
 mod tuned;
 
 use std::ffi::OsString;
@@ -41,6 +42,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Command::Lsp(args) => commands::lsp::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Compile(args) => commands::compile::run(args),
+        Command::Package(args) => commands::package::run(args),
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Space(args) => commands::space::run(args),
         Command::Tune(args) => commands::tune::run(args, worker),

@@ -2,23 +2,19 @@
 
 use std::path::Path;
 
-use tensorwright::{CpuTarget, Program, Schedule};
-use tensorwright_tuner::{Recalled, recall};
+use tensorwright::Schedule;
+use tensorwright_records::open_existing;
+use tensorwright_tuner::{Remembered, Wanted};
 
 /// The best schedule that the records have for a program, said on standard error; `None` if there is
 /// none, or no records.
-pub(crate) fn best(
-    program: &Program,
-    threads: u32,
-    target: &CpuTarget,
-    exact: bool,
-    db: Option<&Path>,
-) -> Option<Schedule> {
-    let recalled = recall(program, threads, target, exact, db);
-    match &recalled {
-        Recalled::Nothing => {}
-        Recalled::Best { .. } => eprintln!("tuned: {recalled}; --untuned for the default one"),
-        _ => eprintln!("tuned: {recalled}"),
+pub(crate) fn best(wanted: &Wanted<'_>, db: Option<&Path>) -> Option<Schedule> {
+    let store = open_existing(db).ok()??;
+    let remembered = Remembered::best(&store, wanted).ok()?;
+    match &remembered {
+        Remembered::Nothing => {}
+        Remembered::Best { .. } => eprintln!("tuned: {remembered}; --untuned for the default one"),
+        _ => eprintln!("tuned: {remembered}"),
     }
-    recalled.schedule().cloned()
+    remembered.schedule().cloned()
 }

@@ -1,8 +1,8 @@
 //! Every diagnostic, whole: the examples of `tests/diagnostics/` are given to the real command, as
 //! their first line says, and what it answers is compared with `tests/diagnostics/snapshots/`.
 //!
-//! An example is a program (`.tc`) or a schedule (`.sched`) for one of the programs in
-//! `tests/diagnostics/programs/`; `FILE` in its first line stands for itself.
+//! An example is a program (`.tc`), or a schedule (`.sched`) or a manifest (`.toml`) for the programs
+//! in `tests/diagnostics/programs/`; `FILE` in its first line stands for itself.
 //!
 //! `INSTA_UPDATE=always cargo test -p tensorwright-cli --test diagnostics` writes the snapshots
 //! anew; the change is then reviewed as a diff.
@@ -25,7 +25,8 @@ fn directory() -> PathBuf {
 fn examples() -> Vec<String> {
     let entries = std::fs::read_dir(directory()).unwrap();
     let is_example = |path: &PathBuf| {
-        path.extension().is_some_and(|extension| extension == "tc" || extension == "sched")
+        let kind = path.extension().and_then(|extension| extension.to_str());
+        kind.is_some_and(|kind| ["tc", "sched", "toml"].contains(&kind))
     };
     let mut names: Vec<String> = entries
         .map(|entry| entry.unwrap().path())

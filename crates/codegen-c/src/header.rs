@@ -15,7 +15,7 @@ pub fn header(nest: &LoopNest) -> String {
     let guard = format!("TW_KERNEL_{}_H", name.to_uppercase());
     let mut text = format!(
         "#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n\
-         #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{ABI}\n"
+         #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{POOL}\n"
     );
     text += &typed_declarations(&interface, &names);
     text += &raw_declarations(&interface, &names);
@@ -37,7 +37,8 @@ pub(crate) const INCLUDES: &str = "\
 #include <string.h>
 ";
 
-const ABI: &str = "\
+/// The declaration of `tw_pool`, as every header has it.
+pub const POOL: &str = "\
 #ifndef TW_KERNEL_ABI
 #define TW_KERNEL_ABI
 

@@ -10,32 +10,40 @@ use crate::uses::Uses;
 
 /// The interface of a kernel.
 #[derive(Debug)]
-pub(crate) struct Interface<'a> {
-    pub(crate) nest: &'a LoopNest,
-    pub(crate) plan: Plan,
+#[non_exhaustive]
+pub struct Interface<'a> {
+    /// The loops.
+    pub nest: &'a LoopNest,
+    /// The workspace.
+    pub plan: Plan,
     /// The parameters, by position.
-    pub(crate) parameters: Vec<Parameter<'a>>,
+    pub parameters: Vec<Parameter<'a>>,
     /// The size of all prepared buffers; zero if there are none.
-    pub(crate) prepared_bytes: i64,
+    pub prepared_bytes: i64,
     /// The number of reads that are checked.
-    pub(crate) checked: usize,
+    pub checked: usize,
 }
 
 /// A parameter of a kernel.
 #[derive(Debug)]
-pub(crate) struct Parameter<'a> {
-    pub(crate) id: BufferId,
-    pub(crate) buffer: &'a Buffer,
+#[non_exhaustive]
+pub struct Parameter<'a> {
+    /// Its buffer.
+    pub id: BufferId,
+    /// What it holds, and whose it is.
+    pub buffer: &'a Buffer,
     /// Whether the kernel needs it. Inputs that were prepared may not be needed any more.
-    pub(crate) in_body: bool,
+    pub in_body: bool,
     /// Whether preparation needs it.
-    pub(crate) in_prepare: bool,
+    pub in_prepare: bool,
     /// Where it starts in the memory of all prepared buffers, if it is one.
-    pub(crate) prepared_at: Option<i64>,
+    pub prepared_at: Option<i64>,
 }
 
 impl<'a> Interface<'a> {
-    pub(crate) fn of(nest: &'a LoopNest) -> Self {
+    /// The interface of a lowered nest.
+    #[must_use]
+    pub fn of(nest: &'a LoopNest) -> Self {
         let (body, prepare) = (Uses::of(&nest.body).buffers, Uses::of(&nest.prepare).buffers);
         let mut prepared_bytes: i64 = 0;
         let mut parameters = Vec::new();
@@ -61,19 +69,22 @@ impl<'a> Interface<'a> {
     }
 
     /// Whether some inputs are prepared once, ahead of all calls.
-    pub(crate) fn has_prepare(&self) -> bool {
+    #[must_use]
+    pub fn has_prepare(&self) -> bool {
         !self.nest.prepare.is_empty()
     }
 }
 
 impl Parameter<'_> {
     /// Whether it is a single number that goes in, and is passed by value.
-    pub(crate) fn is_scalar_input(&self) -> bool {
+    #[must_use]
+    pub fn is_scalar_input(&self) -> bool {
         self.buffer.scope == Scope::Input && self.buffer.shape.is_empty()
     }
 
     /// Whether it is an input or an output.
-    pub(crate) fn is_explicit(&self) -> bool {
+    #[must_use]
+    pub fn is_explicit(&self) -> bool {
         self.prepared_at.is_none()
     }
 }

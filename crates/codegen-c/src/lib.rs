@@ -5,7 +5,8 @@
 //! portable target, and the one to read when a schedule does not do what it should.
 //!
 //! [`header`], [`wrapper`] and [`rust_module`] describe the interface of the kernel. They serve for
-//! object files that other code generators make as well.
+//! object files that other code generators make as well; [`Interface`] and the names are what they, and others
+//! that write such text, are made from.
 //!
 //! Nothing here does I/O, and the same nest always gives the same text.
 
@@ -28,9 +29,11 @@ mod uses;
 
 pub use emitter::checked_reads;
 pub use error::EmitError;
-pub use header::{header, wrapper};
-pub use names::symbol;
-pub use rust::rust_module;
+pub use header::{POOL, header, wrapper};
+pub use interface::{Interface, Parameter};
+pub use names::{c_names, rust_names, symbol};
+pub use rust::{element_type, rust_module};
+pub use types::memory_type;
 
 use tensorwright_schedule::LoopNest;
 use tensorwright_schedule::nest::{BufferId, Scope};

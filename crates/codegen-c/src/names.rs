@@ -23,7 +23,7 @@ const RESERVED: &str = "\
     fabs fmin fmax fpclassify isnormal isgreater isless isunordered nearbyint signbit \
     rsqrt sigmoid clamp \
     EOF I INFINITY HUGE_VAL HUGE_VALF NAN NULL RAND_MAX MB_CUR_MAX \
-    begin buffers code context end error memory pool prepared status task worker workers workspace";
+    begin buffers code context end error memory parameter pool prepared status task worker workers workspace";
 
 /// Words that Rust keeps for itself, and names that the generated module uses.
 const RESERVED_IN_RUST: &str = "\
@@ -32,7 +32,7 @@ const RESERVED_IN_RUST: &str = "\
     self static struct super trait true try type typeof union unsafe unsized use virtual where \
     while yield \
     bool char f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 usize str std core \
-    buffers check finish kernel prepare_kernel prepared status workspace";
+    buffers bytes check finish kernel lines pointer prepare_kernel prepared status workspace";
 
 /// The names of the buffers of a nest in C.
 #[derive(Debug)]
@@ -75,6 +75,30 @@ impl Names {
 #[must_use]
 pub fn symbol(nest: &LoopNest) -> String {
     identifier(&nest.name)
+}
+
+/// Names as identifiers that C leaves to programs, all different.
+#[must_use]
+pub fn c_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+    distinct(names, |name, taken| unique(&identifier(name), taken))
+}
+
+/// Names as identifiers of Rust in snake case, all different.
+#[must_use]
+pub fn rust_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+    distinct(names, |name, taken| rust_identifier(name, taken))
+}
+
+fn distinct<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    identifier: impl Fn(&str, &dyn Fn(&str) -> bool) -> String,
+) -> Vec<String> {
+    let mut taken: Vec<String> = Vec::new();
+    for name in names {
+        let new = identifier(name, &|other| taken.iter().any(|name| name == other));
+        taken.push(new);
+    }
+    taken
 }
 
 /// A name as an identifier that C leaves to programs.

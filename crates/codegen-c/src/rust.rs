@@ -8,7 +8,7 @@ use tensorwright_schedule::nest::{BufferId, Scope};
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::interface::{Interface, Parameter, type_text};
-use crate::names::{rust_identifier, symbol};
+use crate::names::{rust_identifier, rust_names, symbol};
 
 /// The number of parameters from which on clippy wonders.
 const MANY: usize = 8;
@@ -38,12 +38,9 @@ struct Module<'a> {
 impl<'a> Module<'a> {
     fn of(nest: &'a LoopNest) -> Self {
         let interface = Interface::of(nest);
-        let mut names: BTreeMap<BufferId, String> = BTreeMap::new();
-        for Parameter { id, buffer, .. } in &interface.parameters {
-            let taken = |name: &str| names.values().any(|other| other == name);
-            let name = rust_identifier(&buffer.name, taken);
-            names.insert(*id, name);
-        }
+        let parameters = &interface.parameters;
+        let names = rust_names(parameters.iter().map(|parameter| parameter.buffer.name.as_str()));
+        let names = parameters.iter().map(|parameter| parameter.id).zip(names).collect();
         Self { interface, name: rust_identifier(&nest.name, |_| false), names }
     }
 
@@ -203,7 +200,9 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn element_type(dtype: DType) -> &'static str {
+/// The Rust type of an element in memory.
+#[must_use]
+pub fn element_type(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
         DType::Int8 => "i8",

@@ -6,8 +6,9 @@
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Scalar;
 
-/// The type of an element in memory.
-pub(crate) fn memory_type(dtype: DType) -> &'static str {
+/// The C type of an element in memory.
+#[must_use]
+pub fn memory_type(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool | DType::UInt8 => "uint8_t",
         DType::Int8 => "int8_t",

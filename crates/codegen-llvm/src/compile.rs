@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use inkwell::OptimizationLevel;
 use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::values::FunctionValue;
+use inkwell::{GlobalVisibility, OptimizationLevel};
 use tensorwright_schedule::LoopNest;
 use tensorwright_schedule::workspace::Plan;
 
@@ -21,6 +23,9 @@ pub struct Options {
     pub pipeline: String,
     /// How hard the code generator tries.
     pub level: CodegenLevel,
+    /// Whether the exported functions are for the library alone that they are linked into: a shared
+    /// library does not export them.
+    pub hidden: bool,
 }
 
 /// How hard the code generator tries. There is no level 0: it does not allocate registers.
@@ -80,7 +85,11 @@ pub enum Listing {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { pipeline: passes::DEFAULT_PIPELINE.into(), level: CodegenLevel::default() }
+        Self {
+            pipeline: passes::DEFAULT_PIPELINE.into(),
+            level: CodegenLevel::default(),
+            hidden: false,
+        }
     }
 }
 
@@ -104,6 +113,9 @@ pub fn compile(nest: &LoopNest, target: &CpuTarget, options: &Options) -> Result
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
     let emitted = emit::emit(&context, nest, target, &machine)?;
+    if options.hidden {
+        hide(&emitted.module);
+    }
     let emit = clock.lap();
     passes::run(&emitted.module, &machine, &options.pipeline)?;
     let passes = clock.lap();
@@ -118,6 +130,16 @@ pub fn compile(nest: &LoopNest, target: &CpuTarget, options: &Options) -> Result
         times: PhaseTimes { emit, passes, codegen },
         parameters: nest.parameters.len(),
     })
+}
+
+/// Gives the exported functions hidden visibility.
+fn hide(module: &Module<'_>) {
+    let exported = |function: &FunctionValue<'_>| {
+        function.count_basic_blocks() > 0 && function.get_linkage() == Linkage::External
+    };
+    for function in module.get_functions().filter(exported) {
+        function.as_global_value().set_visibility(GlobalVisibility::Hidden);
+    }
 }
 
 /// A lowered nest as text of one of LLVM's stages.

@@ -41,17 +41,21 @@ pub enum VectorIsa {
 
 impl VectorIsa {
     /// The widest that the features of an x86-64 processor allow.
-    fn of_x86_features(features: &str) -> Self {
-        let has = |names: &[&str]| {
-            names.iter().all(|name| features.split(',').any(|f| f.strip_prefix('+') == Some(name)))
-        };
-        if has(&["avx512f", "avx512bw", "avx512dq", "avx512vl"]) {
+    #[must_use]
+    pub fn of_x86(has: impl Fn(&str) -> bool) -> Self {
+        let all = |names: &[&str]| names.iter().all(|name| has(name));
+        if all(&["avx512f", "avx512bw", "avx512dq", "avx512vl"]) {
             VectorIsa::Avx512
-        } else if has(&["avx2", "fma"]) {
+        } else if all(&["avx2", "fma"]) {
             VectorIsa::Avx2
         } else {
             VectorIsa::Sse
         }
+    }
+
+    /// The same of LLVM's feature string.
+    fn of_x86_features(features: &str) -> Self {
+        Self::of_x86(|name| features.split(',').any(|f| f.strip_prefix('+') == Some(name)))
     }
 
     fn is_x86(self) -> bool {

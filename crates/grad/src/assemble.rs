@@ -11,6 +11,7 @@ use crate::bounds::Range;
 use crate::build;
 use crate::emit;
 use crate::poly::Poly;
+use crate::ranges::Step;
 use crate::reverse::{Reverse, active, mentioned, replaced};
 use crate::scope::{Scope, Tensor};
 use crate::tree;
@@ -150,7 +151,7 @@ fn forward(scope: &Scope, versions: &Versions, gradient: &[Comprehension]) -> Ve
 
 /// A forward statement. Where its tensor has several values, ranges that another of them
 /// determined are stated.
-fn with_ranges(scope: &Scope, versions: &Versions, step: &crate::ranges::Step) -> Comprehension {
+fn with_ranges(scope: &Scope, versions: &Versions, step: &Step) -> Comprehension {
     let mut stmt = step.stmt.clone();
     stmt.rhs = tree::unplaced(&stmt.rhs);
     if !versions.renamed.contains(&stmt.target.name) {
@@ -257,7 +258,7 @@ impl Parts<'_> {
         });
         Param {
             is_const: false,
-            dtype: tensor.map_or(tensorwright_lang::dtype::DType::Float, |tensor| tensor.dtype),
+            dtype: self.scope.dtype(&cotangent.name),
             dims: dims.collect(),
             name: build::ident(&cotangent.name),
             span: self.def.span,

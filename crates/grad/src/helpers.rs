@@ -51,7 +51,7 @@ pub(crate) fn share(versions: &Versions, op: ReductionOp, step: &Step, term: &Ex
             Share { factor, guard: Some(guard) }
         }
         ReductionOp::Min | ReductionOp::Max => {
-            let dtype = versions.scope.tensor(value).map_or(DType::Float, |tensor| tensor.dtype);
+            let dtype = versions.scope.dtype(value);
             let ties = build::apply(dtype.name(), vec![read(ties_name(value))]);
             let guard = build::compare(CompareOp::Eq, term.clone(), read_at(value, step));
             Share { factor: Product::one().over(&ties), guard: Some(guard) }

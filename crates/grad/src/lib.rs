@@ -9,7 +9,7 @@
 //! )?;
 //! let gradient = tensorwright_grad::grad(&module, "matmul", &["A"])?;
 //! assert_eq!(gradient.source(), "\
-//! # The gradient of `matmul` with respect to A.
+//! ## The gradient of `matmul` with respect to A.
 //! def matmul_grad(float(K, N) B, float(M, N) d_C) -> (d_A) {
 //!   d_A(m, k) +=! d_C(m, n) * B(k, n)
 //! }

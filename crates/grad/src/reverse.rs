@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tensorwright_lang::diagnostic::Diagnostic;
+use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::ops::{AssignOp, ReductionOp};
 use tensorwright_lang::syntax::ast::{Comprehension, Expr};
 
@@ -19,6 +19,10 @@ use crate::scope::{Applied, Scope, Tensor};
 use crate::transpose::{Contribution, transpose};
 use crate::tree;
 use crate::versions::Versions;
+
+/// The most that gradients may be written down with: the sum, over all statements, of the size of the
+/// right side times the number of its reads.
+const BUDGET: usize = 4_000_000;
 
 /// The tensors that depend on the inputs in a way that has a derivative, the inputs included.
 pub(crate) fn active(versions: &Versions, wrt: &[String]) -> BTreeSet<String> {
@@ -41,6 +45,8 @@ pub(crate) struct Reverse<'a> {
     /// What is to be added up for the gradient of each value.
     contributions: BTreeMap<String, Vec<Contribution>>,
     settled: BTreeSet<String>,
+    /// How much may still be written down.
+    budget: usize,
     /// The statements of the gradient.
     pub(crate) statements: Vec<Comprehension>,
 }
@@ -52,7 +58,7 @@ impl<'a> Reverse<'a> {
         active: &'a BTreeSet<String>,
         gradients: BTreeMap<String, String>,
     ) -> Self {
-        let (contributions, settled) = (BTreeMap::new(), BTreeSet::new());
+        let (contributions, settled, budget) = (BTreeMap::new(), BTreeSet::new(), BUDGET);
         Reverse {
             scope,
             versions,
@@ -60,6 +66,7 @@ impl<'a> Reverse<'a> {
             gradients,
             contributions,
             settled,
+            budget,
             statements: Vec::new(),
         }
     }
@@ -83,6 +90,7 @@ impl<'a> Reverse<'a> {
 
     /// What a statement contributes to the gradients of what it reads.
     fn pass(&mut self, step: &Step, gradient: &str) -> Result<(), Diagnostic> {
+        self.spend(step)?;
         let value = step.stmt.target.name.as_str();
         let indices = || step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
         let result = build::apply(value, indices());
@@ -96,11 +104,24 @@ impl<'a> Reverse<'a> {
             Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };
         let value = Some(&result).filter(|_| combine.is_none());
         derivative.pass(&step.stmt.rhs, seed, &mut Vec::new(), value)?;
-        let dtype = self.scope.tensor(&step.stmt.target.name).map(|tensor| tensor.dtype);
+        let dtype = self.scope.dtype(&step.stmt.target.name);
         for flow in derivative.flows {
-            let dtype = dtype.unwrap_or(tensorwright_lang::dtype::DType::Float);
             let contribution = transpose(&self.scope, &step.vars, &flow, dtype)?;
             self.contributions.entry(flow.tensor).or_default().push(contribution);
+        }
+        Ok(())
+    }
+
+    /// The gradient of a product of n elements has n terms of n factors: what is long becomes too long.
+    fn spend(&mut self, step: &Step) -> Result<(), Diagnostic> {
+        let (mut size, mut reads) = (0_usize, 1_usize);
+        tree::walk(&step.stmt.rhs, &mut |part| {
+            size += 1;
+            reads += usize::from(matches!(self.scope.applied(part), Some(Applied::Read(..))));
+        });
+        match self.budget.checked_sub(size * reads) {
+            Some(left) => self.budget = left,
+            None => return Err(too_long(step)),
         }
         Ok(())
     }
@@ -170,6 +191,13 @@ impl<'a> Reverse<'a> {
             self.statements.push(statement);
         }
     }
+}
+
+fn too_long(step: &Step) -> Diagnostic {
+    let message = format!("the gradient of `{}` would be too long", step.stmt.target.name);
+    Diagnostic::new(Code::NotDifferentiable, step.stmt.span, message)
+        .here("every element that is read here has a gradient with all others in it")
+        .help("split it into several statements, or its definition into several")
 }
 
 /// Every name that statements mention.

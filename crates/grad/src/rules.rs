@@ -6,7 +6,7 @@ use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
-use crate::build::{add, all, apply, compare, int, mul, negate, select, sub};
+use crate::build::{add, all, apply, compare, div, int, mul, negate, number, select, sub};
 use crate::product::Product;
 
 /// How a function passes a gradient on to one of its arguments.
@@ -82,7 +82,7 @@ pub(crate) fn partial(
         }
         Builtin::Fmod if by == 0 => times(int(1)),
         Builtin::Fmod => {
-            let turns = call(Builtin::Trunc, crate::build::div(x, second));
+            let turns = call(Builtin::Trunc, div(x, second));
             Partial::Times(one().scaled(-1.0).times(&turns))
         }
         Builtin::Hypot => Partial::Times(one().times(&args[by]).over(y)),
@@ -147,7 +147,7 @@ fn power(x: Expr, p: Expr, by: usize, y: &Expr) -> Partial {
         ExprKind::Int(1) => return Partial::Times(Product::one()),
         ExprKind::Int(2) => x,
         ExprKind::Int(power) if power > 0 => apply(name, vec![x, int(power as i64 - 1)]),
-        ExprKind::Float(power) => apply(name, vec![x, crate::build::number(power - 1.0)]),
+        ExprKind::Float(power) => apply(name, vec![x, number(power - 1.0)]),
         _ => apply(name, vec![x, sub(p.clone(), int(1))]),
     };
     Partial::Times(Product::one().times(&p).times(&lower))

@@ -90,6 +90,11 @@ impl Scope {
         self.tensors.get(name)
     }
 
+    /// The element type of a tensor.
+    pub(crate) fn dtype(&self, name: &str) -> DType {
+        self.tensor(name).map_or(DType::Float, |tensor| tensor.dtype)
+    }
+
     /// Whether a bare name is an index variable.
     pub(crate) fn is_variable(&self, name: &str) -> bool {
         !self.tensors.contains_key(name)

@@ -72,11 +72,7 @@ impl Substitute<'_> {
     /// is meant.
     fn fraction(&self, expr: &Expr) -> Expr {
         let index = self.index(expr);
-        let mut divides = false;
-        tree::walk(&index, &mut |part| {
-            divides |= matches!(part.kind, ExprKind::Arith(ArithOp::Div | ArithOp::Rem, ..));
-        });
-        if divides { build::apply(self.dtype.name(), vec![index]) } else { index }
+        if tree::rounds(&index) { build::apply(self.dtype.name(), vec![index]) } else { index }
     }
 
     /// Index arithmetic.

@@ -17,6 +17,7 @@
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp};
+use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::bounds::{Bounds, Range, Ranges};
@@ -223,22 +224,12 @@ impl Solver<'_> {
         if !self.is_fixed(&rest) || self.is_fixed(&inner) || !self.is_size(&divisor) {
             return false;
         }
+        let first = equation.index.minus(&rest).and_then(|index| index.times(&divisor));
+        let Some(first) = first else { return false };
         let name = self.new_variable("r", Range::up_to(divisor.to_expr()));
-        let index = equation.index.minus(&rest);
-        let index = index.and_then(|index| index.times(&divisor));
-        let Some(index) = index.and_then(|index| index.plus(&Poly::name(&name))) else {
-            return false;
-        };
-        self.pending.insert(0, Equation { subscript: inner, index });
-        // The rest may be known from another subscript: `i / 2` and `i % 2`.
-        self.solve_next();
+        let Some(index) = first.plus(&Poly::name(&name)) else { return false };
+        self.solve(Equation { subscript: inner, index });
         true
-    }
-
-    fn solve_next(&mut self) {
-        if let Some(first) = (!self.pending.is_empty()).then(|| self.pending.remove(0)) {
-            self.solve(first);
-        }
     }
 
     /// `e % a + rest == x`
@@ -304,7 +295,7 @@ impl Solver<'_> {
         let mut names = std::iter::once(like.to_owned()).chain(numbered);
         let name = names.find(|name| !taken(name)).unwrap_or_default();
         self.ranges.insert(name.clone(), range.clone());
-        let (spatial, span) = (false, tensorwright_lang::source::Span::default());
+        let (spatial, span) = (false, Span::default());
         self.unknown.push(Variable { name: name.clone(), spatial, range: Some(range), span });
         name
     }
@@ -420,12 +411,8 @@ impl Solver<'_> {
             let used = std::iter::once(&value).chain(guards).any(|e| tree::mentions(e, &var.name));
             if let Some(range) = self.ranges.get(&var.name).filter(|_| !used) {
                 let extent = range.extent();
-                let mut divides = false;
-                tree::walk(&extent, &mut |part| {
-                    divides |=
-                        matches!(part.kind, ExprKind::Arith(ArithOp::Div | ArithOp::Rem, ..));
-                });
-                let is_plain = !divides && !matches!(extent.kind, ExprKind::Apply(..));
+                let is_plain =
+                    !tree::rounds(&extent) && !matches!(extent.kind, ExprKind::Apply(..));
                 let factor = match is_plain {
                     true => extent,
                     false => build::apply(self.dtype.name(), vec![extent]),

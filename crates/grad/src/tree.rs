@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tensorwright_lang::ops::LogicOp;
+use tensorwright_lang::ops::{ArithOp, LogicOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
@@ -96,6 +96,15 @@ pub(crate) fn names(expr: &Expr) -> BTreeSet<&str> {
 /// Whether a bare name stands in an expression.
 pub(crate) fn mentions(expr: &Expr, name: &str) -> bool {
     expr.first_mention(name).is_some()
+}
+
+/// Whether an expression of integers rounds, so that it must be converted where a fraction is wanted.
+pub(crate) fn rounds(expr: &Expr) -> bool {
+    let mut found = false;
+    walk(expr, &mut |part| {
+        found |= matches!(part.kind, ExprKind::Arith(ArithOp::Div | ArithOp::Rem, ..));
+    });
+    found
 }
 
 /// The conditions that are joined by `&&`.

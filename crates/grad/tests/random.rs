@@ -6,7 +6,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Buffers, Case, Verdict, in_double};
-use tensorwright_testkit::generate;
+use tensorwright_grad::grad;
+use tensorwright_lang::Module;
+use tensorwright_testkit::{Rng, generate, mutate};
 
 const PROGRAMS: u64 = 400;
 
@@ -33,4 +35,19 @@ fn gradients_of_random_programs_agree_with_finite_differences() {
     }
     assert!(failures.is_empty(), "{} of them\n{}", failures.len(), failures.join("\n\n"));
     assert!(agreed as u64 > PROGRAMS / 4, "only {agreed} had a gradient; refused: {refused:#?}");
+}
+
+#[test]
+fn no_text_that_checks_is_too_much() {
+    let mut differentiated = 0;
+    for seed in 0..4 * PROGRAMS {
+        let mut rng = Rng::of(seed, 2);
+        let text = mutate(generate(seed % PROGRAMS).text.as_bytes(), &[], &mut rng);
+        let Ok(module) = Module::parse_bytes("mutated.tc", &text) else { continue };
+        for def in module.defs() {
+            // Whatever it is, the answer is a text that parses or a diagnostic.
+            differentiated += usize::from(grad(&module, def.name(), &[]).is_ok());
+        }
+    }
+    assert!(differentiated > 20, "only {differentiated} mutated programs could be differentiated");
 }

@@ -31,7 +31,7 @@ pub use tensorwright_reference::{
 };
 
 pub use tensorwright_codegen_llvm::Options as CodegenOptions;
-pub use tensorwright_codegen_llvm::target::CpuTarget;
+pub use tensorwright_codegen_llvm::target::{CpuTarget, VectorIsa};
 pub use tensorwright_runtime::View;
 pub use tensorwright_schedule::Schedule;
 

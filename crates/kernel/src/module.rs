@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tensorwright_grad::Gradient;
 use tensorwright_lang as lang;
 
-use crate::{Diagnostics, Inputs, Program, Signature, Source};
+use crate::{Code, Diagnostic, Diagnostics, Inputs, Program, Signature, Source};
 
 /// A source text whose definitions are free of errors that can be found without sizes.
 #[derive(Debug, Clone)]
@@ -51,6 +51,32 @@ impl Module {
     /// The definitions, in the order of the text.
     pub fn defs(&self) -> impl Iterator<Item = Def<'_>> {
         self.inner.defs().map(|inner| Def { inner })
+    }
+
+    /// The definition of a name, or without a name the only one. `how` ends the advice to choose one,
+    /// such as "with --def".
+    ///
+    /// # Errors
+    /// If there is none of the name, or not exactly one.
+    pub fn chosen(&self, name: Option<&str>, how: &str) -> Result<Def<'_>, Diagnostics> {
+        if let Some(name) = name {
+            return self.def(name);
+        }
+        let mut defs = self.defs();
+        if let (Some(only), None) = (defs.next(), defs.next()) {
+            return Ok(only);
+        }
+        let names: Vec<&str> = self.defs().map(|def| def.name()).collect();
+        let file = self.source().name();
+        let (message, help) = match names.as_slice() {
+            [] => (format!("{file} has no definitions"), "write a `def`".to_owned()),
+            names => (
+                format!("{file} has {} definitions", names.len()),
+                format!("choose one {how}: {}", names.join(", ")),
+            ),
+        };
+        let diagnostic = Diagnostic::without_place(Code::NoSuchDef, message).help(help);
+        Err(Diagnostics::new(self.source().clone(), vec![diagnostic]))
     }
 
     /// The definition of a name.

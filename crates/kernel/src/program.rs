@@ -62,6 +62,14 @@ impl Program {
         self.ir.analysis()
     }
 
+    /// The same program, whose inputs may all change from call to call.
+    #[must_use]
+    pub fn with_changing_inputs(&self) -> Self {
+        let mut ir = self.ir.clone();
+        ir.tensors.iter_mut().for_each(|tensor| tensor.is_const = false);
+        Self { ir }
+    }
+
     /// The number of innermost iterations of all stages: what the reference interpreter goes
     /// through one by one.
     #[must_use]

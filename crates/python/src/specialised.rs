@@ -5,12 +5,13 @@ use pyo3::prelude::*;
 use tensorwright::{
     Arguments as KernelArguments, CpuTarget, DType, Diagnostics, Frozen, Kernel, Program, View, ir,
 };
-use tensorwright_tuner::recall;
+use tensorwright_records::open_existing;
+use tensorwright_tuner::{Remembered, Wanted};
 
 use crate::arguments::{Arguments, Given};
 use crate::error::{Class, diagnosed, refused};
 use crate::foreign::Foreign;
-use crate::operator::{Operator, Param, Signature, Sizes};
+use crate::operator::{Choices, Operator, Param, Signature, Sizes};
 use crate::outputs::Makers;
 
 /// From so many innermost iterations on, a call lets other threads use the interpreter.
@@ -147,22 +148,13 @@ impl Specialised {
     pub(crate) fn compile(operator: &Operator, sizes: Sizes) -> Result<Self, Diagnostics> {
         let program = Self::program(operator, &sizes)?;
         let choices = &operator.choices;
-        let threads = u32::try_from(choices.threads).unwrap_or(1);
         let builder = || program.compile().threads(choices.threads).exact(choices.exact);
-        let mut origin = "not tuned".to_owned();
-        let mut kernel = None;
-        if let Ok(target) = CpuTarget::native() {
-            let recalled = recall(&program, threads, &target, choices.exact, choices.db.as_deref());
-            if let Some(schedule) = recalled.schedule() {
-                kernel = builder().schedule(schedule.clone()).build().ok();
-            }
-            if kernel.is_some() {
-                origin = recalled.to_string();
-            }
-        }
-        let kernel = match kernel {
-            Some(kernel) => kernel,
-            None => builder().build()?,
+        let remembered = remembered(&program, choices);
+        let tuned =
+            remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
+        let (kernel, origin) = match tuned {
+            Some(Ok(kernel)) => (kernel, remembered.to_string()),
+            _ => (builder().build()?, "not tuned".to_owned()),
         };
         let input = |param: &Param| match program
             .inputs()
@@ -233,6 +225,17 @@ impl Specialised {
         }
         Ok(())
     }
+}
+
+/// What the records have for a program. Records that cannot be read are as good as none.
+fn remembered(program: &Program, choices: &Choices) -> Remembered {
+    let look = || {
+        let target = CpuTarget::native().ok()?;
+        let store = open_existing(choices.db.as_deref()).ok()??;
+        let (threads, exact) = (choices.threads, choices.exact);
+        Remembered::best(&store, &Wanted { program, threads, target: &target, exact }).ok()
+    };
+    look().unwrap_or(Remembered::Nothing)
 }
 
 /// Whether all bytes are 0 or 1.

@@ -92,6 +92,12 @@ pub fn fingerprint<'f>(model: &str, features: impl IntoIterator<Item = &'f str>)
     format!("{} [{}]", model.trim(), features.join(" "))
 }
 
+/// The features that a [`fingerprint`] lists.
+#[must_use]
+pub fn fingerprint_features(target: &str) -> BTreeSet<&str> {
+    parts(target).1
+}
+
 /// How a stored machine differs from the wanted one, in words.
 pub(crate) fn machine_difference(wanted: &str, stored: &str) -> String {
     let (wanted_model, wanted) = parts(wanted);

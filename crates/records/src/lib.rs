@@ -47,7 +47,7 @@ pub mod transfer;
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
 pub use journal::{Journal, Kept};
-pub use key::{Key, Part, fingerprint};
+pub use key::{Key, Part, fingerprint, fingerprint_features};
 pub use location::{default_path, location};
 pub use model::{
     Best, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial,

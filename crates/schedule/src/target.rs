@@ -22,7 +22,7 @@ impl Target {
     /// x86-64 with AVX-512: 32 registers of 64 bytes.
     #[must_use]
     pub fn avx512() -> Self {
-        Self { vector_bytes: 64, vector_registers: 32, ..Self::avx2() }
+        Self::avx2().with_vectors(64, 32)
     }
 
     /// x86-64 with AVX2 and FMA: 16 registers of 32 bytes.
@@ -41,13 +41,19 @@ impl Target {
     /// AArch64 with NEON: 32 registers of 16 bytes.
     #[must_use]
     pub fn neon() -> Self {
-        Self { vector_bytes: 16, vector_registers: 32, ..Self::avx2() }
+        Self::avx2().with_vectors(16, 32)
     }
 
     /// The lanes of a vector of elements of so many bytes; never more than rules and spaces consider.
     #[must_use]
     pub fn lanes(&self, element_bytes: i64) -> i64 {
         (self.vector_bytes / element_bytes.max(1)).clamp(1, 16)
+    }
+
+    /// With other vector registers: the bytes of one, and how many there are.
+    #[must_use]
+    pub fn with_vectors(self, vector_bytes: i64, vector_registers: i64) -> Self {
+        Self { vector_bytes, vector_registers, ..self }
     }
 
     /// With other cache sizes, in bytes.

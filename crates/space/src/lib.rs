@@ -33,4 +33,4 @@ pub use rng::Rng;
 pub use rules::{Anything, Rejection, Rules};
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use search_space::SearchSpace;
-pub use untuned::untuned_schedule;
+pub use untuned::{Untuned, untuned_schedule};

@@ -29,20 +29,56 @@ const MOST_STAGES: usize = 24;
 /// ```
 #[must_use]
 pub fn untuned_schedule(program: &Program, target: &Target) -> Schedule {
+    Untuned::of(program, target).schedule
+}
+
+/// A schedule of which nothing was measured, and what the model expects of it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Untuned {
+    /// The schedule that [`untuned_schedule`] says.
+    pub schedule: Schedule,
+    /// The cycles of a call: by the cost model if it chose the schedule, otherwise as many as the
+    /// arithmetic and the bytes need at least.
+    pub cycles: f64,
+}
+
+impl Untuned {
+    /// The schedule of a program, with its cost.
+    #[must_use]
+    pub fn of(program: &Program, target: &Target) -> Self {
+        match modelled(program, target) {
+            Ok(modelled) => modelled,
+            Err(schedule) => Self { schedule, cycles: least_cycles(program, target) },
+        }
+    }
+}
+
+/// The cycles that arithmetic and bytes need at least: a vector of each at a time.
+fn least_cycles(program: &Program, target: &Target) -> f64 {
+    let analysis = program.analysis();
+    let vectors = analysis.flops as f64 * 4.0 / target.vector_bytes as f64;
+    vectors.max(analysis.min_bytes as f64 / target.vector_bytes as f64)
+}
+
+/// What the model chooses; what rules say where there is nothing to model.
+fn modelled(program: &Program, target: &Target) -> Result<Untuned, Schedule> {
     let rules = || default_schedule(program, target);
     if program.stages.len() > MOST_STAGES {
-        return rules();
+        return Err(rules());
     }
     let begun = alternatives(program, target).into_iter().next();
     let begun = begun.unwrap_or_else(|| Draft::new(canonical(program)));
     let space = ScheduleSpace::of(begun.clone(), target, &Preset::Full.options());
     if !space.has_sums() {
-        return complete(begun, target).schedule;
+        return Err(complete(begun, target).schedule);
     }
     let applies = |schedule: &Schedule| {
         schedule.apply(canonical(program)).is_ok_and(|nest| lower(nest).is_ok())
     };
     let points = space.ranked(TRIES);
-    let mut schedules = points.iter().filter_map(|point| space.decode(point).ok());
-    schedules.find(applies).unwrap_or_else(rules)
+    let decoded = |point| Some((space.decode(point).ok()?, point));
+    let mut schedules = points.iter().filter_map(decoded);
+    let (schedule, point) = schedules.find(|(schedule, _)| applies(schedule)).ok_or_else(rules)?;
+    Ok(Untuned { schedule, cycles: space.estimate(point) })
 }

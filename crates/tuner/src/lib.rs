@@ -11,25 +11,29 @@
 //! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
 //! (finalists are measured again in turns).
 
+mod allocation;
 mod arms;
+mod best;
 mod budget;
 mod candidates;
 mod error;
 mod event;
+mod extent;
 mod identity;
 mod landscape;
 mod line;
 mod manifest;
-mod recall;
 mod session;
 mod tuner;
 mod warm;
 
+pub use allocation::Allocation;
+pub use best::{Remembered, Wanted};
 pub use budget::Budget;
 pub use error::TuneError;
 pub use event::{Event, Progress, Status, Tuned, Winner};
+pub use extent::{Extent, SizeRange};
 pub use identity::{COMPILER, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};
-pub use manifest::{Allocation, Common, Manifest, Operator, parse_duration};
-pub use recall::{Recalled, recall};
+pub use manifest::{Common, Manifest, Operator, Packaging, parse_duration};
 pub use tuner::Tuner;

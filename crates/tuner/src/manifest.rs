@@ -1,14 +1,19 @@
-//! [`Manifest`]: many operators and sizes, tuned with a common budget.
+//! [`Manifest`]: many operators and sizes, tuned with a common budget and packaged together.
 //!
 //! ```toml
 //! [tune]
 //! time = "10m"            # for all together; or: trials = 2000
 //! strategy = "portfolio"
 //!
+//! [package]
+//! name = "kernels"        # otherwise the name of the file
+//! levels = ["avx2", "avx512"]
+//!
 //! [[operator]]
+//! name = "product"        # in a package; otherwise the name of the definition
 //! file = "kernels/gemm.tc"
 //! def = "gemm"
-//! sizes = { M = 1024, N = 1024, K = 1024 }
+//! sizes = { M = 1024, N = "1..512", K = 1024 }
 //! threads = 2
 //! weight = 12             # how often it is called
 //! ```
@@ -17,32 +22,52 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source, Span};
+use toml::Spanned;
+
+use crate::extent::Extent;
 
 /// The longest manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Trials that every operator gets before the budget goes where it pays.
-const FIRST_SLICE: u64 = 40;
-
-/// Trials that are given at a time afterwards.
-const SLICE: u64 = 32;
-
-/// How much of an operator's last gain is expected of its next slice.
-const DECAY: f64 = 0.5;
-
 /// Many operators and sizes.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Manifest {
-    /// What holds for all.
-    #[serde(default)]
+    /// What holds for tuning them all.
     pub tune: Common,
+    /// What holds for the package of them all.
+    pub package: Packaging,
     /// The operators.
-    #[serde(default, rename = "operator")]
     pub operators: Vec<Operator>,
+    /// The text.
+    pub source: Source,
 }
 
-/// What holds for all operators.
+/// A manifest as the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tables {
+    #[serde(default)]
+    tune: Common,
+    #[serde(default)]
+    package: Packaging,
+    #[serde(default)]
+    operator: Vec<Spanned<Operator>>,
+}
+
+/// What holds for the package of all operators.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Packaging {
+    /// The name of the package.
+    pub name: Option<String>,
+    /// The targets that it has kernels for, if not the usual ones.
+    pub levels: Option<Vec<String>>,
+}
+
+/// What holds for tuning all operators.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -64,19 +89,24 @@ pub struct Common {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Operator {
+    /// What a package calls it; the name of the definition without one.
+    pub name: Option<String>,
     /// The file, relative to the manifest.
     pub file: String,
     /// The definition; not needed if the file has one.
     pub def: Option<String>,
     /// Its sizes.
     #[serde(default)]
-    pub sizes: BTreeMap<String, i64>,
+    pub sizes: BTreeMap<String, Extent>,
     /// The threads.
     #[serde(default = "one")]
     pub threads: usize,
     /// How often it is called: what it saves counts so many times.
     #[serde(default = "once")]
     pub weight: f64,
+    /// Where the manifest has it.
+    #[serde(skip)]
+    pub span: Span,
 }
 
 fn one() -> usize {
@@ -116,124 +146,101 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// What is wrong and where, in the words of the TOML reader.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        if text.len() > MAX_BYTES {
-            return Err(format!("the manifest is longer than {MAX_BYTES} bytes"));
+    /// What is wrong and where.
+    pub fn parse(source: Source) -> Result<Self, Diagnostics> {
+        let problem = |diagnostic| Diagnostics::new(source.clone(), vec![diagnostic]);
+        if source.text().len() > MAX_BYTES {
+            let message = format!("the manifest is longer than {MAX_BYTES} bytes");
+            return Err(problem(Diagnostic::without_place(Code::InvalidManifest, message)));
         }
-        let manifest: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        if manifest.operators.is_empty() {
-            return Err("the manifest has no [[operator]]".to_owned());
+        let tables: Tables = toml::from_str(source.text()).map_err(|e| problem(unreadable(&e)))?;
+        if tables.operator.is_empty() {
+            let message = "the manifest has no operator";
+            let diagnostic = Diagnostic::without_place(Code::InvalidManifest, message)
+                .help("add a table: [[operator]] with file = \"kernel.tc\" and sizes = { N = 64 }");
+            return Err(problem(diagnostic));
         }
-        for (place, operator) in manifest.operators.iter().enumerate() {
-            if !(operator.weight.is_finite() && operator.weight > 0.0) {
-                return Err(format!("operator {}: the weight must be positive", place + 1));
-            }
-            if !(1..=1024).contains(&operator.threads) {
-                return Err(format!("operator {}: threads must be 1 to 1024", place + 1));
-            }
-        }
+        let operators = tables.operator.into_iter().map(|spanned| {
+            let span = place(spanned.span());
+            Operator { span, ..spanned.into_inner() }
+        });
+        let operators = operators.collect();
+        let manifest = Self { tune: tables.tune, package: tables.package, operators, source };
+        manifest.check()?;
         Ok(manifest)
     }
-}
 
-/// Who gets the next slice of a common budget.
-///
-/// Every operator gets a first slice. Then the next goes where it is expected to save most: the
-/// operator's weight times the seconds that its last slice saved, decayed for every slice since that
-/// saved nothing, as in Ansor's scheduler of tasks.
-#[derive(Debug, Clone)]
-pub struct Allocation {
-    states: Vec<State>,
-}
+    /// Refuses numbers that make no sense.
+    fn check(&self) -> Result<(), Diagnostics> {
+        for operator in &self.operators {
+            if !(operator.weight.is_finite() && operator.weight > 0.0) {
+                return Err(self.problem(
+                    operator,
+                    "the weight must be positive",
+                    "write weight = 1",
+                ));
+            }
+            if !(1..=1024).contains(&operator.threads) {
+                return Err(self.problem(
+                    operator,
+                    "threads must be 1 to 1024",
+                    "leave them out for 1",
+                ));
+            }
+        }
+        Ok(())
+    }
 
-#[derive(Debug, Clone, Copy)]
-struct State {
-    weight: f64,
-    seconds: Option<f64>,
-    expected: f64,
-    trials: u64,
-    exhausted: bool,
-}
-
-impl Allocation {
-    /// An allocation to operators of these weights.
+    /// Something that is wrong with an operator, and what to do about it.
     #[must_use]
-    pub fn new(weights: &[f64]) -> Self {
-        let state = |weight: &f64| State {
-            weight: *weight,
-            seconds: None,
-            expected: f64::INFINITY,
-            trials: 0,
-            exhausted: false,
-        };
-        Self { states: weights.iter().map(state).collect() }
+    pub fn problem(
+        &self,
+        operator: &Operator,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Diagnostics {
+        let diagnostic = Diagnostic::new(Code::InvalidManifest, operator.span, message);
+        let diagnostic = diagnostic.here("this operator").help(help);
+        Diagnostics::new(self.source.clone(), vec![diagnostic])
     }
+}
 
-    /// The operator that goes next, and for how many trials; `None` if all are exhausted.
-    #[must_use]
-    pub fn next(&self) -> Option<(usize, u64)> {
-        let open = self.states.iter().enumerate().filter(|(_, state)| !state.exhausted);
-        let (place, state) = open.max_by(|(i, a), (j, b)| {
-            // Of equal ones the one with fewer trials, then the first.
-            a.expected.total_cmp(&b.expected).then(b.trials.cmp(&a.trials)).then(j.cmp(i))
-        })?;
-        Some((place, if state.seconds.is_none() { FIRST_SLICE } else { SLICE }))
+/// What the reader of TOML says.
+fn unreadable(error: &toml::de::Error) -> Diagnostic {
+    match error.span() {
+        Some(span) => Diagnostic::new(Code::InvalidManifest, place(span), error.message()),
+        None => Diagnostic::without_place(Code::InvalidManifest, error.message()),
     }
+}
 
-    /// Notes what a slice brought: the best seconds now, the trials, and whether there is nothing
-    /// left to try.
-    pub fn observe(&mut self, operator: usize, seconds: f64, trials: u64, exhausted: bool) {
-        let Some(state) = self.states.get_mut(operator) else { return };
-        let saved = match state.seconds {
-            Some(before) => (before - seconds).max(0.0),
-            // The first slice always saves much; a tenth of the time is a fair guess for the next.
-            None => seconds * 0.1,
-        };
-        let last = if state.expected.is_finite() { state.expected } else { 0.0 };
-        state.expected = (state.weight * saved).max(last * DECAY);
-        let best = state.seconds.map_or(seconds, |before| before.min(seconds));
-        state.seconds = Some(best);
-        state.trials += trials;
-        state.exhausted |= exhausted || trials == 0;
-    }
+/// A place in a text of at most [`MAX_BYTES`].
+fn place(range: std::ops::Range<usize>) -> Span {
+    Span::new(range.start as u32, range.end as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn manifests_are_read_and_mistakes_are_named() {
-        let text = "[tune]\ntime = \"10m\"\n[[operator]]\nfile = \"gemm.tc\"\nsizes = { M = 4 }\n";
-        let manifest = Manifest::parse(text).unwrap();
-        assert_eq!(manifest.tune.time, Some(Duration::from_secs(600)));
-        assert_eq!((manifest.operators[0].threads, manifest.operators[0].weight), (1, 1.0));
-        let wrong = Manifest::parse("[[operator]]\nfile = \"a.tc\"\nsize = {}\n").unwrap_err();
-        assert!(wrong.contains("unknown field `size`"), "{wrong}");
-        assert!(Manifest::parse("[tune]\ntime = \"soon\"").unwrap_err().contains("write 90s"));
-        assert_eq!(Manifest::parse("").unwrap_err(), "the manifest has no [[operator]]");
-        assert_eq!(parse_duration("1500ms"), Ok(Duration::from_millis(1500)));
-        assert!(parse_duration("1e400").is_err());
+    fn read(text: &str) -> Result<Manifest, Diagnostics> {
+        Manifest::parse(Source::new("manifest.toml", text))
     }
 
     #[test]
-    fn trials_go_where_they_pay() {
-        let mut allocation = Allocation::new(&[1.0, 1.0, 10.0]);
-        for (operator, seconds) in [(0, 1.0), (1, 1.0), (2, 1.0)] {
-            assert_eq!(allocation.next(), Some((operator, FIRST_SLICE)));
-            allocation.observe(operator, seconds, 40, false);
-        }
-        // The one that is called ten times as often goes first ...
-        assert_eq!(allocation.next(), Some((2, SLICE)));
-        for _ in 0..5 {
-            allocation.observe(2, 1.0, 32, false);
-        }
-        // ... until it gains nothing any more.
-        assert_eq!(allocation.next(), Some((0, SLICE)));
-        allocation.observe(0, 0.5, 32, false);
-        assert_eq!(allocation.next(), Some((0, SLICE)));
-        allocation.observe(0, 0.5, 32, true);
-        assert_eq!(allocation.next(), Some((1, SLICE)));
+    fn manifests_are_read_and_mistakes_are_named() {
+        let text = "[tune]\ntime = \"10m\"\n[[operator]]\nfile = \"gemm.tc\"\nsizes = { M = 4, N = \"1..9\" }\n";
+        let manifest = read(text).unwrap();
+        assert_eq!(manifest.tune.time, Some(Duration::from_secs(600)));
+        assert_eq!((manifest.operators[0].threads, manifest.operators[0].weight), (1, 1.0));
+        assert_eq!(manifest.operators[0].sizes["N"].to_string(), "1..9");
+        let wrong = |text: &str| read(text).unwrap_err().to_string();
+        let text = wrong("[[operator]]\nfile = \"a.tc\"\nsize = {}\n");
+        assert!(text.contains("unknown field `size`"), "{text}");
+        assert!(wrong("[tune]\ntime = \"soon\"").contains("write 90s"));
+        assert!(wrong("").contains("the manifest has no operator"));
+        let text = wrong("[[operator]]\nfile = \"a.tc\"\nweight = -1.0\n");
+        assert!(text.contains("the weight must be positive") && text.contains("manifest.toml:1"));
+        assert_eq!(parse_duration("1500ms"), Ok(Duration::from_millis(1500)));
+        assert!(parse_duration("1e400").is_err());
     }
 }

@@ -1,11 +1,10 @@
 //! `tensorwright compile`
 
-mod link;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tensorwright::{Code, Diagnostic, Diagnostics, Lowered, Source};
+use tensorwright_package::cc::Compiler;
 
 use crate::args::{CompileArgs, Emit, Format};
 use crate::failure::{InFormat, Outcome};
@@ -93,7 +92,7 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
             Ok(Written { files: vec![path.to_owned(), object], advice: Some(advice) })
         }
         Emit::Shared => {
-            link::shared(&args.cc, path, &lowered.c_wrapper(), kernel.object())?;
+            files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper(), kernel.object())?)?;
             files::write_bytes(&header, lowered.c_header().as_bytes())?;
             Ok(Written { files: vec![path.to_owned(), header], advice: None })
         }
@@ -112,6 +111,14 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
             Ok(Written { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
         }
     }
+}
+
+/// A shared library of an object and of C source that belongs to it.
+fn shared(cc: &Path, wrapper: &str, object: &[u8]) -> Result<Vec<u8>, Diagnostics> {
+    let cc = Compiler::new(cc)?;
+    cc.file("call.c", wrapper.as_bytes())?;
+    cc.file("kernel.o", object)?;
+    cc.run(&["-shared", "-fPIC", "-O2", "-std=c99", "call.c", "kernel.o", "-lm"], "library.so")
 }
 
 /// A file beside another one, with its name continued.

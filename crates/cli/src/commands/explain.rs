@@ -12,7 +12,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
     let format = args.output.format;
     let module = files::module(&args.program.file).in_format(format)?;
     let def = chosen(&module, &args.program).in_format(format)?;
-    let program = def.bind(sizes(&args.program)).in_format(format)?;
+    let sizes = sizes(&args.program).in_format(format)?;
+    let program = def.bind(sizes).in_format(format)?;
     if args.text {
         return Ok(write!(std::io::stdout(), "{program}")?);
     }

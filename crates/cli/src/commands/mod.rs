@@ -11,6 +11,7 @@ pub(crate) mod landscape;
 pub(crate) mod list;
 pub(crate) mod lsp;
 pub(crate) mod machine;
+pub(crate) mod package;
 pub(crate) mod report;
 pub(crate) mod run;
 mod scalar;
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 use tensorwright::{
     Code, CpuTarget, Def, Diagnostic, Diagnostics, KernelBuilder, Module, Program, Source,
 };
+
+use tensorwright_tuner::Wanted;
 
 use crate::args::{KernelArgs, ProgramArgs};
 use crate::files;
@@ -39,36 +42,18 @@ pub(crate) fn chosen_def<'m>(
     module: &'m Module,
     name: Option<&str>,
 ) -> Result<Def<'m>, Diagnostics> {
-    if let Some(name) = name {
-        return module.def(name);
-    }
-    let mut defs = module.defs();
-    if let (Some(only), None) = (defs.next(), defs.next()) {
-        return Ok(only);
-    }
-    let names: Vec<&str> = module.defs().map(|def| def.name()).collect();
-    let (message, help) = match names.as_slice() {
-        [] => {
-            (format!("{} has no definitions", module.source().name()), "write a `def`".to_owned())
-        }
-        names => (
-            format!("{} has {} definitions", module.source().name(), names.len()),
-            format!("choose one with --def: {}", names.join(", ")),
-        ),
-    };
-    let diagnostic = Diagnostic::without_place(Code::NoSuchDef, message).help(help);
-    Err(Diagnostics::new(module.source().clone(), vec![diagnostic]))
+    module.chosen(name, "with --def")
 }
 
-/// The sizes of the command line; the last one of a name counts.
-pub(crate) fn sizes(args: &ProgramArgs) -> BTreeMap<String, i64> {
-    args.sizes.iter().cloned().collect()
+/// The sizes of the command line, none of which may vary; the last one of a name counts.
+pub(crate) fn sizes(args: &ProgramArgs) -> Result<BTreeMap<String, i64>, Diagnostics> {
+    crate::sizes::exact(&args.sizes)
 }
 
 /// The program of the command line, with all sizes given there.
 pub(crate) fn program(args: &ProgramArgs) -> Result<Program, Diagnostics> {
     let module = files::module(&args.file)?;
-    chosen(&module, args)?.bind(sizes(args))
+    chosen(&module, args)?.bind(sizes(args)?)
 }
 
 /// A program with the schedule, target and threads of the command line: the given schedule, or the
@@ -82,11 +67,11 @@ pub(crate) fn kernel<'p>(
     let mut builder = program.compile().target(target.clone()).threads(threads.into()).exact(exact);
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
-    } else if !args.untuned
-        && let Some(found) =
-            tuned::best(program, threads.into(), &target, exact, args.db.as_deref())
-    {
-        builder = builder.schedule(found);
+    } else if !args.untuned {
+        let wanted = Wanted { program, threads: threads.into(), target: &target, exact };
+        if let Some(found) = tuned::best(&wanted, args.db.as_deref()) {
+            builder = builder.schedule(found);
+        }
     }
     Ok(builder)
 }

@@ -7,8 +7,9 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Module, Source};
 use tensorwright_records::{Error, SqliteStore, location, now, open_existing};
 use tensorwright_report::{Report, Section, Selection, render};
 
-use crate::args::{OutputArgs, ProgramArgs, size};
+use crate::args::{OutputArgs, ProgramArgs};
 use crate::failure::{InFormat, Outcome};
+use crate::sizes::SizeList;
 use crate::{files, report};
 
 /// Write a page that shows what tuning found
@@ -32,8 +33,8 @@ pub(crate) struct ReportArgs {
     def: Option<String>,
 
     /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
-    #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size, requires = "file")]
-    sizes: Vec<(String, i64)>,
+    #[arg(long = "size", value_name = "NAME=NUMBER,...", requires = "file")]
+    sizes: Vec<SizeList>,
 
     /// Only runs whose name begins like this
     #[arg(long, value_name = "RUN")]

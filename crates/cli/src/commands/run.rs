@@ -1,6 +1,7 @@
 //! `tensorwright run`
 
 mod inputs;
+mod range;
 mod show;
 
 use std::time::Instant;
@@ -10,7 +11,7 @@ use tensorwright::{
 };
 
 use self::show::{Computed, Engine, Report};
-use super::{chosen, sizes};
+use super::chosen;
 use crate::args::RunArgs;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::measure::measure;
@@ -21,8 +22,12 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let format = args.output.format;
     let module = files::module(&args.program.file).in_format(format)?;
     let def = chosen(&module, &args.program).in_format(format)?;
+    let sizes = crate::sizes::ranged(&args.program.sizes).in_format(format)?;
+    if let Some((name, values)) = &sizes.varying {
+        return range::run(&def, &sizes, (name, values), args);
+    }
     let given = inputs::given(&def, args).in_format(format)?;
-    let sizes = def.sizes_of(&given, &sizes(&args.program)).in_format(format)?;
+    let sizes = def.sizes_of(&given, &sizes.fixed).in_format(format)?;
     let program = def.bind(sizes).in_format(format)?;
     outputs_exist(&program, args).in_format(format)?;
     let inputs = inputs::complete(&program, given, args.seed).in_format(format)?;

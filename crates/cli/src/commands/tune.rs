@@ -19,8 +19,9 @@ use tensorwright_tuner::{Budget, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
 use super::space::SpaceOptions;
-use crate::args::{Format, OutputArgs, TargetArgs, size};
+use crate::args::{Format, OutputArgs, TargetArgs};
 use crate::failure::{Failure, InFormat, Outcome};
+use crate::sizes::SizeList;
 use crate::{files, report};
 
 /// Trials of a run that is given neither trials nor time.
@@ -47,8 +48,8 @@ pub(crate) struct TuneArgs {
     def: Option<String>,
 
     /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
-    #[arg(long = "size", value_name = "NAME=NUMBER,...", value_delimiter = ',', value_parser = size)]
-    sizes: Vec<(String, i64)>,
+    #[arg(long = "size", value_name = "NAME=NUMBER,...")]
+    sizes: Vec<SizeList>,
 
     /// Tune every definition of the file that the sizes suffice for, with a common budget
     #[arg(long, conflicts_with_all = ["def", "manifest"])]
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
         return many::all(args, file, &around);
     }
     let module = files::module(file).in_format(format)?;
-    let sizes: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
+    let sizes = crate::sizes::exact(&args.sizes).in_format(format)?;
     let program = super::chosen_def(&module, args.def.as_deref())
         .and_then(|def| def.bind(sizes.clone()))
         .in_format(format)?;

@@ -43,6 +43,7 @@ pub struct KernelBuilder<'p> {
     target: Option<CpuTarget>,
     threads: usize,
     exact: bool,
+    symbol: Option<String>,
     options: Options,
 }
 
@@ -72,6 +73,7 @@ impl Program {
             target: None,
             threads: 1,
             exact: false,
+            symbol: None,
             options: Options::default(),
         }
     }
@@ -126,6 +128,13 @@ impl KernelBuilder<'_> {
         self
     }
 
+    /// Calls the function that objects export something else than the definition is called, as far
+    /// as C permits the name.
+    pub fn symbol(mut self, name: &str) -> Self {
+        self.symbol = Some(name.to_owned());
+        self
+    }
+
     /// Changes what LLVM does.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
@@ -151,6 +160,9 @@ impl KernelBuilder<'_> {
         });
         let mut scheduled =
             schedule.apply(canonical(program.ir())).map_err(|error| error.diagnose(&source))?;
+        if let Some(name) = self.symbol {
+            scheduled.name = name;
+        }
         // One symbol for all code generators, whatever the definition is called.
         scheduled.name = tensorwright_codegen_c::symbol(&scheduled);
         let nest =
@@ -180,12 +192,11 @@ impl KernelBuilder<'_> {
 /// and typical ones otherwise.
 #[must_use]
 pub fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
-    let mut target = Target::avx2().with_workers(threads as i64);
-    target.vector_bytes = cpu.vector_bytes().into();
-    target.vector_registers = cpu.vector_registers().into();
+    let target = Target::avx2().with_workers(threads as i64);
+    let target = target.with_vectors(cpu.vector_bytes().into(), cpu.vector_registers().into());
     if cpu.check_runs_here().is_ok() {
         let caches = Machine::detect().caches;
-        target = target.with_caches(caches.l1d as i64, caches.l2 as i64);
+        return target.with_caches(caches.l1d as i64, caches.l2 as i64);
     }
     target
 }

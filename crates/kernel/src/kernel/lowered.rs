@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tensorwright_codegen_llvm::target::CpuTarget;
-use tensorwright_codegen_llvm::{Listing, Options, listing};
+use tensorwright_codegen_llvm::{Compiled, Listing, Options, compile, listing};
 use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced};
 
 use super::diagnose::Diagnose;
@@ -129,6 +129,20 @@ impl Lowered {
     /// If LLVM refuses the loops.
     pub fn assembly(&self) -> Result<String, Diagnostics> {
         self.listing(Listing::Assembly)
+    }
+
+    /// The relocatable object file for the target, without loading it into this process.
+    ///
+    /// # Errors
+    /// If LLVM refuses the loops.
+    pub fn object(&self) -> Result<Vec<u8>, Diagnostics> {
+        Ok(self.compile()?.object)
+    }
+
+    /// Generates code.
+    pub(super) fn compile(&self) -> Result<Compiled, Diagnostics> {
+        compile(&self.nest, &self.target, &self.options)
+            .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 
     fn listing(&self, kind: Listing) -> Result<String, Diagnostics> {

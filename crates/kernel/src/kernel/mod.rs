@@ -76,8 +76,7 @@ impl CompileTimes {
 impl Kernel {
     fn new(lowered: Lowered) -> Result<Self, Diagnostics> {
         let source = &lowered.program.ir().source;
-        let compiled = codegen::compile(&lowered.nest, &lowered.target, &lowered.options)
-            .map_err(|error| error.diagnose(source))?;
+        let compiled = lowered.compile()?;
         let loaded = if lowered.target.check_runs_here().is_ok() {
             let pool = match lowered.threads {
                 1 => None,

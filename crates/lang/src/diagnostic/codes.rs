@@ -128,7 +128,9 @@ codes! {
     E1006 OutputFileNeeded "a result that is not text and needs a file";
     E1007 ToolFailed "a program of the system that is missing or fails";
     E1008 WrongResult "a kernel whose results differ from the reference";
-    E1009 TuningFailed "a tuning run, its manifest or its records that cannot be used";
+    E1009 TuningFailed "a tuning run or its records that cannot be used";
+    E1010 InvalidManifest "a manifest that cannot be used";
+    E1011 VaryingSize "a size that varies where it cannot";
     // Gradients.
     E1101 NotDifferentiable "something of which no gradient can be computed";
     E1102 NoGradient "a gradient with respect to something that has none";

@@ -1,11 +1,15 @@
 //! Syntax tree to canonical text: as few parentheses as precedence allows, one statement per line.
 
+mod wrap;
+
 use std::fmt::{self, Display, Write};
 
-use super::ast::{Comprehension, Def, Dim, Expr, ExprKind, Module, Param, RangeConstraint, Stmt};
+use super::ast::{
+    Call, Comprehension, Def, Dim, Expr, ExprKind, Module, Param, RangeConstraint, Stmt,
+};
 use crate::ops::{ArithOp, CompareOp, LogicOp};
 
-/// Lines longer than this are broken where that is easy.
+/// Lines of definitions that are longer than this are broken.
 const MAX_WIDTH: usize = 100;
 
 /// A whole text: its definitions, with an empty line between them.
@@ -21,7 +25,10 @@ pub fn print_def(def: &Def) -> String {
     let mut text = header(def);
     for stmt in &def.body {
         text += "  ";
-        text += &stmt_text(stmt, 2);
+        text += &match stmt {
+            Stmt::Comprehension(comprehension) => comprehension_text(comprehension, Some(2)),
+            Stmt::Call(call) => call_text(call),
+        };
         text.push('\n');
     }
     text + "}\n"
@@ -30,7 +37,10 @@ pub fn print_def(def: &Def) -> String {
 /// A statement, without a line break at its end.
 #[must_use]
 pub fn print_stmt(stmt: &Stmt) -> String {
-    stmt_text(stmt, 0)
+    match stmt {
+        Stmt::Comprehension(comprehension) => comprehension_text(comprehension, None),
+        Stmt::Call(call) => call_text(call),
+    }
 }
 
 /// An expression.
@@ -60,26 +70,27 @@ fn param(param: &Param) -> String {
     format!("{prefix}{}{sizes} {}", param.dtype, param.name.name)
 }
 
-/// A statement that starts in the given column.
-fn stmt_text(stmt: &Stmt, column: usize) -> String {
-    match stmt {
-        Stmt::Comprehension(comprehension) => comprehension_text(comprehension, column),
-        Stmt::Call(call) => {
-            let targets = joined(call.targets.iter().map(|target| &target.name));
-            let args = joined(call.args.iter().map(|arg| Shown(arg, Level::Select)));
-            format!("{targets} = {}({args})", call.callee.name)
-        }
-    }
+fn call_text(call: &Call) -> String {
+    let targets = joined(call.targets.iter().map(|target| &target.name));
+    let args = joined(call.args.iter().map(|arg| Shown(arg, Level::Select)));
+    format!("{targets} = {}({args})", call.callee.name)
 }
 
-fn comprehension_text(comprehension: &Comprehension, column: usize) -> String {
+/// A comprehension that starts in the given column of a definition, or stands for itself: then its
+/// right side is one line.
+fn comprehension_text(comprehension: &Comprehension, column: Option<usize>) -> String {
     let Comprehension { target, indices, op, rhs, constraints, .. } = comprehension;
     let indices = joined(indices.iter().map(|index| &index.name));
-    let rhs = Shown(rhs, Level::Select);
-    let line = format!("{}({indices}) {} {rhs}", target.name, op.symbol());
+    let left = format!("{}({indices}) {} ", target.name, op.symbol());
+    let right = match column {
+        Some(column) => wrap::wrapped(rhs, column + left.chars().count(), column + 4),
+        None => Shown(rhs, Level::Select).to_string(),
+    };
+    let line = left + &right;
     if constraints.is_empty() {
         return line;
     }
+    let column = column.unwrap_or(0);
     let ranges = joined(constraints.iter().map(constraint));
     let width = column + line.chars().count() + " where ".len() + ranges.chars().count();
     if width <= MAX_WIDTH {

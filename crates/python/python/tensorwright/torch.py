@@ -11,6 +11,7 @@ tensor([2., 2., 2.])
 
 import itertools
 import keyword
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ _NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
 _numbers = itertools.count()
 
 
-def register(op, backward=None, *, name=None):
+def register(op: Operator, backward: Operator | bool | None = None, *, name: str | None = None) -> Any:
     """Makes a ``torch.library`` custom operator of an operator: with shape inference, usable under
     ``torch.compile``, and differentiable if ``backward`` is given.
 

@@ -29,6 +29,25 @@ impl fmt::Display for LoopNest {
     }
 }
 
+impl LoopNest {
+    /// The preparation as text: the constants that it reads, the buffers that it fills, and how; empty
+    /// if there is none. Nests of the same text make the same bytes of the same constants.
+    #[must_use]
+    pub fn preparation(&self) -> String {
+        if self.prepare.is_empty() {
+            return String::new();
+        }
+        let involved = |id: &&BufferId| {
+            self.constants.contains(id) || self.buffer(**id).scope == Scope::Prepared
+        };
+        let buffers = self.parameters.iter().filter(involved);
+        let mut text: String =
+            buffers.map(|id| format!("{};\n", parameter(self.buffer(*id)))).collect();
+        Printer { nest: self }.nodes(&mut text, &self.prepare, 0);
+        text
+    }
+}
+
 fn parameter(buffer: &Buffer) -> String {
     let kind = match buffer.scope {
         Scope::Output => "out ",

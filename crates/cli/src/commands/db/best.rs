@@ -27,7 +27,8 @@ fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
     let program = commands::program(&args.program).in_format(format)?;
     let target = commands::target(&args.target.target).in_format(format)?;
     let key = key_of(&program, args.target.threads.into(), &target, args.target.exact);
-    let program = program_info(&program, commands::sizes(&args.program));
+    let sizes = commands::sizes(&args.program).in_format(format)?;
+    let program = program_info(&program, sizes);
     let fail = |error| failed(&error, format);
     let Some(store) = open_existing(db).map_err(fail)? else {
         let path = location(db).map_err(fail)?;

@@ -1,6 +1,6 @@
 //! `tensorwright landscape record`
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub(super) fn run(args: &RecordArgs, worker: WorkerCommand) -> Outcome {
     let format = args.format.format;
     let program = crate::commands::program(&args.program).in_format(format)?;
     let target = crate::commands::target(&args.target.target).in_format(format)?;
-    let sizes: BTreeMap<String, i64> = crate::commands::sizes(&args.program);
+    let sizes = crate::commands::sizes(&args.program).in_format(format)?;
     let stop = stop_on_signals();
     let tuner = Tuner::new(&program, worker)
         .map_err(|error| failure(&error, format))?

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tensorwright::{Diagnostics, Program};
-use tensorwright_tuner::{Allocation, Budget, Manifest, Status, Tuned, Tuner};
+use tensorwright_package::Sizes;
+use tensorwright_tuner::{Allocation, Budget, Status, Tuned, Tuner};
 
-use super::{Around, TRIALS, TuneArgs, failure, journal, summary, tune, tuner};
+use super::{Around, TRIALS, TuneArgs, journal, summary, tune, tuner};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::{files, report};
@@ -26,7 +27,7 @@ struct Job {
 pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
     let format = args.output.format;
     let module = files::module(file).in_format(format)?;
-    let given: BTreeMap<String, i64> = args.sizes.iter().cloned().collect();
+    let given = crate::sizes::exact(&args.sizes).in_format(format)?;
     let mut jobs = Vec::new();
     for def in module.defs() {
         // Each definition takes the sizes that it knows.
@@ -53,26 +54,34 @@ pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
 pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
     let format = args.output.format;
     let Some(path) = &args.manifest else { return Ok(()) };
-    let wrong = |text: String| {
-        let text = format!("{}: {text}", path.display());
-        failure(&std::io::Error::other(text), format)
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let manifest = Manifest::parse(&text).map_err(wrong)?;
+    let manifest = files::manifest(path).in_format(format)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut jobs = Vec::new();
     for operator in &manifest.operators {
         let module = files::module(&folder.join(&operator.file)).in_format(format)?;
         let def = super::super::chosen_def(&module, operator.def.as_deref()).in_format(format)?;
-        let program = def.bind(operator.sizes.clone()).in_format(format)?;
-        let mut tuner = tuner(args, &program, operator.sizes.clone(), around)?
-            .threads(operator.threads)
-            .exact(args.target.exact)
-            .seed(args.seed.max(manifest.tune.seed));
-        if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
-            tuner = tuner.strategy(name);
+        let sizes = Sizes::new(&operator.sizes)
+            .map_err(|message| {
+                manifest.problem(
+                    operator,
+                    message,
+                    "write an operator for each value of one of them",
+                )
+            })
+            .in_format(format)?;
+        // Of a size that varies, the values are tuned that kernels are made for.
+        let programs = sizes.programs(&def).in_format(format)?;
+        let weight = operator.weight / programs.len() as f64;
+        for (sizes, program) in programs {
+            let mut tuner = tuner(args, &program, sizes, around)?
+                .threads(operator.threads)
+                .exact(args.target.exact)
+                .seed(args.seed.max(manifest.tune.seed));
+            if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
+                tuner = tuner.strategy(name);
+            }
+            jobs.push(Job { program, tuner, weight, trials: 0, last: None });
         }
-        jobs.push(Job { program, tuner, weight: operator.weight, trials: 0, last: None });
     }
     let time = args.time.or(manifest.tune.time);
     let trials = args.trials.or(manifest.tune.trials);

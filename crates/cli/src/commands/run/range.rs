@@ -1,0 +1,75 @@
+//! `run` with a size that varies: which kernels there are, and whether they compute every value.
+
+use std::io::Write;
+
+use tensorwright::{Code, Def, Diagnostic, Diagnostics, Inputs, Program};
+use tensorwright_package::Sizes;
+use tensorwright_package::buckets::BucketedKernel;
+use tensorwright_tuner::SizeRange;
+
+use crate::args::{Format, RunArgs};
+use crate::failure::{InFormat, Outcome};
+use crate::report;
+
+/// What is done for a range of a size.
+pub(super) fn run(
+    def: &Def<'_>,
+    sizes: &Sizes,
+    range: (&str, &SizeRange),
+    args: &RunArgs,
+) -> Outcome {
+    let format = args.output.format;
+    let (name, range) = range;
+    let target = crate::commands::target(&args.kernel.target.target).in_format(format)?;
+    let kernel = BucketedKernel::new(def, &sizes.fixed, name, range, &target).in_format(format)?;
+    let values = range.first..=range.last;
+    if args.verify {
+        for value in values.clone() {
+            let program = def.bind(sizes.at(value)).in_format(format)?;
+            let inputs = program.random_inputs(args.seed).in_format(format)?;
+            verify(&kernel, value, &program, &inputs).in_format(format)?;
+        }
+    }
+    if format == Format::Json {
+        let covers: serde_json::Map<String, serde_json::Value> =
+            values.map(|value| (value.to_string(), kernel.cover(value).into())).collect();
+        let value = serde_json::json!({
+            "size": name,
+            "buckets": kernel.buckets(),
+            "covers": covers,
+            "verified": args.verify.then_some(true),
+        });
+        return Ok(report::json(&value)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let listed = |values: &[i64]| values.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
+    writeln!(out, "kernels for {name} = {}", listed(kernel.buckets()))?;
+    for value in values.filter(|value| kernel.kernel(*value).is_none()) {
+        writeln!(out, "  {name} = {value}: {}", listed(&kernel.cover(value)))?;
+    }
+    if args.verify {
+        writeln!(out, "every value agrees with the reference interpreter")?;
+    }
+    Ok(())
+}
+
+/// Compares the results for a value with the reference.
+fn verify(
+    kernel: &BucketedKernel,
+    value: i64,
+    program: &Program,
+    inputs: &Inputs,
+) -> Result<(), Diagnostics> {
+    let results = kernel.run(value, inputs)?;
+    let growth = kernel.error_growth();
+    for output in program.run_reference(inputs)?.outputs {
+        let mismatch = results.get(&output.name).and_then(|r| output.mismatch_within(r, growth));
+        if let Some(mismatch) = mismatch {
+            let message = format!("output `{}` for {value}: {mismatch}", output.name);
+            let diagnostic = Diagnostic::without_place(Code::WrongResult, message)
+                .help("please report this with the program and its sizes");
+            return Err(Diagnostics::new(program.ir().source.clone(), vec![diagnostic]));
+        }
+    }
+    Ok(())
+}

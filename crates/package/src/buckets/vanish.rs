@@ -1,0 +1,44 @@
+//! Whether an expression is zero where the elements that it reads are.
+
+use tensorwright_kernel::DType;
+use tensorwright_kernel::ir::{Expr, TensorId};
+use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::ops::{ArithOp, UnaryOp};
+
+/// Which tensors are zero at the position that is asked about.
+pub(super) struct Vanishing<'a> {
+    /// By number of the tensor.
+    pub(super) zero: &'a [bool],
+    /// The types of tensors.
+    pub(super) dtype: &'a dyn Fn(TensorId) -> DType,
+}
+
+impl Vanishing<'_> {
+    /// Whether the expression is zero, whatever it reads of other tensors: infinities too, so zero times
+    /// a floating-point number is zero only if that number is known.
+    pub(super) fn expr(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Const(value) => value.as_f64() == 0.0,
+            Expr::Read(read) => self.zero.get(read.tensor.0 as usize).copied().unwrap_or(false),
+            Expr::Unary(UnaryOp::Neg, operand) | Expr::Cast(_, operand) => self.expr(operand),
+            Expr::Arith(ArithOp::Add | ArithOp::Sub, a, b) => self.expr(a) && self.expr(b),
+            Expr::Arith(ArithOp::Mul, a, b) => match (self.expr(a), self.expr(b)) {
+                (true, true) => true,
+                (true, false) => self.is_finite(b),
+                (false, true) => self.is_finite(a),
+                (false, false) => false,
+            },
+            Expr::Call(Builtin::Abs, args) => args.iter().all(|arg| self.expr(arg)),
+            Expr::Call(Builtin::Min | Builtin::Max, args) => args.iter().all(|arg| self.expr(arg)),
+            _ => false,
+        }
+    }
+
+    /// Whether the value is a number for sure, so that zero times it is zero.
+    fn is_finite(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Const(value) => value.as_f64().is_finite(),
+            expr => !expr.dtype(&|tensor| (self.dtype)(tensor)).is_float(),
+        }
+    }
+}

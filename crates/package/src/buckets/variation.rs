@@ -1,0 +1,313 @@
+//! Whether and how one size of a program may vary while its kernels stay as they are.
+//!
+//! Programs have numbers for sizes, so this looks at the program of every value in the range and
+//! compares. They must be the same but for one dimension per tensor and one axis per stage, which
+//! are as long as the size says, and the axis may only be a subscript of its own in such a
+//! dimension:
+//!
+//! ```text
+//! C(m,n) +=! A(m,k) * B(k,n)    N varies: n is spatial, so elements do not depend on each other,
+//!                               and a kernel of 16 columns computes any 16 columns
+//!                               K varies: k is summed, and rows of zeros change no sum
+//! B(i) = A(N - 1 - i)           N cannot vary: which element is read depends on it
+//! ```
+
+use tensorwright_kernel::Span;
+use tensorwright_kernel::ir::{
+    Axis, AxisId, AxisKind, Combine, Expr, Index, Program, Read, Stage, TensorId,
+};
+use tensorwright_lang::ops::ReductionOp;
+
+use super::vanish::Vanishing;
+
+/// How a size varies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variation {
+    /// The dimension of each tensor of the program that is as long as the size says.
+    pub dimensions: Vec<Option<usize>>,
+    /// What a kernel of another value can be used for.
+    pub kind: Kind,
+    /// What elements are filled with that a kernel has beyond the value.
+    pub padding: Padding,
+}
+
+/// What a kernel of a value of the size can be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// For a part of a larger value, and for a smaller value: elements do not depend on each other.
+    Sliced,
+    /// For a smaller value only: the size is reduced over.
+    Padded,
+}
+
+/// What the elements of inputs are filled with that a kernel has beyond the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Padding {
+    /// Zeros.
+    Zero,
+    /// Copies of the last element.
+    Edge,
+}
+
+/// Why a size cannot vary.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Refusal {
+    /// What is in the way, as the end of "`N` cannot vary: ...".
+    pub reason: String,
+    /// Where the text has it.
+    pub span: Span,
+}
+
+impl Refusal {
+    pub(super) fn new(span: Span, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), span }
+    }
+}
+
+/// The dimensions and axes of a program that vary, to be confirmed for every value.
+#[derive(Debug)]
+pub(super) struct Varying<'p> {
+    program: &'p Program,
+    dimensions: Vec<Option<usize>>,
+    axes: Vec<Option<AxisId>>,
+}
+
+impl<'p> Varying<'p> {
+    /// Finds what varies between two programs of different values.
+    ///
+    /// # Errors
+    /// If they differ in more than one dimension of a tensor or axis of a stage.
+    pub(super) fn between(
+        (program, value): (&'p Program, i64),
+        (other, other_value): (&Program, i64),
+    ) -> Result<Self, Refusal> {
+        let start = program.stages.first().map(|stage| stage.span).unwrap_or_default();
+        let same = program.tensors.len() == other.tensors.len()
+            && program.stages.iter().zip(&other.stages).all(|(a, b)| a.axes.len() == b.axes.len());
+        if !same {
+            return Err(Refusal::new(start, "the statements are others for other values"));
+        }
+        let mut dimensions = Vec::new();
+        for (tensor, other) in program.tensors.iter().zip(&other.tensors) {
+            let pairs = tensor.shape.iter().zip(&other.shape).enumerate();
+            let mut differ = pairs.filter(|(_, (a, b))| a != b);
+            let (first, second) = (differ.next(), differ.next());
+            if second.is_some() {
+                let reason = format!(
+                    "two dimensions of `{}` are as long, so elements along it are combined with each \
+                     other, as in attention over a sequence of varying length",
+                    tensor.name
+                );
+                return Err(Refusal::new(tensor.span, reason));
+            }
+            let plain = first.is_none_or(|(_, (a, b))| (*a, *b) == (value, other_value));
+            if !plain {
+                let reason = format!("the shape of `{}` depends on it in another way", tensor.name);
+                return Err(Refusal::new(tensor.span, reason));
+            }
+            dimensions.push(first.map(|(dimension, _)| dimension));
+        }
+        let mut axes = Vec::new();
+        for (stage, other) in program.stages.iter().zip(&other.stages) {
+            let pairs = (0..).map(AxisId).zip(stage.axes.iter().zip(&other.axes));
+            let mut differ = pairs.filter(|(_, (a, b))| (a.lo, a.hi) != (b.lo, b.hi));
+            let (first, second) = (differ.next(), differ.next());
+            let plain = first
+                .is_none_or(|(_, (a, b))| (a.lo, a.hi, b.lo, b.hi) == (0, value, 0, other_value));
+            if second.is_some() {
+                let reason = "two indices of a statement go along it, so elements are combined with \
+                              each other, as in attention over a sequence of varying length";
+                return Err(Refusal::new(stage.span, reason));
+            }
+            if !plain {
+                let reason = "a range depends on it in another way than being as long";
+                return Err(Refusal::new(stage.span, reason));
+            }
+            axes.push(first.map(|(axis, _)| axis));
+        }
+        Ok(Self { program, dimensions, axes })
+    }
+
+    /// Checks that the program of another value differs in nothing else.
+    ///
+    /// # Errors
+    /// If it does.
+    pub(super) fn confirm(&self, other: &Program, value: i64) -> Result<(), Refusal> {
+        let program = self.program;
+        let start = program.stages.first().map(|stage| stage.span).unwrap_or_default();
+        let refuse = |span| {
+            let reason =
+                format!("for {value} another value is computed: a statement uses it as a number");
+            Err(Refusal::new(span, reason))
+        };
+        if (program.tensors.len(), program.stages.len(), &program.outputs)
+            != (other.tensors.len(), other.stages.len(), &other.outputs)
+        {
+            return refuse(start);
+        }
+        for ((a, b), varies) in program.tensors.iter().zip(&other.tensors).zip(&self.dimensions) {
+            let mut shape = a.shape.clone();
+            if let Some(extent) = varies.and_then(|dimension| shape.get_mut(dimension)) {
+                *extent = value;
+            }
+            if shape != b.shape || a.dtype != b.dtype {
+                return refuse(a.span);
+            }
+        }
+        for ((a, b), varies) in program.stages.iter().zip(&other.stages).zip(&self.axes) {
+            let axis =
+                |(id, (a, b)): (AxisId, (&_, &_))| same_axis(a, b, *varies == Some(id), value);
+            let same = (a.output, a.base, a.combine, &a.body)
+                == (b.output, b.base, b.combine, &b.body)
+                && a.axes.len() == b.axes.len()
+                && (0..).map(AxisId).zip(a.axes.iter().zip(&b.axes)).all(axis);
+            if !same {
+                return refuse(a.span);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the size may be used for, once every value is confirmed.
+    ///
+    /// # Errors
+    /// If elements depend on each other in a way that padding changes.
+    pub(super) fn settle(self) -> Result<Variation, Refusal> {
+        for (stage, axis) in self.program.stages.iter().zip(&self.axes) {
+            self.check_target(stage, *axis)?;
+            self.check_body(stage, *axis)?;
+        }
+        let reduced = |(stage, axis): &(&Stage, &Option<AxisId>)| {
+            axis.is_some_and(|axis| stage.axis(axis).kind == AxisKind::Reduce)
+        };
+        let stages = self.program.stages.iter().zip(&self.axes);
+        let reductions: Vec<&Stage> = stages.filter(reduced).map(|(stage, _)| stage).collect();
+        let (kind, padding) = match reductions.first() {
+            None if self.has_checked_reads() => (Kind::Sliced, Padding::Edge),
+            None => (Kind::Sliced, Padding::Zero),
+            Some(_) => (Kind::Padded, self.neutral_padding(&reductions)?),
+        };
+        Ok(Variation { dimensions: self.dimensions, kind, padding })
+    }
+
+    /// The left side: the dimension that varies is the axis that varies.
+    fn check_target(&self, stage: &Stage, axis: Option<AxisId>) -> Result<(), Refusal> {
+        let spatial = axis.filter(|axis| stage.axis(*axis).kind == AxisKind::Spatial);
+        let of_output = self.dimension(stage.output).map(|dimension| AxisId(dimension as u32));
+        if spatial == of_output {
+            return Ok(());
+        }
+        Err(Refusal::new(stage.span, "a statement computes only a part of a dimension that varies"))
+    }
+
+    /// The right side: the axis that varies is a subscript of its own where a dimension varies, and
+    /// nothing else depends on it.
+    fn check_body(&self, stage: &Stage, axis: Option<AxisId>) -> Result<(), Refusal> {
+        let mut wrong = None;
+        let mentions = |index: &Index| {
+            let mut found = false;
+            index.walk_axes(&mut |other| found |= Some(other) == axis);
+            found
+        };
+        stage.body.walk(&mut |expr| {
+            let refusal = match expr {
+                Expr::Read(read) => self.check_read(read, axis, &mentions),
+                Expr::Index(index, _) if mentions(index) => {
+                    Some("the position along it is used as a number".to_owned())
+                }
+                Expr::CompareIndex(_, a, b) if mentions(a) || mentions(b) => {
+                    Some("a condition depends on the position along it".to_owned())
+                }
+                _ => None,
+            };
+            wrong = wrong.take().or(refusal);
+        });
+        wrong.map_or(Ok(()), |reason| Err(Refusal::new(stage.span, reason)))
+    }
+
+    fn check_read(
+        &self,
+        read: &Read,
+        axis: Option<AxisId>,
+        mentions: &impl Fn(&Index) -> bool,
+    ) -> Option<String> {
+        let varies = self.dimension(read.tensor);
+        let wrong = |(dimension, subscript): (usize, &Index)| match varies == Some(dimension) {
+            true => subscript.as_axis() != axis || axis.is_none(),
+            false => mentions(subscript),
+        };
+        let name = &self.program.tensor(read.tensor).name;
+        let any = read.subscripts.iter().enumerate().any(wrong);
+        any.then(|| {
+            format!("an element depends on others along it, or on a shifted one, of `{name}`")
+        })
+    }
+
+    fn has_checked_reads(&self) -> bool {
+        let mut found = false;
+        for stage in &self.program.stages {
+            stage.body.walk_reads(&mut |read| found |= !read.checked.is_empty());
+        }
+        found
+    }
+
+    /// What inputs can be padded with so that no reduction over the size changes.
+    fn neutral_padding(&self, reductions: &[&Stage]) -> Result<Padding, Refusal> {
+        // An element that is there twice changes no minimum and no maximum.
+        let sum = reductions.iter().find(|stage| !is_idempotent(stage));
+        let Some(sum) = sum else { return Ok(Padding::Edge) };
+        if reductions.iter().any(|stage| is_idempotent(stage)) {
+            let reason = "it is reduced by a minimum or maximum and in another way too, as in a \
+                          softmax, and no padding is neutral for both";
+            return Err(Refusal::new(sum.span, reason));
+        }
+        if self.has_checked_reads() {
+            return Err(Refusal::new(
+                sum.span,
+                "subscripts that are data cannot be padded with zeros",
+            ));
+        }
+        self.zeros_vanish()?;
+        Ok(Padding::Zero)
+    }
+
+    /// Checks that every reduction over the size is a sum whose terms are zero where inputs are.
+    fn zeros_vanish(&self) -> Result<(), Refusal> {
+        let dtype = |id: TensorId| self.program.tensor(id).dtype;
+        let mut zero: Vec<bool> = self.dimensions.iter().map(Option::is_some).collect();
+        for (stage, axis) in self.program.stages.iter().zip(&self.axes) {
+            let vanishing = Vanishing { zero: &zero, dtype: &dtype };
+            let vanishes = vanishing.expr(&stage.body);
+            let is_sum = stage.combine.reduction().is_none_or(|op| op == ReductionOp::Sum);
+            let reduces = axis.is_some_and(|axis| stage.axis(axis).kind == AxisKind::Reduce);
+            if reduces && !(is_sum && vanishes) {
+                return Err(Refusal::new(
+                    stage.span,
+                    "it is reduced over, and terms beyond the end would not be neutral: only sums of \
+                     products of elements along it can be padded with zeros, and minima and maxima with \
+                     copies",
+                ));
+            }
+            let base = stage.base.is_none_or(|base| zero[base.0 as usize]);
+            zero[stage.output.0 as usize] &= vanishes && is_sum && base;
+        }
+        Ok(())
+    }
+
+    fn dimension(&self, tensor: TensorId) -> Option<usize> {
+        self.dimensions.get(tensor.0 as usize).copied().flatten()
+    }
+}
+
+fn is_idempotent(stage: &Stage) -> bool {
+    matches!(
+        stage.combine,
+        Combine::Reduce(ReductionOp::Min | ReductionOp::Max)
+            | Combine::Accumulate(ReductionOp::Min | ReductionOp::Max)
+    )
+}
+
+fn same_axis(a: &Axis, b: &Axis, varies: bool, value: i64) -> bool {
+    let expected = if varies { (0, value) } else { (a.lo, a.hi) };
+    a.kind == b.kind && (b.lo, b.hi) == expected
+}

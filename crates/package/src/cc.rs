@@ -1,0 +1,92 @@
+//! The system's C compiler.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source};
+
+/// A C compiler, with a directory for files in between, which goes when it is dropped.
+#[derive(Debug)]
+pub struct Compiler {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Compiler {
+    /// The compiler of a name.
+    ///
+    /// # Errors
+    /// If there is no place for temporary files.
+    pub fn new(program: &Path) -> Result<Self, Diagnostics> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tensorwright-cc-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).map_err(|error| {
+            let message = format!("{} cannot be made: {error}", folder.display());
+            told(Diagnostic::without_place(Code::InvalidFile, message))
+        })?;
+        // A name is looked up; a path must hold from elsewhere too.
+        let is_path = program.components().count() > 1;
+        let whole = is_path.then(|| std::path::absolute(program).ok()).flatten();
+        Ok(Self { program: whole.unwrap_or_else(|| program.to_owned()), folder })
+    }
+
+    /// Keeps a file beside the others, where the compiler finds it by its name.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn file(&self, name: &str, content: &[u8]) -> Result<(), Diagnostics> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, content).map_err(|error| {
+            let message = format!("{} cannot be written: {error}", path.display());
+            told(Diagnostic::without_place(Code::InvalidFile, message))
+        })
+    }
+
+    /// Runs the compiler among its files, and returns what it wrote to `output`. It is given names
+    /// without folders, so that what it writes does not depend on where they are.
+    ///
+    /// # Errors
+    /// If it cannot be started or fails.
+    pub fn run(&self, args: &[&str], output: &str) -> Result<Vec<u8>, Diagnostics> {
+        let name = self.program.display();
+        let mut command = Command::new(&self.program);
+        command.args(args).args(["-o", output]).current_dir(&self.folder);
+        let result = command.output().map_err(|error| {
+            let message = format!("the C compiler `{name}` cannot be started: {error}");
+            told(
+                failed(message)
+                    .help("install one, such as gcc or clang, or name another one with --cc"),
+            )
+        })?;
+        if !result.status.success() {
+            let errors = String::from_utf8_lossy(&result.stderr);
+            let first: Vec<&str> = errors.lines().take(8).collect();
+            let message = format!("the C compiler `{name}` failed: {}", result.status);
+            return Err(told(failed(message).note(first.join("\n")).help(
+                "for another machine, name its C compiler with --cc, or link an object (--emit object)",
+            )));
+        }
+        let path = self.folder.join(output);
+        std::fs::read(&path).map_err(|error| {
+            told(failed(format!("the C compiler `{name}` wrote nothing: {error}")))
+        })
+    }
+}
+
+impl Drop for Compiler {
+    fn drop(&mut self) {
+        // What stays behind is in the way of nobody.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn failed(message: String) -> Diagnostic {
+    Diagnostic::without_place(Code::ToolFailed, message)
+}
+
+fn told(diagnostic: Diagnostic) -> Diagnostics {
+    Diagnostics::new(Source::new("the C compiler", ""), vec![diagnostic])
+}

@@ -1,0 +1,241 @@
+//! From a plan to compiled kernels, on all cores.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tensorwright_codegen_c::{Interface, Parameter as KernelParameter};
+use tensorwright_kernel::{CodegenOptions, CpuTarget, Diagnostics, Lowered, Program, Schedule};
+use tensorwright_records::{Store, TrialId};
+use tensorwright_space::Untuned;
+use tensorwright_tuner::{Remembered, Wanted};
+
+use crate::level::Level;
+use crate::operator::{Case, Operator};
+use crate::plan::Plan;
+
+/// The stack of a thread that compiles: expressions may nest as deeply as for the main thread.
+const STACK: usize = 8 << 20;
+
+/// Where a schedule comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Origin {
+    /// A record for this processor.
+    Record(TrialId),
+    /// A record for another machine or compiler, verified on this one.
+    Verified(TrialId),
+    /// The cost model, or rules.
+    Untuned,
+}
+
+/// How far a build is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// The kernels that are compiled.
+    pub done: usize,
+    /// The kernels that there will be.
+    pub total: usize,
+    /// The one that was compiled last.
+    pub what: String,
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) symbol: String,
+    pub(crate) object: Vec<u8>,
+    pub(crate) origin: Origin,
+    /// The workspace: for all workers, and for each.
+    pub(crate) shared_bytes: i64,
+    pub(crate) private_bytes: i64,
+    pub(crate) prepared_bytes: i64,
+    pub(crate) has_prepare: bool,
+    /// What the kernel is called with, in order.
+    pub(crate) slots: Vec<Slot>,
+    /// The parameters of the operator that it needs, and those that its preparation needs: bit by bit.
+    pub(crate) needs: u64,
+    pub(crate) prepares: u64,
+    /// Says how inputs are prepared: kernels that say the same share what is prepared.
+    pub(crate) preparation: String,
+    /// What a call costs, as the model sees it.
+    pub(crate) cycles: f64,
+}
+
+/// What a kernel is called with in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// A parameter of the operator.
+    Parameter(usize),
+    /// So many bytes into what was prepared.
+    Prepared(i64),
+}
+
+/// The kernels of a case: by level, then by bucket.
+pub(crate) type Kernels = Vec<Vec<Built>>;
+
+/// A kernel that has to be compiled.
+struct Job<'p> {
+    operator: &'p Operator,
+    case: &'p Case,
+    program: &'p Program,
+    level: &'p Level,
+    symbol: String,
+    what: String,
+    remembered: Option<(Schedule, Origin)>,
+}
+
+/// Compiles the kernels of a plan: for each operator, for each case, the kernels.
+pub(crate) fn compile(
+    plan: &Plan,
+    store: Option<&dyn Store>,
+    progress: &(dyn Fn(&Progress) + Sync),
+) -> Result<Vec<Vec<Kernels>>, Diagnostics> {
+    let mut jobs = jobs(plan);
+    if let Some(store) = store {
+        for job in &mut jobs {
+            job.remembered = job.remember(store);
+        }
+    }
+    let mut built = in_parallel(&jobs, progress)?.into_iter();
+    let mut of_case = |case: &Case| -> Kernels {
+        let buckets = case.programs.len();
+        plan.levels.iter().map(|_| built.by_ref().take(buckets).collect()).collect()
+    };
+    let of_operator = |operator: &Operator| operator.cases.iter().map(&mut of_case).collect();
+    Ok(plan.operators.iter().map(of_operator).collect())
+}
+
+/// All kernels: by operator, case, level and bucket.
+fn jobs(plan: &Plan) -> Vec<Job<'_>> {
+    let mut jobs = Vec::new();
+    for operator in &plan.operators {
+        for (number, case) in operator.cases.iter().enumerate() {
+            for level in &plan.levels {
+                for (value, program) in &case.programs {
+                    let (name, words) = (&operator.name, case.words(&operator.sizes));
+                    let mut symbol = format!("{}_{name}_{number}_{}", plan.name, level.name());
+                    let mut what = format!("{name} {words} {}", level.name());
+                    if case.varying.is_some() {
+                        symbol += &format!("_{value}");
+                        what += &format!(" [{value}]");
+                    }
+                    // A name that no exported function can have.
+                    let symbol = format!("{symbol}_kernel");
+                    jobs.push(Job {
+                        operator,
+                        case,
+                        program,
+                        level,
+                        symbol,
+                        what,
+                        remembered: None,
+                    });
+                }
+            }
+        }
+    }
+    jobs
+}
+
+/// Compiles jobs on all cores; the first failure, in their order, is what is wrong.
+fn in_parallel(
+    jobs: &[Job<'_>],
+    progress: &(dyn Fn(&Progress) + Sync),
+) -> Result<Vec<Built>, Diagnostics> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results: Mutex<BTreeMap<usize, Result<Built, Diagnostics>>> = Mutex::default();
+    let lock = || results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(number) else { break };
+            let built = job.build();
+            if built.is_err() {
+                // Nobody needs the rest.
+                next.store(jobs.len(), Ordering::Relaxed);
+            }
+            lock().insert(number, built);
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress(&Progress { done, total: jobs.len(), what: job.what.clone() });
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            // A thread that cannot be started leaves its share to the others.
+            let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.into_values().collect()
+}
+
+impl Job<'_> {
+    /// The schedule that records have, if they have one.
+    fn remember(&self, store: &dyn Store) -> Option<(Schedule, Origin)> {
+        let level = self.level.target();
+        let here = CpuTarget::native().ok().filter(|native| native.isa() == level.isa());
+        // What was tuned for this machine as it is suits the level that it has.
+        for target in here.iter().chain([level]) {
+            let (program, threads) = (self.program, self.case.threads);
+            let wanted = Wanted { program, threads, target, exact: false };
+            match Remembered::best(store, &wanted) {
+                Ok(Remembered::Best { schedule, trial, .. }) => {
+                    return Some((schedule, Origin::Record(trial)));
+                }
+                Ok(Remembered::Near { schedule, trial, .. }) => {
+                    return Some((schedule, Origin::Verified(trial)));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn build(&self) -> Result<Built, Diagnostics> {
+        let untuned = Untuned::of(self.program.ir(), &self.level.sizes(self.case.threads));
+        let (schedule, origin) = match &self.remembered {
+            Some((schedule, origin)) => (schedule.clone(), origin.clone()),
+            None => (untuned.schedule, Origin::Untuned),
+        };
+        let mut options = CodegenOptions::default();
+        options.hidden = true;
+        let builder = self.program.compile().target(self.level.target().clone());
+        let builder = builder.threads(self.case.threads).schedule(schedule);
+        let lowered = builder.symbol(&self.symbol).options(options).lower()?;
+        let object = lowered.object()?;
+        Ok(self.describe(&lowered, object, origin, untuned.cycles))
+    }
+
+    fn describe(&self, lowered: &Lowered, object: Vec<u8>, origin: Origin, cycles: f64) -> Built {
+        let nest = lowered.nest();
+        let interface = Interface::of(nest);
+        let place = |parameter: &KernelParameter<'_>| {
+            self.operator.parameters.iter().position(|known| known.id == parameter.id)
+        };
+        let slot = |parameter: &KernelParameter<'_>| match parameter.prepared_at {
+            Some(offset) => Slot::Prepared(offset),
+            None => Slot::Parameter(place(parameter).unwrap_or_default()),
+        };
+        let mask = |needed: &dyn Fn(&KernelParameter<'_>) -> bool| {
+            let explicit = interface.parameters.iter().filter(|p| p.is_explicit() && needed(p));
+            explicit.filter_map(place).fold(0, |mask, place| mask | 1 << place)
+        };
+        Built {
+            symbol: lowered.symbol(),
+            object,
+            origin,
+            shared_bytes: interface.plan.shared_bytes,
+            private_bytes: interface.plan.private_bytes,
+            prepared_bytes: interface.prepared_bytes,
+            has_prepare: interface.has_prepare(),
+            slots: interface.parameters.iter().map(slot).collect(),
+            needs: mask(&|parameter| parameter.in_body),
+            prepares: mask(&|parameter| parameter.in_prepare),
+            preparation: nest.preparation(),
+            cycles,
+        }
+    }
+}

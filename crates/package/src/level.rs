@@ -1,0 +1,57 @@
+//! [`Level`]: a processor that a package has kernels for.
+
+use tensorwright_kernel::schedule::Target;
+use tensorwright_kernel::{CpuTarget, VectorIsa};
+
+/// A processor that a package has kernels for. Which one is used is decided when the library runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    target: CpuTarget,
+}
+
+impl Level {
+    /// The levels of a package that names none.
+    pub const USUAL: [&'static str; 2] = ["avx2", "avx512"];
+
+    /// The levels that there are.
+    pub const ALL: [&'static str; 3] = ["sse", "avx2", "avx512"];
+
+    /// The level of a name; `None` if there is none.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let name = Self::ALL.into_iter().find(|known| *known == name)?;
+        Some(Self { target: CpuTarget::named(name).ok()? })
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.target.name()
+    }
+
+    /// What code is generated for.
+    #[must_use]
+    pub fn target(&self) -> &CpuTarget {
+        &self.target
+    }
+
+    /// What the level asks of a processor, as x86-64's microarchitecture levels have it: LLVM may use
+    /// all of it, not only the vectors.
+    #[must_use]
+    pub fn requirement(&self) -> &'static str {
+        match self.target.isa() {
+            VectorIsa::Avx512 => "x86-64-v4",
+            VectorIsa::Avx2 => "x86-64-v3",
+            _ => "x86-64",
+        }
+    }
+
+    /// The sizes that schedules go by. They are typical ones, and not those of the machine that builds,
+    /// so that every machine builds the same package.
+    #[must_use]
+    pub fn sizes(&self, threads: usize) -> Target {
+        let target = Target::avx2().with_workers(threads as i64);
+        let (bytes, registers) = (self.target.vector_bytes(), self.target.vector_registers());
+        target.with_vectors(bytes.into(), registers.into())
+    }
+}

@@ -1,0 +1,28 @@
+//! Ahead-of-time packages: libraries with kernels for given operators, sizes and processors.
+//!
+//! ```text
+//! Manifest -> Plan          every program bound, sizes that vary proven to
+//!          -> kernels       compiled in parallel, with schedules from records
+//!          -> Package       C source that dispatches, libraries, header, crate
+//! ```
+//!
+//! [`Plan::new`], [`Plan::build`] and [`Package::write`] are these steps. docs/packaging.md is for those
+//! who use packages.
+
+mod archive;
+pub mod buckets;
+pub mod cc;
+mod compile;
+mod level;
+mod names;
+mod operator;
+mod package;
+mod plan;
+mod sizes;
+mod text;
+
+pub use compile::Progress;
+pub use level::Level;
+pub use package::{BuildOptions, Package};
+pub use plan::Plan;
+pub use sizes::{SizedProgram, Sizes};

@@ -1,0 +1,21 @@
+//! The symbols that a package exports.
+
+use crate::operator::Operator;
+
+/// The functions of the package as a whole.
+pub(crate) fn of_package(package: &str) -> Vec<String> {
+    ["error_text", "level", "level_name", "set_level"]
+        .map(|end| format!("{package}_{end}"))
+        .to_vec()
+}
+
+/// The functions of an operator, the one that computes first.
+pub(crate) fn of_operator(package: &str, operator: &Operator) -> Vec<String> {
+    let name = format!("{package}_{}", operator.name);
+    let mut symbols =
+        vec![name.clone(), format!("{name}_elements"), format!("{name}_workspace_bytes")];
+    if operator.has_constants() {
+        symbols.extend([format!("{name}_prepared_bytes"), format!("{name}_prepare")]);
+    }
+    symbols
+}

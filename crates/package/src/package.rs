@@ -1,0 +1,174 @@
+//! [`Package`]: the files of a package.
+
+use std::path::Path;
+
+use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright_records::Store;
+
+use crate::archive::archive;
+use crate::cc::Compiler;
+use crate::compile::{Built, Kernels, Progress, compile};
+use crate::plan::Plan;
+use crate::text::{crate_files, dispatch, header, readme, rust};
+
+/// How the dispatcher is compiled.
+const C_FLAGS: [&str; 6] = ["-c", "-std=gnu99", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall"];
+
+/// How a package is built.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct BuildOptions<'a> {
+    /// The C compiler.
+    pub cc: &'a Path,
+    /// Where the best schedules are; without records all kernels are untuned.
+    pub records: Option<&'a dyn Store>,
+    /// Whether there is a shared library too.
+    pub shared: bool,
+    /// Is told how far the build is.
+    pub progress: &'a (dyn Fn(&Progress) + Sync),
+}
+
+impl std::fmt::Debug for BuildOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BuildOptions").field("cc", &self.cc).field("shared", &self.shared).finish()
+    }
+}
+
+impl Default for BuildOptions<'_> {
+    fn default() -> Self {
+        Self { cc: Path::new("cc"), records: None, shared: true, progress: &|_| {} }
+    }
+}
+
+/// A package: a library, its header, a crate, and what is inside of them. The same plan with the same
+/// records and tools gives the same bytes, wherever it is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    name: String,
+    files: Vec<(String, Vec<u8>)>,
+    module: String,
+    library: Vec<u8>,
+}
+
+impl Plan {
+    /// Compiles everything.
+    ///
+    /// # Errors
+    /// What compiling refuses, and a C compiler that is missing or fails.
+    pub fn build(&self, options: &BuildOptions<'_>) -> Result<Package, Diagnostics> {
+        // A missing compiler is told before anything is waited for.
+        let cc = Compiler::new(options.cc)?;
+        cc.file("probe.c", b"")?;
+        cc.run(&["-c", "probe.c"], "probe.o")?;
+        let kernels = compile(self, options.records, options.progress)?;
+        let objects = Objects::new(self, &kernels, &cc)?;
+        let library = objects.archive()?;
+        let name = &self.name;
+        let module = rust::module(self);
+        let mut files = vec![
+            ("README".to_owned(), readme::readme(self, &kernels).into_bytes()),
+            (format!("{name}.h"), header::header(self).into_bytes()),
+            (format!("lib{name}.a"), library.clone()),
+            (format!("{name}/Cargo.toml"), crate_files::cargo_toml(name).into_bytes()),
+            (format!("{name}/build.rs"), crate_files::build_script(name).into_bytes()),
+            (format!("{name}/lib{name}.a"), library.clone()),
+            (
+                format!("{name}/src/lib.rs"),
+                (crate_files::crate_documentation(name) + &module).into_bytes(),
+            ),
+        ];
+        if options.shared {
+            files.push((format!("lib{name}.so"), objects.shared(name, &cc)?));
+        }
+        Ok(Package { name: name.clone(), files, module, library })
+    }
+}
+
+impl Package {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The files, with their places below the directory of the package.
+    #[must_use]
+    pub fn files(&self) -> &[(String, Vec<u8>)] {
+        &self.files
+    }
+
+    /// Rust source of safe functions, which needs [`Package::library`].
+    #[must_use]
+    pub fn rust_module(&self) -> &str {
+        &self.module
+    }
+
+    /// The static library.
+    #[must_use]
+    pub fn library(&self) -> &[u8] {
+        &self.library
+    }
+
+    /// Writes the files to a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), Diagnostics> {
+        for (name, content) in &self.files {
+            let path = directory.join(name);
+            let folder = path.parent().unwrap_or(directory);
+            let written =
+                std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, content));
+            written.map_err(|error| {
+                let message = format!("{} cannot be written: {error}", path.display());
+                let diagnostic = Diagnostic::without_place(Code::InvalidFile, message)
+                    .help("check that the directory may be written to, or name another one");
+                Diagnostics::new(Source::new(&path.display().to_string(), ""), vec![diagnostic])
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The objects of a library, with their names.
+struct Objects<'k> {
+    kernels: Vec<&'k Built>,
+    dispatch: (String, Vec<u8>),
+}
+
+impl<'k> Objects<'k> {
+    fn new(plan: &Plan, kernels: &'k [Vec<Kernels>], cc: &Compiler) -> Result<Self, Diagnostics> {
+        let (source, object) = (format!("{}.c", plan.name), format!("{}.o", plan.name));
+        cc.file(&source, dispatch::dispatch(plan, kernels).as_bytes())?;
+        let compiled = cc.run(&[&C_FLAGS[..], &[&source]].concat(), &object)?;
+        let kernels = kernels.iter().flatten().flatten().flatten().collect();
+        Ok(Self { kernels, dispatch: (object, compiled) })
+    }
+
+    fn archive(&self) -> Result<Vec<u8>, Diagnostics> {
+        let kernel =
+            |kernel: &&'k Built| (format!("{}.o", kernel.symbol), kernel.object.as_slice());
+        let mut members: Vec<(String, &[u8])> = self.kernels.iter().map(kernel).collect();
+        members.insert(0, (self.dispatch.0.clone(), &self.dispatch.1));
+        archive(&members).map_err(|error| {
+            let message = format!("the static library cannot be made: {error}");
+            let diagnostic = Diagnostic::without_place(Code::KernelFailed, message);
+            Diagnostics::new(Source::new("archive", ""), vec![diagnostic])
+        })
+    }
+
+    fn shared(&self, name: &str, cc: &Compiler) -> Result<Vec<u8>, Diagnostics> {
+        let mut files = vec![self.dispatch.0.clone()];
+        for kernel in &self.kernels {
+            let file = format!("{}.o", kernel.symbol);
+            cc.file(&file, &kernel.object)?;
+            files.push(file);
+        }
+        let soname = format!("-Wl,-soname,lib{name}.so");
+        // A build number would depend on nothing but the content; not every linker knows it.
+        let mut args = vec!["-shared", "-Wl,--build-id=none", &soname];
+        args.extend(files.iter().map(String::as_str));
+        args.push("-lm");
+        cc.run(&args, &format!("lib{name}.so"))
+    }
+}
