@@ -185,6 +185,6 @@ impl Bounds<'_> {
 }
 
 fn product(term: &Term) -> Option<Poly> {
-    let atoms = term.atoms.iter().map(|atom| Poly::atom(atom.expr.clone()));
-    atoms.fold(Some(Poly::constant(term.coefficient)), |all, atom| all?.times(&atom))
+    let mut atoms = term.atoms.iter().map(|atom| Poly::atom(atom.expr.clone()));
+    atoms.try_fold(Poly::constant(term.coefficient), |all, atom| all.times(&atom))
 }

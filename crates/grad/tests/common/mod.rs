@@ -108,7 +108,7 @@ impl Case<'_> {
             if !scale.is_finite() || (coarse - fine).abs() > 1e-5 * scale {
                 continue;
             }
-            if !((predicted - fine).abs() <= 1e-4 * scale) {
+            if (predicted - fine).abs() > 1e-4 * scale {
                 return Err(format!(
                     "seed {}, direction {direction}: the gradient says {predicted}, differences say {fine}",
                     self.seed
