@@ -284,3 +284,24 @@ fn endless_and_missing_files_are_errors() {
         assert!(String::from_utf8_lossy(&output.stderr).contains(file), "{file}");
     }
 }
+
+#[test]
+fn a_gradient_is_written_and_runs_like_any_definition() {
+    let scratch = Scratch::new("grad");
+    let file = scratch.file("conv2d_grad.tc");
+    let conv = ["grad", "examples/kernels/conv2d.tc", "--def", "conv2d_padded"];
+    let printed = stdout(&conv);
+    assert!(
+        printed.starts_with("# The gradient of `conv2d_padded` with respect to in and weight.\n")
+    );
+    assert_eq!(stdout(&[&conv[..], &["-o", &file][..]].concat()), "");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), printed);
+    assert_eq!(stdout(&["check", &file]), format!("{file}: ok, 1 definition\n"));
+    let sizes = format!("{CONV},out_h=4,out_w=5");
+    let run = stdout(&["run", &file, "--size", &sizes, "--untuned", "--verify"]);
+    assert!(run.contains("float(1, 3, 8, 9) d_in"), "{run}");
+
+    let value = json(&[&conv[..], &["--wrt", "weight", "--format", "json"][..]].concat());
+    assert_eq!(value["def"], "conv2d_padded_grad");
+    assert_eq!(value["outputs"][0]["gradient_of"], "weight");
+}

@@ -80,10 +80,7 @@ pub(crate) fn is_inferred(scope: &Scope, value: &Expr, var: &str, range: &Range)
     let accesses = accesses_of(scope, value);
     let plain: Vec<&Access<'_>> =
         accesses.iter().filter(|a| build::as_name(&a.subscript) == Some(var)).collect();
-    let is_free = |access: &&Access<'_>| {
-        !access.guards.iter().any(|(guard, _)| scope.compares_integers(guard))
-    };
     build::is_int(&range.lo, 0)
-        && plain.iter().any(is_free)
+        && plain.iter().any(|access| access.guards.is_empty())
         && plain.iter().all(|access| Poly::of(&access.extent).equals(&hi))
 }

@@ -19,6 +19,7 @@ use crate::build;
 use crate::derivative::is_constant;
 use crate::flatten::Flat;
 use crate::poly::{Linear, Poly};
+use crate::reverse::mentioned;
 use crate::scope::{Applied, Kind, Scope};
 use crate::tree;
 
@@ -80,7 +81,7 @@ fn variables(scope: &Scope, stmt: &Comprehension) -> Vec<Variable> {
 pub(crate) struct Access<'e> {
     pub(crate) subscript: Expr,
     pub(crate) extent: Expr,
-    /// With whether they hold.
+    /// Conditions that compare integers, and whether they hold.
     pub(crate) guards: Vec<(&'e Expr, bool)>,
 }
 
@@ -120,17 +121,22 @@ impl Inference<'_> {
     /// Settles a statement; says whether it is done.
     fn attempt(&mut self, number: usize) -> bool {
         let step = &self.steps[number];
-        let target = &step.stmt.target.name;
-        let waits = tree::names(&step.stmt.rhs).into_iter().any(|name| {
+        let target = step.stmt.target.name.clone();
+        let waits = mentioned([&step.stmt]).into_iter().any(|name| {
             name != target
-                && self.scope.tensor(name).is_some_and(|t| t.shape.iter().any(Option::is_none))
+                && self.scope.tensor(&name).is_some_and(|t| t.shape.iter().any(Option::is_none))
         });
         if waits {
             return false;
         }
-        let vars = settled(self.scope, step);
+        let (vars, is_clear) = settled(self.scope, step);
+        if !is_clear {
+            // It determines an extent, and no later statement may be asked for it.
+            self.leave_open(number);
+            return true;
+        }
         let done = vars.iter().all(|var| var.range.is_some());
-        self.note_extents(&step.stmt.target.name.clone(), &vars);
+        self.note_extents(&target, &vars);
         if done {
             self.steps[number].vars = vars;
         }
@@ -147,10 +153,10 @@ impl Inference<'_> {
         }
     }
 
-    /// Says what can be said of a statement on which nothing else makes progress.
+    /// Says what can be said of a statement with ranges that cannot be said in terms of sizes.
     fn leave_open(&mut self, number: usize) {
         let target = self.steps[number].stmt.target.name.clone();
-        let mut vars = settled(self.scope, &self.steps[number]);
+        let (mut vars, _) = settled(self.scope, &self.steps[number]);
         if let Some(tensor) = self.scope.tensors.get_mut(&target) {
             let spatial = vars.iter_mut().filter(|var| var.spatial);
             for (dim, (extent, var)) in tensor.shape.iter_mut().zip(spatial).enumerate() {
@@ -165,9 +171,13 @@ impl Inference<'_> {
     }
 }
 
-/// The variables of a statement with all ranges that can be said.
-fn settled(scope: &Scope, step: &Step) -> Vec<Variable> {
+/// The variables of a statement with all ranges that can be said, and whether it is clear what
+/// limits the others.
+fn settled(scope: &Scope, step: &Step) -> (Vec<Variable>, bool) {
     let mut vars = step.vars.clone();
+    for range in vars.iter_mut().filter_map(|var| var.range.as_mut()) {
+        *range = Range { lo: scope.in_sizes(&range.lo), hi: scope.in_sizes(&range.hi) };
+    }
     let mut given_up: Vec<String> = Vec::new();
     let accesses = accesses(scope, &step.stmt);
     loop {
@@ -176,7 +186,7 @@ fn settled(scope: &Scope, step: &Step) -> Vec<Variable> {
             found = one_round(scope, step, &vars, &given_up, &accesses, false);
         }
         if found.is_empty() {
-            return vars;
+            return (vars, given_up.is_empty());
         }
         for (name, hi) in found {
             match hi {
@@ -371,6 +381,16 @@ fn extreme(scope: &Scope, value: &Poly, ranges: &Ranges, greatest: bool) -> Opti
 }
 
 impl Scope {
+    /// An expression with `T.0` said in terms of sizes, where it can be.
+    fn in_sizes(&self, expr: &Expr) -> Expr {
+        tree::replace(expr, &mut |part| match &part.kind {
+            ExprKind::DimOf(tensor, dim) => {
+                self.tensor(&tensor.name)?.shape.get(*dim as usize)?.clone()
+            }
+            _ => None,
+        })
+    }
+
     /// Whether an index is computed from elements of a tensor.
     pub(crate) fn reads_data(&self, index: &Expr) -> bool {
         let mut found = false;
@@ -429,19 +449,33 @@ fn collect<'e>(
         ExprKind::Select(condition, then, otherwise) => {
             collect(scope, condition, guards, found);
             for (branch, holds) in [(then, true), (otherwise, false)] {
-                guards.push((condition, holds));
-                collect(scope, branch, guards, found);
-                guards.pop();
+                guarded(scope, (condition, holds), branch, guards, found);
             }
         }
         ExprKind::Logic(op, lhs, rhs) => {
             collect(scope, lhs, guards, found);
-            guards.push((lhs, *op == LogicOp::And));
-            collect(scope, rhs, guards, found);
-            guards.pop();
+            guarded(scope, (lhs, *op == LogicOp::And), rhs, guards, found);
         }
         _ => {
             tree::children(expr).into_iter().for_each(|c| collect(scope, c, guards, found));
         }
+    }
+}
+
+/// Collects from a branch. A condition that does not compare integers keeps nothing in bounds.
+fn guarded<'e>(
+    scope: &Scope,
+    guard: (&'e Expr, bool),
+    branch: &'e Expr,
+    guards: &mut Vec<(&'e Expr, bool)>,
+    found: &mut Vec<Access<'e>>,
+) {
+    let counts = scope.compares_integers(guard.0);
+    if counts {
+        guards.push(guard);
+    }
+    collect(scope, branch, guards, found);
+    if counts {
+        guards.pop();
     }
 }

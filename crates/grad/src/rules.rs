@@ -119,12 +119,15 @@ fn wins(strictly: CompareOp, args: &[Expr], by: usize, others: bool) -> Expr {
 fn clamp(args: &[Expr], by: usize) -> Partial {
     let [x, lo, hi] = args else { return Partial::Missing };
     let test = |op, a: &Expr, b: &Expr| compare(op, a.clone(), b.clone());
-    let conditions = match by {
-        0 => [test(CompareOp::Gt, x, lo), test(CompareOp::Lt, x, hi)],
-        1 => [test(CompareOp::Le, x, lo), test(CompareOp::Lt, lo, hi)],
-        _ => [test(CompareOp::Ge, x, hi), test(CompareOp::Ge, x, lo)],
+    let condition = match by {
+        0 => all([test(CompareOp::Gt, x, lo), test(CompareOp::Lt, x, hi)]),
+        1 => all([test(CompareOp::Le, x, lo), test(CompareOp::Lt, lo, hi)]),
+        _ => {
+            let raised = apply(Builtin::Max.name(), vec![x.clone(), lo.clone()]);
+            Some(test(CompareOp::Ge, &raised, hi))
+        }
     };
-    all(conditions).map_or(Partial::Missing, Partial::Where)
+    condition.map_or(Partial::Missing, Partial::Where)
 }
 
 /// `scale * exp(-x * x)`

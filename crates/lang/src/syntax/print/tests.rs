@@ -114,6 +114,24 @@ fn long_lines_are_broken() {
 }
 
 #[test]
+fn long_right_sides_are_broken_before_operators() {
+    let long = |name: char| name.to_string().repeat(35);
+    let (a, b, c) = (long('a'), long('b'), long('c'));
+    canonical(&format!(
+        "def f() -> (o) {{
+  o(i) = {a}(i) == 0 && {b}(i) == 0
+      && {c}(i) == 0
+      ? {a}(i)
+      : {b}(i) - {c}(i)
+    where i in 0:4
+  o(i) = {a}(i) + {b}(i)
+      - {c}(i)
+}}
+"
+    ));
+}
+
+#[test]
 fn parentheses_are_printed_where_they_are_needed() {
     for (text, printed) in [
         ("((a))+(b)", "a + b"),

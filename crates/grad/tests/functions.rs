@@ -1,0 +1,54 @@
+//! Every function of numbers: its derivative agrees with finite differences, or is refused for the reason
+//! listed here.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is how a test speaks")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Buffers, Case, Verdict};
+use tensorwright_lang::builtin::{Builtin, Signature};
+
+/// A statement with a call of the function; inputs are between 0.25 and 1.75.
+fn call(builtin: Builtin) -> String {
+    let first = match builtin {
+        Builtin::Asin | Builtin::Acos | Builtin::Atanh => "0.5 * a(i)",
+        Builtin::Acosh => "1 + a(i)",
+        _ => "a(i) - 0.1",
+    };
+    let args = [first, "b(i)", "c(i)"][..builtin.arity()].join(", ");
+    format!("y(i) = {}({args})", builtin.name())
+}
+
+#[test]
+fn derivatives_agree_with_finite_differences() {
+    let mut refused = String::new();
+    let numbers = Builtin::ALL.iter().filter(|b| b.signature() != Signature::FloatTest);
+    for builtin in numbers {
+        let params = ["double(N) a", "double(N) b", "double(N) c"][..builtin.arity()].join(", ");
+        let case = Case {
+            text: format!("def f({params}) -> (y) {{ {} }}", call(*builtin)),
+            def: "f",
+            sizes: BTreeMap::from([("N".to_owned(), 12)]),
+            inputs: Buffers::new(),
+            index_inputs: BTreeMap::new(),
+            seed: 5,
+        };
+        match case.compare() {
+            Ok(Verdict::Agrees(directions)) => {
+                assert!(directions > 3, "{}: only {directions} directions", builtin.name());
+            }
+            Ok(Verdict::Refused(reason)) => refused += &format!("{}: {reason}\n", builtin.name()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    insta::assert_snapshot!(refused, @r"
+    lgamma: the derivative of `lgamma` is not a function of the language
+    tgamma: the derivative of `tgamma` is not a function of the language
+    floor: `f` has no gradient
+    ceil: `f` has no gradient
+    round: `f` has no gradient
+    rint: `f` has no gradient
+    trunc: `f` has no gradient
+    ");
+}
