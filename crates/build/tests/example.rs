@@ -24,6 +24,8 @@ fn cargo(command: &str, project: &Path) -> Output {
         // What Cargo sets for this test is not meant for that project.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUSTFLAGS")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("CARGO_INCREMENTAL", "0")
         .current_dir(project)
         .output()
         .unwrap()
