@@ -5,7 +5,7 @@ class Error(Exception):
     """Whatever Tensorwright raises."""
 
     codes: list[str] = []
-    """The codes of the diagnostics, such as ``E0203``; ``tensorwright explain`` knows them."""
+    """The codes of the diagnostics, such as ``E0608``."""
 
 
 class CompileError(Error, ValueError):
