@@ -1,8 +1,8 @@
 //! The Python package `tensorwright`: the compiler, the tuner and the command, called from Python.
 //!
 //! Python's part is in `python/tensorwright`; this crate is its module `_native`. Tensors are taken where
-//! they are ([`foreign`]), an operator is compiled once for each set of shapes ([`specialised`]), and
-//! everything that can be wrong becomes an exception ([`error`]).
+//! they are (`foreign`), an operator is compiled once for each set of shapes (`specialised`), and
+//! everything that can be wrong becomes an exception (`error`).
 
 mod arguments;
 mod call;
