@@ -19,18 +19,23 @@ use crate::sizes::SizeList;
 const LEARN_MORE: &str =
     "The language is described in docs/language.md, with examples in examples/kernels/.";
 
-/// You write the mathematics of a tensor operator; Tensorwright works out ranges, shapes and cost.
-///
-/// A file holds one or more definitions:
-///
-///     def matmul(float(M,K) A, float(K,N) B) -> (C) {
-///       C(m,n) +=! A(m,k) * B(k,n)
-///     }
-///
-/// Index variables are implicit, `k` is summed because it stands only on the right, and all ranges
-/// are inferred from the sizes.
+/// What the command is for. Not a comment of [`Cli`], where the example would be taken for Rust.
+const ABOUT: &str = "\
+You write the mathematics of a tensor operator; Tensorwright works out ranges, shapes and cost.
+
+A file holds one or more definitions:
+
+    def matmul(float(M,K) A, float(K,N) B) -> (C) {
+      C(m,n) +=! A(m,k) * B(k,n)
+    }
+
+Index variables are implicit, `k` is summed because it stands only on the right, and all ranges
+are inferred from the sizes.";
+
+/// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "tensorwright", version, verbatim_doc_comment, after_help = LEARN_MORE)]
+#[command(name = "tensorwright", version, about = ABOUT.lines().next(), long_about = ABOUT)]
+#[command(after_help = LEARN_MORE)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
