@@ -69,4 +69,4 @@ tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3)
             break
         text += part
     assert process.wait() == 0
-    assert b"\r\x1b[K[" in text and b"trials" in text
+    assert b"\r\x1b[K[#" in text and b"finalists" in text, text
