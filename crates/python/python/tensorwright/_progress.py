@@ -59,7 +59,7 @@ class Notebook(Quiet):
     OFTEN = 0.2
 
     def __init__(self):
-        from IPython.display import display
+        from IPython.display import display  # type: ignore[import-not-found]
 
         self.last = 0.0
         self.handle = display(self.page("starting", 0.0), display_id=True)
@@ -68,7 +68,7 @@ class Notebook(Quiet):
     def page(line, share):
         import html
 
-        from IPython.display import HTML
+        from IPython.display import HTML  # type: ignore[import-not-found]
 
         return HTML(
             f'<progress value="{share:.4f}" max="1" style="width: 24em"></progress> '
