@@ -4,11 +4,12 @@ use std::fmt;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use tensorwright::DType;
 
 use crate::arguments::{Arguments, Given};
 use crate::error::Class;
+use crate::foreign::dlpack::{self, Exchange};
 use crate::foreign::{Foreign, Library, Refusal};
 use crate::operator::Signature;
 use crate::specialised::{Expected, Specialised};
@@ -21,11 +22,13 @@ pub(crate) struct Outputs<'py> {
     _foreign: Vec<Foreign>,
 }
 
-/// Makes an array for a result: a function of a library, and its arguments.
+/// Makes an array for a result.
 struct Maker {
     function: Py<PyAny>,
     arguments: Py<PyTuple>,
     named: Option<Py<PyDict>>,
+    /// What makes it in half the time, if the library has it.
+    table: Option<&'static Exchange>,
 }
 
 /// The makers of a kernel's results, by library, each made when it is first needed.
@@ -58,7 +61,7 @@ impl Maker {
             Library::Numpy => {
                 let dtype = module.getattr("dtype")?.call1((dtype,))?;
                 let arguments = PyTuple::new(py, [shape.into_any(), dtype])?.unbind();
-                Self { function, arguments, named: None }
+                Self { function, arguments, named: None, table: None }
             }
             Library::Torch => {
                 let named = PyDict::new(py);
@@ -66,12 +69,18 @@ impl Maker {
                 // Not where a default device sends new tensors.
                 named.set_item("device", module.getattr("device")?.call1(("cpu",))?)?;
                 let arguments = PyTuple::new(py, [shape.into_any()])?.unbind();
-                Self { function, arguments, named: Some(named.unbind()) }
+                let class = module.getattr("Tensor")?.cast_into::<PyType>()?;
+                let table = dlpack::exchange(&class)?;
+                Self { function, arguments, named: Some(named.unbind()), table }
             }
         })
     }
 
-    fn make<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(&self, py: Python<'py>, output: &Expected) -> PyResult<Bound<'py, PyAny>> {
+        let made = |table| dlpack::allocate(py, table, output.dtype, &output.shape);
+        if let Some(made) = self.table.and_then(made) {
+            return made;
+        }
         let named = self.named.as_ref().map(|named| named.bind(py));
         self.function.bind(py).call(self.arguments.bind(py), named)
     }
@@ -89,7 +98,7 @@ impl<'py> Outputs<'py> {
         })?;
         let mut outputs = Self::with_capacity(makers.len());
         for (maker, expected) in makers.iter().zip(&kernel.outputs) {
-            let object = maker.make(py)?;
+            let object = maker.make(py, expected)?;
             match Foreign::of(&object) {
                 Ok(foreign) => match expected.check(&foreign) {
                     Ok(()) => outputs.push(object, foreign),

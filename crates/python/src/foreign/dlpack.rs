@@ -4,9 +4,9 @@
 //! Python object; others make a capsule.
 #![allow(unsafe_code, reason = "DLPack is a C interface")]
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -72,14 +72,22 @@ pub(super) struct Legacy {
 
 /// `DLPackExchangeAPI`, as far as we use it.
 #[repr(C)]
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     version: Version,
     previous: *const Exchange,
-    allocate: *const c_void,
+    allocate: Option<
+        unsafe extern "C" fn(*mut Tensor, *mut *mut Managed, *mut c_void, SetError) -> c_int,
+    >,
     to_managed: *const c_void,
-    from_managed: *const c_void,
+    to_object: Option<unsafe extern "C" fn(*mut Managed, *mut *mut ffi::PyObject) -> c_int>,
     fill: Option<unsafe extern "C" fn(*mut ffi::PyObject, *mut Tensor) -> c_int>,
 }
+
+// SAFETY: a table is never written after its library made it.
+unsafe impl Sync for Exchange {}
+
+/// How an allocator says what went wrong.
+type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
 /// What a capsule held, given back when this is dropped.
 #[derive(Debug)]
@@ -103,7 +111,7 @@ impl Drop for DlpackGuard {
 }
 
 /// The C table of a class, if it has one that we understand.
-pub(super) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+pub(crate) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     let name = intern!(class.py(), "__dlpack_c_exchange_api__");
     let Some(capsule) = class.getattr_opt(name)? else { return Ok(None) };
     // SAFETY: the name says what the pointer is to; the table of a library is never freed.
@@ -123,6 +131,42 @@ pub(super) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Ex
         table = unsafe { found.previous.as_ref() };
     }
     Ok(None)
+}
+
+/// A new tensor in the CPU's memory, made by the library of a table; `None` if it makes none.
+pub(crate) fn allocate<'py>(
+    py: Python<'py>,
+    api: &Exchange,
+    dtype: DType,
+    shape: &[i64],
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    /// The status suffices.
+    unsafe extern "C" fn ignore(_: *mut c_void, _: *const c_char, _: *const c_char) {}
+    let (allocate, to_object) = (api.allocate?, api.to_object?);
+    let mut shape = shape.to_vec();
+    let mut prototype = Tensor {
+        data: std::ptr::null_mut(),
+        device_type: CPU,
+        device_id: 0,
+        ndim: i32::try_from(shape.len()).ok()?,
+        dtype: data_type(dtype)?,
+        shape: shape.as_mut_ptr(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    let (mut managed, mut object) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the prototype describes a tensor, and `managed` is a place to write to.
+    if unsafe { allocate(&raw mut prototype, &raw mut managed, std::ptr::null_mut(), ignore) } != 0
+    {
+        return Some(Err(PyMemoryError::new_err("there is no memory for a result")));
+    }
+    // SAFETY: the library made `managed` just now, and takes it over; the object is new, and ours.
+    unsafe {
+        if to_object(managed, &raw mut object) != 0 {
+            return Some(Err(PyErr::fetch(py)));
+        }
+        Some(Bound::from_owned_ptr_or_err(py, object))
+    }
 }
 
 /// The memory of an object whose class has a C table.
@@ -234,24 +278,34 @@ unsafe fn list<'a>(pointer: *const i64, length: usize) -> &'a [i64] {
     unsafe { std::slice::from_raw_parts(pointer, length) }
 }
 
+/// The element types, with their codes and bits.
+const TYPES: [(u8, u8, DType); 13] = [
+    (0, 8, DType::Int8),
+    (0, 16, DType::Int16),
+    (0, 32, DType::Int32),
+    (0, 64, DType::Int64),
+    (1, 8, DType::UInt8),
+    (1, 16, DType::UInt16),
+    (1, 32, DType::UInt32),
+    (1, 64, DType::UInt64),
+    (2, 16, DType::Half),
+    (2, 32, DType::Float),
+    (2, 64, DType::Double),
+    (4, 16, DType::BFloat16),
+    (6, 8, DType::Bool),
+];
+
+fn data_type(dtype: DType) -> Option<DataType> {
+    let (code, bits, _) = TYPES.iter().find(|(_, _, found)| *found == dtype)?;
+    Some(DataType { code: *code, bits: *bits, lanes: 1 })
+}
+
 fn dtype(found: DataType) -> Result<DType, String> {
     let DataType { code, bits, lanes } = found;
-    let dtype = match (code, bits, lanes) {
-        (0, 8, 1) => DType::Int8,
-        (0, 16, 1) => DType::Int16,
-        (0, 32, 1) => DType::Int32,
-        (0, 64, 1) => DType::Int64,
-        (1, 8, 1) => DType::UInt8,
-        (1, 16, 1) => DType::UInt16,
-        (1, 32, 1) => DType::UInt32,
-        (1, 64, 1) => DType::UInt64,
-        (2, 16, 1) => DType::Half,
-        (2, 32, 1) => DType::Float,
-        (2, 64, 1) => DType::Double,
-        (4, 16, 1) => DType::BFloat16,
-        (6, 8, 1) => DType::Bool,
-        (5, ..) => return Err(format!("complex{bits}")),
-        _ => return Err(format!("DLPack type {code} of {bits} bits, {lanes} lanes")),
-    };
-    Ok(dtype)
+    let known = TYPES.iter().find(|(c, b, _)| (*c, *b, 1) == (code, bits, lanes));
+    match (known, code) {
+        (Some((_, _, dtype)), _) => Ok(*dtype),
+        (None, 5) => Err(format!("complex{bits}")),
+        _ => Err(format!("DLPack type {code} of {bits} bits, {lanes} lanes")),
+    }
 }

@@ -2,7 +2,7 @@
 //! (PyTorch and others).
 
 mod buffer;
-mod dlpack;
+pub(crate) mod dlpack;
 
 use pyo3::intern;
 use pyo3::prelude::*;
