@@ -4,7 +4,7 @@ use std::fmt;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use tensorwright::DType;
 
 use crate::arguments::{Arguments, Given};
@@ -124,10 +124,9 @@ impl<'py> Outputs<'py> {
     ) -> PyResult<Self> {
         let py = out.py();
         let refuse = |message: String| Err(Class::Argument.error(py, signature.says(&message)));
-        let objects: Vec<Bound<'py, PyAny>> = match out.extract::<Vec<Bound<'py, PyAny>>>() {
-            Ok(list) if kernel.outputs.len() != 1 || out.is_instance_of::<PyTuple>() => list,
-            _ => vec![out.clone()],
-        };
+        let is_list = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
+        let objects: Vec<Bound<'py, PyAny>> =
+            if is_list { out.extract()? } else { vec![out.clone()] };
         if objects.len() != kernel.outputs.len() {
             let (count, given) = (kernel.outputs.len(), objects.len());
             return refuse(format!("has {count} results, and `out` has {given} arrays"));

@@ -4,12 +4,15 @@
 mod buffer;
 pub(crate) mod dlpack;
 
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use tensorwright::DType;
 
 use self::buffer::BufferGuard;
-use self::dlpack::DlpackGuard;
+use self::dlpack::{DlpackGuard, Exchange};
 
 /// The most axes of a tensor.
 pub(crate) const MAX_RANK: usize = 16;
@@ -87,10 +90,9 @@ impl Foreign {
         if buffer::offers(object) {
             return buffer::take(object);
         }
-        let class = object.get_type();
-        if let Some(api) = dlpack::exchange(&class)? {
+        if let Some((api, library)) = known(object)? {
             refuse_gradient(object)?;
-            return dlpack::borrow(object, api, library(object)?);
+            return dlpack::borrow(object, api, library);
         }
         if object.hasattr(intern!(object.py(), "__dlpack__"))? {
             refuse_gradient(object)?;
@@ -104,6 +106,26 @@ impl Foreign {
         let start = self.pointer as usize;
         start..start.saturating_add(bytes)
     }
+}
+
+/// The C table of an object's class, and whose class it is. Looking for either takes a good part of a short
+/// call, so the answer for the last class is kept; the class with it, so that no other takes its place.
+fn known(object: &Bound<'_, PyAny>) -> PyResult<Option<(&'static Exchange, Library)>> {
+    type Known = (Py<PyType>, &'static Exchange, Library);
+    static LAST: Mutex<Option<Known>> = Mutex::new(None);
+    // Never held while Python runs, which may let another thread in that then waits for it.
+    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let class = object.get_type();
+    if let Some((of, api, library)) = last().as_ref()
+        && class.is(of)
+    {
+        return Ok(Some((api, *library)));
+    }
+    let Some(api) = dlpack::exchange(&class)? else { return Ok(None) };
+    let library = library(object)?;
+    let before = last().replace((class.unbind(), api, library));
+    drop(before);
+    Ok(Some((api, library)))
 }
 
 /// Whose tensor it is: PyTorch's have a hook of their own.
