@@ -457,7 +457,7 @@ fn collect<'e>(
             guarded(scope, (lhs, *op == LogicOp::And), rhs, guards, found);
         }
         _ => {
-            tree::children(expr).into_iter().for_each(|c| collect(scope, c, guards, found));
+            expr.operands().into_iter().for_each(|c| collect(scope, c, guards, found));
         }
     }
 }

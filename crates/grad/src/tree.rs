@@ -6,27 +6,10 @@ use tensorwright_lang::ops::{ArithOp, LogicOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
-/// The operands of an expression.
-pub(crate) fn children(expr: &Expr) -> Vec<&Expr> {
-    match &expr.kind {
-        ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Name(_)
-        | ExprKind::DimOf(..) => Vec::new(),
-        ExprKind::Apply(_, args) => args.iter().collect(),
-        ExprKind::Unary(_, a) => vec![a],
-        ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
-            vec![a, b]
-        }
-        ExprKind::Select(c, a, b) => vec![c, a, b],
-    }
-}
-
 /// Calls `visit` with an expression and everything in it, outermost first.
 pub(crate) fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     visit(expr);
-    children(expr).into_iter().for_each(|child| walk(child, visit));
+    expr.operands().into_iter().for_each(|child| walk(child, visit));
 }
 
 /// The expression with other operands.

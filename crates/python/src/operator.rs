@@ -292,7 +292,7 @@ impl Operator {
             .and_then(|sizes| Specialised::program(self, &sizes))
             .map_err(|error| diagnosed(py, &error))?;
         let output = |tensor: &tensorwright::ir::Tensor| {
-            (outputs::torch_name(tensor.dtype).unwrap_or("float32"), tensor.shape.clone())
+            (outputs::torch_name(tensor.dtype), tensor.shape.clone())
         };
         Ok(program.outputs().into_iter().map(output).collect())
     }

@@ -46,7 +46,7 @@ impl Maker {
         let shape = PyTuple::new(py, &output.shape)?;
         let (module, dtype) = match library {
             Library::Numpy => (py.import("numpy")?, numpy_name(output.dtype)),
-            Library::Torch => (py.import("torch")?, torch_name(output.dtype)),
+            Library::Torch => (py.import("torch")?, Some(torch_name(output.dtype))),
         };
         let Some(name) = dtype else {
             let message = format!(
@@ -206,30 +206,21 @@ fn extent(foreign: &Foreign) -> usize {
     usize::try_from(elements).unwrap_or(0).saturating_mul(size)
 }
 
+/// What NumPy calls an element type, if it has it.
 fn numpy_name(dtype: DType) -> Option<&'static str> {
-    if dtype == DType::BFloat16 {
-        None
-    } else {
-        torch_name(dtype).map(|name| if name == "bool" { "bool_" } else { name })
+    match dtype {
+        DType::BFloat16 => None,
+        DType::Bool => Some("bool_"),
+        other => Some(torch_name(other)),
     }
 }
 
-/// What PyTorch calls an element type.
-pub(crate) fn torch_name(dtype: DType) -> Option<&'static str> {
-    Some(match dtype {
-        DType::Bool => "bool",
+/// What PyTorch calls an element type: as we do, but for floats.
+pub(crate) fn torch_name(dtype: DType) -> &'static str {
+    match dtype {
         DType::Half => "float16",
-        DType::BFloat16 => "bfloat16",
         DType::Float => "float32",
         DType::Double => "float64",
-        DType::Int8 => "int8",
-        DType::Int16 => "int16",
-        DType::Int32 => "int32",
-        DType::Int64 => "int64",
-        DType::UInt8 => "uint8",
-        DType::UInt16 => "uint16",
-        DType::UInt32 => "uint32",
-        DType::UInt64 => "uint64",
-        _ => return None,
-    })
+        other => other.name(),
+    }
 }
