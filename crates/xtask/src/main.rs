@@ -4,6 +4,8 @@
 
 mod differential;
 mod fuzz;
+mod processor;
+mod summary;
 
 use std::process::ExitCode;
 

@@ -78,7 +78,7 @@ impl Workshop {
             let pair = pairs[*position];
             kernels += &own_names(code, number);
             item(pair, number, inputs.len(), &mut arrays, &mut items);
-            pair.contents().into_iter().flatten().for_each(|bytes| inputs.extend(bytes));
+            pair.contents().flatten().for_each(|bytes| inputs.extend(bytes));
         }
         items += "    };\n";
         let text = HARNESS

@@ -1,43 +1,104 @@
-//! The pair of an index.
+//! The pair of an index: a program, and one of its schedules.
 
+use std::rc::Rc;
+
+use tensorwright_lang::program::Program;
 use tensorwright_schedule::primitives::Primitive;
 use tensorwright_schedule::{LoopNest, Schedule, canonical};
 use tensorwright_testkit::Rng;
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
-use super::scheduler;
-use super::source::Source;
+use super::inputs::Inputs;
+use super::oracle::Oracle;
+use super::programs::Programs;
+use super::schedules::{self, Failed, Made, Maker};
 use super::tally::Tally;
 
-/// A random case, and what its schedule was before it became text.
+/// How many pairs in a row share a program and its inputs: the reference runs once for all of them.
+pub(crate) const SCHEDULES: u64 = 4;
+
+/// What sets the random numbers of schedules apart from those of programs.
+const SCHEDULE_FAMILY: u64 = 0x5c4e_d01e;
+
+/// A program with inputs, and what makes its schedules.
+pub(crate) struct Subject {
+    /// The program, bound.
+    pub(crate) program: Rc<Program>,
+    /// What the reference makes of it.
+    pub(crate) oracle: Oracle,
+    case: Case,
+    maker: Maker,
+}
+
+impl Subject {
+    /// The program of a number.
+    pub(crate) fn of(
+        programs: &Programs,
+        kind: schedules::Kind,
+        (seed, number): (u64, u64),
+        tally: &mut Tally,
+    ) -> Result<Self, (Case, Problem)> {
+        let mut rng = Rng::of(seed, number);
+        let (inputs, target) = (Inputs::random(&mut rng), target(&mut rng).to_owned());
+        let (example, source) = programs.draw(&mut rng);
+        tally.count(&format!("({source})"), true);
+        let (text, def, sizes) = (example.text, example.def, example.sizes);
+        let case = Case { text, def, sizes, inputs, target, schedule: String::new() };
+        let problem = |kind, why| Problem::new(Suspect::Schedule, kind, why);
+        let program = match case.bind() {
+            Ok(program) => Rc::new(program),
+            Err(why) => return Err((case, problem(Kind::Refused, why))),
+        };
+        match kind.maker(&program, &mut rng) {
+            Ok(maker) => {
+                let oracle = Oracle::new(Rc::clone(&program));
+                Ok(Self { program, oracle, case, maker })
+            }
+            Err(Failed(why)) => Err((case, problem(Kind::Crash, why))),
+        }
+    }
+
+    /// The pair of an index; `None` if no schedule of that index is small enough.
+    pub(crate) fn draw(
+        &self,
+        (seed, index): (u64, u64),
+        tally: &mut Tally,
+    ) -> Result<Option<Drawn>, (Case, Problem)> {
+        let mut rng = Rng::of(seed ^ SCHEDULE_FAMILY, index);
+        let made = match self.maker.draw(&self.program, &mut rng, tally) {
+            Ok(made) => made,
+            Err(Failed(why)) => {
+                return Err((self.case.clone(), Problem::new(Suspect::Schedule, Kind::Crash, why)));
+            }
+        };
+        Ok(made.map(|made| Drawn::new(self.case.clone(), made)))
+    }
+}
+
+/// A case, and what its schedule was before it became text.
 pub(crate) struct Drawn {
     /// The case.
     pub(crate) case: Case,
-    scheduled: Option<(Schedule, LoopNest)>,
+    made: Made,
 }
 
 impl Drawn {
-    /// Draws the pair of an index. Never dies, whatever primitives do.
-    pub(crate) fn of(source: &Source, seed: u64, index: u64, tally: &mut Tally) -> Self {
-        let mut rng = Rng::of(seed, index);
-        let mut case = source.draw(&mut rng);
-        let Ok(program) = case.bind() else { return Self { case, scheduled: None } };
-        let scheduled = scheduler::random(canonical(&program), &mut rng, tally);
-        case.schedule = scheduled.schedule.to_string();
-        if scheduled.schedule.steps.iter().any(|step| is_algebraic(&step.primitive)) {
+    fn new(mut case: Case, made: Made) -> Self {
+        case.schedule = made.schedule.to_string();
+        if made.schedule.steps.iter().any(|step| is_algebraic(&step.primitive)) {
             case.inputs = case.inputs.finite();
         }
         // Its errors are relative to the largest number of a tile, so all must be of one size.
-        if !scheduled.schedule.is_exact() {
+        if !made.schedule.is_exact() {
             case.inputs = case.inputs.plain();
         }
-        Self { case, scheduled: Some((scheduled.schedule, scheduled.nest)) }
+        Self { case, made }
     }
 
-    /// Whether the text of the schedule means what the schedule did.
-    pub(crate) fn check_text(&self) -> Result<(), Problem> {
-        let Some((schedule, nest)) = &self.scheduled else { return Ok(()) };
+    /// The nest that the text of the schedule makes, if that is what the schedule made.
+    pub(crate) fn read(&self, program: &Program) -> Result<LoopNest, Problem> {
+        let Made { schedule, nest } = &self.made;
         let differs = |why: String| Problem::new(Suspect::Schedule, Kind::RoundTrip, why);
         let read = Schedule::parse(&self.case.schedule).map_err(|why| differs(why.to_string()))?;
         for (step, again) in schedule.steps.iter().zip(&read.steps) {
@@ -48,13 +109,25 @@ impl Drawn {
         if read.steps.len() != schedule.steps.len() {
             return Err(differs("a step is lost".to_owned()));
         }
-        let program = self.case.bind().map_err(differs)?;
-        let again = read.apply(canonical(&program)).map_err(|why| differs(why.to_string()))?;
-        let (nest, again) = (nest.to_string(), again.to_string());
-        if nest != again {
-            return Err(differs(format!("the nest was\n{nest}and became\n{again}")));
+        let again = read
+            .apply(canonical(program))
+            .map_err(|why| Problem::new(Suspect::Schedule, Kind::Refused, why.to_string()))?;
+        if let Some(nest) = nest {
+            let (before, after) = (nest.to_string(), again.to_string());
+            if before != after {
+                return Err(differs(format!("the nest was\n{before}and became\n{after}")));
+            }
         }
-        Ok(())
+        Ok(again)
+    }
+}
+
+/// Mostly this machine; sometimes one with shorter vectors.
+fn target(rng: &mut Rng) -> &'static str {
+    match rng.below(10) {
+        0 if cfg!(target_arch = "x86_64") => "sse",
+        1 | 2 if cfg!(target_arch = "x86_64") => "avx2",
+        _ => "native",
     }
 }
 

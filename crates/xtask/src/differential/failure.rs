@@ -11,6 +11,8 @@ pub(crate) enum Suspect {
     Llvm,
     /// C.
     C,
+    /// LLVM for AArch64, run by an emulator.
+    Aarch64,
 }
 
 /// What happened.
@@ -45,8 +47,12 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-const SUSPECTS: [(&str, Suspect); 3] =
-    [("schedule", Suspect::Schedule), ("llvm", Suspect::Llvm), ("c", Suspect::C)];
+const SUSPECTS: [(&str, Suspect); 4] = [
+    ("schedule", Suspect::Schedule),
+    ("llvm", Suspect::Llvm),
+    ("c", Suspect::C),
+    ("aarch64", Suspect::Aarch64),
+];
 
 const KINDS: [(&str, Kind); 8] = [
     ("crash", Kind::Crash),
@@ -85,8 +91,7 @@ impl Problem {
     /// The problem in one line.
     pub(crate) fn line(&self) -> String {
         let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name);
-        let message = self.message.replace('\\', "\\\\").replace('\n', "\\n");
-        format!("{} {kind} {message}", self.suspect.name())
+        format!("{} {kind} {}", self.suspect.name(), in_one_line(&self.message))
     }
 
     /// The problem of a line.
@@ -94,15 +99,7 @@ impl Problem {
         let (suspect, rest) = line.split_once(' ')?;
         let (kind, message) = rest.split_once(' ')?;
         let (_, kind) = KINDS.into_iter().find(|(name, _)| *name == kind)?;
-        let mut text = String::new();
-        let mut chars = message.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '\\' => text.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
-                c => text.push(c),
-            }
-        }
-        Some(Self { suspect: Suspect::named(suspect)?, kind, message: text })
+        Some(Self { suspect: Suspect::named(suspect)?, kind, message: in_lines(message) })
     }
 
     /// What failures of one cause have in common, as far as their messages tell. Wrong results
@@ -120,6 +117,24 @@ impl Problem {
     pub(crate) fn title(&self) -> String {
         self.line().split(' ').take(2).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A text in one line, for [`in_lines`].
+pub(crate) fn in_one_line(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+/// The text that [`in_one_line`] was given.
+pub(crate) fn in_lines(line: &str) -> String {
+    let mut text = String::new();
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => text.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
+            c => text.push(c),
+        }
+    }
+    text
 }
 
 impl fmt::Display for Problem {

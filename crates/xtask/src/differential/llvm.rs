@@ -75,7 +75,7 @@ fn run(pair: &Pair, kernel: &Kernel, pool: (*mut Pool, i32)) -> Result<(), (Kind
     let mut buffers = Vec::new();
     for ((bytes, scope), contents) in pair.parameters().into_iter().zip(pair.contents()) {
         let buffer = match (contents, scope) {
-            (Some(contents), _) => Guarded::read_only(&contents),
+            (Some(contents), _) => Guarded::read_only(contents),
             (None, Scope::Prepared) => Guarded::new(bytes, ALIGNMENT as usize, pair.garbage),
             (None, _) => Guarded::new(bytes, 1, pair.garbage),
         };

@@ -1,8 +1,8 @@
 //! Compares what code generators make of random programs under random schedules with the
 //! reference.
 //!
-//! A *pair* is a program with a schedule; it is a function of a seed and an index. A parent process
-//! hands ranges of pairs to child processes, because wrong code may kill the process that runs it:
+//! A *pair* is a program with a schedule; it is a function of a seed and an index. [`programs`] says
+//! where programs come from, [`schedules`] where schedules do. A parent process hands ranges of pairs to child processes, because wrong code may kill the process that runs it:
 //! the last words of a child tell which pair it was. LLVM's code runs in the child, on buffers that
 //! end at pages that trap; C is compiled many kernels at a time and runs in a process of its own,
 //! with sanitizers if asked for. What fails is made smaller and written down as a [case],
@@ -17,14 +17,14 @@ mod llvm;
 mod memory;
 mod minimise;
 mod options;
+mod oracle;
 mod pair;
 mod parent;
 mod process;
+mod programs;
 mod report;
-mod rewritable;
-mod scheduler;
+mod schedules;
 mod shrink;
-mod source;
 mod tally;
 mod worker;
 

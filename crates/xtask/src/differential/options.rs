@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
+use super::draw::SCHEDULES;
 use super::failure::Suspect;
+use super::programs::Programs;
+use super::schedules::Kind;
 
 /// How many pairs a process runs: enough to make up for starting it.
-const CHUNK: u64 = 64;
+const CHUNK: u64 = 256;
 
 /// The same with sanitizers, which take longer to compile.
 const SANITIZED_CHUNK: u64 = 16;
@@ -24,12 +27,20 @@ pub(crate) struct Options {
     pub(crate) jobs: usize,
     /// The code generators.
     pub(crate) emitters: Vec<Suspect>,
+    /// Where schedules come from.
+    pub(crate) schedules: Kind,
+    /// The only source of programs; all if there is none.
+    pub(crate) programs: Option<String>,
+    /// C is made of one program in so many: its compiler takes longer than all the rest.
+    pub(crate) c_every: u64,
     /// Whether C is compiled with sanitizers.
     pub(crate) sanitize: bool,
     /// After how many failures to stop.
     pub(crate) max_failures: usize,
     /// A case to run instead.
     pub(crate) replay: Option<PathBuf>,
+    /// Where to write what was done.
+    pub(crate) summary: Option<PathBuf>,
     /// Whether this process runs the pairs itself.
     pub(crate) is_child: bool,
     /// Indices that have killed a process.
@@ -45,9 +56,13 @@ impl Options {
             from: 0,
             jobs: available_parallelism().map_or(1, usize::from),
             emitters: vec![Suspect::Llvm, Suspect::C],
+            schedules: Kind::Random,
+            programs: None,
+            c_every: 1,
             sanitize: false,
             max_failures: 20,
             replay: None,
+            summary: None,
             is_child: false,
             skip: Vec::new(),
         };
@@ -74,10 +89,25 @@ impl Options {
             "--max-failures" => self.max_failures = number::<usize>(name, value)?.max(1),
             "--skip" => self.skip.push(number(name, value)?),
             "--replay" => self.replay = Some(PathBuf::from(value)),
+            "--summary" => self.summary = Some(PathBuf::from(value)),
+            "--c-every" => self.c_every = number::<u64>(name, value)?.max(1),
+            "--schedules" => {
+                self.schedules = Kind::named(value).ok_or_else(|| {
+                    format!("no schedules `{value}`; there are `random`, `space` and `policy`")
+                })?;
+            }
+            "--programs" => {
+                let value = value.replace('-', " ");
+                if !Programs::names().any(|name| name == value) {
+                    let names: Vec<&str> = Programs::names().collect();
+                    return Err(format!("no programs `{value}`; there are {}", names.join(", ")));
+                }
+                self.programs = Some(value);
+            }
             "--emitters" => {
                 let emitter = |name: &str| match Suspect::named(name) {
-                    Some(emitter @ (Suspect::Llvm | Suspect::C)) => Ok(emitter),
-                    _ => Err(format!("no emitter `{name}`; there are `llvm` and `c`")),
+                    Some(emitter) if emitter != Suspect::Schedule => Ok(emitter),
+                    _ => Err(format!("no emitter `{name}`; there are `llvm`, `c` and `aarch64`")),
                 };
                 self.emitters = value.split(',').map(emitter).collect::<Result<_, _>>()?;
             }
@@ -89,7 +119,12 @@ impl Options {
     /// How many pairs a process runs.
     pub(crate) fn chunk(&self) -> u64 {
         let chunk = if self.sanitize { SANITIZED_CHUNK } else { CHUNK };
-        chunk.min(self.count.div_ceil(self.jobs as u64)).max(1)
+        chunk.min(self.count.div_ceil(self.jobs as u64)).max(1).next_multiple_of(SCHEDULES)
+    }
+
+    /// Whether C is made of the pair of an index.
+    pub(crate) fn makes_c(&self, index: u64) -> bool {
+        self.emitters.contains(&Suspect::C) && (index / SCHEDULES).is_multiple_of(self.c_every)
     }
 
     /// The arguments that make another process run these pairs.
@@ -97,12 +132,18 @@ impl Options {
         let Self { count, seed, from, .. } = self;
         let emitters: Vec<&str> = self.emitters.iter().map(|emitter| emitter.name()).collect();
         let text = format!(
-            "--child --count {count} --seed {seed} --from {from} --emitters {}",
-            emitters.join(",")
+            "--child --count {count} --seed {seed} --from {from} --emitters {} --schedules {} \
+             --c-every {}",
+            emitters.join(","),
+            self.schedules.name(),
+            self.c_every
         );
         let mut arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         arguments.extend(self.sanitize.then(|| "--sanitize".to_owned()));
         arguments.extend(self.skip.iter().flat_map(|index| ["--skip".into(), index.to_string()]));
+        if let Some(programs) = &self.programs {
+            arguments.extend(["--programs".to_owned(), programs.replace(' ', "-")]);
+        }
         if let Some(file) = &self.replay {
             arguments.extend(["--replay".to_owned(), file.display().to_string()]);
         }
@@ -125,7 +166,8 @@ mod tests {
 
     #[test]
     fn the_child_gets_what_matters() {
-        let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --skip 4 --skip 9";
+        let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --skip 4 --skip 9 \
+                      --schedules space --programs odd-sizes --c-every 3";
         let options = parse(parent).unwrap();
         let child = Options::parse(&options.for_child()).unwrap();
         assert_eq!(child, Options { is_child: true, ..options });
@@ -135,7 +177,7 @@ mod tests {
     fn mistakes_are_named() {
         assert_eq!(parse("--count").unwrap_err(), "--count needs a value");
         assert_eq!(parse("--cuont 1").unwrap_err(), "no option --cuont");
-        let expected = "no emitter `cuda`; there are `llvm` and `c`";
+        let expected = "no emitter `cuda`; there are `llvm`, `c` and `aarch64`";
         assert_eq!(parse("--emitters llvm,cuda").unwrap_err(), expected);
     }
 }

@@ -1,15 +1,15 @@
 //! A case made ready: a lowered nest, inputs, and what the reference makes of them.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use tensorwright_lang::diagnostic::Code;
 use tensorwright_lang::program::Program;
-use tensorwright_reference::{Buffer, Run};
+use tensorwright_reference::Buffer;
 use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Scope};
 use tensorwright_schedule::{LowerError, Schedule, canonical, lower};
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
+use super::oracle::{Answer, Oracle};
 
 /// A lowered nest, its inputs and its expected outputs.
 pub(crate) struct Pair {
@@ -19,10 +19,8 @@ pub(crate) struct Pair {
     pub(crate) garbage: u8,
     /// The processor that LLVM generates code for.
     pub(crate) target: String,
-    program: Program,
-    inputs: BTreeMap<String, Buffer>,
-    /// `None` if the reference reads out of bounds.
-    expected: Option<Run>,
+    program: Rc<Program>,
+    answer: Rc<Answer>,
 }
 
 /// Why a case is not run.
@@ -33,15 +31,22 @@ pub(crate) enum NotRun {
     Problem(Problem),
 }
 
-/// Why a nest that accepted all primitives is not lowered. Some of what goes together is known only
-/// then.
-fn not_lowered(why: &LowerError) -> NotRun {
+/// Why a nest that accepted all primitives is not lowered. Of random primitives, some of what goes
+/// together is known only then.
+fn not_lowered(why: &LowerError, is_promised: bool) -> NotRun {
     match why {
+        why if is_promised => {
+            schedule_problem(Kind::Refused, format!("cannot be lowered: {why}")).into()
+        }
         LowerError::NotInnermost { .. } => {
             NotRun::Skipped("a vectorized loop holds another".to_owned())
         }
         why => NotRun::Skipped(why.to_string()),
     }
+}
+
+fn schedule_problem(kind: Kind, message: String) -> Problem {
+    Problem::new(Suspect::Schedule, kind, message)
 }
 
 impl From<Problem> for NotRun {
@@ -51,37 +56,42 @@ impl From<Problem> for NotRun {
 }
 
 impl Pair {
-    /// Binds, schedules and lowers a case, and runs the reference.
-    pub(crate) fn of(case: &Case, name: &str) -> Result<Self, NotRun> {
-        let schedule_problem =
-            |kind, message: String| Problem::new(Suspect::Schedule, kind, message);
+    /// Binds and schedules a case, and makes it ready. If it is promised, it must be lowered.
+    pub(crate) fn of(case: &Case, name: &str, is_promised: bool) -> Result<Self, NotRun> {
         let program = case.bind().map_err(|why| schedule_problem(Kind::Refused, why))?;
         let schedule = Schedule::parse(&case.schedule)
             .map_err(|why| schedule_problem(Kind::RoundTrip, why.to_string()))?;
         let nest = schedule
             .apply(canonical(&program))
             .map_err(|why| schedule_problem(Kind::Refused, why.to_string()))?;
-        let mut nest = lower(nest).map_err(|why| not_lowered(&why))?;
+        let program = Rc::new(program);
+        let oracle = Oracle::new(Rc::clone(&program));
+        Self::ready(case, (program, nest), &oracle, name, is_promised)
+    }
+
+    /// Lowers the scheduled nest of a case, and asks the reference.
+    pub(crate) fn ready(
+        case: &Case,
+        (program, nest): (Rc<Program>, LoopNest),
+        oracle: &Oracle,
+        name: &str,
+        is_promised: bool,
+    ) -> Result<Self, NotRun> {
+        let mut nest = lower(nest).map_err(|why| not_lowered(&why, is_promised))?;
         if !nest.is_lowered() {
             let message = format!("lowering leaves something to do:\n{nest}");
             return Err(schedule_problem(Kind::Refused, message).into());
         }
         name.clone_into(&mut nest.name);
-        let inputs = case.inputs.buffers(&program).map_err(NotRun::Skipped)?;
-        let expected = match tensorwright_reference::run(&program, &inputs) {
-            Ok(run) => Some(run),
-            Err(diagnostic) if diagnostic.code == Code::IndexOutOfBounds => None,
-            Err(diagnostic) => return Err(NotRun::Skipped(diagnostic.message)),
-        };
+        let answer = oracle.answer(case.inputs).map_err(NotRun::Skipped)?;
         let (garbage, target) = (case.inputs.garbage(), case.target.clone());
-        Ok(Self { nest, garbage, target, program, inputs, expected })
+        Ok(Self { nest, garbage, target, program, answer })
     }
 
     /// The bytes that each parameter of the nest holds at first; `None` for those that it writes.
-    pub(crate) fn contents(&self) -> Vec<Option<Vec<u8>>> {
-        let names = self.program.tensors.iter().take(self.program.inputs).map(|t| &t.name);
-        let inputs = names.map(|name| self.inputs.get(name).map(Buffer::to_bytes));
-        inputs.chain(std::iter::repeat(None)).take(self.nest.parameters.len()).collect()
+    pub(crate) fn contents(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let inputs = self.answer.inputs.iter().map(|bytes| Some(bytes.as_slice()));
+        inputs.chain(std::iter::repeat(None)).take(self.nest.parameters.len())
     }
 
     /// How many bytes each parameter has, and what it is for.
@@ -104,7 +114,7 @@ impl Pair {
 
     /// Compares a status and the bytes of the outputs, in order, with the reference.
     pub(crate) fn judge(&self, status: i32, outputs: &[Vec<u8>]) -> Result<(), (Kind, String)> {
-        let Some(expected) = &self.expected else {
+        let Some(expected) = &self.answer.expected else {
             let message = "returned 0, but a subscript is out of bounds".to_owned();
             return if status == 0 { Err((Kind::Status, message)) } else { Ok(()) };
         };

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use super::Options;
 use super::case::Case;
-use super::draw::Drawn;
 use super::failure::Problem;
 use super::minimise::minimise;
 use super::process::{self, Heard};
 use super::report;
-use super::scheduler;
-use super::source::Source;
+use super::schedules::{self, Kind};
 use super::tally::Tally;
+use super::worker::RUN;
+use crate::summary::{Failure, Summary};
 
 /// A run of at least this many pairs must have accepted every primitive.
 const COVERAGE: u64 = 2000;
@@ -27,7 +27,6 @@ const EXAMPLES: usize = 2;
 
 struct Shared<'a> {
     options: &'a Options,
-    source: Source,
     started: Instant,
     next: AtomicU64,
     done: AtomicU64,
@@ -44,6 +43,8 @@ struct Results {
     signatures: BTreeMap<String, usize>,
     /// How many failures were not looked at, because others look the same.
     repeated: BTreeMap<String, usize>,
+    /// What was made small.
+    kept: Vec<Failure>,
     /// What kept the run itself from its work.
     broken: Option<String>,
 }
@@ -53,7 +54,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     std::fs::create_dir_all(report::folder()).map_err(|error| error.to_string())?;
     let shared = Shared {
         options,
-        source: Source::load()?,
         started: Instant::now(),
         next: AtomicU64::new(0),
         done: AtomicU64::new(0),
@@ -94,8 +94,10 @@ fn conclude(shared: &Shared<'_>) -> Result<ExitCode, String> {
         return Err(why.clone());
     }
     let mut well = results.failures.is_empty();
-    if shared.done.load(Relaxed) >= COVERAGE {
-        let required = scheduler::required();
+    let options = shared.options;
+    let is_general = options.schedules == Kind::Random && options.programs.is_none();
+    if shared.done.load(Relaxed) >= COVERAGE && is_general {
+        let required = schedules::required();
         let missing = results.tally.missing(&required);
         if !missing.is_empty() {
             println!("differential: never accepted: {}", missing.join(", "));
@@ -107,7 +109,17 @@ fn conclude(shared: &Shared<'_>) -> Result<ExitCode, String> {
         println!("differential: {title}: {count} failures, and {repeated} that look the same");
     }
     println!("{}", progress(shared, results.failures.values().sum()));
+    summary(shared, &results).write(options.summary.as_deref())?;
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn summary(shared: &Shared<'_>, results: &Results) -> Summary {
+    Summary {
+        tried: shared.done.load(Relaxed),
+        skipped: results.tally.refused(RUN),
+        failures: results.kept.clone(),
+        repeated: results.repeated.values().map(|count| *count as u64).sum(),
+    }
 }
 
 /// Runs ranges of pairs until there are none left.
@@ -135,12 +147,13 @@ fn work(shared: &Shared<'_>, job: usize) {
 fn run_range(shared: &Shared<'_>, range: &mut Options, job: usize) -> Result<(), String> {
     let mut reported: Vec<u64> = Vec::new();
     loop {
-        let Heard { failed, died, tally } = process::run(range)?;
+        let Heard { cases, failed, died, tally } = process::run(range)?;
         for (index, problem) in failed.into_iter().chain(died.clone()) {
             // One problem per pair is enough, and a second run finds those before the death again.
             if !reported.contains(&index) && !is_over(shared) {
                 reported.push(index);
-                report_failure(shared, index, &problem, job)?;
+                let case = cases.get(&index).and_then(|text| Case::parse(text).ok());
+                report_failure(shared, index, case, &problem, job)?;
             }
         }
         match died {
@@ -159,6 +172,7 @@ fn run_range(shared: &Shared<'_>, range: &mut Options, job: usize) -> Result<(),
 fn report_failure(
     shared: &Shared<'_>,
     index: u64,
+    case: Option<Case>,
     problem: &Problem,
     job: usize,
 ) -> Result<(), String> {
@@ -172,11 +186,15 @@ fn report_failure(
             return Ok(());
         }
     }
-    let case = Drawn::of(&shared.source, shared.options.seed, index, &mut Tally::default()).case;
-    let small = minimise(shared.options, &case, problem, job)?;
+    let small = match &case {
+        Some(case) => Some(minimise(shared.options, case, problem, job)?),
+        // Whatever draws it does not come back.
+        None => None,
+    };
     let mut results = shared.results.lock().map_err(|_| "a thread died")?;
     *results.failures.entry(problem.title()).or_default() += 1;
-    report::write(shared.options, index, &case, problem, &small);
+    let file = report::write(shared.options, index, case.as_ref().zip(small.as_ref()), problem);
+    results.kept.push(Failure { index, title: problem.title(), file });
     Ok(())
 }
 

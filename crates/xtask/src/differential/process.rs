@@ -1,5 +1,6 @@
 //! Starts children and listens to them.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,15 +8,25 @@ use std::thread;
 use std::time::Duration;
 
 use super::Options;
-use super::failure::{Kind, Problem, Suspect};
+use super::failure::{Kind, Problem, Suspect, in_lines};
 use super::tally::Tally;
+use crate::processor::{Activity, Watchdog};
 
-/// A child that says nothing for this long hangs. Compiling a batch of C takes seconds.
-const SILENCE: Duration = Duration::from_secs(240);
+/// A child that uses so many processor seconds without a word hangs. Compiling a batch of C takes
+/// some of them.
+const SILENCE: f64 = 240.0;
+
+/// How often a silent child is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A child that does nothing during so many looks hangs.
+const MOST_IDLE: u32 = 300;
 
 /// What a child has said.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
+    /// The cases, as text, by index.
+    pub(crate) cases: BTreeMap<u64, String>,
     /// What failed, by index.
     pub(crate) failed: Vec<(u64, Problem)>,
     /// What killed the child, if it did not end by itself.
@@ -58,14 +69,20 @@ fn listen(child: &mut Child) -> Result<Heard, String> {
     });
     let mut heard = Heard::default();
     let mut at = (0, Suspect::Schedule);
+    let mut watchdog = Watchdog::new(SILENCE, MOST_IDLE);
     loop {
-        match lines.recv_timeout(SILENCE) {
-            Ok(line) => take_line(&line, &mut heard, &mut at),
+        match lines.recv_timeout(LOOK) {
+            Ok(line) => {
+                watchdog.reset();
+                take_line(&line, &mut heard, &mut at);
+            }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                let message = format!("said nothing for {} s", SILENCE.as_secs());
-                heard.died = Some((at.0, Problem::new(at.1, Kind::Hang, message)));
-                return Ok(heard);
+                let activity = Activity::of(child.id());
+                if let Some(message) = activity.and_then(|activity| watchdog.look(activity)) {
+                    heard.died = Some((at.0, Problem::new(at.1, Kind::Hang, message)));
+                    return Ok(heard);
+                }
             }
         }
     }
@@ -89,6 +106,9 @@ fn take_line(line: &str, heard: &mut Heard, at: &mut (u64, Suspect)) {
     match (word, numbered) {
         ("at", Some((index, suspect))) => {
             *at = (index, Suspect::named(suspect).unwrap_or(Suspect::Schedule));
+        }
+        ("case", Some((index, case))) => {
+            heard.cases.insert(index, in_lines(case));
         }
         ("fail", Some((index, problem))) => {
             heard.failed.extend(Problem::parse(problem).map(|problem| (index, problem)));

@@ -21,10 +21,24 @@ pub(crate) struct Small {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Says what failed and writes the small case to a file.
-pub(crate) fn write(options: &Options, index: u64, case: &Case, problem: &Problem, small: &Small) {
-    let seed = options.seed;
-    let name = format!("seed-{seed}-index-{index}.case");
+/// Says what failed and writes the small case to a file, whose name it returns. Without a case, it
+/// is drawing it that fails.
+pub(crate) fn write(
+    options: &Options,
+    index: u64,
+    case: Option<(&Case, &Small)>,
+    problem: &Problem,
+) -> String {
+    let (seed, schedules) = (options.seed, options.schedules.name());
+    let head = format!("\n=== pair {index} of seed {seed} with {schedules} schedules: {problem}");
+    let command = "cargo run --release -p tensorwright-xtask -- differential";
+    let again = format!("{command} --schedules {schedules}");
+    let Some((case, small)) = case else {
+        let replay = format!("{again} --seed {seed} --from {index} --count 1");
+        println!("{head}\n  replay: {replay}\n");
+        return String::new();
+    };
+    let name = format!("{schedules}-seed-{seed}-index-{index}.case");
     let place = match std::fs::write(folder().join(&name), small.case.to_string()) {
         Ok(()) => format!("target/differential/{name}"),
         Err(error) => format!("no file ({error})"),
@@ -36,12 +50,12 @@ pub(crate) fn write(options: &Options, index: u64, case: &Case, problem: &Proble
         _ => nest(&small.case),
     };
     println!(
-        "\n=== pair {index} of seed {seed}: {problem}\n{case}\n--- made small ({place}):\n{}\n{nest}\
-         --- what is wrong with it:\n{}\n  replay: cargo run --release -p tensorwright-xtask -- \
-         differential --replay {place}\n",
+        "{head}\n{case}\n--- made small ({place}):\n{}\n{nest}--- what is wrong with it:\n{}\n  \
+         replay: {again} --replay {place}\n",
         small.case,
         problems.join("\n")
     );
+    place
 }
 
 /// The lowered nest of a case, as text.

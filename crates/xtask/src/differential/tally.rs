@@ -41,6 +41,11 @@ impl Tally {
         required.iter().map(String::as_str).filter(|name| !accepted(name)).collect()
     }
 
+    /// How often something was refused.
+    pub(crate) fn refused(&self, name: &str) -> u64 {
+        self.counts.get(name).map_or(0, |count| count.refused)
+    }
+
     /// One line per name, to be read by [`Tally::read_line`].
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let line = |(name, count): (&String, &Count)| {

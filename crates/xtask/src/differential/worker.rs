@@ -1,6 +1,7 @@
 //! The child: runs pairs and says on its standard output what it is about to do and what failed.
 //!
 //! ```text
+//! case 17 def kernel\nsizes ... what pair 17 is
 //! at 17 llvm                    the code of pair 17 is about to run
 //! fail 17 llvm wrong T: 3 of 40 elements differ ...
 //! tally 12 3 split              12 splits were accepted, 3 refused
@@ -9,16 +10,20 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use super::Options;
 use super::c::Workshop;
 use super::case::Case;
-use super::draw::Drawn;
-use super::failure::{Problem, Suspect};
+use super::draw::{SCHEDULES, Subject};
+use super::failure::{Problem, Suspect, in_one_line};
 use super::llvm::Llvm;
 use super::pair::{NotRun, Pair};
-use super::source::Source;
+use super::programs::Programs;
 use super::tally::Tally;
+
+/// What counts pairs that were run and those that were not.
+pub(crate) const RUN: &str = "(run)";
 
 /// The code generators that a child uses.
 struct Emitters {
@@ -44,6 +49,16 @@ impl Emitters {
         }
     }
 
+    /// Whether what runs in other processes wants a pair.
+    fn wants_later(&self, options: &Options, index: u64) -> bool {
+        self.c.is_some() && options.makes_c(index)
+    }
+
+    /// Runs what runs in other processes.
+    fn check_later(&self, pairs: &[(u64, Pair)]) -> Result<(), String> {
+        self.check_c(pairs)
+    }
+
     /// Runs the C of all pairs.
     fn check_c(&self, pairs: &[(u64, Pair)]) -> Result<(), String> {
         let (Some(workshop), Some((first, _))) = (&self.c, pairs.first()) else { return Ok(()) };
@@ -59,34 +74,68 @@ impl Emitters {
 
 /// Runs the pairs of a range.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let (source, emitters) = (Source::load()?, Emitters::new(options)?);
+    let programs = Programs::load(options.programs.as_deref())?;
+    let emitters = Emitters::new(options)?;
     let (mut tally, mut pairs) = (Tally::default(), Vec::new());
+    let mut subject: Option<(u64, Option<Subject>)> = None;
     for index in options.from..options.from.saturating_add(options.count) {
         if options.skip.contains(&index) {
             continue;
         }
         say_at(index, Suspect::Schedule);
-        let drawn = Drawn::of(&source, options.seed, index, &mut tally);
-        if let Err(problem) = drawn.check_text() {
-            say_failed(index, &problem);
-            continue;
+        let number = index / SCHEDULES;
+        if subject.as_ref().is_none_or(|(of, _)| *of != number) {
+            let drawn =
+                Subject::of(&programs, options.schedules, (options.seed, number), &mut tally);
+            let drawn = drawn.map_err(|(case, problem)| say_broken(index, &case, &problem));
+            subject = Some((number, drawn.ok()));
         }
-        match Pair::of(&drawn.case, &format!("kernel_{index}")) {
-            Ok(pair) => {
-                emitters.check_llvm(index, &pair);
+        let Some((_, Some(subject))) = &subject else { continue };
+        if let Some(pair) = ready(options, subject, index, &mut tally) {
+            emitters.check_llvm(index, &pair);
+            if emitters.wants_later(options, index) {
                 pairs.push((index, pair));
-                tally.count("(lowered)", true);
-            }
-            Err(NotRun::Problem(problem)) => say_failed(index, &problem),
-            Err(NotRun::Skipped(why)) => {
-                tally.count("(lowered)", false);
-                tally.count(&format!("(not run: {why})"), false);
             }
         }
     }
-    emitters.check_c(&pairs)?;
+    emitters.check_later(&pairs)?;
     tally.lines().for_each(|line| say(&format!("tally {line}")));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a pair ready to be compiled; `None` if it is not run.
+fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Pair> {
+    let drawn = match subject.draw((options.seed, index), tally) {
+        Ok(Some(drawn)) => drawn,
+        Ok(None) => {
+            tally.count(RUN, false);
+            return None;
+        }
+        Err((case, problem)) => {
+            say_broken(index, &case, &problem);
+            return None;
+        }
+    };
+    say(&format!("case {index} {}", in_one_line(&drawn.case.to_string())));
+    let nest = drawn.read(&subject.program).map_err(|problem| say_failed(index, &problem)).ok()?;
+    let scheduled = (Rc::clone(&subject.program), nest);
+    let is_promised = options.schedules.is_promised();
+    let name = format!("kernel_{index}");
+    match Pair::ready(&drawn.case, scheduled, &subject.oracle, &name, is_promised) {
+        Ok(pair) => {
+            tally.count(RUN, true);
+            Some(pair)
+        }
+        Err(NotRun::Problem(problem)) => {
+            say_failed(index, &problem);
+            None
+        }
+        Err(NotRun::Skipped(why)) => {
+            tally.count(RUN, false);
+            tally.count(&format!("(not run: {why})"), false);
+            None
+        }
+    }
 }
 
 /// Runs one case.
@@ -94,18 +143,23 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     say_at(0, Suspect::Schedule);
-    match Pair::of(&case, "kernel_0") {
+    match Pair::of(&case, "kernel_0", options.schedules.is_promised()) {
         Ok(pair) => {
             let emitters = Emitters::new(options)?;
-            // C first: it cannot take this process down.
+            // Others first: they cannot take this process down.
             let pairs = [(0, pair)];
-            emitters.check_c(&pairs)?;
+            emitters.check_later(&pairs)?;
             pairs.iter().for_each(|(index, pair)| emitters.check_llvm(*index, pair));
         }
         Err(NotRun::Problem(problem)) => say_failed(0, &problem),
         Err(NotRun::Skipped(_)) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn say_broken(index: u64, case: &Case, problem: &Problem) {
+    say(&format!("case {index} {}", in_one_line(&case.to_string())));
+    say_failed(index, problem);
 }
 
 fn say_at(index: u64, suspect: Suspect) {

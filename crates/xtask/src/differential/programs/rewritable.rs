@@ -2,7 +2,7 @@
 
 use tensorwright_testkit::Rng;
 
-use super::source::Example;
+use super::Example;
 
 /// A program, and how its sizes are drawn.
 struct Template {

@@ -16,18 +16,13 @@ use tensorwright_schedule::primitives::{Primitive, Tail, loops_of, stages};
 use tensorwright_schedule::schedule::Step;
 use tensorwright_testkit::Rng;
 
-use super::tally::Tally;
+use super::Made;
+use crate::differential::tally::Tally;
 
-/// What a random schedule made of a nest.
-pub(crate) struct Scheduled {
-    /// The steps that were accepted.
-    pub(crate) schedule: Schedule,
-    /// The nest after them.
-    pub(crate) nest: LoopNest,
-}
+pub(super) use size::is_small;
 
 /// A random schedule of a canonical nest.
-pub(crate) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Scheduled {
+pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
     if draft.rng.chance(40) {
@@ -43,7 +38,8 @@ pub(crate) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Schedu
     if draft.rng.chance(70) {
         recipes::finish(&mut draft);
     }
-    Scheduled { schedule: draft.schedule, nest: draft.nest }
+    let nest = (!draft.is_broken).then_some(draft.nest);
+    Made { schedule: draft.schedule, nest }
 }
 
 /// A schedule being made.
@@ -84,7 +80,7 @@ impl Draft<'_> {
             self.is_broken = true;
             return false;
         };
-        let kept = accepted && size::is_small(&changed);
+        let kept = accepted && size::is_quick_to_compile(&changed);
         for name in names {
             self.tally.count(&name, kept);
         }

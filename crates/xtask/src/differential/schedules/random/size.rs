@@ -4,8 +4,12 @@
 use tensorwright_lang::program::Expr;
 use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Store};
 
-/// The most operations after unrolling. LLVM takes some ten microseconds for each.
+/// The most operations of a random schedule after unrolling. LLVM takes some ten microseconds for
+/// each.
 const MAX_CODE: i64 = 350;
+
+/// The same of a schedule that is made as a whole: searches and policies unroll more.
+const MAX_WHOLE_CODE: i64 = 900;
 
 /// How many operations a builtin function counts as.
 const FUNCTION: i64 = 15;
@@ -14,8 +18,13 @@ const FUNCTION: i64 = 15;
 const MAX_WORK: i64 = 3_000_000;
 
 /// Whether a nest compiles and runs within milliseconds.
-pub(super) fn is_small(nest: &LoopNest) -> bool {
+pub(super) fn is_quick_to_compile(nest: &LoopNest) -> bool {
     code(&nest.body) <= MAX_CODE && work(&nest.body) <= MAX_WORK
+}
+
+/// Whether the nest of a schedule that is made as a whole is small enough to be worth its time.
+pub(in super::super) fn is_small(nest: &LoopNest) -> bool {
+    code(&nest.body) <= MAX_WHOLE_CODE && work(&nest.body) <= MAX_WORK
 }
 
 fn code(nodes: &[Node]) -> i64 {

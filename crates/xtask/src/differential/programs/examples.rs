@@ -1,0 +1,85 @@
+//! The examples, at the sizes of their golden tests and at odd ones.
+
+use std::path::Path;
+
+use tensorwright_lang::Module;
+use tensorwright_testkit::Rng;
+
+use super::Example;
+
+/// One, primes, and what is smaller than a vector.
+const ODD: [i64; 14] = [1, 1, 2, 3, 3, 4, 5, 7, 11, 13, 17, 19, 31, 37];
+
+/// How often sizes are drawn until they fit each other.
+const TRIES: usize = 40;
+
+/// The most elements of all tensors, and the most operations, of a program at odd sizes: the
+/// reference takes about a microsecond for each.
+const MAX_ELEMENTS: i64 = 12_000;
+const MAX_OPERATIONS: u128 = 40_000;
+
+/// The examples with the sizes of their golden tests.
+pub(super) struct Examples(Vec<Example>);
+
+impl Examples {
+    /// Reads the examples.
+    pub(super) fn load() -> Result<Self, String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let cases = read(&folder.join("golden/cases.json"))?;
+        let cases: serde_json::Value =
+            serde_json::from_str(&cases).map_err(|error| format!("cases.json: {error}"))?;
+        let mut examples = Vec::new();
+        for case in cases.as_array().into_iter().flatten() {
+            let (Some(file), Some(def)) = (case["file"].as_str(), case["def"].as_str()) else {
+                return Err("cases.json: a case without a file or a def".to_owned());
+            };
+            let sizes = case["sizes"].as_object().into_iter().flatten();
+            let sizes = sizes.filter_map(|(name, value)| Some((name.clone(), value.as_i64()?)));
+            let text = read(&folder.join("kernels").join(file))?;
+            examples.push(Example { text, def: def.to_owned(), sizes: sizes.collect() });
+        }
+        if examples.is_empty() {
+            Err("cases.json: no cases".to_owned())
+        } else {
+            Ok(Self(examples))
+        }
+    }
+
+    /// One at the sizes of its golden test.
+    pub(super) fn golden(&self, rng: &mut Rng) -> Example {
+        rng.pick(&self.0).clone()
+    }
+
+    /// One at other sizes; at those of its golden test if no others fit.
+    pub(super) fn odd(&self, rng: &mut Rng) -> Example {
+        let golden = rng.pick(&self.0);
+        for attempt in 0..TRIES {
+            let odd = |(name, value): &(String, i64)| {
+                let keep = rng.chance(20 + 2 * attempt);
+                (name.clone(), if keep { *value } else { *rng.pick(&ODD) })
+            };
+            let sizes = golden.sizes.iter().map(odd).collect();
+            let candidate = Example { sizes, ..golden.clone() };
+            if is_quick(&candidate) {
+                return candidate;
+            }
+        }
+        golden.clone()
+    }
+}
+
+/// Whether a program binds, and the reference runs it within milliseconds.
+pub(super) fn is_quick(example: &Example) -> bool {
+    let bound = Module::parse("example.tc", &example.text)
+        .and_then(|module| module.def(&example.def)?.bind(example.sizes.clone()));
+    bound.is_ok_and(|program| {
+        let elements =
+            |shape: &[i64]| shape.iter().fold(1_i64, |n, extent| n.saturating_mul(*extent));
+        let all = program.tensors.iter().map(|tensor| elements(&tensor.shape));
+        all.fold(0, i64::saturating_add) <= MAX_ELEMENTS
+            && program.analysis().flops <= MAX_OPERATIONS
+    })
+}

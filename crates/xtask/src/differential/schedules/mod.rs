@@ -1,0 +1,121 @@
+//! Where schedules come from. One file and one line of [`KINDS`] each.
+
+mod policy;
+mod random;
+mod space;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tensorwright_lang::program::Program;
+use tensorwright_schedule::{LoopNest, Schedule, Target, canonical};
+use tensorwright_testkit::Rng;
+
+use super::tally::Tally;
+
+pub(crate) use random::required;
+
+/// Where schedules come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Random primitives, of which those are kept that the nest accepts.
+    Random,
+    /// Legal points of spaces, decoded: what searches try.
+    Space,
+    /// What is used where nothing was tuned.
+    Policy,
+}
+
+const KINDS: [(&str, Kind); 3] =
+    [("random", Kind::Random), ("space", Kind::Space), ("policy", Kind::Policy)];
+
+impl Kind {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// The one of a name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        KINDS.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind)
+    }
+
+    /// Whether what makes the schedules promises that they can be applied and lowered. Random ones
+    /// may turn out not to go together.
+    pub(crate) fn is_promised(self) -> bool {
+        self != Kind::Random
+    }
+
+    /// What makes schedules of a program.
+    pub(crate) fn maker(self, program: &Program, rng: &mut Rng) -> Result<Maker, Failed> {
+        match self {
+            Kind::Random => Ok(Maker::Random),
+            Kind::Policy => Ok(Maker::Policy),
+            Kind::Space => guarded(|| Maker::Space(space::Spaces::of(program, rng))),
+        }
+    }
+}
+
+/// What makes schedules of one program.
+pub(crate) enum Maker {
+    /// Of [`Kind::Random`].
+    Random,
+    /// Of [`Kind::Space`].
+    Space(space::Spaces),
+    /// Of [`Kind::Policy`].
+    Policy,
+}
+
+/// A schedule.
+pub(crate) struct Made {
+    /// The schedule.
+    pub(crate) schedule: Schedule,
+    /// The nest after it, where it is known that it applies.
+    pub(crate) nest: Option<LoopNest>,
+}
+
+/// What making a schedule panicked with.
+pub(crate) struct Failed(pub(crate) String);
+
+impl Maker {
+    /// A schedule of the program that this was made for; `None` if none is small enough.
+    pub(crate) fn draw(
+        &self,
+        program: &Program,
+        rng: &mut Rng,
+        tally: &mut Tally,
+    ) -> Result<Option<Made>, Failed> {
+        match self {
+            Maker::Random => Ok(Some(random::random(canonical(program), rng, tally))),
+            Maker::Space(spaces) => guarded(|| spaces.draw(program, rng, tally)),
+            Maker::Policy => guarded(|| policy::draw(program, rng, tally)),
+        }
+    }
+}
+
+/// What a function returns, or what it panicked with.
+fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, Failed> {
+    catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Failed(text.unwrap_or_else(|| "a panic without words".to_owned()))
+    })
+}
+
+/// The sizes of a processor, with or without workers, with or without other algorithms.
+fn target(rng: &mut Rng) -> Target {
+    let target = match rng.below(4) {
+        0 => Target::neon(),
+        1 => Target::avx2(),
+        _ => Target::avx512(),
+    };
+    target.with_workers(rng.range(1, 2)).with_exact(rng.chance(20))
+}
+
+/// A schedule with its nest, if that is small. A schedule that is refused passes: whoever applies it
+/// again will see.
+fn small(schedule: Schedule, program: &Program, tally: &mut Tally) -> Option<Made> {
+    let nest = schedule.apply(canonical(program)).ok();
+    let is_small = nest.as_ref().is_none_or(random::is_small);
+    tally.count("[small enough]", is_small);
+    is_small.then_some(Made { schedule, nest })
+}

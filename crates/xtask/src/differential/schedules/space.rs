@@ -1,0 +1,50 @@
+//! Points of the spaces that searches work on, decoded.
+
+use tensorwright_lang::program::Program;
+use tensorwright_space::{Preset, Rng as SpaceRng, ScheduleSpace};
+use tensorwright_testkit::Rng;
+
+use super::{Made, small, target};
+use crate::differential::tally::Tally;
+
+/// How many points are drawn until one is small.
+const TRIES: usize = 6;
+
+/// How many of a hundred spaces are of the preset that is used if none is named.
+const FULL: usize = 70;
+
+/// The spaces of a program: one per algorithm.
+pub(crate) struct Spaces(Vec<ScheduleSpace>);
+
+impl Spaces {
+    /// The spaces for a random target and preset.
+    pub(super) fn of(program: &Program, rng: &mut Rng) -> Self {
+        let target = target(rng);
+        let (_, other) = rng.pick(&Preset::ALL);
+        let preset = if rng.chance(FULL) { Preset::default() } else { *other };
+        Self(ScheduleSpace::alternatives(program, &target, &preset.options()))
+    }
+
+    /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.
+    pub(super) fn draw(&self, program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<Made> {
+        let mut points = SpaceRng::new(rng.next_u64());
+        for _ in 0..TRIES {
+            let space = rng.pick(&self.0);
+            let point = space.search_space().sample_legal(&mut points);
+            tally.count("[legal point]", point.is_some());
+            match space.decode(&point?) {
+                Ok(schedule) => {
+                    let algorithm = space.algorithm();
+                    let words: Vec<&str> = algorithm.split_whitespace().skip(1).take(1).collect();
+                    tally.count(&format!("[decoded: {}]", words.concat()), true);
+                    if let Some(made) = small(schedule, program, tally) {
+                        return Some(made);
+                    }
+                }
+                // Primitives may refuse what no rule does.
+                Err(refused) => tally.count(&format!("[decoded: {}]", refused.rule), false),
+            }
+        }
+        None
+    }
+}
