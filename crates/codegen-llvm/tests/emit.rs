@@ -222,3 +222,19 @@ fn failures_are_values_and_text_is_stable() {
         assert!(text(0).contains("_1_strange_name"));
     }
 }
+
+#[test]
+fn lanes_that_do_not_take_part_keep_nothing_of_a_narrowed_value() {
+    // `select <1, 1, 0, 0>` of four 64-bit lanes that become bytes, and its kin of other widths.
+    for to in ["uint8", "int8", "int16", "uint32"] {
+        for lanes in [2, 4, 8] {
+            let source = format!(
+                "def f(float(N) A) -> (O) {{ O(k) +=! {to}(max(k-m, 0)) where k in 0:5, m in 0:{} }}",
+                lanes / 2
+            );
+            let schedule =
+                format!("O: split m {lanes} [peel]\nO: rfactor m.1 at m.0\nO.rf: vectorize m.1\n");
+            check(&source, &[("N", 1)], &schedule);
+        }
+    }
+}

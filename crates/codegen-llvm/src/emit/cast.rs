@@ -7,8 +7,9 @@ use tensorwright_lang::dtype::DType;
 
 use super::Emitter;
 use super::arith::is_signed;
-use super::ir::{Value, widened};
+use super::ir::{Value, widened, width};
 use crate::error::Result;
+use crate::target::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// The integer type of expressions.
@@ -63,7 +64,38 @@ impl<'ctx> Emitter<'_, 'ctx> {
             (false, true) => InstructionOpcode::SExt,
             (false, false) => InstructionOpcode::ZExt,
         };
+        if op == InstructionOpcode::Trunc
+            && let Some(bytes) = self.four_low_bytes(value, narrow, wide)?
+        {
+            return Ok(bytes);
+        }
         self.ir.cast(op, value, self.integer_type(to))
+    }
+
+    /// The lowest bytes of four lanes, taken by a shuffle; `None` for every other conversion and
+    /// every other processor.
+    ///
+    /// LLVM 19 loses the mask of `select <1, 1, 0, 0>, (trunc <4 x i64> to <4 x i8>), 0` when the
+    /// result is stored: with AVX-512 it becomes `vpmovqb` to memory, which writes all four lanes.
+    /// Of all types, numbers of lanes and masks these alone are wrong, but narrowing in steps does
+    /// not help, since the steps are joined before. A shuffle is not taken for a conversion there.
+    fn four_low_bytes(
+        &self,
+        value: Value<'ctx>,
+        from_bits: u32,
+        to_bits: u32,
+    ) -> Result<Option<Value<'ctx>>> {
+        const LANES: u32 = 4;
+        let ir = &self.ir;
+        let is_affected = ir.target.isa() == VectorIsa::Avx512 && to_bits == 8;
+        if !is_affected || width(value) != Some(LANES) {
+            return Ok(None);
+        }
+        let each = from_bits / 8;
+        let all = ir.context.i8_type().vec_type(LANES * each);
+        let bytes = ir.builder.build_bit_cast(value, all, "")?.into_vector_value();
+        let lowest = (0..LANES).map(|lane| i64::from(lane * each));
+        Ok(Some(ir.shuffle(bytes, all.get_poison(), lowest)?.into()))
     }
 
     fn float_to_integer(&self, value: Value<'ctx>, to: DType) -> Result<Value<'ctx>> {
