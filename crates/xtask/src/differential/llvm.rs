@@ -17,7 +17,8 @@ use super::pair::Pair;
 
 /// What runs code in this process.
 pub(crate) struct Llvm {
-    native: CpuTarget,
+    /// The processors whose code runs here; this machine is the first.
+    targets: Vec<CpuTarget>,
     jit: Jit,
     threads: Threads,
 }
@@ -41,16 +42,18 @@ impl Llvm {
         let native = CpuTarget::native().map_err(|error| error.to_string())?;
         let jit = Jit::new(&native).map_err(|error| error.to_string())?;
         let threads = Threads::new(2).map_err(|error| error.to_string())?;
-        Ok(Self { native, jit, threads })
+        let named = CpuTarget::NAMES.iter().filter_map(|name| CpuTarget::named(name).ok());
+        let others = named.filter(|target| target.check_runs_here().is_ok());
+        let targets = [native].into_iter().chain(others).collect();
+        Ok(Self { targets, jit, threads })
     }
 
     /// Compiles a pair, runs it with and without workers, and compares.
     pub(crate) fn check(&self, pair: &Pair) -> Result<(), Problem> {
         let problem = |kind, message: String| Problem::new(Suspect::Llvm, kind, message);
-        // A processor that this machine does not have is not tried.
-        let target = CpuTarget::named(&pair.target).ok();
-        let target = target.filter(|target| target.check_runs_here().is_ok());
-        let target = target.as_ref().unwrap_or(&self.native);
+        // This machine in place of a processor that it is not.
+        let target = self.targets.iter().find(|target| target.name() == pair.target);
+        let target = target.unwrap_or(&self.targets[0]);
         let compiled = compile(&pair.nest, target, &Options::default())
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;
         let kernel = Kernel::load(&self.jit, &compiled)

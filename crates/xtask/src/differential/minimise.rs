@@ -44,6 +44,9 @@ pub(crate) fn minimise(
     }
     // Whether the other code generator agrees tells who is to blame.
     attempt.emitters = vec![Suspect::Llvm, Suspect::C];
+    if problem.suspect == Suspect::Aarch64 {
+        attempt.emitters.push(Suspect::Aarch64);
+    }
     let problems = problems(&attempt, &small)?;
     let _ = std::fs::remove_file(&file);
     Ok(Small { case: small, problems })

@@ -5,9 +5,11 @@
 //! where programs come from, [`schedules`] where schedules do. A parent process hands ranges of pairs to child processes, because wrong code may kill the process that runs it:
 //! the last words of a child tell which pair it was. LLVM's code runs in the child, on buffers that
 //! end at pages that trap; C is compiled many kernels at a time and runs in a process of its own,
-//! with sanitizers if asked for. What fails is made smaller and written down as a [case],
+//! with sanitizers if asked for, and so does code for AArch64, by an emulator. What fails is made smaller and written down as a [case],
 //! which can be replayed.
 
+mod aarch64;
+mod batch;
 mod c;
 mod case;
 mod draw;

@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use super::Options;
-use super::c::Workshop;
+use super::aarch64::Aarch64;
+use super::batch::Workshop;
+use super::c::C;
 use super::case::Case;
 use super::draw::{SCHEDULES, Subject};
 use super::failure::{Problem, Suspect, in_one_line};
@@ -25,18 +27,28 @@ use super::tally::Tally;
 /// What counts pairs that were run and those that were not.
 pub(crate) const RUN: &str = "(run)";
 
+/// How many kernels one program holds: a compiler takes longer for each the more there are.
+const BATCH: usize = 64;
+
 /// The code generators that a child uses.
 struct Emitters {
     llvm: Option<Llvm>,
-    c: Option<Workshop>,
+    /// What runs in other processes.
+    workshops: Vec<Workshop>,
 }
 
 impl Emitters {
     fn new(options: &Options) -> Result<Self, String> {
         let uses = |emitter| options.emitters.contains(&emitter);
         let llvm = uses(Suspect::Llvm).then(Llvm::new).transpose()?;
-        let c = uses(Suspect::C).then(|| Workshop::new(options.sanitize)).transpose()?;
-        Ok(Self { llvm, c })
+        let mut workshops = Vec::new();
+        if uses(Suspect::C) {
+            workshops.push(Workshop::new(C { sanitize: options.sanitize })?);
+        }
+        if uses(Suspect::Aarch64) {
+            workshops.push(Workshop::new(Aarch64::new()?)?);
+        }
+        Ok(Self { llvm, workshops })
     }
 
     /// Runs LLVM's code of a pair.
@@ -49,26 +61,24 @@ impl Emitters {
         }
     }
 
-    /// Whether what runs in other processes wants a pair.
-    fn wants_later(&self, options: &Options, index: u64) -> bool {
-        self.c.is_some() && options.makes_c(index)
-    }
-
     /// Runs what runs in other processes.
-    fn check_later(&self, pairs: &[(u64, Pair)]) -> Result<(), String> {
-        self.check_c(pairs)
-    }
-
-    /// Runs the C of all pairs.
-    fn check_c(&self, pairs: &[(u64, Pair)]) -> Result<(), String> {
-        let (Some(workshop), Some((first, _))) = (&self.c, pairs.first()) else { return Ok(()) };
-        say_at(*first, Suspect::C);
-        let batch: Vec<&Pair> = pairs.iter().map(|(_, pair)| pair).collect();
-        workshop.check(&batch, &mut |position, problem| {
-            if let Some((index, _)) = pairs.get(position) {
-                say_failed(*index, &problem);
+    fn check_later(&self, options: &Options, pairs: &[(u64, Pair)]) -> Result<(), String> {
+        for workshop in &self.workshops {
+            let suspect = workshop.suspect();
+            let wanted = |index: u64| suspect != Suspect::C || options.makes_c(index);
+            let batch: Vec<&(u64, Pair)> =
+                pairs.iter().filter(|(index, _)| wanted(*index)).collect();
+            for some in batch.chunks(BATCH) {
+                say_at(some[0].0, suspect);
+                let pairs: Vec<&Pair> = some.iter().map(|(_, pair)| pair).collect();
+                workshop.check(&pairs, &mut |position, problem| {
+                    if let Some((index, _)) = some.get(position) {
+                        say_failed(*index, &problem);
+                    }
+                })?;
             }
-        })
+        }
+        Ok(())
     }
 }
 
@@ -93,12 +103,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         let Some((_, Some(subject))) = &subject else { continue };
         if let Some(pair) = ready(options, subject, index, &mut tally) {
             emitters.check_llvm(index, &pair);
-            if emitters.wants_later(options, index) {
+            if !emitters.workshops.is_empty() {
                 pairs.push((index, pair));
             }
         }
     }
-    emitters.check_later(&pairs)?;
+    emitters.check_later(options, &pairs)?;
     tally.lines().for_each(|line| say(&format!("tally {line}")));
     Ok(ExitCode::SUCCESS)
 }
@@ -148,7 +158,7 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
             let emitters = Emitters::new(options)?;
             // Others first: they cannot take this process down.
             let pairs = [(0, pair)];
-            emitters.check_later(&pairs)?;
+            emitters.check_later(options, &pairs)?;
             pairs.iter().for_each(|(index, pair)| emitters.check_llvm(*index, pair));
         }
         Err(NotRun::Problem(problem)) => say_failed(0, &problem),
