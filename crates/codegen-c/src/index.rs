@@ -1,11 +1,12 @@
 //! Index arithmetic: sums of multiples in 64 bits.
 //!
 //! Where ranges of loops and types prove that nothing overflows, and they nearly always do, the
-//! arithmetic is written as is; elsewhere it is done on unsigned numbers, which wrap around.
+//! arithmetic is written as is; elsewhere it is done on unsigned numbers, which wrap around. Lowering
+//! left only sums there of which the number modulo 2^64 is wanted.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::CompareOp;
-use tensorwright_lang::program::{Atom, Expr, Index, Interval, Term};
+use tensorwright_lang::program::{Atom, Index, Interval, Term};
 
 use crate::emitter::Emitter;
 use crate::error::EmitError;
@@ -78,11 +79,6 @@ impl Emitter<'_> {
         lhs: &Index,
         rhs: &Index,
     ) -> Result<Text, EmitError> {
-        if (self.is_unsigned(lhs) || self.is_unsigned(rhs))
-            && let (Some(left), Some(right)) = (self.unsigned(lhs)?, self.unsigned(rhs)?)
-        {
-            return Ok(Text::binary(left, op.symbol(), right, Binding::Comparison));
-        }
         let (mut left, mut right) = (self.index(lhs)?, self.index(rhs)?);
         let (a, b) = (self.bounds(lhs)?, self.bounds(rhs)?);
         if lhs == rhs || a.lo >= b.hi || b.lo >= a.hi {
@@ -91,29 +87,6 @@ impl Emitter<'_> {
             (left, right) = (Text::call(&same, [left]), Text::call(&same, [right]));
         }
         Ok(Text::binary(left, op.symbol(), right, Binding::Comparison))
-    }
-
-    /// An index that is a value of type `uint64` or a constant that the type holds, as such: these
-    /// are compared exactly.
-    fn unsigned(&mut self, index: &Index) -> Result<Option<Text>, EmitError> {
-        if let Some(constant) = index.as_constant() {
-            if constant < 0 {
-                return Ok(None);
-            }
-            let constant = Text::primary(format!("UINT64_C({constant})"));
-            // Compilers warn about comparisons with zero.
-            return Ok(Some(Text::call(&self.helper(Helper::Same(DType::UInt64)), [constant])));
-        }
-        match lone_value(index) {
-            Some(value) if self.is_unsigned(index) => Ok(Some(self.expr(value)?.text)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether an index is just a value of type `uint64`.
-    fn is_unsigned(&self, index: &Index) -> bool {
-        let dtype = |value: &Expr| value.dtype(&|id| self.nest.dtype(id));
-        lone_value(index).is_some_and(|value| dtype(value) == DType::UInt64)
     }
 
     /// All conditions at once.
@@ -197,9 +170,9 @@ impl Emitter<'_> {
         let mut magnitude = i128::from(index.constant_term()).abs();
         for term in index.terms() {
             let Ok(bounds) = self.atom_bounds(&term.atom) else { return true };
-            let largest = bounds.lo.saturating_abs().max(bounds.hi.saturating_abs());
             let coefficient = i128::from(term.coefficient).abs();
-            magnitude = magnitude.saturating_add(largest.max(1).saturating_mul(coefficient));
+            let largest = bounds.magnitude().max(1);
+            magnitude = magnitude.saturating_add(largest.saturating_mul(coefficient));
         }
         // One value on its own is not computed with.
         let is_alone =
@@ -221,35 +194,16 @@ impl Emitter<'_> {
     fn atom_bounds(&self, atom: &Atom) -> Result<Interval, EmitError> {
         Ok(match atom {
             Atom::Axis(var) => Interval { lo: 0, hi: i128::from(self.variable(*var)?.extent) - 1 },
-            Atom::Div(inner, by) => {
-                let (inner, by) = (self.bounds(inner)?, i128::from(*by).max(1));
-                Interval { lo: inner.lo.div_euclid(by), hi: inner.hi.div_euclid(by) }
-            }
+            Atom::Div(inner, by) => self.bounds(inner)?.floor_div(i128::from(*by).max(1)),
             Atom::Mod(_, by) => Interval { lo: 0, hi: i128::from(*by) - 1 },
-            Atom::Min(a, b) => {
-                let (a, b) = (self.bounds(a)?, self.bounds(b)?);
-                Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) }
-            }
-            Atom::Max(a, b) => {
-                let (a, b) = (self.bounds(a)?, self.bounds(b)?);
-                Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) }
-            }
+            Atom::Min(a, b) => self.bounds(a)?.least(self.bounds(b)?),
+            Atom::Max(a, b) => self.bounds(a)?.greatest(self.bounds(b)?),
             // The upper half of `uint64` becomes negative.
             Atom::Value(value) => match value.dtype(&|id| self.nest.dtype(id)) {
                 DType::UInt64 => Interval::of_type(DType::Int64),
                 dtype => Interval::of_type(dtype),
             },
         })
-    }
-}
-
-/// The value that an index consists of, if there is nothing else in it.
-fn lone_value(index: &Index) -> Option<&Expr> {
-    match index.terms() {
-        [Term { atom: Atom::Value(value), coefficient: 1 }] if index.constant_term() == 0 => {
-            Some(value)
-        }
-        _ => None,
     }
 }
 

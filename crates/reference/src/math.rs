@@ -47,7 +47,7 @@ pub(crate) fn unary(builtin: Builtin, x: f64) -> f64 {
         Builtin::Cosh => libm::cosh(x),
         Builtin::Tanh => libm::tanh(x),
         Builtin::Asinh => libm::asinh(x),
-        Builtin::Acosh => libm::acosh(x),
+        Builtin::Acosh => acosh(x),
         Builtin::Atanh => libm::atanh(x),
         Builtin::Erf => libm::erf(x),
         Builtin::Erfc => libm::erfc(x),
@@ -61,6 +61,11 @@ pub(crate) fn unary(builtin: Builtin, x: f64) -> f64 {
         Builtin::Trunc => x.trunc(),
         _ => f64::NAN,
     }
+}
+
+/// The inverse of `cosh`. `libm` cancels its way to a number far below the domain.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 /// `1 / (1 + exp(-x))`, written so that nothing overflows.

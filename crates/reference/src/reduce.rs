@@ -106,8 +106,8 @@ impl Sum {
         // Once a term is infinite or NaN the compensation means nothing, and the sum is exact.
         let value = if self.sum.is_finite() { self.sum + self.compensation } else { self.sum };
         // Adding the first term to zero is exact.
-        let additions = self.terms.saturating_sub(1) as f64;
-        let roundings = additions * rounding.unit * self.magnitude;
+        let relative = self.terms.saturating_sub(1) as f64 * rounding.unit;
+        let roundings = relative / (1.0 + relative) * self.magnitude;
         // In some order the partial sums reach the sum of the magnitudes.
         if self.error == f64::INFINITY || self.magnitude + roundings > rounding.largest {
             return Approx::unknown(value);
@@ -236,6 +236,20 @@ mod tests {
         assert!(sum.error() < 0.02, "1000 u Σ|v| = {}", sum.error());
         let missing = sum.value().as_f64() - terms[1];
         assert!((missing - sum.value().as_f64()).abs() > sum.error(), "a lost term shows");
+    }
+
+    #[test]
+    fn long_sums_may_stagnate_but_not_vanish() {
+        // In `float`, one by one, ones stop counting at 2^24.
+        for exponent in [20, 24, 25, 30, 40] {
+            let terms = 1_u64 << exponent;
+            let magnitude = terms as f64;
+            let sum = Sum { sum: magnitude, terms, magnitude, ..Sum::default() };
+            let Approx { value, error } = sum.finish(Rounding::accumulation(DType::Float));
+            let one_by_one = magnitude.min(2_f64.powi(24));
+            assert!((value - one_by_one).abs() <= error, "2^{exponent}: {error}");
+            assert!(error < value, "2^{exponent}: nothing is no sum of ones");
+        }
     }
 
     #[test]

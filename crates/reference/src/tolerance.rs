@@ -13,7 +13,7 @@
 //! | `a + b`, `a - b` | `ea + eb`, rounded |
 //! | `a * b` | `\|a\| eb + \|b\| ea + ea eb`, rounded |
 //! | `a / b` | `(ea + \|a/b\| eb) / (\|b\| - eb)`, rounded; unknown if `b` may be zero |
-//! | sum of n terms | `Σ ei + (n - 1) u Σ (\|vi\| + ei)` |
+//! | sum of n terms | `Σ ei + ku / (1 + ku) Σ (\|vi\| + ei)` with `k = n - 1` |
 //! | product of n terms | `(1 + γn) Π (\|vi\| + ei) - Π \|vi\|` with `γn = n u / (1 - n u)` |
 //! | `min`, `max` | the error of the operand that wins, or the larger one if either may win |
 //! | function `f(a)` | `max \|f(a ± ea) - f(a)\|`, plus 4 ulp (see [`math`](crate::math)) |
@@ -28,8 +28,12 @@
 //! honest to say so. A value that is infinite or NaN has bound 0 (every evaluation gets it) or is
 //! unknown; there is nothing between.
 //!
-//! For sums in any order the factor is `(n - 1) u` rather than `γn`, without a limit on `n` (Jeannerod
-//! and Rump, "Improved error bounds for inner products in floating-point arithmetic", 2013).
+//! For sums in any order the factor is `ku / (1 + ku)` with `k = n - 1`, rather than `γn` or `ku` (Mascarenhas,
+//! "Floating point numbers are real numbers", 2016; Lange and Rump, "Sharp estimates for perturbation errors in
+//! summations", 2019). They prove it while `n` is well below `1 / u`; we use it for every `n`, because `ku` alone
+//! accepts a sum of nothing from `1 / u` terms on (2^24 in `float`). For terms of one sign the loss is bounded so
+//! for every `n`: no partial sum exceeds the result `r`, so `s - r <= k u r`, and `s - r <= ku / (1 + ku) s`. A sum
+//! of 2^25 ones may thus be 2^24, which is where adding them one by one in `float` ends; it may not be 0.
 //!
 //! The reference computes in `f64`, so its own roundoff counts too: `u` here is that of the type
 //! plus that of `double`, which for `double` itself is twice the unit roundoff.

@@ -35,12 +35,7 @@ impl Statement<'_> {
     /// The values of a subscript over these ranges, whatever the guards say.
     fn interval(&self, access: &Access<'_>, ranges: &[Option<Range>]) -> Interval {
         let anything = Interval { lo: 0, hi: i128::from(i64::MAX) };
-        let axis = |axis: AxisId| {
-            ranges[axis.0 as usize].map_or(anything, |range| Interval {
-                lo: range.lo.into(),
-                hi: i128::from(range.hi) - 1,
-            })
-        };
+        let axis = |axis: AxisId| ranges[axis.0 as usize].map_or(anything, Range::interval);
         access.index.interval(&axis, &|_| anything)
     }
 

@@ -17,7 +17,7 @@ use super::stuck;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Dim, Symbol};
 use crate::infer::{self, Access, Origin, Range, Settled};
-use crate::program::{AccessLimit, AxisId, Expr, Index, RangeReason, TensorId, index_text};
+use crate::program::{AccessLimit, AxisId, Exact, Expr, Index, RangeReason, TensorId, index_text};
 use crate::source::Span;
 use crate::syntax::ast::MAX_DEPTH;
 
@@ -53,6 +53,13 @@ pub(super) fn too_deep(span: Span) -> Diagnostic {
     Diagnostic::new(Code::NestingTooDeep, span, message)
         .here("too many terms in one subscript")
         .help("compute part of it in a statement of its own and read the result")
+}
+
+fn too_wide(span: Span) -> Diagnostic {
+    let message = "the index arithmetic of this statement needs too many bits to be exact";
+    Diagnostic::new(Code::TooLarge, span, message)
+        .here("too large for these sizes and types of data")
+        .help("use smaller factors, or convert the data: `int32(I(m))` has 32 bits")
 }
 
 /// What became of a statement.
@@ -198,7 +205,21 @@ impl<'a> Resolver<'a> {
             .collect();
         drop(accesses);
         bounds::mark_checked(&mut body, &checked);
+        if !self.is_computable(&body, &settled) {
+            return Err(vec![too_wide(stmt.span)]);
+        }
         Ok(Attempt::Done(Some(Resolved { ranges, body })))
+    }
+
+    /// Whether index arithmetic on these ranges and types of data can be computed exactly.
+    fn is_computable(&self, body: &Expr, settled: &[Settled]) -> bool {
+        let axis = |axis: AxisId| settled[axis.0 as usize].range.interval();
+        let dtype = |id: TensorId| self.flat.tensors[id.0 as usize].dtype;
+        let extent = |id: TensorId, dimension: u32| {
+            self.shapes[id.0 as usize].as_ref()?.get(dimension as usize).copied()
+        };
+        let exact = Exact::new(&axis, &dtype, &extent);
+        exact.is_exact(body) || exact.expr(body).is_some()
     }
 
     fn given_ranges(

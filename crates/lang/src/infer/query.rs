@@ -15,6 +15,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// The values in it.
+    pub(crate) fn interval(self) -> Interval {
+        Interval { lo: i128::from(self.lo), hi: i128::from(self.hi) - 1 }
+    }
+
     /// The range, with one value where it would be empty.
     pub(crate) fn at_least_one(self) -> Range {
         Range { hi: self.hi.max(self.lo + 1), ..self }
@@ -50,8 +55,7 @@ pub(crate) enum Verdict {
 
 impl<F: Fn(TensorId) -> DType> Known<'_, F> {
     fn interval(&self, axis: AxisId) -> Option<Interval> {
-        let range = self.ranges[axis.0 as usize]?;
-        Some(Interval { lo: i128::from(range.lo), hi: i128::from(range.hi) - 1 })
+        self.ranges[axis.0 as usize].map(Range::interval)
     }
 
     /// The least value of `var` from zero on for which the access may leave its tensor.
@@ -232,17 +236,13 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
                 }
                 // Implied over the integers, but not over the rationals that elimination works on.
                 Key::Quotient(index, divisor) => {
-                    let divisor = i128::from(*divisor);
-                    let Interval { lo, hi } = self.index_range(index);
-                    finite(Interval { lo: lo.div_euclid(divisor), hi: hi.div_euclid(divisor) })
+                    finite(self.index_range(index).floor_div(i128::from(*divisor)))
                 }
                 Key::Extremum(Atom::Min(a, b)) => {
-                    let (a, b) = (self.index_range(a), self.index_range(b));
-                    finite(Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) })
+                    finite(self.index_range(a).least(self.index_range(b)))
                 }
                 Key::Extremum(Atom::Max(a, b)) => {
-                    let (a, b) = (self.index_range(a), self.index_range(b));
-                    finite(Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) })
+                    finite(self.index_range(a).greatest(self.index_range(b)))
                 }
                 Key::Extremum(_) => (None, None),
             };

@@ -177,6 +177,12 @@ impl Index {
         self.add(&other.scale(-1)?)
     }
 
+    /// The index without one of its terms.
+    pub(crate) fn without(&self, atom: &Atom) -> Index {
+        let terms = self.terms.iter().filter(|term| term.atom != *atom).cloned().collect();
+        Index { terms, constant: self.constant }
+    }
+
     /// `self / divisor` rounded down, for a positive divisor. Multiples of the divisor are taken
     /// out: `(4*i + j) / 4` is `i + j / 4`.
     #[must_use]
@@ -395,44 +401,39 @@ impl Index {
         axis: &impl Fn(AxisId) -> Interval,
         value: &impl Fn(&Expr) -> Interval,
     ) -> Interval {
-        let mut sum = Interval::point(i128::from(self.constant));
-        for term in &self.terms {
-            let atom = match &term.atom {
-                Atom::Axis(id) => axis(*id),
-                Atom::Div(inner, divisor) => {
-                    let inner = inner.interval(axis, value);
-                    let divisor = i128::from(*divisor);
-                    Interval { lo: inner.lo.div_euclid(divisor), hi: inner.hi.div_euclid(divisor) }
-                }
-                Atom::Mod(inner, divisor) => {
-                    let inner = inner.interval(axis, value);
-                    let divisor = i128::from(*divisor);
-                    if inner.lo.div_euclid(divisor) == inner.hi.div_euclid(divisor) {
-                        Interval {
-                            lo: inner.lo.rem_euclid(divisor),
-                            hi: inner.hi.rem_euclid(divisor),
-                        }
-                    } else {
-                        Interval { lo: 0, hi: divisor - 1 }
-                    }
-                }
-                Atom::Min(a, b) => {
-                    let (a, b) = (a.interval(axis, value), b.interval(axis, value));
-                    Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) }
-                }
-                Atom::Max(a, b) => {
-                    let (a, b) = (a.interval(axis, value), b.interval(axis, value));
-                    Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) }
-                }
-                Atom::Value(expr) => value(expr),
-            };
-            sum = sum.plus(atom.scale(i128::from(term.coefficient)));
-        }
-        sum
+        self.terms.iter().fold(Interval::point(i128::from(self.constant)), |sum, term| {
+            sum.plus(term.atom.interval(axis, value).scale(i128::from(term.coefficient)))
+        })
     }
 }
 
 impl Atom {
+    /// As [`Index::interval`].
+    pub(crate) fn interval(
+        &self,
+        axis: &impl Fn(AxisId) -> Interval,
+        value: &impl Fn(&Expr) -> Interval,
+    ) -> Interval {
+        match self {
+            Atom::Axis(id) => axis(*id),
+            Atom::Div(inner, divisor) => {
+                inner.interval(axis, value).floor_div(i128::from(*divisor))
+            }
+            Atom::Mod(inner, divisor) => {
+                let inner = inner.interval(axis, value);
+                let divisor = i128::from(*divisor);
+                if inner.lo.div_euclid(divisor) == inner.hi.div_euclid(divisor) {
+                    Interval { lo: inner.lo.rem_euclid(divisor), hi: inner.hi.rem_euclid(divisor) }
+                } else {
+                    Interval { lo: 0, hi: divisor - 1 }
+                }
+            }
+            Atom::Min(a, b) => a.interval(axis, value).least(b.interval(axis, value)),
+            Atom::Max(a, b) => a.interval(axis, value).greatest(b.interval(axis, value)),
+            Atom::Value(expr) => value(expr),
+        }
+    }
+
     fn has_value(&self) -> bool {
         match self {
             Atom::Axis(_) => false,
@@ -469,6 +470,42 @@ impl Interval {
     pub fn scale(self, factor: i128) -> Interval {
         let (a, b) = (self.lo.saturating_mul(factor), self.hi.saturating_mul(factor));
         Interval { lo: a.min(b), hi: a.max(b) }
+    }
+
+    /// Quotients of the values by a positive number, rounded down.
+    #[must_use]
+    pub fn floor_div(self, by: i128) -> Interval {
+        Interval { lo: self.lo.div_euclid(by), hi: self.hi.div_euclid(by) }
+    }
+
+    /// The lesser of a value of each.
+    #[must_use]
+    pub fn least(self, other: Interval) -> Interval {
+        Interval { lo: self.lo.min(other.lo), hi: self.hi.min(other.hi) }
+    }
+
+    /// The greater of a value of each.
+    #[must_use]
+    pub fn greatest(self, other: Interval) -> Interval {
+        Interval { lo: self.lo.max(other.lo), hi: self.hi.max(other.hi) }
+    }
+
+    /// The values of both.
+    #[must_use]
+    pub fn hull(self, other: Interval) -> Interval {
+        Interval { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
+    }
+
+    /// The largest absolute value.
+    #[must_use]
+    pub fn magnitude(self) -> i128 {
+        self.lo.saturating_abs().max(self.hi.saturating_abs())
+    }
+
+    /// Whether all values are of `int64`.
+    #[must_use]
+    pub fn is_64_bit(self) -> bool {
+        self.lo >= i128::from(i64::MIN) && self.hi <= i128::from(i64::MAX)
     }
 
     /// Whether all values are at least `lo` and below `hi`.

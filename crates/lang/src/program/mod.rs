@@ -10,6 +10,7 @@
 //! for the schedule to decide.
 
 mod analysis;
+mod exact;
 mod expr;
 mod hash;
 mod index;
@@ -17,6 +18,7 @@ mod print;
 mod rewrite;
 
 pub use analysis::{Analysis, StageAnalysis};
+pub use exact::Exact;
 pub use expr::{Expr, Place, Read, Scalar, round_float, round_to_odd, wrap_integer};
 pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};

@@ -3,6 +3,7 @@
 //! [`lower`] lists the passes in order. Each is a function from nest to nest in a file of its own;
 //! [`lower_traced`] shows the nest after each of them.
 
+mod exact;
 mod guards;
 mod init;
 mod layouts;
@@ -43,7 +44,7 @@ pub fn lower_traced(
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoopNest, LowerError> {
     type Pass = fn(&mut LoopNest) -> Result<(), LowerError>;
-    let passes: [(&str, Pass); 9] = [
+    let passes: [(&str, Pass); 10] = [
         ("padding", padding::run),
         ("layouts", layouts::run),
         ("init", init::run),
@@ -53,6 +54,7 @@ pub fn lower_traced(
         ("simplify", simplify::run),
         ("guards", guards::run),
         ("stack", stack::run),
+        ("exact", exact::run),
     ];
     for (name, pass) in passes {
         pass(&mut nest)?;

@@ -34,16 +34,20 @@ impl Ranges {
         self.extents.get(&var).copied()
     }
 
-    /// The values that an index can take, or more. Variables of no loop around are taken to be
-    /// anything, and so is data.
+    /// The values that a variable can take. One of no loop around is taken to be anything.
+    pub(crate) fn of(&self, var: Var) -> Interval {
+        match self.extent(var) {
+            Some(extent) => Interval { lo: 0, hi: i128::from(extent) - 1 },
+            None => Interval::of_type(DType::Int64),
+        }
+    }
+
+    /// The values that an index can take, or more. Data are taken to be anything that some integer
+    /// type holds.
     #[must_use]
     pub fn interval(&self, index: &Index) -> Interval {
-        let any = Interval::of_type(DType::Int64);
-        let axis = |var: Var| match self.extent(var) {
-            Some(extent) => Interval { lo: 0, hi: i128::from(extent) - 1 },
-            None => any,
-        };
-        index.interval(&axis, &|_| any)
+        let any = Interval::of_type(DType::Int64).hull(Interval::of_type(DType::UInt64));
+        index.interval(&|var| self.of(var), &|_| any)
     }
 
     /// Whether an index is at least zero wherever the loops can be.

@@ -1,0 +1,65 @@
+//! Index arithmetic that emitters may compute in 64 bits.
+//!
+//! ```text
+//! 3*I(m) < N ? X(3*I(m)) : 0      ->      I(m) <= (N - 1)/3 ? X(3*I(m)) : 0
+//! ```
+//!
+//! Emitters wrap around; see [`Exact`] for where that is the same as not doing so. Nothing after this
+//! pass may change what an index or a condition is.
+
+use tensorwright_lang::program::Exact;
+
+use super::LowerError;
+use crate::nest::{LoopNest, Node, Ranges, Var};
+
+pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    super::both(nest, |nest, mut body| {
+        nodes(nest, &mut body, &Ranges::default()).ok_or(LowerError::Overflow)?;
+        Ok(body)
+    })
+}
+
+fn nodes(nest: &LoopNest, nodes: &mut [Node], ranges: &Ranges) -> Option<()> {
+    for node in nodes {
+        if let Node::Loop(l) = node {
+            self::nodes(nest, &mut l.body, &ranges.with(l.var, l.extent))?;
+            continue;
+        }
+        let mut inner = ranges.clone();
+        if let Node::Store(store) = &*node
+            && let Some(lanes) = store.lanes
+        {
+            inner.insert(lanes.var, lanes.count);
+        }
+        let axis = |var: Var| inner.of(var);
+        let dtype = |id| nest.dtype(id);
+        let extent = |id, dimension: u32| nest.buffer(id).shape.get(dimension as usize).copied();
+        let exact = Exact::new(&axis, &dtype, &extent);
+        match node {
+            Node::Loop(_) => {}
+            Node::Guard(guard) => {
+                for condition in &mut guard.conditions {
+                    *condition = exact.condition(condition)?;
+                }
+                self::nodes(nest, &mut guard.body, ranges)?;
+            }
+            Node::Store(store) => {
+                for subscript in &mut store.subscripts {
+                    *subscript = exact.index(subscript)?;
+                }
+                for condition in &mut store.mask {
+                    *condition = exact.condition(condition)?;
+                }
+                if !exact.is_exact(&store.value) {
+                    store.value = exact.expr(&store.value)?;
+                }
+            }
+            Node::Prefetch(prefetch) => {
+                for subscript in &mut prefetch.subscripts {
+                    *subscript = exact.index(subscript)?;
+                }
+            }
+        }
+    }
+    Some(())
+}
