@@ -1,8 +1,8 @@
 //! How the accesses of a stage move with its loops.
 
-use tensorwright_lang::program::{Expr, Index};
+use tensorwright_lang::program::Index;
 
-use crate::nest::{BufferId, LoopNest, Role, Var};
+use crate::nest::{BufferId, LoopNest, Role, Use, Var};
 use crate::placement::store_of;
 use crate::primitives::loops_of;
 
@@ -53,20 +53,15 @@ impl Accesses {
         };
         let own = |l: &&&crate::nest::Loop| l.stage == Some(store.buffer);
         let axes = loops_of(nest, stage).iter().filter(own).map(axis).collect();
-        let mut reads: Vec<Access> = Vec::new();
-        let mut look = |expr: &Expr| {
-            expr.walk_reads(&mut |read| {
-                let gathers = read.subscripts.iter().any(Index::has_value);
-                let offset = nest.buffer(read.tensor).offset(&read.subscripts);
-                let offset = offset.filter(|_| !gathers);
-                reads.push(Access {
-                    buffer: read.tensor,
-                    subscripts: read.subscripts.clone(),
-                    offset,
-                });
-            });
-        };
-        look(&store.value);
+        // What a reduction starts from is read once per element: it moves nothing that matters.
+        let of_terms = store.reads().into_iter().filter(|(what, _)| *what == Use::Value);
+        let reads = of_terms.map(|(_, read)| {
+            let gathers = read.subscripts.iter().any(Index::has_value);
+            let offset = nest.buffer(read.tensor).offset(&read.subscripts);
+            let (buffer, subscripts) = (read.tensor, read.subscripts.clone());
+            Access { buffer, subscripts, offset: offset.filter(|_| !gathers) }
+        });
+        let reads = reads.collect();
         let offset = nest.buffer(store.buffer).offset(&store.subscripts);
         let (buffer, subscripts) = (store.buffer, store.subscripts.clone());
         Some(Self { axes, reads, write: Access { buffer, subscripts, offset } })

@@ -19,6 +19,7 @@
 
 pub mod access;
 pub mod canonical;
+pub mod check;
 pub mod default;
 pub mod draft;
 pub mod lower;

@@ -5,8 +5,8 @@
 
 use tensorwright_lang::program::{Atom, Expr, Index};
 
-use crate::nest::{BufferId, LoopNest, Scope, Store, for_each_store};
-use crate::primitives::stages;
+use crate::nest::{BufferId, LoopNest, Scope, Store, Use, for_each_store};
+use crate::primitives::{latest, stages};
 
 /// Expressions with more parts than this are not worth computing twice.
 const CHEAP: usize = 16;
@@ -35,14 +35,12 @@ pub fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     let mut readers = 0;
     let mut wants = true;
     for_each_store(&nest.body, &mut |store| {
-        let count = |expr: &Expr| {
-            let mut count = 0;
-            expr.walk_reads(&mut |read| count += usize::from(read.tensor == stage.buffer));
-            count
-        };
-        let in_value = count(&store.value);
-        readers += in_value + store.init.as_ref().map_or(0, count);
-        wants &= in_value == 0 || store.combine.is_none();
+        let reads = store.reads();
+        let of_stage = reads.iter().filter(|(_, read)| read.tensor == stage.buffer);
+        for (what, _) in of_stage {
+            readers += 1;
+            wants &= *what == Use::Start || store.combine.is_none();
+        }
     });
     wants && readers == 1
 }
@@ -68,6 +66,15 @@ pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     })
 }
 
+/// The loop in which to compute a stage that is wanted in a loop of its reader: that one or, if a
+/// reduction starts from the stage before it, the next one around in which it is early enough. `None`
+/// if there is none.
+#[must_use]
+pub fn latest_loop(nest: &LoopNest, stage: &str, reader: &str, at: &str) -> Option<String> {
+    let buffer = store_of(nest, stage)?.buffer;
+    latest(nest, buffer, reader, at)
+}
+
 /// The number of stores that read a buffer.
 #[must_use]
 pub fn readers(nest: &LoopNest, buffer: BufferId) -> usize {
@@ -87,11 +94,7 @@ pub fn only_reader(nest: &LoopNest, buffer: BufferId) -> Option<String> {
 fn reading_stores(nest: &LoopNest, buffer: BufferId) -> Vec<usize> {
     let (mut found, mut number) = (Vec::new(), 0);
     for_each_store(&nest.body, &mut |store| {
-        let mut reads = false;
-        let mut look = |expr: &Expr| expr.walk_reads(&mut |read| reads |= read.tensor == buffer);
-        look(&store.value);
-        store.init.iter().for_each(&mut look);
-        if reads {
+        if store.does_read(buffer) {
             found.push(number);
         }
         number += 1;

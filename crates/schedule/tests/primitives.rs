@@ -3,8 +3,9 @@
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_schedule::check::{Verdict, check};
 use tensorwright_schedule::primitives::Primitive;
-use tensorwright_schedule::{Schedule, canonical, lower, lower_traced};
+use tensorwright_schedule::{LoopNest, Schedule, canonical, lower, lower_traced};
 
 const GEMM: &str =
     "def gemm(float(M,K) A, const float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
@@ -45,6 +46,16 @@ const WEIGHTS: &str = "def weights(float(N,P) A, const float(M,P,Q) B, const flo
   O(i,j) +=! A(i,k) * B(j,k,l) * C(l)
 }";
 
+const LAYER: &str = "def layer(float(B,I) x, float(O,I) w, float(O) bias) -> (out) {
+  out(b,o) = bias(o)
+  out(b,o) += x(b,i) * w(o,i)
+}";
+const SQUARES: &str = "def squares(float(N,N) A) -> (out) {
+  T(i,j) = A(j,i)
+  out(i,j) = T(i,j)
+  out(i,j) += T(i,k) * A(k,j)
+}";
+
 fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     let module = Module::parse("test.tc", text).unwrap();
     let def = module.defs().next().unwrap();
@@ -58,7 +69,22 @@ fn show(program: &Program, steps: &str) -> String {
     let nest = schedule.apply(canonical(program)).unwrap();
     let lowered = lower(nest.clone()).unwrap();
     assert!(lowered.is_lowered());
+    assert_defined(program, &schedule);
     format!("{schedule}\n--- scheduled\n{nest}\n--- lowered\n{lowered}")
+}
+
+/// Every step and every pass leaves a nest that reads only what was written.
+fn assert_defined(program: &Program, schedule: &Schedule) {
+    let look = |when: &str, nest: &LoopNest| {
+        assert_eq!(check(nest, 1_000_000), Ok(Verdict::Sound), "after {when}:\n{nest}");
+    };
+    let mut nest = canonical(program);
+    look("nothing", &nest);
+    for step in &schedule.steps {
+        step.apply(&mut nest).unwrap();
+        look(&step.to_string(), &nest);
+    }
+    lower_traced(nest, &mut |pass, nest| look(pass, nest)).unwrap();
 }
 
 macro_rules! shows {
@@ -91,6 +117,10 @@ shows! {
     vectorize_across_lanes: MV, [("M", 3), ("K", 8)], "y: vectorize k\n";
     inline: BLUR, [("N", 24)], "rows: inline\n";
     compute_at: BLUR, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
+    compute_at_around_the_reduction: LAYER, [("B", 4), ("I", 3), ("O", 5)],
+        "out: reorder b i o\nout.0: compute_at out b\n";
+    cache_read_after_the_start: SQUARES, [("N", 5)],
+        "out.0: inline\nout: reorder k i j\nout: cache_read T at k\n";
     cache_read: GEMM, [("M", 4), ("N", 20), ("K", 8)],
         "C: split n 8\nC: reorder n.0 m k n.1\nC: cache_read B at n.0 as [d1, d0]\n";
     cache_write: GEMM, [("M", 4), ("N", 8), ("K", 8)],
@@ -140,6 +170,8 @@ fn refusals_name_the_loop_and_the_reason() {
     let padded = program(PADDED, &[("C", 2), ("H", 9), ("K", 3), ("R", 3)]);
     let skewed = program(SKEWED, &[("H", 9), ("R", 3)]);
     let spread = program(SPREAD, &[("C", 2), ("L", 5), ("R", 4), ("s", 2), ("p", 2)]);
+    let layer = program(LAYER, &[("B", 4), ("I", 3), ("O", 5)]);
+    let squares = program(SQUARES, &[("N", 5)]);
     let cases = [
         (&gemm, "D: split m 2"),
         (&gemm, "C: split x 2"),
@@ -179,6 +211,14 @@ fn refusals_name_the_loop_and_the_reason() {
         (&gemm, "C: factor k"),
         (&gemm, "C: factor m"),
         (&blur, "out: factor i"),
+        (&layer, "out.0: compute_at out i"),
+        (&layer, "out: reorder i b o\nout.0: compute_at out b"),
+        (&layer, "out: reorder b i o\nout.0: compute_at out o"),
+        (&layer, "out: split i 2\nout: reorder b i.0 o i.1\nout.0: compute_at out i.1"),
+        (&layer, "out.0: inline\nout: cache_read bias at i"),
+        (&layer, "out: reorder i b o\nout: cache_read out.0 at b"),
+        (&layer, "out.0: compute_at out o\nout: rfactor i at b"),
+        (&squares, "out.0: inline\nout: reorder k i j\nT: compute_at out i"),
         (&blur, "out: phases i"),
         (&blur, "out: split i"),
         (&blur, "out: split i 0"),

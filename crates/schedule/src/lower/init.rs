@@ -12,7 +12,14 @@ use super::LowerError;
 use crate::nest::{Loop, LoopNest, Node, Role, Store};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
-    super::both(nest, |_, nodes| Ok(initialise(nodes)))
+    start(nest);
+    Ok(())
+}
+
+pub(super) fn start(nest: &mut LoopNest) {
+    for nodes in [&mut nest.prepare, &mut nest.body] {
+        *nodes = initialise(std::mem::take(nodes));
+    }
 }
 
 fn initialise(nodes: Vec<Node>) -> Vec<Node> {
@@ -82,7 +89,7 @@ fn take_init(store: &mut Store) -> Option<Store> {
 /// The spatial loops of a stage around its initialisation.
 fn wrap(init: Store, around: &[Loop]) -> Node {
     let buffer = init.buffer;
-    let is_spatial = |l: &&Loop| !(l.role == Role::Reduce && l.stage == Some(buffer));
+    let is_spatial = |l: &&Loop| !l.reduces(buffer);
     around.iter().filter(is_spatial).rev().fold(Node::Store(init), |node, shell| {
         let mut l = shell.clone();
         l.body = vec![node];

@@ -105,6 +105,11 @@ impl fmt::Display for LowerError {
 
 impl std::error::Error for LowerError {}
 
+/// Gives reductions that carry their starting value a store of it, as lowering does.
+pub(crate) fn start_reductions(nest: &mut LoopNest) {
+    init::start(nest);
+}
+
 /// Applies a pass to what runs once and to what runs at every call.
 fn both(
     nest: &mut LoopNest,

@@ -25,7 +25,7 @@ use tensorwright_lang::program::{Expr, Index, Read, Rewrite, Scalar};
 
 use super::LowerError;
 use crate::canonical::neutral;
-use crate::nest::{Bound, Buffer, BufferId, LoopKind, LoopNest, Node, Ranges, Store, Var};
+use crate::nest::{Bound, BufferId, LoopKind, LoopNest, Node, Ranges, Store, Var};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |nest, mut nodes| {
@@ -115,8 +115,7 @@ impl Scope<'_> {
     fn fits(&self, buffer: BufferId, subscripts: &[Index]) -> bool {
         let buffer = self.nest.buffer(buffer);
         subscripts.iter().enumerate().all(|(dimension, subscript)| {
-            let extent = padded_extent(buffer, dimension);
-            self.ranges.interval(subscript).within(0, i128::from(extent))
+            self.ranges.interval(subscript).within(0, i128::from(buffer.padded(dimension)))
         })
     }
 
@@ -135,11 +134,6 @@ impl Scope<'_> {
             Index::constant(*extent - 1).sub(subscript).as_ref() == Some(bound)
         })
     }
-}
-
-fn padded_extent(buffer: &Buffer, dimension: usize) -> i64 {
-    let extent = buffer.shape.get(dimension).copied().unwrap_or(1);
-    buffer.layout.as_ref().map_or(extent, |layout| layout.padded(dimension, extent))
 }
 
 /// Makes reads beyond the padding bounds zero.

@@ -68,6 +68,13 @@ impl Buffer {
         }
     }
 
+    /// The extent of a dimension, rounded up to what the memory holds of it.
+    #[must_use]
+    pub fn padded(&self, dimension: usize) -> i64 {
+        let extent = self.shape.get(dimension).copied().unwrap_or(1);
+        self.layout.as_ref().map_or(extent, |layout| layout.padded(dimension, extent))
+    }
+
     /// The number of bytes of the memory.
     #[must_use]
     pub fn bytes(&self) -> i64 {

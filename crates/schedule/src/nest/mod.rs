@@ -23,7 +23,7 @@ pub use walk::{for_each_store, for_each_store_mut, substitute};
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::{AxisId, Expr, Index, TensorId};
+use tensorwright_lang::program::{AxisId, Expr, Index, Read, TensorId};
 
 /// A loop variable, by its number in [`LoopNest::vars`].
 pub type Var = AxisId;
@@ -163,6 +163,17 @@ pub struct Bound {
     pub term: bool,
 }
 
+/// What a store reads an element for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// Its value.
+    Value,
+    /// What its reduction starts from.
+    Start,
+    /// Where it writes, and whether.
+    Place,
+}
+
 /// The lanes of a vector store: `var` takes the values 0 to below `count` at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lanes {
@@ -251,6 +262,13 @@ impl Loop {
 }
 
 impl Loop {
+    /// Whether the iterations make terms of the elements of a buffer. The outermost such loop around a
+    /// store is where its reduction begins: [`Store::init`] is stored ahead of it.
+    #[must_use]
+    pub fn reduces(&self, buffer: BufferId) -> bool {
+        self.role == Role::Reduce && self.stage == Some(buffer)
+    }
+
     /// Takes over the buffers of loops inside that are no more. Copies of a loop share them.
     pub(crate) fn adopt(&mut self, locals: Vec<BufferId>) {
         for id in locals {
@@ -275,5 +293,27 @@ impl Store {
             lanes: None,
             mask: Vec::new(),
         }
+    }
+
+    /// The elements that the store reads, and what for; not the old value of the element that it
+    /// combines with. All that asks what is read asks here.
+    #[must_use]
+    pub fn reads<'a>(&'a self) -> Vec<(Use, &'a Read)> {
+        let mut all = Vec::new();
+        let mut look =
+            |what: Use, expr: &'a Expr| expr.walk_reads(&mut |read| all.push((what, read)));
+        look(Use::Value, &self.value);
+        self.init.iter().for_each(|init| look(Use::Start, init));
+        let bounds = self.domain.iter().map(|bound| &bound.index);
+        for index in self.subscripts.iter().chain(bounds).chain(&self.mask) {
+            index.outermost_values().into_iter().for_each(|value| look(Use::Place, value));
+        }
+        all
+    }
+
+    /// Whether the store reads a buffer.
+    #[must_use]
+    pub fn does_read(&self, buffer: BufferId) -> bool {
+        self.reads().iter().any(|(_, read)| read.tensor == buffer)
     }
 }

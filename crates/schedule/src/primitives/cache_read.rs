@@ -10,20 +10,22 @@
 //! ```
 //!
 //! The copy is a stage of its own, called `B.pack`, with the loops `d0`, `d1`, .... What of it lies
-//! outside of the tensor is zero.
+//! outside of the tensor is zero. What a reduction around the loop starts from is read before the loop,
+//! from the tensor itself.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Expr, Index};
 
 use super::Rule;
+use super::begun::{Begun, refuse_late};
 use super::compute_at::shift_reads;
 use super::find::{find_buffer, fresh_name, loop_at, loop_at_mut, ranges_on};
 use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked};
 use super::layout::LayoutText;
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
-use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Var, for_each_store};
+use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Use, Var, for_each_store};
 use crate::schedule::{Refusal, Words};
 
 /// Copies what a loop reads of a tensor.
@@ -67,7 +69,9 @@ impl Rule for CacheRead {
                 self.tensor, self.at
             )));
         }
+        refuse_late(nest, &host, tensor, &[Use::Place], "copied")?;
         let extents = footprint(nest, &host, tensor)?;
+        let begun = Begun::at(nest, &host);
         let source = nest.buffer(tensor).clone();
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
         let name = fresh_name(nest, &format!("{}.pack", source.name));
@@ -99,7 +103,7 @@ impl Rule for CacheRead {
         });
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, tensor);
-        shift_reads(&mut host_loop.body[position..], tensor, copy, &extents)?;
+        shift_reads(&mut host_loop.body[position..], tensor, copy, &extents, &begun)?;
         host_loop.body.insert(position, node);
         host_loop.locals.push(copy);
         Ok(())

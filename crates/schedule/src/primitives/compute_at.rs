@@ -9,22 +9,23 @@
 //!       P(8*i.0 + i.1 + 1);                    Q(8*i.0 + i.1) = P(i.1 + 1);
 //! ```
 //!
-//! What neighbouring iterations both read is computed twice. All readers must be in the loop. The
-//! stage's own loops are made anew, so they are scheduled afterwards.
+//! What neighbouring iterations both read is computed twice. All readers must be in the loop; what a
+//! reduction starts from is read before its outermost loop. The stage's own loops are made anew, so
+//! they are scheduled afterwards.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Expr, Index, Read, Rewrite};
 
 use super::Rule;
-use super::find::{
-    find_store, loop_at_mut, loops_on, ranges_on, reads, remove, store_at, store_paths,
-};
+use super::begun::{Begun, refuse_late};
+use super::find::{find_store, loop_at_mut, loops_on, ranges_on, remove, store_at, store_paths};
 use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
 use crate::nest::{
-    Bound, BufferId, Loop, LoopNest, Node, Role, Scope, Store, rewrite_nodes, substitute,
+    Bound, BufferId, Loop, LoopNest, Node, Role, Scope, Store, Use, for_each_store_mut,
+    rewrite_store, substitute,
 };
 use crate::schedule::{Refusal, Words};
 
@@ -62,9 +63,10 @@ impl Rule for ComputeAt {
         let extents = footprint(nest, &host, producer.buffer)?;
         let node = rebuild(nest, &producer, &path, &host, &extents)?;
         let shape = extents.iter().map(|extent| extent.count).collect();
+        let begun = Begun::at(nest, &host);
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, producer.buffer);
-        shift_reads(&mut host_loop.body, producer.buffer, producer.buffer, &extents)?;
+        shift_reads(&mut host_loop.body, producer.buffer, producer.buffer, &extents, &begun)?;
         host_loop.body.insert(position, node);
         host_loop.locals.push(producer.buffer);
         // The stage stands before its reader, so taking it away moves the reader.
@@ -87,7 +89,7 @@ impl ComputeAt {
     ) -> Result<(), Refusal> {
         for path in store_paths(&nest.body) {
             let store = store_at(nest, &path)?;
-            if reads(store, buffer) && !path.starts_with(host) {
+            if store.does_read(buffer) && !path.starts_with(host) {
                 return Err(Refusal::new(format!(
                     "`{stage}` is also read by `{}` outside of loop `{}` of `{}`",
                     nest.buffer(store.buffer).name,
@@ -96,7 +98,7 @@ impl ComputeAt {
                 )));
             }
         }
-        Ok(())
+        refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "computed")
     }
 }
 
@@ -148,12 +150,14 @@ fn replace(store: &mut Store, var: crate::nest::Var, value: &Index) -> Result<()
     Ok(())
 }
 
-/// Makes reads of a buffer reads of its footprint, which may be another buffer.
+/// Makes reads of a buffer in a loop reads of its footprint, which may be another buffer. What
+/// reductions that have begun started from was read before, and stays.
 pub(crate) fn shift_reads(
     nodes: &mut [Node],
     from: BufferId,
     to: BufferId,
     extents: &[Extent],
+    begun: &Begun,
 ) -> Result<(), Refusal> {
     struct Shift<'a> {
         from: BufferId,
@@ -171,5 +175,12 @@ pub(crate) fn shift_reads(
             Some(Expr::Read(read))
         }
     }
-    rewrite_nodes(nodes, &mut Shift { from, to, extents }).ok_or_else(Refusal::overflow)
+    let mut rules = Shift { from, to, extents };
+    let mut done = Some(());
+    for_each_store_mut(nodes, &mut |store| {
+        let start = if begun.holds(store) { store.init.take() } else { None };
+        done = done.and_then(|()| rewrite_store(store, &mut rules));
+        store.init = start.or(store.init.take());
+    });
+    done.ok_or_else(Refusal::overflow)
 }

@@ -1,8 +1,6 @@
 //! Finding stages and loops in a nest.
 
-use tensorwright_lang::program::Expr;
-
-use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, Role, Store, for_each_store};
+use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, Store, for_each_store};
 use crate::schedule::Refusal;
 
 /// Where a node is: the position in the body of the nest, then in the body of each loop.
@@ -182,18 +180,6 @@ pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
     (2..).map(|n| format!("{wanted}{n}")).find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// Whether a store reads a buffer.
-pub(crate) fn reads(store: &Store, buffer: BufferId) -> bool {
-    let mut found = false;
-    let mut look = |expr: &Expr| expr.walk_reads(&mut |read| found |= read.tensor == buffer);
-    look(&store.value);
-    store.init.iter().for_each(&mut look);
-    for index in &store.subscripts {
-        index.outermost_values().into_iter().for_each(&mut look);
-    }
-    found
-}
-
 /// Refuses a nest in which a loop that makes elements twice runs inside a loop that adds terms to
 /// them: they would be added twice.
 pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
@@ -204,7 +190,7 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
         }
         let mut reduce: Option<&Loop> = None;
         for l in loops_on(nest, &path) {
-            if l.role == Role::Reduce && l.stage == Some(store.buffer) {
+            if l.reduces(store.buffer) {
                 reduce = reduce.or(Some(l));
             } else if let (true, Some(reduce)) = (l.overlaps, reduce) {
                 let (outer, inner) = (nest.var_name(reduce.var), nest.var_name(l.var));

@@ -4,12 +4,11 @@
 //! expression of the loops around, and an extent, a number. It holds every element that is read,
 //! and perhaps more.
 
-use tensorwright_lang::program::{Atom, Expr, Index, Read};
+use tensorwright_lang::program::{Atom, Index, Read};
 
-use super::find::{find_loop, loop_at, loops_on, ranges_on, reads, store_at, store_paths};
-use crate::nest::{
-    Buffer, BufferId, LoopKind, LoopNest, Ranges, Scope, Store, Var, for_each_store,
-};
+use super::begun::{Begun, refuse_late};
+use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
+use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Ranges, Scope, Use, Var, for_each_store};
 use crate::schedule::Refusal;
 
 /// One dimension of a footprint.
@@ -85,16 +84,11 @@ impl Producer {
 pub(crate) fn refuse_checked(nest: &LoopNest, buffer: BufferId) -> Result<(), Refusal> {
     let mut gathered = false;
     for_each_store(&nest.body, &mut |store| {
-        let mut look = |expr: &Expr| {
-            expr.walk_reads(&mut |read| {
-                gathered |= !read.checked.is_empty() && read.tensor == buffer;
-                // What the stage itself gathers is checked where the stage is computed, for every
-                // element: moving it would change which elements are checked.
-                gathered |= store.buffer == buffer && !read.checked.is_empty();
-            });
-        };
-        look(&store.value);
-        store.init.iter().for_each(&mut look);
+        // What the stage itself gathers is checked where the stage is computed, for every element:
+        // moving it would change which elements are checked.
+        let concerned = |read: &Read| read.tensor == buffer || store.buffer == buffer;
+        let is_checked = |read: &Read| !read.checked.is_empty() && concerned(read);
+        gathered |= store.reads().into_iter().any(|(_, read)| is_checked(read));
     });
     if gathered {
         let name = &nest.buffer(buffer).name;
@@ -121,7 +115,7 @@ pub(crate) fn find_host(nest: &LoopNest, stage: &str, name: &str) -> Result<Vec<
 }
 
 /// The footprint of a buffer in the loop at a path: what its stores, other than those to the buffer
-/// itself, read.
+/// itself, read while the loop runs.
 pub(crate) fn footprint(
     nest: &LoopNest,
     host: &[usize],
@@ -130,6 +124,7 @@ pub(crate) fn footprint(
     let around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
     let shape = nest.buffer(buffer).shape.clone();
     let outer = ranges_on(nest, host);
+    let begun = Begun::at(nest, host);
     let mut boxes: Vec<Option<Extent>> = vec![None; shape.len()];
     let mut found = false;
     for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
@@ -138,10 +133,7 @@ pub(crate) fn footprint(
             continue;
         }
         let region = Region { ranges: &ranges_on(nest, path), around: &around };
-        for_each_read(store, &mut |read| {
-            if read.tensor != buffer {
-                return;
-            }
+        for read in begun.inside(store).filter(|read| read.tensor == buffer) {
             found = true;
             for (dimension, subscript) in read.subscripts.iter().enumerate() {
                 let whole = Extent { first: Index::constant(0), count: shape[dimension] };
@@ -153,9 +145,10 @@ pub(crate) fn footprint(
                 let fits = joined.filter(|extent| extent.count < shape[dimension]);
                 boxes[dimension] = Some(fits.unwrap_or(whole));
             }
-        });
+        }
     }
     if !found {
+        refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "copied")?;
         let l = loop_at(nest, host)?;
         return Err(Refusal::new(format!(
             "nothing in loop `{}` reads `{}`",
@@ -169,19 +162,6 @@ pub(crate) fn footprint(
         Ok(Extent { first, ..extent })
     };
     boxes.into_iter().map(settle).collect()
-}
-
-/// Calls `visit` with every read of a store, also those in subscripts on its left.
-pub(crate) fn for_each_read<'a>(store: &'a Store, visit: &mut impl FnMut(&'a Read)) {
-    store.value.walk_reads(visit);
-    if let Some(init) = &store.init {
-        init.walk_reads(visit);
-    }
-    for subscript in &store.subscripts {
-        for value in subscript.outermost_values() {
-            value.walk_reads(visit);
-        }
-    }
 }
 
 /// The smallest box that holds two, if their distance is a number.
@@ -257,7 +237,7 @@ pub(crate) fn clip(element: &Index, lo: i64, hi: i64, ranges: &Ranges) -> Option
 pub(crate) fn before_reader(body: &[crate::nest::Node], buffer: BufferId) -> usize {
     let reader = |node: &crate::nest::Node| {
         let mut found = false;
-        for_each_store(std::slice::from_ref(node), &mut |store| found |= reads(store, buffer));
+        for_each_store(std::slice::from_ref(node), &mut |store| found |= store.does_read(buffer));
         found
     };
     body.iter().position(reader).unwrap_or(0)

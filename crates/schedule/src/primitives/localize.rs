@@ -9,7 +9,7 @@ use super::find::{
 use super::footprint::find_host;
 use crate::canonical::{element, neutral};
 use crate::nest::{
-    Buffer, BufferId, Loop, LoopNest, Node, Role, Store, for_each_store, substitute,
+    Buffer, BufferId, Loop, LoopNest, Node, Role, Store, Use, for_each_store, substitute,
 };
 use crate::schedule::Refusal;
 
@@ -40,7 +40,7 @@ pub(super) fn localize(
         Some(name) => Some(kept_loop(nest, stage, at, name, &host)?),
         None => None,
     };
-    let is_reduce = |l: &Loop| l.role == Role::Reduce && l.stage == Some(store.buffer);
+    let is_reduce = |l: &Loop| l.reduces(store.buffer);
     let in_tile: Vec<&Loop> = inner
         .iter()
         .filter(|l| !is_reduce(l))
@@ -62,6 +62,9 @@ pub(super) fn localize(
     // Where terms were left out, the tile holds neutral ones.
     result.domain.retain(|bound| !bound.term);
     let has_terms = kept.is_some() || outer.iter().any(is_reduce);
+    if has_terms {
+        check_start(nest, stage, at, &store, inner)?;
+    }
     let mut partial = Store { buffer: tile, subscripts, ..store.clone() };
     match store.combine {
         Some(op) if has_terms => {
@@ -98,6 +101,31 @@ fn check_alone(
             "loop `{at}` holds {stores} statements that write `{stage}`, so its results cannot be \
              held back there"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses a reduction that starts from something that lives in a loop below: with the result, its start
+/// leaves that loop.
+fn check_start(
+    nest: &LoopNest,
+    stage: &str,
+    at: &str,
+    store: &Store,
+    inner: &[Loop],
+) -> Result<(), Refusal> {
+    let reads = store.reads();
+    let starts_from =
+        |id: &BufferId| reads.iter().any(|(what, read)| *what != Use::Value && read.tensor == *id);
+    for l in inner {
+        if let Some(id) = l.locals.iter().find(|id| starts_from(id)) {
+            let (tensor, name) = (&nest.buffer(*id).name, nest.var_name(l.var));
+            return Err(Refusal::new(format!(
+                "`{stage}` starts from `{tensor}`, which lives in loop `{name}` inside of `{at}`, so \
+                 its results cannot be written in `{at}`"
+            ))
+            .help(format!("write them in `{name}`, or compute `{tensor}` in `{at}` or around it")));
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! stage whose store they surround and by their variable; where an outer stage has a loop of the
 //! same name, the inner one is meant.
 
+mod begun;
 mod cache_read;
 mod cache_write;
 mod compute_at;
@@ -49,6 +50,8 @@ pub use split::{Split, Tail};
 pub use unroll::Unroll;
 pub use vectorize::{MAX_LANES, Vectorize};
 pub use winograd::{Winograd, winograd_choices};
+
+pub(crate) use begun::latest;
 
 use crate::nest::LoopNest;
 use crate::schedule::{Refusal, Words};

@@ -16,8 +16,9 @@ use std::fmt;
 use tensorwright_lang::program::{Index, Read, Rewrite};
 
 use super::Rule;
+use super::begun::Begun;
 use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_paths};
-use super::footprint::{find_host, for_each_read};
+use super::footprint::find_host;
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
 use crate::schedule::{Refusal, Words};
 
@@ -54,13 +55,14 @@ impl Rule for SetPrefetch {
         let host = find_host(nest, stage, &self.at)?;
         let around: Vec<Var> = loops_on(nest, &host).iter().map(|l| l.var).collect();
         let var = loop_at(nest, &host)?.var;
+        let begun = Begun::at(nest, &host);
         let mut places: Vec<Vec<Index>> = Vec::new();
         for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(&host)) {
             let inside = &loops_on(nest, path)[host.len()..];
             let store = store_at(nest, path)?;
-            for_each_read(store, &mut |read| {
+            for read in begun.inside(store) {
                 if read.tensor != buffer || read.subscripts.iter().any(Index::has_value) {
-                    return;
+                    continue;
                 }
                 for fixed in iterations(inside, read) {
                     let (distance, around) = (self.distance, around.as_slice());
@@ -69,7 +71,7 @@ impl Rule for SetPrefetch {
                         read.subscripts.iter().map(|index| index.rewrite(&mut later)).collect();
                     places.extend(place.filter(|place| !places.contains(place)));
                 }
-            });
+            }
         }
         places.truncate(MAX_HINTS);
         if places.is_empty() {

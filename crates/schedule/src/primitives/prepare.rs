@@ -12,8 +12,6 @@ use crate::nest::{
     BufferId, Loop, LoopNest, Node, Role, Scope, Store, Var, for_each_loop, for_each_store,
 };
 
-use super::footprint::for_each_read;
-
 /// A chain of loops around a store, outermost first, as the canonical nest has it.
 pub(super) fn chain(loops: &[(Var, i64, Role)], store: Store) -> Node {
     let stage = store.buffer;
@@ -64,12 +62,12 @@ fn is_constant(nest: &LoopNest, node: &Node, stage: BufferId) -> bool {
     let mut constant = locals.iter().all(on_stack);
     for_each_store(node, &mut |store| {
         constant &= store.buffer == stage || locals.contains(&store.buffer);
-        for_each_read(store, &mut |read| {
+        for (_, read) in store.reads() {
             let known = nest.constants.contains(&read.tensor)
                 || locals.contains(&read.tensor)
                 || nest.buffer(read.tensor).scope == Scope::Prepared;
             constant &= known && read.checked.is_empty();
-        });
+        }
     });
     constant
 }

@@ -12,9 +12,9 @@ mod tiled;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::default::movement;
 use tensorwright_schedule::nest::Role;
-use tensorwright_schedule::placement::store_of;
+use tensorwright_schedule::placement::{latest_loop, store_of};
 use tensorwright_schedule::primitives::{
-    ComputeAt, Fuse, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize,
+    ComputeAt, Fuse, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
 };
 use tensorwright_schedule::{Draft, Schedule, ScheduleError, Target};
 
@@ -109,18 +109,22 @@ impl Decoder<'_> {
 
     /// Whether a stage is computed inside the loops of its reader.
     fn is_inside(&self, stage: &str) -> bool {
-        let place = self.placement_of(stage).map(|placement| self.place(placement));
-        matches!(place, Some("outer" | "middle"))
+        let nest = &self.draft.nest;
+        let own = store_of(nest, stage).map(|store| store.buffer);
+        loops_of(nest, stage).iter().any(|l| l.stage != own)
     }
 
-    /// Computes a stage inside the loops of its reader.
+    /// Computes a stage inside the loops of its reader: where the point says, or in the next loop around
+    /// if a reduction starts from it earlier. Where it starts outside of all loops, the stage stays on
+    /// its own.
     fn inside(&mut self, placement: &Placement, loops: &Loops) -> Result<(), Rejection> {
         let at = match self.place(placement) {
             "outer" => loops.outer.last(),
             "middle" => loops.host(),
             _ => return Ok(()),
         };
-        let (Some(at), Some(reader)) = (at.cloned(), placement.reader.clone()) else {
+        let (Some(at), Some(reader)) = (at, placement.reader.clone()) else { return Ok(()) };
+        let Some(at) = latest_loop(&self.draft.nest, &placement.stage, &reader, at) else {
             return Ok(());
         };
         self.apply(&placement.stage, ComputeAt { consumer: reader, at })?;

@@ -1,0 +1,192 @@
+//! Expressions over unknown data.
+
+use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
+use tensorwright_lang::program::{Atom, Expr, Index, Read, wrap_integer};
+
+use super::Flaw;
+use super::run::Run;
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// An integer or a truth value that loops decide.
+    Known(i128),
+    /// Some number that data decide.
+    Data,
+    /// The contents of memory that nothing has written.
+    Undefined,
+}
+
+use Value::{Data, Known, Undefined};
+
+impl Value {
+    fn truth(holds: bool) -> Self {
+        Known(i128::from(holds))
+    }
+
+    /// A result that depends on two values in an unknown way.
+    fn with(self, other: Self) -> Self {
+        if self == Undefined || other == Undefined { Undefined } else { Data }
+    }
+
+    /// One of two values, whichever data say.
+    fn or(self, other: Self) -> Self {
+        if self == other { self } else { self.with(other) }
+    }
+}
+
+impl Run<'_> {
+    /// The value of an expression.
+    pub(super) fn expr(&mut self, expr: &Expr) -> Result<Value, Flaw> {
+        Ok(match expr {
+            Expr::Const(scalar) if scalar.dtype().is_float() => Data,
+            Expr::Const(scalar) => Known(scalar.as_integer()),
+            Expr::Index(index, dtype) => match self.index(index)? {
+                Known(value) if !dtype.is_float() => Known(wrap_integer(*dtype, value)),
+                other => Data.with(other),
+            },
+            Expr::Read(read) => self.read(read)?,
+            Expr::Unary(op, operand) => match (op, self.expr(operand)?) {
+                (UnaryOp::Not, Known(value)) => Value::truth(value == 0),
+                (_, value) => value.with(Data),
+            },
+            Expr::Arith(op, a, b) => arith(*op, self.expr(a)?, self.expr(b)?),
+            Expr::Compare(op, a, b) => compare(*op, self.expr(a)?, self.expr(b)?),
+            Expr::CompareIndex(op, a, b) => compare(*op, self.index(a)?, self.index(b)?),
+            Expr::Logic(op, a, b) => self.logic(*op, a, b)?,
+            Expr::Select(condition, then, otherwise) => match self.expr(condition)? {
+                Known(0) => self.expr(otherwise)?,
+                Known(_) => self.expr(then)?,
+                Data => self.guessed(|run| {
+                    let then = run.expr(then)?;
+                    Ok(then.or(run.expr(otherwise)?))
+                })?,
+                Undefined => Undefined,
+            },
+            Expr::Call(_, arguments) => {
+                let mut value = Data;
+                for argument in arguments {
+                    value = value.with(self.expr(argument)?);
+                }
+                value
+            }
+            Expr::Cast(dtype, operand) => match self.expr(operand)? {
+                Known(value) if !dtype.is_float() => Known(wrap_integer(*dtype, value)),
+                value => value.with(Data),
+            },
+            // A kind of expression that is not known yet is not known to be defined.
+            _ => Undefined,
+        })
+    }
+
+    fn logic(&mut self, op: LogicOp, a: &Expr, b: &Expr) -> Result<Value, Flaw> {
+        let settled = match op {
+            LogicOp::And => 0,
+            LogicOp::Or => 1,
+        };
+        Ok(match self.expr(a)? {
+            Known(value) if value == settled => Known(value),
+            Known(_) => self.expr(b)?,
+            // Whatever the left side is, the right one may settle it.
+            Data => match self.guessed(|run| run.expr(b))? {
+                Known(value) if value == settled => Known(value),
+                other => other.with(Data),
+            },
+            Undefined => Undefined,
+        })
+    }
+
+    /// Evaluates what data may say is not evaluated.
+    fn guessed(
+        &mut self,
+        eval: impl FnOnce(&mut Self) -> Result<Value, Flaw>,
+    ) -> Result<Value, Flaw> {
+        self.guesses += 1;
+        let value = eval(self);
+        self.guesses -= 1;
+        value
+    }
+
+    /// The value of an index.
+    pub(super) fn index(&mut self, index: &Index) -> Result<Value, Flaw> {
+        let mut sum = Known(i128::from(index.constant_term()));
+        for term in index.terms() {
+            let atom = match &term.atom {
+                Atom::Axis(var) => Known(i128::from(self.var(*var))),
+                Atom::Div(inner, by) => match self.index(inner)? {
+                    Known(value) => Known(value.div_euclid(i128::from(*by))),
+                    other => other,
+                },
+                Atom::Mod(inner, by) => match self.index(inner)? {
+                    Known(value) => Known(value.rem_euclid(i128::from(*by))),
+                    other => other,
+                },
+                Atom::Min(a, b) => match (self.index(a)?, self.index(b)?) {
+                    (Known(a), Known(b)) => Known(a.min(b)),
+                    (a, b) => a.with(b),
+                },
+                Atom::Max(a, b) => match (self.index(a)?, self.index(b)?) {
+                    (Known(a), Known(b)) => Known(a.max(b)),
+                    (a, b) => a.with(b),
+                },
+                Atom::Value(expr) => self.expr(expr)?,
+            };
+            sum = match (sum, atom) {
+                (Known(sum), Known(atom)) => {
+                    Known(sum.wrapping_add(atom.wrapping_mul(i128::from(term.coefficient))))
+                }
+                (sum, atom) => sum.with(atom),
+            };
+        }
+        Ok(sum)
+    }
+
+    /// The subscripts of an access: `None` for one that data decide.
+    pub(super) fn subscripts(&mut self, indices: &[Index]) -> Result<Vec<Option<i128>>, Flaw> {
+        let mut all = Vec::with_capacity(indices.len());
+        for index in indices {
+            all.push(match self.index(index)? {
+                Known(value) => Some(value),
+                Data => None,
+                // Where this goes, nobody can tell.
+                Undefined => return Err(self.blamed()),
+            });
+        }
+        Ok(all)
+    }
+
+    fn read(&mut self, read: &Read) -> Result<Value, Flaw> {
+        let subscripts = self.subscripts(&read.subscripts)?;
+        match subscripts.iter().copied().collect::<Option<Vec<i128>>>() {
+            Some(known) => self.read_at(read.tensor, &known),
+            None => self.read_some(read.tensor, &subscripts),
+        }
+    }
+}
+
+fn arith(op: ArithOp, a: Value, b: Value) -> Value {
+    let (Known(left), Known(right)) = (a, b) else { return a.with(b) };
+    let value = match op {
+        ArithOp::Add => left.checked_add(right),
+        ArithOp::Sub => left.checked_sub(right),
+        ArithOp::Mul => left.checked_mul(right),
+        // Signs and zero are no concern of subscripts, which are positive.
+        ArithOp::Div | ArithOp::Rem if left < 0 || right <= 0 => None,
+        ArithOp::Div => Some(left / right),
+        ArithOp::Rem => Some(left % right),
+    };
+    // What may wrap around in its type is taken as unknown.
+    value.filter(|value| i32::try_from(*value).is_ok()).map_or(Data, Known)
+}
+
+fn compare(op: CompareOp, a: Value, b: Value) -> Value {
+    let (Known(a), Known(b)) = (a, b) else { return a.with(b) };
+    Value::truth(match op {
+        CompareOp::Eq => a == b,
+        CompareOp::Ne => a != b,
+        CompareOp::Lt => a < b,
+        CompareOp::Le => a <= b,
+        CompareOp::Gt => a > b,
+        CompareOp::Ge => a >= b,
+    })
+}

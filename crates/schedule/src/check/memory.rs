@@ -1,0 +1,153 @@
+//! Memory that knows which of its elements were written.
+
+use crate::nest::{Buffer, LoopNest, Scope};
+
+/// More iterations than one.
+const MANY: u32 = u32::MAX;
+
+/// What is known of an element.
+#[derive(Clone, Copy, Default)]
+struct Element {
+    /// The life of the buffer in which it was written.
+    life: u32,
+    /// The iteration of a parallel loop that wrote it last.
+    writer: u32,
+    /// The iteration that read it last.
+    reader: u32,
+    /// Whether it is ever written.
+    ever: bool,
+}
+
+/// The elements of a buffer.
+#[derive(Clone)]
+pub(super) struct Memory {
+    extents: Vec<i64>,
+    elements: Vec<Element>,
+    /// What was written in an earlier life is lost.
+    life: u32,
+    /// The iteration in which this life began: what was before it was in a copy of another worker.
+    since: u32,
+}
+
+/// Iterations of parallel loops by number: those from `first` on run at the same time as `current`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Iteration {
+    pub(super) first: u32,
+    pub(super) current: u32,
+}
+
+impl Iteration {
+    /// Whether another iteration of the same loop is meant.
+    fn meets(self, other: u32) -> bool {
+        self.current != 0 && other >= self.first && other != self.current
+    }
+
+    /// Leaves out iterations before another one.
+    fn since(self, other: u32) -> Self {
+        Self { first: self.first.max(other), ..self }
+    }
+}
+
+impl Memory {
+    /// The memory of all buffers of a nest; `None` if it is more than so many elements.
+    pub(super) fn of(nest: &LoopNest, limit: u64) -> Option<Vec<Self>> {
+        let mut total = 0u64;
+        let one = |buffer: &Buffer| {
+            let extents: Vec<i64> = (0..buffer.shape.len()).map(|d| buffer.padded(d)).collect();
+            let elements = extents.iter().try_fold(1i64, |n, extent| n.checked_mul(*extent))?;
+            let elements = u64::try_from(elements).ok()?;
+            total = total.saturating_add(elements);
+            if total > limit {
+                return None;
+            }
+            let written = buffer.scope == Scope::Input;
+            let element = Element { life: u32::from(written), ever: written, ..Element::default() };
+            Some(Self { extents, elements: vec![element; elements as usize], life: 1, since: 0 })
+        };
+        nest.buffers.iter().map(one).collect()
+    }
+
+    /// The extents, padding included.
+    pub(super) fn extents(&self) -> &[i64] {
+        &self.extents
+    }
+
+    /// Forgets everything, as at the start of an iteration that the buffer lives for.
+    pub(super) fn forget(&mut self, by: Iteration) {
+        self.life += 1;
+        self.since = by.current;
+    }
+
+    /// The place of an element; `None` out of bounds.
+    pub(super) fn place(&self, subscripts: &[i128]) -> Option<usize> {
+        let mut place = 0i128;
+        for (subscript, extent) in subscripts.iter().zip(&self.extents) {
+            let extent = i128::from(*extent);
+            if !(0..extent).contains(subscript) {
+                return None;
+            }
+            place = place * extent + subscript;
+        }
+        usize::try_from(place).ok()
+    }
+
+    /// The subscripts of a place.
+    pub(super) fn subscripts(&self, mut place: usize) -> Vec<i64> {
+        let mut all: Vec<i64> = Vec::with_capacity(self.extents.len());
+        for extent in self.extents.iter().rev() {
+            let extent = (*extent).max(1) as usize;
+            all.push((place % extent) as i64);
+            place /= extent;
+        }
+        all.reverse();
+        all
+    }
+
+    /// Whether an element is defined.
+    pub(super) fn is_defined(&self, place: usize) -> bool {
+        self.elements[place].life == self.life
+    }
+
+    /// Whether an element is ever written.
+    pub(super) fn is_ever(&self, place: usize) -> bool {
+        self.elements[place].ever
+    }
+
+    /// The first element that is not defined.
+    pub(super) fn first_undefined(&self) -> Option<usize> {
+        self.elements.iter().position(|element| element.life != self.life)
+    }
+
+    /// Notes a read; says whether it meets a write of another iteration.
+    pub(super) fn read(&mut self, place: usize, by: Iteration) -> bool {
+        let by = by.since(self.since);
+        let element = &mut self.elements[place];
+        if by.current != 0 {
+            let alone = element.reader < by.first || element.reader == by.current;
+            element.reader = if alone { by.current } else { MANY };
+        }
+        by.meets(element.writer)
+    }
+
+    /// Notes a write of a defined or undefined value; says whether it meets another iteration.
+    pub(super) fn write(&mut self, place: usize, defined: bool, by: Iteration) -> bool {
+        let (life, by) = (self.life, by.since(self.since));
+        let element = &mut self.elements[place];
+        let races = by.meets(element.writer) || by.meets(element.reader);
+        element.writer = by.current;
+        element.life = if defined { life } else { 0 };
+        element.ever |= defined;
+        races
+    }
+
+    /// As at first, but with the knowledge of what is ever written.
+    pub(super) fn anew(&self, scope: Scope) -> Self {
+        let mut anew = self.clone();
+        (anew.life, anew.since) = (1, 0);
+        for element in &mut anew.elements {
+            let life = u32::from(scope == Scope::Input);
+            *element = Element { life, ever: element.ever, ..Element::default() };
+        }
+        anew
+    }
+}

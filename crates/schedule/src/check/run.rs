@@ -1,0 +1,313 @@
+//! Nodes, one after the other.
+
+use std::collections::HashMap;
+
+use tensorwright_lang::program::TensorId;
+
+use super::eval::Value;
+use super::memory::{Iteration, Memory};
+use super::{Flaw, Verdict};
+use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Scope, Store, Var};
+
+/// A nest being run.
+pub(super) struct Run<'a> {
+    nest: &'a LoopNest,
+    memory: Vec<Memory>,
+    vars: Vec<i64>,
+    left: u64,
+    limit: u64,
+    iteration: Iteration,
+    iterations: u32,
+    /// Whether this is what runs ahead of all calls.
+    preparing: bool,
+    /// The stage whose store runs.
+    stage: BufferId,
+    /// How many conditions around are up to data.
+    pub(super) guesses: u32,
+    /// Whether it is known which elements are ever written.
+    knows_ever: bool,
+    /// Whether data decided about an access.
+    met_data: bool,
+    /// The undefined element that was read last.
+    blame: Option<Flaw>,
+    /// Why elements are undefined that were written.
+    blames: HashMap<(BufferId, usize), Flaw>,
+}
+
+impl<'a> Run<'a> {
+    /// A run that has not begun; `None` if there is too much memory.
+    pub(super) fn new(nest: &'a LoopNest, limit: u64) -> Option<Self> {
+        let memory = Memory::of(nest, limit)?;
+        Some(Self::on(nest, memory, limit))
+    }
+
+    fn on(nest: &'a LoopNest, memory: Vec<Memory>, limit: u64) -> Self {
+        Self {
+            nest,
+            memory,
+            vars: vec![0; nest.vars.len()],
+            left: limit,
+            limit,
+            iteration: Iteration::default(),
+            iterations: 0,
+            preparing: false,
+            stage: TensorId(0),
+            guesses: 0,
+            knows_ever: false,
+            met_data: false,
+            blame: None,
+            blames: HashMap::new(),
+        }
+    }
+
+    /// A second run that knows what the first has written; `None` if that does not matter.
+    pub(super) fn again(&self) -> Option<Self> {
+        let memory = self.memory.iter().zip(&self.nest.buffers);
+        let memory = memory.map(|(memory, buffer)| memory.anew(buffer.scope)).collect();
+        let again = Self { knows_ever: true, ..Self::on(self.nest, memory, self.limit) };
+        self.met_data.then_some(again)
+    }
+
+    /// Runs everything: first what runs ahead of all calls, then a call.
+    pub(super) fn all(&mut self) -> Result<Verdict, Flaw> {
+        self.preparing = true;
+        self.nodes(&self.nest.prepare)?;
+        self.preparing = false;
+        for (memory, buffer) in self.memory.iter_mut().zip(&self.nest.buffers) {
+            if matches!(buffer.scope, Scope::Workspace | Scope::Stack) {
+                memory.forget(Iteration::default());
+            }
+        }
+        self.nodes(&self.nest.body)?;
+        if self.left == 0 {
+            return Ok(Verdict::TooLong);
+        }
+        let outputs = self.nest.parameters.iter();
+        for id in outputs.filter(|id| self.nest.buffer(**id).scope == Scope::Output) {
+            let memory = &self.memory[id.0 as usize];
+            if let Some(place) = memory.first_undefined() {
+                let never = || self.undefined(None, *id, place);
+                return Err(self.blames.get(&(*id, place)).cloned().unwrap_or_else(never));
+            }
+        }
+        Ok(Verdict::Sound)
+    }
+
+    /// The value of a variable.
+    pub(super) fn var(&self, var: Var) -> i64 {
+        self.vars[var.0 as usize]
+    }
+
+    /// The flaw of using an undefined value.
+    pub(super) fn blamed(&mut self) -> Flaw {
+        let blame = self.blame.take();
+        blame.unwrap_or_else(|| self.undefined(Some(self.stage), self.stage, 0))
+    }
+
+    fn name(&self, id: BufferId) -> String {
+        self.nest.buffer(id).name.clone()
+    }
+
+    fn undefined(&self, reader: Option<BufferId>, id: BufferId, place: usize) -> Flaw {
+        Flaw::Undefined {
+            reader: reader.map(|reader| self.name(reader)),
+            buffer: self.name(id),
+            element: self.memory[id.0 as usize].subscripts(place),
+        }
+    }
+
+    fn race(&self, id: BufferId, place: usize) -> Flaw {
+        Flaw::Race {
+            stage: self.name(self.stage),
+            buffer: self.name(id),
+            element: self.memory[id.0 as usize].subscripts(place),
+        }
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) -> Result<(), Flaw> {
+        for node in nodes {
+            match node {
+                Node::Loop(l) => self.iterate(l)?,
+                Node::Guard(guard) => {
+                    let mut holds = true;
+                    for condition in &guard.conditions {
+                        holds = holds && self.holds(condition)?;
+                    }
+                    if holds {
+                        self.nodes(&guard.body)?;
+                    }
+                }
+                Node::Store(store) => self.store(store)?,
+                Node::Prefetch(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn iterate(&mut self, l: &Loop) -> Result<(), Flaw> {
+        let outside = self.iteration;
+        let is_parallel = l.kind == LoopKind::Parallel;
+        let first = self.iterations + 1;
+        for value in 0..l.extent {
+            self.left = self.left.saturating_sub(1);
+            if self.left == 0 {
+                break;
+            }
+            if is_parallel {
+                self.iterations += 1;
+                self.iteration = Iteration { first, current: self.iterations };
+            }
+            self.vars[l.var.0 as usize] = value;
+            for local in &l.locals {
+                self.memory[local.0 as usize].forget(self.iteration);
+            }
+            self.nodes(&l.body)?;
+        }
+        self.iteration = outside;
+        Ok(())
+    }
+
+    /// Whether a condition holds; what data decide is taken to.
+    fn holds(&mut self, condition: &tensorwright_lang::program::Index) -> Result<bool, Flaw> {
+        match self.index(condition)? {
+            Value::Known(value) => Ok(value >= 0),
+            Value::Data => Ok(true),
+            Value::Undefined => Err(self.blamed()),
+        }
+    }
+
+    fn store(&mut self, store: &Store) -> Result<(), Flaw> {
+        self.stage = store.buffer;
+        let count = store.lanes.map_or(1, |lanes| lanes.count);
+        self.left = self.left.saturating_sub(count.unsigned_abs());
+        if self.left == 0 {
+            return Ok(());
+        }
+        let conditions: Vec<_> =
+            store.domain.iter().map(|bound| &bound.index).chain(&store.mask).collect();
+        let mut made = Vec::new();
+        // All lanes read before any writes.
+        for lane in 0..count {
+            if let Some(lanes) = store.lanes {
+                self.vars[lanes.var.0 as usize] = lane;
+            }
+            let mut takes_part = true;
+            for condition in &conditions {
+                takes_part = takes_part && self.holds(condition)?;
+            }
+            if takes_part {
+                made.extend(self.term(store)?);
+            }
+        }
+        for (place, value, blame) in made {
+            let defined = value != Value::Undefined
+                && (store.combine.is_none() || self.memory_of(store.buffer).is_defined(place));
+            match blame {
+                Some(blame) => drop(self.blames.entry((store.buffer, place)).or_insert(blame)),
+                None if self.blames.is_empty() => {}
+                None => drop(self.blames.remove(&(store.buffer, place))),
+            }
+            let iteration = self.iteration;
+            if self.memory_mut(store.buffer).write(place, defined, iteration) {
+                return Err(self.race(store.buffer, place));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a store goes and what it writes there; nothing if data decide where.
+    fn term(&mut self, store: &Store) -> Result<Option<(usize, Value, Option<Flaw>)>, Flaw> {
+        self.blame = None;
+        let mut value = self.expr(&store.value)?;
+        let subscripts = self.subscripts(&store.subscripts)?;
+        let known: Option<Vec<i128>> = subscripts.into_iter().collect();
+        let Some(known) = known else { return Ok(None) };
+        let Some(place) = self.memory_of(store.buffer).place(&known) else {
+            return Err(self.out_of_bounds(store.buffer, &known));
+        };
+        if store.combine.is_some() && self.read_at(store.buffer, &known)? == Value::Undefined {
+            value = Value::Undefined;
+        }
+        let blame = if value == Value::Undefined { self.blame.take() } else { None };
+        Ok(Some((place, value, blame)))
+    }
+
+    fn memory_of(&self, id: BufferId) -> &Memory {
+        &self.memory[id.0 as usize]
+    }
+
+    fn memory_mut(&mut self, id: BufferId) -> &mut Memory {
+        &mut self.memory[id.0 as usize]
+    }
+
+    fn out_of_bounds(&self, id: BufferId, element: &[i128]) -> Flaw {
+        let (stage, buffer) = (self.name(self.stage), self.name(id));
+        Flaw::OutOfBounds { stage, buffer, element: element.to_vec() }
+    }
+
+    /// Reads an element.
+    pub(super) fn read_at(&mut self, id: BufferId, subscripts: &[i128]) -> Result<Value, Flaw> {
+        let Some(place) = self.memory_of(id).place(subscripts) else {
+            // A condition on data may be what keeps it inside.
+            return if self.guesses > 0 {
+                Ok(Value::Data)
+            } else {
+                Err(self.out_of_bounds(id, subscripts))
+            };
+        };
+        let iteration = self.iteration;
+        if self.memory_mut(id).read(place, iteration) {
+            return Err(self.race(id, place));
+        }
+        let changes = self.preparing
+            && self.nest.buffer(id).scope == Scope::Input
+            && !self.nest.constants.contains(&id);
+        if self.memory_of(id).is_defined(place) && !changes {
+            return Ok(Value::Data);
+        }
+        if self.blame.is_none() {
+            let earlier = self.blames.get(&(id, place)).cloned();
+            self.blame =
+                Some(earlier.unwrap_or_else(|| self.undefined(Some(self.stage), id, place)));
+        }
+        Ok(Value::Undefined)
+    }
+
+    /// Reads an element of which data decide some subscripts: any that is ever written.
+    pub(super) fn read_some(
+        &mut self,
+        id: BufferId,
+        subscripts: &[Option<i128>],
+    ) -> Result<Value, Flaw> {
+        self.met_data = true;
+        if !self.knows_ever || self.nest.buffer(id).scope == Scope::Input {
+            return Ok(Value::Data);
+        }
+        let extents = self.memory_of(id).extents().to_vec();
+        let mut at: Vec<i128> = subscripts.iter().map(|known| known.unwrap_or(0)).collect();
+        let mut value = Value::Data;
+        loop {
+            self.left = self.left.saturating_sub(1);
+            let place = self.memory_of(id).place(&at);
+            if self.left == 0 || value == Value::Undefined {
+                return Ok(value);
+            }
+            if place.is_some_and(|place| self.memory_of(id).is_ever(place)) {
+                value = self.read_at(id, &at)?;
+            }
+            let open = (0..at.len()).rev().filter(|d| subscripts[*d].is_none());
+            let mut carried = true;
+            for dimension in open {
+                at[dimension] += 1;
+                carried = at[dimension] >= i128::from(extents[dimension]);
+                if !carried {
+                    break;
+                }
+                at[dimension] = 0;
+            }
+            if carried {
+                return Ok(value);
+            }
+        }
+    }
+}

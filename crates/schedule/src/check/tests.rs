@@ -1,0 +1,139 @@
+use tensorwright_lang::Module;
+
+use super::*;
+use crate::nest::{LoopKind, Node, for_each_loop, for_each_store};
+use crate::{Schedule, canonical, lower, lower_traced};
+
+const LIMIT: u64 = 1_000_000;
+
+const LAYER: &str = "def layer(float(B,I) x, float(O,I) w, float(O) bias) -> (out) {
+  out(b,o) = bias(o)
+  out(b,o) += x(b,i) * w(o,i)
+}";
+const BLUR: &str = "def blur(float(N) A) -> (out) {
+  rows(i) = A(i) + A(i+1)
+  out(i) = rows(i) * rows(i+1)
+}";
+
+fn scheduled(text: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
+    let module = Module::parse("test.tc", text).unwrap();
+    let def = module.defs().next().unwrap();
+    let program = def.bind(sizes.iter().copied()).unwrap();
+    Schedule::parse(steps).unwrap().apply(canonical(&program)).unwrap()
+}
+
+fn flaw(nest: &LoopNest) -> String {
+    check(nest, LIMIT).unwrap_err().to_string()
+}
+
+/// The nodes in the body of the outermost loop, of the node of a number.
+fn body(nest: &mut LoopNest, number: usize) -> &mut Vec<Node> {
+    match &mut nest.body[number] {
+        Node::Loop(l) => &mut l.body,
+        _ => panic!("it is a loop"),
+    }
+}
+
+#[test]
+fn a_start_that_is_made_in_the_reduction_is_undefined() {
+    let sizes = [("B", 2), ("I", 3), ("O", 2)];
+    // As `out.0: compute_at out i` would have it, which is refused: the stage is moved by hand.
+    let mut nest = scheduled(LAYER, &sizes, "out: reorder i b o\nout.0: reorder b o\n");
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
+    let start = nest.body.remove(0);
+    body(&mut nest, 0).insert(0, start);
+    assert_eq!(flaw(&nest), "`out` reads `out.0(0, 0)`, which nothing has written");
+    let lowered = lower(nest).unwrap();
+    assert_eq!(flaw(&lowered), "`out` reads `out.0(0, 0)`, which nothing has written");
+}
+
+#[test]
+fn what_lives_for_an_iteration_is_lost_after_it() {
+    let sizes = [("N", 9)];
+    let mut nest = scheduled(BLUR, &sizes, "out: split i 4\nrows: compute_at out i.0\n");
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
+    // The second iteration reads what the first one left.
+    let rows = body(&mut nest, 0).remove(0);
+    body(&mut nest, 0).push(rows);
+    assert_eq!(flaw(&nest), "`out` reads `rows(0)`, which nothing has written");
+}
+
+#[test]
+fn undefined_padding_is_no_flaw() {
+    let steps = "out: split i 4 [round_up]\nrows: layout [d0/4, d0%4]\nrows: split i 4 [round_up]\n\
+                 rows: vectorize i.1\nout: vectorize i.1\n";
+    let nest = scheduled(BLUR, &[("N", 8)], steps);
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
+    lower_traced(nest, &mut |pass, nest| {
+        assert_eq!(check(nest, LIMIT), Ok(Verdict::Sound), "after {pass}:\n{nest}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn iterations_of_a_parallel_loop_do_not_meet() {
+    let sizes = [("B", 2), ("I", 3), ("O", 2)];
+    let mut nest = scheduled(LAYER, &sizes, "out: reorder i b o\n");
+    if let Node::Loop(l) = &mut nest.body[1] {
+        l.kind = LoopKind::Parallel;
+    }
+    let race = "`out` accesses `out(0, 0)`, as does another iteration of a parallel loop";
+    assert_eq!(flaw(&nest), race);
+}
+
+#[test]
+fn accesses_stay_in_bounds_and_results_are_written() {
+    let mut nest = scheduled(BLUR, &[("N", 9)], "");
+    if let Node::Loop(l) = &mut nest.body[1] {
+        l.extent += 1;
+    }
+    assert_eq!(flaw(&nest), "`out` accesses `rows(8)`, out of bounds");
+    if let Node::Loop(l) = &mut nest.body[1] {
+        l.extent -= 2;
+    }
+    assert_eq!(flaw(&nest), "nothing writes the result `out(6)`");
+}
+
+#[test]
+fn what_data_decide_is_any_element_that_is_written() {
+    let text = "def gather(float(N) A, int(M) at) -> (out) {
+  T(i) = A(i) + 1
+  out(j) = T(at(j)) where j in 0:M
+}";
+    let mut nest = scheduled(text, &[("N", 5), ("M", 3)], "");
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
+    nest.body.swap(0, 1);
+    assert_eq!(flaw(&nest), "`out` reads `T(0)`, which nothing has written");
+}
+
+#[test]
+fn what_runs_ahead_of_all_calls_reads_constants() {
+    let text = "def f(const float(N,K) w, float(K) x) -> (y) { y(i) +=! w(i,k) * x(k) }";
+    let mut nest = scheduled(text, &[("N", 3), ("K", 4)], "w: layout [d1, d0]\n");
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
+    nest.constants.clear();
+    assert_eq!(flaw(&nest), "`w.laid` reads `w(0, 0)`, which nothing has written");
+}
+
+#[test]
+fn long_nests_are_not_run_to_the_end() {
+    let nest = scheduled(BLUR, &[("N", 1 << 40)], "");
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::TooLong));
+    let nest = scheduled(LAYER, &[("B", 100), ("I", 100), ("O", 100)], "");
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::TooLong));
+}
+
+/// One definition says which loops are those of a reduction.
+#[test]
+fn a_reduction_begins_at_its_outermost_loop() {
+    let nest = scheduled(LAYER, &[("B", 2), ("I", 3), ("O", 2)], "out: split i 2\n");
+    let mut out = None;
+    for_each_store(&nest.body, &mut |store| out = Some(store.buffer));
+    let mut reducing = Vec::new();
+    for_each_loop(&nest.body, &mut |l| {
+        if l.reduces(out.unwrap()) {
+            reducing.push(nest.var_name(l.var));
+        }
+    });
+    assert_eq!(reducing, ["i.0", "i.1"]);
+}

@@ -1,0 +1,117 @@
+//! What has been read before a loop runs: the starting values of reductions.
+//!
+//! A reduction starts ahead of its outermost loop, wherever its store stands
+//! ([`lower`](crate::lower())). So what it starts from is read there, and must exist there:
+//!
+//! ```text
+//! for i {                                      C starts here, from P(i, ...)
+//!   for k {
+//!     for j { C(i, j) += ...; }                a P that is made in loop `j` comes too late
+//!   }
+//! }
+//! ```
+//!
+//! Every primitive that moves what is read, or where it is read, asks here.
+
+use tensorwright_lang::program::Read;
+
+use super::find::{Path, find_loop, loops_on, store_at, store_paths};
+use crate::nest::{BufferId, Loop, LoopNest, Store, Use};
+use crate::schedule::Refusal;
+
+/// The reductions that have begun when a loop runs.
+pub(crate) struct Begun(Vec<BufferId>);
+
+impl Begun {
+    /// Those of the loop at a path: the loop is one of theirs, or inside of one.
+    pub(crate) fn at(nest: &LoopNest, host: &[usize]) -> Self {
+        let stages = loops_on(nest, host).into_iter();
+        Self(stages.filter_map(|l| l.stage.filter(|stage| l.reduces(*stage))).collect())
+    }
+
+    /// Whether a store of the loop belongs to one of them.
+    pub(crate) fn holds(&self, store: &Store) -> bool {
+        self.0.contains(&store.buffer)
+    }
+
+    /// What a store of the loop reads while the loop runs.
+    pub(crate) fn inside<'a>(&self, store: &'a Store) -> impl Iterator<Item = &'a Read> + use<'a> {
+        let begun = self.holds(store);
+        let now = move |(what, _): &(Use, &Read)| *what != Use::Start || !begun;
+        store.reads().into_iter().filter(now).map(|(_, read)| read)
+    }
+
+    /// What a store of the loop reads before the loop runs: where its reduction starts, and from what.
+    pub(crate) fn ahead<'a>(
+        &self,
+        store: &'a Store,
+    ) -> impl Iterator<Item = (Use, &'a Read)> + use<'a> {
+        let begun = self.holds(store) && store.init.is_some();
+        store.reads().into_iter().filter(move |(what, _)| *what != Use::Value && begun)
+    }
+}
+
+/// A store in the loop at a path that reads a buffer before the loop runs, for some uses.
+pub(crate) fn reads_ahead<'a>(
+    nest: &'a LoopNest,
+    host: &[usize],
+    buffer: BufferId,
+    uses: &[Use],
+) -> Result<Option<&'a Store>, Refusal> {
+    let begun = Begun::at(nest, host);
+    for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
+        let store = store_at(nest, path)?;
+        let mut ahead = begun.ahead(store);
+        if ahead.any(|(what, read)| read.tensor == buffer && uses.contains(&what)) {
+            return Ok(Some(store));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses to make a tensor in the loop at a path, as `made` says, if a reduction around the loop reads it
+/// earlier.
+pub(crate) fn refuse_late(
+    nest: &LoopNest,
+    host: &[usize],
+    buffer: BufferId,
+    uses: &[Use],
+    made: &str,
+) -> Result<(), Refusal> {
+    let Some(store) = reads_ahead(nest, host, buffer, uses)? else { return Ok(()) };
+    let loops = loops_on(nest, host);
+    let name = |l: &&Loop| nest.var_name(l.var).to_owned();
+    let (tensor, reader) = (&nest.buffer(buffer).name, &nest.buffer(store.buffer).name);
+    let at = loops.last().map(name).unwrap_or_default();
+    let outermost = loops.iter().position(|l| l.reduces(store.buffer)).unwrap_or(0);
+    let first = loops.get(outermost).map(name).unwrap_or_default();
+    let inside = match at == first {
+        true => format!("in loop `{at}`"),
+        false => format!("in loop `{at}`, which is inside of `{first}`"),
+    };
+    let way_out = match outermost.checked_sub(1).and_then(|outer| loops.get(outer)).map(name) {
+        Some(outer) => format!("place it in a loop around `{first}`, such as `{outer}`"),
+        None => format!(
+            "no loop is around `{first}`: reorder a loop over results there first, or leave \
+             `{tensor}` where it is"
+        ),
+    };
+    Err(Refusal::new(format!(
+        "the reduction `{reader}` starts from `{tensor}` before its loop `{first}`, so `{tensor}` \
+         cannot be {made} {inside}"
+    ))
+    .help(way_out))
+}
+
+/// The innermost loop in which a tensor may be made, of a loop of its reader and those around it: its
+/// name. `None` if a reduction starts from the tensor outside of all of them.
+pub(crate) fn latest(nest: &LoopNest, buffer: BufferId, reader: &str, at: &str) -> Option<String> {
+    let mut host = find_loop(nest, reader, at).ok()?;
+    let is_late = |host: &Path| reads_ahead(nest, host, buffer, &[Use::Start, Use::Place]);
+    while is_late(&host).ok()?.is_some() {
+        host.pop();
+    }
+    let name = nest.var_name(loops_on(nest, &host).last()?.var).to_owned();
+    // An inner loop may have the same name.
+    (find_loop(nest, reader, &name).ok()? == host).then_some(name)
+}
