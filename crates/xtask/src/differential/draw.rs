@@ -29,7 +29,7 @@ impl Drawn {
             case.inputs = case.inputs.finite();
         }
         // Its errors are relative to the largest number of a tile, so all must be of one size.
-        if !scheduled.schedule.is_exact() {
+        if scheduled.nest.error_growth > 1.0 {
             case.inputs = case.inputs.plain();
         }
         Self { case, scheduled: Some((scheduled.schedule, scheduled.nest)) }
