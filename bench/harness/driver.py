@@ -52,7 +52,8 @@ def measure(suite, workload, threads, runners, settings, say):
     ours, others = runners
     start = time.time()
     record = {"suite": suite.name, "workload": workload["name"], "threads": threads, "tuned": not settings.untuned}
-    record.update(exact=settings.exact, flops=workload["flops"], bytes=workload["bytes"], family=workload["family"])
+    record.update(precision=settings.precision, flops=workload["flops"], bytes=workload["bytes"])
+    record["family"] = workload["family"]
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="inputs-", dir=settings.out))
     try:
         inputs.write(workload, scratch)

@@ -88,9 +88,7 @@ def chosen(names):
 
 def ours(threads, settings):
     """The project's own runner."""
-    command = [OURS, "--threads", threads, "--db", settings.db]
+    command = [OURS, "--threads", threads, "--db", settings.db, "--precision", settings.precision]
     if settings.untuned:
         command.append("--untuned")
-    if settings.exact:
-        command.append("--exact")
     return Runner("tensorwright", command, threads, settings.out / "logs" / f"tensorwright-{threads}.log")

@@ -80,7 +80,7 @@ def suite_table(records, suite, threads):
 
 def roundings(records):
     """Kernels that use an algorithm which rounds differently, and how far their results are from the peers'."""
-    rows = [["workload", "threads", "bound on errors, by that of direct sums", "largest difference to a peer"]]
+    rows = [["workload", "threads", "errors by those of direct sums, for data of one magnitude", "largest difference to a peer"]]
     for r in records:
         if r["ours"].get("error_growth", 1.0) > 1.0:
             largest = max((p["error"] for p in r["peers"]), default=0.0)
@@ -218,8 +218,8 @@ def page(records, settings, picture):
     if text := overheads(records):
         parts += ["## Calls", "Kernels below 50 us, and what a call costs that computes next to nothing.", text]
     if text := roundings([r for r in records if "failed" not in r]):
-        said = "Kernels that do not keep to the sums of the text (`--exact` forbids it); differences are shares of the "
-        parts += ["## Rounding", said + "largest value of the result.", text]
+        said = "Kernels that compute with other numbers than the text names (`--precision fast` allows it); differences are "
+        parts += ["## Rounding", said + "shares of the largest value of the result.", text]
     if text := losses(records):
         parts += ["## Below the goal", text]
     if text := troubles(records):
@@ -233,7 +233,7 @@ def page(records, settings, picture):
 
 def write(records, settings):
     """Writes the page, the plot and all numbers, and prints the summary."""
-    records = [r for r in records if r["tuned"] != settings.untuned and r["exact"] == settings.exact]
+    records = [r for r in records if r["tuned"] != settings.untuned and r["precision"] == settings.precision]
     measured = [r for r in records if "failed" not in r]
     (settings.out / "results.json").write_text(json.dumps(records, indent=1) + "\n")
     if not measured:

@@ -23,7 +23,8 @@ def parse(arguments=None):
     parser.add_argument("--trials", type=int, default=1000, help="trials of tuning for each workload")
     parser.add_argument("--time", type=float, default=300.0, help="seconds of tuning for each workload")
     parser.add_argument("--untuned", action="store_true", help="measure the default schedules instead")
-    parser.add_argument("--exact", action="store_true", help="no algorithm of ours that rounds differently")
+    said = "fast allows algorithms of ours that compute with other numbers, such as Winograd's"
+    parser.add_argument("--precision", choices=["exact", "fast"], default="exact", help=said)
     parser.add_argument("--rounds", type=int, default=15, help="samples of every runner")
     parser.add_argument("--sample", type=float, default=0.03, help="seconds of a sample")
     parser.add_argument("--peer-trials", type=int, default=200, help="trials of TVM's tuning")

@@ -20,9 +20,8 @@ def tune(workload, threads, settings, runner):
     command = [
         COMMAND, "tune", workload["file"], "--def", workload["def"], "--size", workload["size"],
         "--threads", threads, "--trials", left, "--time", f"{seconds}s", "--db", settings.db,
+        "--precision", settings.precision,
     ]  # fmt: skip
-    if settings.exact:
-        command.append("--exact")
     code = run(command, settings.out / "logs" / "tune.log")
     now = runner.ask("records", workload=workload)
     if code != 0:

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tensorwright::Precision;
 
 /// Serve samples of kernels to bench/run, by lines of JSON
 #[derive(Debug, Parser)]
@@ -33,9 +34,9 @@ struct Options {
     #[arg(long)]
     untuned: bool,
 
-    /// Keep to the sums that the text names: no algorithm that rounds differently, such as Winograd's
-    #[arg(long)]
-    exact: bool,
+    /// `exact`, or `fast` to allow algorithms that compute with other numbers, such as Winograd's
+    #[arg(long, value_name = "NAME", default_value_t)]
+    precision: Precision,
 }
 
 fn main() -> ExitCode {

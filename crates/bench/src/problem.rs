@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tensorwright::{CpuTarget, Inputs, Kernel, Module, Program, Schedule, npy};
+use tensorwright::{CpuTarget, Inputs, Kernel, Module, Precision, Program, Schedule, npy};
 use tensorwright_records::{RunFilter, Store, open_existing};
 use tensorwright_tuner::key_of;
 
@@ -49,7 +49,7 @@ pub(crate) fn inputs(program: &Program, workload: &Workload, directory: &Path) -
 pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
     let target = CpuTarget::native()?;
     let builder = program.compile().target(target.clone()).threads(options.threads as usize);
-    let builder = builder.exact(options.exact);
+    let builder = builder.precision(options.precision);
     let best = if options.untuned { None } else { best(program, &target, options)? };
     Ok(match best {
         Some(schedule) => builder.schedule(schedule).build()?,
@@ -59,16 +59,21 @@ pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
 
 fn best(program: &Program, target: &CpuTarget, options: &Options) -> Result<Option<Schedule>> {
     let Some(store) = open_existing(options.db.as_deref())? else { return Ok(None) };
-    match store.best(&key_of(program, options.threads, target, options.exact))? {
-        Some(best) => Ok(Some(Schedule::parse(&best.trial.schedule).map_err(|e| e.to_string())?)),
-        None => Ok(None),
+    let Some(best) = store.best(&key_of(program, options.threads, target, options.precision))?
+    else {
+        return Ok(None);
+    };
+    let schedule = Schedule::parse(&best.trial.schedule).map_err(|e| e.to_string())?;
+    if options.precision == Precision::Exact && !schedule.is_exact() {
+        return Err(format!("{} is a record of an exact kernel, and is not exact", best.id).into());
     }
+    Ok(Some(schedule))
 }
 
 /// What tuning a program has cost, by the records.
 pub(crate) fn tuning(program: &Program, options: &Options) -> Result<Tuning> {
     let Some(store) = open_existing(options.db.as_deref())? else { return Ok(Tuning::default()) };
-    let key = key_of(program, options.threads, &CpuTarget::native()?, options.exact);
+    let key = key_of(program, options.threads, &CpuTarget::native()?, options.precision);
     let keys = store.keys()?;
     let trials = keys.iter().filter(|known| known.key == key).map(|k| k.trials + k.removed).sum();
     let runs = store.runs(&RunFilter { key: Some(key), ..RunFilter::default() })?;

@@ -150,10 +150,12 @@ fn output(call: &mut Call<'_>, path: &Path) -> Result<Reply> {
 mod tests {
     use serde_json::Value;
 
+    use tensorwright::Precision;
+
     use super::{Options, serve};
 
     fn answers(requests: &str) -> Vec<Value> {
-        let options = Options { threads: 1, db: None, untuned: true, exact: false };
+        let options = Options { threads: 1, db: None, untuned: true, precision: Precision::Fast };
         let mut output = Vec::new();
         serve(requests.as_bytes(), &mut output, &options).unwrap();
         let text = String::from_utf8(output).unwrap();

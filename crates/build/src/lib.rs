@@ -27,6 +27,7 @@ pub use error::Error;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use tensorwright_kernel::Precision;
 use tensorwright_kernel::{Diagnostics, Module, Source};
 use tensorwright_package::{BuildOptions, Plan};
 use tensorwright_records::{SqliteStore, Store, open_existing};
@@ -42,19 +43,26 @@ pub struct Package {
     manifest: PathBuf,
     cc: PathBuf,
     records: Option<PathBuf>,
+    precision: Option<Precision>,
 }
 
 impl Package {
     /// The package of a manifest, whose path is relative to the crate that is built.
     pub fn new(manifest: impl Into<PathBuf>) -> Self {
         let cc = std::env::var_os("CC").map_or(PathBuf::from("cc"), PathBuf::from);
-        Self { manifest: manifest.into(), cc, records: None }
+        Self { manifest: manifest.into(), cc, records: None, precision: None }
     }
 
     /// Takes schedules from a file of records, whose path is relative to the crate that is built. Without
     /// one kernels are untuned, so that a build depends on nothing but the crate.
     pub fn records(mut self, path: impl Into<PathBuf>) -> Self {
         self.records = Some(path.into());
+        self
+    }
+
+    /// The precision of all operators, instead of what the manifest says.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = Some(precision);
         self
     }
 
@@ -86,7 +94,10 @@ impl Package {
         let text = String::from_utf8_lossy(&read(&path)?).into_owned();
         tell(&format!("cargo:rerun-if-changed={}", path.display()));
         tell("cargo:rerun-if-env-changed=CC");
-        let manifest = Manifest::parse(Source::new(&path.display().to_string(), &text))?;
+        let mut manifest = Manifest::parse(Source::new(&path.display().to_string(), &text))?;
+        if let Some(precision) = self.precision {
+            manifest = manifest.with_precision(precision);
+        }
         let beside = path.parent().unwrap_or(folder);
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let plan = Plan::new(&manifest, stem, &mut |file| {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tensorwright::Precision;
 
 use crate::commands::compare::CompareArgs;
 use crate::commands::db::DbArgs;
@@ -316,9 +318,27 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
 
-    /// Keep to the sums that the text names: no algorithm that rounds differently, such as Winograd's
-    #[arg(long)]
-    pub(crate) exact: bool,
+    /// exact: sums of the numbers that the text names, in any order; fast: also algorithms that compute
+    /// with other numbers and round differently, such as Winograd's
+    #[arg(long, value_name = "NAME", value_parser = precision())]
+    pub(crate) precision: Option<Precision>,
+
+    /// What `--precision exact` was called when it was not the default
+    #[arg(long, hide = true, conflicts_with = "precision")]
+    exact: bool,
+}
+
+impl TargetArgs {
+    /// The precision: exact if none is given.
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision.unwrap_or_default()
+    }
+}
+
+/// `exact` or `fast`
+pub(crate) fn precision() -> impl TypedValueParser<Value = Precision> {
+    let names = Precision::ALL.map(Precision::name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Precision>())
 }
 
 #[derive(Debug, Args)]

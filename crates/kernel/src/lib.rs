@@ -13,7 +13,7 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Frozen, Kernel, KernelBuilder, Lowered, Outputs,
-    Verification, schedule_target,
+    Verification, allow_for_rewriting, schedule_target,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
@@ -24,6 +24,7 @@ pub use tensorwright_grad as grad;
 pub use tensorwright_lang::Signature;
 pub use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics, Fix, Label, Severity};
 pub use tensorwright_lang::dtype::DType;
+pub use tensorwright_lang::precision::Precision;
 pub use tensorwright_lang::program::{Analysis, ProgramHash, StageAnalysis};
 pub use tensorwright_lang::source::{Source, Span};
 pub use tensorwright_reference::{

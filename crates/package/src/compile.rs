@@ -179,8 +179,8 @@ impl Job<'_> {
         let here = CpuTarget::native().ok().filter(|native| native.isa() == level.isa());
         // What was tuned for this machine as it is suits the level that it has.
         for target in here.iter().chain([level]) {
-            let (program, threads) = (self.program, self.case.threads);
-            let wanted = Wanted { program, threads, target, exact: false };
+            let Case { threads, precision, .. } = *self.case;
+            let wanted = Wanted { program: self.program, threads, target, precision };
             match Remembered::best(store, &wanted) {
                 Ok(Remembered::Best { schedule, trial, .. }) => {
                     return Some((schedule, Origin::Record(trial)));
@@ -195,7 +195,8 @@ impl Job<'_> {
     }
 
     fn build(&self) -> Result<Built, Diagnostics> {
-        let untuned = Untuned::of(self.program.ir(), &self.level.sizes(self.case.threads));
+        let sizes = self.level.sizes(self.case.threads).with_precision(self.case.precision);
+        let untuned = Untuned::of(self.program.ir(), &sizes);
         let (schedule, origin) = match &self.remembered {
             Some((schedule, origin)) => (schedule.clone(), origin.clone()),
             None => (untuned.schedule, Origin::Untuned),

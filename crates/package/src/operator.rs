@@ -4,7 +4,7 @@ use tensorwright_codegen_c::{c_names, rust_names};
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::schedule::canonical;
 use tensorwright_kernel::schedule::nest::Scope;
-use tensorwright_kernel::{DType, Program};
+use tensorwright_kernel::{DType, Precision, Program};
 use tensorwright_tuner::SizeRange;
 
 use crate::buckets::{Buckets, Layout, Padding};
@@ -57,6 +57,8 @@ pub(crate) struct Case {
     pub(crate) layouts: Vec<Layout>,
     /// The threads that schedules are for.
     pub(crate) threads: usize,
+    /// With which numbers its sums may be computed.
+    pub(crate) precision: Precision,
 }
 
 /// The size of a case that varies.
@@ -124,7 +126,8 @@ impl Case {
     ) -> Self {
         let layout = |p: &Parameter| Layout::of(program.ir().tensor(p.id), None);
         let layouts = operator.parameters.iter().map(layout).collect();
-        Self { sizes, varying: None, programs: vec![(0, program)], layouts, threads }
+        let (programs, precision) = (vec![(0, program)], Precision::default());
+        Self { sizes, varying: None, programs, layouts, threads, precision }
     }
 
     /// A range for one size.
@@ -138,7 +141,8 @@ impl Case {
         let layout = |p: &Parameter| buckets.layout(p.id);
         let layouts = operator.parameters.iter().map(layout).collect();
         let (range, programs) = (buckets.range.clone(), buckets.list.clone());
-        Self { sizes, varying: Some(Varying { place, range, buckets }), programs, layouts, threads }
+        let (varying, precision) = (Some(Varying { place, range, buckets }), Precision::default());
+        Self { sizes, varying, programs, layouts, threads, precision }
     }
 
     /// What parameters are padded with.

@@ -194,6 +194,8 @@ impl Reader<'_> {
             return Err(self.manifest.problem(entry, message, &help));
         }
         let mut cases = self.cases(operator, entry, def)?;
+        let precision = self.manifest.precision_of(entry);
+        cases.iter_mut().for_each(|case| case.precision = precision);
         let is_known = |case: &Case| operator.cases.iter().any(|known| known.sizes == case.sizes);
         if cases.iter().any(is_known) {
             let message = format!("`{}` has these sizes twice", operator.name);

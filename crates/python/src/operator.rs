@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tensorwright::{DType, Def, Diagnostics, Module};
+use tensorwright::{DType, Def, Diagnostics, Module, Precision};
 
 use crate::arguments::{Arguments, Given};
 use crate::call;
@@ -22,7 +22,7 @@ use crate::tuning;
 #[derive(Debug, Clone)]
 pub(crate) struct Choices {
     pub(crate) threads: usize,
-    pub(crate) exact: bool,
+    pub(crate) precision: Precision,
     pub(crate) db: Option<PathBuf>,
 }
 
@@ -227,12 +227,12 @@ impl Operator {
     /// A definition of a text. `frozen` has values of `const` parameters by name, which need not be given
     /// in calls.
     #[new]
-    #[pyo3(signature = (source, name, threads, exact, db, frozen))]
+    #[pyo3(signature = (source, name, threads, precision, db, frozen))]
     fn new(
         source: &Bound<'_, Source>,
         name: &str,
         threads: usize,
-        exact: bool,
+        precision: &str,
         db: Option<PathBuf>,
         frozen: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
@@ -241,10 +241,11 @@ impl Operator {
         let def = module.def(name).map_err(|diagnostics| diagnosed(py, &diagnostics))?;
         let signature = Signature::new(&def);
         let bound = bound(&signature, frozen)?;
+        let precision = precision.parse().map_err(PyValueError::new_err::<String>)?;
         Ok(Self {
             module: module.clone(),
             signature,
-            choices: Choices { threads: threads.max(1), exact, db },
+            choices: Choices { threads: threads.max(1), precision, db },
             cache: Mutex::default(),
             compiling: Mutex::new(()),
             bound,

@@ -148,12 +148,15 @@ impl Specialised {
     pub(crate) fn compile(operator: &Operator, sizes: Sizes) -> Result<Self, Diagnostics> {
         let program = Self::program(operator, &sizes)?;
         let choices = &operator.choices;
-        let builder = || program.compile().threads(choices.threads).exact(choices.exact);
+        let builder = || program.compile().threads(choices.threads).precision(choices.precision);
         let remembered = remembered(&program, choices);
         let tuned =
             remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
         let (kernel, origin) = match tuned {
             Some(Ok(kernel)) => (kernel, remembered.to_string()),
+            None if matches!(remembered, Remembered::Inexact(_)) => {
+                (builder().build()?, format!("not tuned: {remembered}"))
+            }
             _ => (builder().build()?, "not tuned".to_owned()),
         };
         let input = |param: &Param| match program
@@ -232,8 +235,8 @@ fn remembered(program: &Program, choices: &Choices) -> Remembered {
     let look = || {
         let target = CpuTarget::native().ok()?;
         let store = open_existing(choices.db.as_deref()).ok()??;
-        let (threads, exact) = (choices.threads, choices.exact);
-        Remembered::best(&store, &Wanted { program, threads, target: &target, exact }).ok()
+        let (threads, precision) = (choices.threads, choices.precision);
+        Remembered::best(&store, &Wanted { program, threads, target: &target, precision }).ok()
     };
     look().unwrap_or(Remembered::Nothing)
 }

@@ -58,7 +58,7 @@ pub(crate) fn tune<'py>(
         .map_err(|error| failed(&error))?
         .sizes(sizes)
         .threads(choices.threads)
-        .exact(choices.exact)
+        .precision(choices.precision)
         .budget(Budget { trials, time })
         .seed(wishes.seed)
         .fresh(wishes.fresh)

@@ -120,6 +120,12 @@ fn validate_key(key: &Key) -> Result<()> {
     name("program", &key.program)?;
     name("family", &key.family)?;
     name("target", &key.target)?;
+    if !key.has_column() {
+        return Err(Error::invalid(
+            "compiler",
+            "ends with a precision, which has a field of its own",
+        ));
+    }
     name("compiler", &key.compiler)
 }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use tensorwright_lang::precision::Precision;
 
 use crate::model::ProgramInfo;
 
 /// What a record is found by: a best schedule holds for all of it and for nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "KeyText", into = "KeyText")]
 pub struct Key {
     /// The hash of the program: structure, sizes and types.
     pub program: String,
@@ -20,6 +22,44 @@ pub struct Key {
     pub threads: u32,
     /// The versions of Tensorwright and of the compiler under it.
     pub compiler: String,
+    /// With which numbers its sums may be computed.
+    pub precision: Precision,
+}
+
+/// Ends the column of the compiler for [`Precision::Exact`].
+const EXACT: &str = " exact";
+
+/// A key as exports have it. Without a precision it is that of a [column](Key::from_column).
+#[derive(Serialize, Deserialize)]
+struct KeyText {
+    program: String,
+    family: String,
+    target: String,
+    threads: u32,
+    compiler: String,
+    #[serde(default)]
+    precision: Option<String>,
+}
+
+impl TryFrom<KeyText> for Key {
+    type Error = String;
+
+    fn try_from(text: KeyText) -> Result<Self, String> {
+        let KeyText { program, family, target, threads, compiler, precision } = text;
+        let (compiler, precision) = match precision {
+            Some(precision) => (compiler, precision.parse()?),
+            None => Self::from_column(&compiler),
+        };
+        Ok(Self { program, family, target, threads, compiler, precision })
+    }
+}
+
+impl From<Key> for KeyText {
+    fn from(key: Key) -> Self {
+        let Key { program, family, target, threads, compiler, precision } = key;
+        let precision = Some(precision.name().to_owned());
+        Self { program, family, target, threads, compiler, precision }
+    }
 }
 
 /// A part of a key.
@@ -36,10 +76,12 @@ pub enum Part {
     Threads,
     /// The compiler.
     Compiler,
+    /// With which numbers sums may be computed.
+    Precision,
 }
 
 impl Key {
-    /// The key of a program on a machine.
+    /// The key of a program on a machine, with [`Precision::Exact`].
     #[must_use]
     pub fn new(program: &ProgramInfo, target: &str, threads: u32, compiler: &str) -> Self {
         Self {
@@ -48,6 +90,35 @@ impl Key {
             target: target.to_owned(),
             threads,
             compiler: compiler.to_owned(),
+            precision: Precision::Exact,
+        }
+    }
+
+    /// The same key with another precision.
+    #[must_use]
+    pub fn with_precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    /// The compiler and the precision as databases keep them, in one column: what was tuned before
+    /// there were precisions could use any algorithm, and reads as [`Precision::Fast`].
+    pub(crate) fn compiler_column(&self) -> String {
+        match self.precision {
+            Precision::Exact => format!("{}{EXACT}", self.compiler),
+            Precision::Fast => self.compiler.clone(),
+        }
+    }
+
+    /// Whether the column says the same when it is read.
+    pub(crate) fn has_column(&self) -> bool {
+        Self::from_column(&self.compiler_column()) == (self.compiler.clone(), self.precision)
+    }
+
+    /// The compiler and the precision of [`Key::compiler_column`].
+    pub(crate) fn from_column(column: &str) -> (String, Precision) {
+        match column.strip_suffix(EXACT) {
+            Some(compiler) => (compiler.to_owned(), Precision::Exact),
+            None => (column.to_owned(), Precision::Fast),
         }
     }
 
@@ -62,6 +133,7 @@ impl Key {
             (Part::Target, self.target != other.target),
             (Part::Threads, self.threads != other.threads),
             (Part::Compiler, self.compiler != other.compiler),
+            (Part::Precision, self.precision != other.precision),
         ];
         parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
     }
@@ -75,6 +147,7 @@ impl fmt::Display for Part {
             Self::Target => "machine",
             Self::Threads => "threads",
             Self::Compiler => "compiler",
+            Self::Precision => "precision",
         })
     }
 }
@@ -151,9 +224,36 @@ mod tests {
             target: "t".into(),
             threads,
             compiler: "c".into(),
+            precision: Precision::Exact,
         };
         assert_eq!(key("a", "f", 1).differences(&key("b", "f", 2)), [Part::Sizes, Part::Threads]);
         assert_eq!(key("a", "f", 1).differences(&key("b", "g", 1)), [Part::Program]);
         assert_eq!(key("a", "f", 1).differences(&key("a", "g", 1)), []);
+    }
+
+    #[test]
+    fn old_keys_say_their_precision_in_the_name_of_the_compiler() {
+        let read = |compiler: &str, more: &str| -> Result<Key, serde_json::Error> {
+            serde_json::from_str(&format!(
+                r#"{{"program":"p","family":"f","target":"t","threads":1,"compiler":"{compiler}"{more}}}"#
+            ))
+        };
+        let old = read("0.1.0 llvm-19", "").unwrap();
+        assert_eq!((old.compiler.as_str(), old.precision), ("0.1.0 llvm-19", Precision::Fast));
+        let old = read("0.1.0 llvm-19 exact", "").unwrap();
+        assert_eq!((old.compiler.as_str(), old.precision), ("0.1.0 llvm-19", Precision::Exact));
+        for precision in Precision::ALL {
+            let key = old.clone().with_precision(precision);
+            let text = serde_json::to_string(&key).unwrap();
+            assert!(text.ends_with(&format!(r#""precision":"{precision}"}}"#)), "{text}");
+            assert_eq!(serde_json::from_str::<Key>(&text).unwrap(), key);
+            let column = key.compiler_column();
+            assert_eq!(Key::from_column(&column), (key.compiler.clone(), precision));
+            assert!(key.has_column());
+        }
+        let odd = read("c exact", r#","precision":"fast""#).unwrap();
+        assert!(!odd.has_column(), "it would read as exact");
+        let error = read("c", r#","precision":"some""#).unwrap_err().to_string();
+        assert!(error.contains("there is no precision `some`"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::LogicOp;
-use tensorwright_lang::program::{AxisId, Expr, Index, Program, Read, Stage};
+use tensorwright_lang::program::{AxisId, Expr, Index, Program, Read, Stage, TensorId};
 
 use crate::buffer::Buffer;
 use crate::element::Value;
@@ -30,6 +30,18 @@ impl Contents<'_> {
         let error = self.errors.as_ref().and_then(|errors| errors.get(position).copied());
         let number = Number::from_value(self.buffer.dtype(), value);
         Some(number.with_error(error.unwrap_or(0.0)))
+    }
+
+    /// Changes an element.
+    pub(crate) fn set(&mut self, position: usize, number: Number) {
+        let buffer = self.buffer.to_mut();
+        buffer.set(position, number.value());
+        if number.error() > 0.0 && self.errors.is_none() {
+            self.errors = Some(vec![0.0; buffer.len()]);
+        }
+        if let Some(slot) = self.errors.as_mut().and_then(|errors| errors.get_mut(position)) {
+            *slot = number.error();
+        }
     }
 }
 
@@ -138,6 +150,25 @@ impl Scope<'_> {
     /// The value of an axis at this point.
     fn axis(&self, axis: AxisId) -> i64 {
         self.point.get(axis.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The value of an index.
+    pub(crate) fn integer(&self, index: &Index) -> Result<i128, Failure> {
+        Ok(self.index(index)?.value)
+    }
+
+    /// The position of an element of a tensor, with every subscript checked.
+    pub(crate) fn position(&self, id: TensorId, subscripts: &[Index]) -> Result<usize, Failure> {
+        let slot = self.tensors.get(id.0 as usize).and_then(Option::as_ref);
+        let Some(contents) = slot else {
+            return Err(self.defect("a statement writes a tensor that is not there"));
+        };
+        let mut at = Vec::with_capacity(subscripts.len());
+        for subscript in subscripts {
+            at.push(i64::try_from(self.index(subscript)?.value).unwrap_or(-1));
+        }
+        let position = contents.buffer.position(&at);
+        position.ok_or_else(|| self.defect("a statement writes outside of its tensor"))
     }
 
     /// An element of a tensor, with every subscript checked.

@@ -48,7 +48,7 @@ fn run_boxed(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run
 }
 
 /// Matches the inputs with what the program declares.
-fn check_inputs<'a>(
+pub(crate) fn check_inputs<'a>(
     program: &Program,
     inputs: &'a BTreeMap<String, Buffer>,
 ) -> Result<Vec<Option<Contents<'a>>>, Failure> {

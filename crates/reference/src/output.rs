@@ -114,7 +114,8 @@ impl Output {
     }
 
     /// Like [`Output::mismatch`], for an evaluation whose rounding errors may exceed those of the
-    /// program's own sums by a factor.
+    /// program's own sums by a factor. For one that computes with other numbers, a factor is an
+    /// estimate; [`Output::allow_for`] bounds its errors.
     #[must_use]
     pub fn mismatch_within(&self, other: &Buffer, growth: f64) -> Option<Mismatch> {
         let (expected, actual) = (self.buffer.dtype(), other.dtype());
@@ -143,6 +144,23 @@ impl Output {
         let (_, position, expected, actual, allowed) = worst?;
         let (index, total) = (self.buffer.index(position), self.buffer.len());
         Some(Mismatch::Elements { count, total, index, expected, actual, allowed })
+    }
+
+    /// Allows for an evaluation by a rewritten program that computes the same with other numbers, given
+    /// what the reference says about that program on the same inputs.
+    ///
+    /// Without rounding both have the same result `x`, from which ours is at most `e` and the rewritten
+    /// one's at most `e'` away; and whatever evaluates the rewritten program ends within `e'` of
+    /// the latter. So it ends within `e + 2 e'` of ours. Where the rewritten program has an infinity or
+    /// a NaN, or may have one, nothing can be said.
+    pub fn allow_for(&mut self, rewritten: &Output) {
+        let mut others = rewritten.buffer.values().zip(&rewritten.tolerance);
+        for tolerance in &mut self.tolerance {
+            *tolerance = match others.next() {
+                Some((value, error)) if value.as_f64().is_finite() => *tolerance + 2.0 * error,
+                _ => f64::INFINITY,
+            };
+        }
     }
 
     /// The numbers that describe it in a line.

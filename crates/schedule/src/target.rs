@@ -1,5 +1,7 @@
 //! What schedules need to know of a target: sizes, not instructions.
 
+use tensorwright_lang::precision::Precision;
+
 /// The sizes of a CPU that decide which schedules are good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,8 +16,8 @@ pub struct Target {
     pub l2_bytes: i64,
     /// The number of workers that run parallel loops.
     pub workers: i64,
-    /// Whether sums must be those that the program names, without algorithms that round differently.
-    pub exact: bool,
+    /// Whether algorithms are allowed that compute with other numbers than the program names.
+    pub precision: Precision,
 }
 
 impl Target {
@@ -34,7 +36,7 @@ impl Target {
             l1_bytes: 32 << 10,
             l2_bytes: 1 << 20,
             workers: 1,
-            exact: false,
+            precision: Precision::Exact,
         }
     }
 
@@ -62,10 +64,10 @@ impl Target {
         Self { l1_bytes, l2_bytes, ..self }
     }
 
-    /// With or without leave for algorithms that round differently than the program's own sums.
+    /// With another precision.
     #[must_use]
-    pub fn with_exact(self, exact: bool) -> Self {
-        Self { exact, ..self }
+    pub fn with_precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
     }
 
     /// With a number of workers.

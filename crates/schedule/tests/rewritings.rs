@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use tensorwright_lang::Module;
+use tensorwright_lang::precision::Precision;
 use tensorwright_schedule::{canonical, rewritings};
 
 /// The rewritings of an example, one line each, best guess first.
@@ -12,7 +13,7 @@ fn found(file: &str, def: &str, sizes: &[(&str, i64)]) -> Vec<String> {
     let text = std::fs::read_to_string(kernels.join(file)).unwrap();
     let module = Module::parse(file, &text).unwrap();
     let program = module.def(def).unwrap().bind(sizes.iter().copied()).unwrap();
-    let drafts = rewritings(&canonical(&program), false);
+    let drafts = rewritings(&canonical(&program), Precision::Fast);
     drafts.iter().map(|draft| draft.schedule.to_string().trim().replace('\n', "; ")).collect()
 }
 

@@ -4,7 +4,7 @@
 
 use tensorwright::schedule::primitives::Winograd;
 use tensorwright::schedule::{Draft, Target, canonical, complete};
-use tensorwright::{Module, Program};
+use tensorwright::{Buffer, Inputs, Kernel, Module, Precision, Program, Value};
 
 const CONV2D: &str = "def conv(TYPE(N,C,H,W) in, const TYPE(K,C,R,S) weight) -> (out) {
   out(n,k,h,w) +=! in(n,c,h+r,w+s) * weight(k,c,r,s)
@@ -107,10 +107,111 @@ fn more_dimensions_groups_and_starting_values() {
 }
 
 #[test]
-fn large_convolutions_use_it_unless_told_otherwise() {
+fn large_convolutions_use_it_where_precision_is_fast() {
     let sizes = [("C", 256), ("K", 256), ("H", 56), ("W", 56), ("R", 3), ("S", 3)];
     let program = program(PADDED, "float", &sizes);
-    let steps = |exact| program.compile().exact(exact).lower().unwrap().schedule().to_string();
-    assert!(steps(false).contains("out: winograd h w by 4"), "{}", steps(false));
-    assert!(!steps(true).contains("winograd"));
+    let lowered = |precision| program.compile().precision(precision).lower().unwrap();
+    let fast = lowered(Precision::Fast);
+    assert!(fast.schedule().to_string().contains("out: winograd h w by 4"), "{}", fast.schedule());
+    assert_eq!(fast.precision(), Precision::Fast);
+    for lowered in [lowered(Precision::Exact), program.compile().lower().unwrap()] {
+        assert!(!lowered.schedule().to_string().contains("winograd"));
+        assert_eq!((lowered.precision(), lowered.error_growth()), (Precision::Exact, 1.0));
+    }
+}
+
+const SIZES: [(&str, i64); 7] =
+    [("N", 1), ("C", 16), ("K", 8), ("H", 14), ("W", 14), ("R", 3), ("S", 3)];
+
+/// Data of a convolution: what a pixel of a channel is made of its random value and its place.
+type Pixels = fn(f64, [i64; 3]) -> f64;
+
+fn convolution(scale: f64, pixels: Pixels) -> (Program, Inputs) {
+    let program = program(CONV2D, "float", &SIZES);
+    let mut inputs = program.random_inputs(3).unwrap();
+    let changed = |name: &str, change: &dyn Fn(f64, &[i64]) -> f64| {
+        let buffer = &inputs[name];
+        let values = buffer.values().map(Value::as_f64).enumerate();
+        let values: Vec<f64> = values.map(|(at, x)| change(x, &buffer.index(at))).collect();
+        Buffer::from_f64s(buffer.dtype(), buffer.shape(), &values).unwrap()
+    };
+    let data = changed("in", &|x, at| pixels(x, [at[1], at[2], at[3]]));
+    let weight = changed("weight", &|x, _| x * scale);
+    inputs.insert("in".into(), data);
+    inputs.insert("weight".into(), weight);
+    (program, inputs)
+}
+
+/// Kernels with tiles of every size, the loops as they come and scheduled.
+fn kernels(program: &Program) -> Vec<Kernel> {
+    let kernel = |results: i64| {
+        let targets = vec!["h".to_owned(), "w".to_owned()];
+        let mut draft = Draft::new(canonical(program.ir()));
+        draft.apply("out", Winograd { targets, results }).unwrap();
+        let scheduled = complete(draft.clone(), &Target::avx2());
+        [draft, scheduled].map(|d| program.compile().schedule(d.schedule).build().unwrap())
+    };
+    [2, 3, 4].into_iter().flat_map(kernel).collect()
+}
+
+#[test]
+fn errors_stay_within_the_bound_whatever_the_data() {
+    let checkered: Pixels = |x, [_, h, w]| x * if (h + w) % 2 == 0 { 1e3 } else { 1e-3 };
+    let all: [(&str, f64, Pixels); 14] = [
+        ("plain", 0.05, |x, _| x),
+        ("not negative", 0.05, |x, _| f64::max(x, 0.0)),
+        ("an image", 0.05, |x, _| f64::floor(127.5 * (x + 1.0))),
+        ("one large pixel", 0.05, |x, [_, h, w]| if (h, w) == (10, 10) { 1e4 } else { x }),
+        ("some far larger", 0.05, |x, [_, h, w]| if h % 5 + w % 5 == 0 { x * 1e6 } else { x }),
+        ("checkered", 0.05, checkered),
+        ("one side far larger", 0.05, |x, [_, _, w]| if w > 7 { x * 1e5 } else { x }),
+        ("tiny", 1e-20, |x, _| x * 1e-20),
+        ("subnormal", 0.05, |x, _| x * 1e-40),
+        ("tiny weights", 1e-38, |x, _| x),
+        ("huge", 1e18, |x, _| x * 1e18),
+        ("nearly infinite", 0.005, |x, _| 3e37_f64.copysign(x)),
+        (
+            "an infinity",
+            0.05,
+            |x, [c, h, w]| if (c, h, w) == (0, 9, 9) { f64::INFINITY } else { x },
+        ),
+        ("a NaN", 0.05, |x, [c, h, w]| if (c, h, w) == (0, 9, 9) { f64::NAN } else { x }),
+    ];
+    for (name, scale, pixels) in all {
+        let (program, inputs) = convolution(scale, pixels);
+        for kernel in kernels(&program) {
+            let outputs = kernel.run(&inputs).unwrap();
+            let verification = kernel.verify(&inputs, &outputs).unwrap();
+            let schedule = kernel.schedule();
+            assert!(verification.passed(), "{name}\n{schedule}\n{:?}", verification.mismatches);
+        }
+    }
+}
+
+/// Whether a kernel passes that takes another value for one pixel: one of 144 terms is wrong in the
+/// results around it.
+fn passes_with_another(kernel: &Kernel, inputs: &Inputs, pixel: &[i64]) -> bool {
+    let data = &inputs["in"];
+    let values = data.values().map(Value::as_f64).enumerate();
+    let values = values.map(|(at, x)| if data.index(at) == pixel { 0.5 - x } else { x });
+    let values: Vec<f64> = values.collect();
+    let mut others = inputs.clone();
+    let other = Buffer::from_f64s(data.dtype(), data.shape(), &values).unwrap();
+    others.insert("in".into(), other);
+    kernel.verify(inputs, &kernel.run(&others).unwrap()).unwrap().passed()
+}
+
+#[test]
+fn wrong_results_are_found() {
+    let (program, inputs) = convolution(1.0, |x, _| x);
+    for kernel in kernels(&program) {
+        assert!(!passes_with_another(&kernel, &inputs, &[0, 7, 6, 6]), "{}", kernel.schedule());
+    }
+    // Nothing can be said about the results that an infinity takes part in, but about all others.
+    let (program, inputs) =
+        convolution(1.0, |x, [c, h, w]| if (c, h, w) == (0, 9, 9) { f64::INFINITY } else { x });
+    for kernel in kernels(&program) {
+        assert!(!passes_with_another(&kernel, &inputs, &[0, 7, 2, 2]), "{}", kernel.schedule());
+        assert!(passes_with_another(&kernel, &inputs, &[0, 7, 9, 9]), "{}", kernel.schedule());
+    }
 }

@@ -29,9 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Some(program) = store.program(&run.key.program)? else { continue };
         let module = Module::parse("record", &program.text)?;
         let program = module.def(&program.def)?.bind(Vec::<(&str, i64)>::new())?;
-        let exact = run.key.compiler.ends_with("exact");
-        let target =
-            schedule_target(&CpuTarget::native()?, run.key.threads as usize).with_exact(exact);
+        let target = schedule_target(&CpuTarget::native()?, run.key.threads as usize)
+            .with_precision(run.key.precision);
         let options = Preset::Full.options();
         let spaces = ScheduleSpace::alternatives(program.ir(), &target, &options);
         for (arm, space) in spaces.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tensorwright_kernel::{CpuTarget, Program, Schedule, VectorIsa};
+use tensorwright_kernel::{CpuTarget, Precision, Program, Schedule, VectorIsa};
 use tensorwright_outcome::Seconds;
 use tensorwright_records::{Best, Key, Near, Part, Store, TrialId, fingerprint_features};
 
@@ -37,6 +37,8 @@ pub enum Remembered {
     },
     /// A schedule that can no longer be applied.
     Stale(TrialId),
+    /// A schedule that computes with other numbers than the program names, where that is not allowed.
+    Inexact(TrialId),
     /// A schedule that was made elsewhere, and does not compute the right thing here.
     Unfit(Vec<Part>),
 }
@@ -50,8 +52,8 @@ pub struct Wanted<'a> {
     pub threads: usize,
     /// The processor.
     pub target: &'a CpuTarget,
-    /// Whether it must keep to the sums that the program names.
-    pub exact: bool,
+    /// With which numbers sums may be computed.
+    pub precision: Precision,
 }
 
 impl Remembered {
@@ -63,10 +65,11 @@ impl Remembered {
     /// If the records cannot be read.
     pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Self> {
         let threads = u32::try_from(wanted.threads).unwrap_or(u32::MAX);
-        let key = key_of(wanted.program, threads, wanted.target, wanted.exact);
+        let key = key_of(wanted.program, threads, wanted.target, wanted.precision);
         if let Some(best) = store.best(&key)? {
             let trial = best.id.clone();
             return Ok(match wanted.usable(&best) {
+                Some(schedule) if wanted.forbids(&schedule) => Self::Inexact(trial),
                 Some(schedule) => Self::Best { schedule, trial, seconds: best.seconds },
                 None => Self::Stale(trial),
             });
@@ -104,6 +107,11 @@ impl fmt::Display for Remembered {
                 "a schedule of another {} does not hold here; run `tensorwright tune`",
                 listed(differs)
             ),
+            Self::Inexact(trial) => write!(
+                f,
+                "the schedule of {trial} computes with other numbers than the program names and is not \
+                 used; --precision fast allows it, `tensorwright tune` finds one that does not"
+            ),
             Self::Stale(trial) => {
                 write!(f, "the schedule of {trial} no longer applies; run `tensorwright tune`")
             }
@@ -124,6 +132,7 @@ impl Wanted<'_> {
             VectorIsa::of_x86(|name| features.contains(name)) == self.target.isa()
         };
         near.needs_only_verification()
+            && self.precision.allows(near.key.precision)
             && near.key.threads == key.threads
             && (!near.differs.contains(&Part::Target) || same_vectors())
     }
@@ -134,11 +143,16 @@ impl Wanted<'_> {
         self.program.compile().schedule(schedule.clone()).lower().ok().map(|_| schedule)
     }
 
+    /// Whether a schedule computes with numbers that are not allowed, whatever its record says.
+    fn forbids(&self, schedule: &Schedule) -> bool {
+        self.precision == Precision::Exact && !schedule.is_exact()
+    }
+
     fn verified(&self, near: Near) -> Remembered {
         let (trial, differs) = (near.best.id.clone(), near.differs);
         let Some(schedule) = self.usable(&near.best) else { return Remembered::Stale(trial) };
-        if self.exact && !schedule.is_exact() {
-            return Remembered::Nothing;
+        if self.forbids(&schedule) {
+            return Remembered::Inexact(trial);
         }
         match self.verifies(&schedule) {
             true => Remembered::Near { schedule, trial, differs },

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 use tensorwright_kernel::runtime::Machine;
-use tensorwright_kernel::{CpuTarget, Program};
+use tensorwright_kernel::{CpuTarget, Precision, Program};
 use tensorwright_records::{Key, ProgramInfo, fingerprint};
 use tensorwright_space::{ScheduleSpace, SearchSpace};
 
 /// The version of Tensorwright and of the LLVM that it is built on.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
 
-/// The key of a program; with `exact`, of schedules that keep to the sums that it names.
+/// The key of a program.
 #[must_use]
-pub fn key_of(program: &Program, threads: u32, target: &CpuTarget, exact: bool) -> Key {
+pub fn key_of(program: &Program, threads: u32, target: &CpuTarget, precision: Precision) -> Key {
     Key {
         program: program.hash().to_string(),
         family: program.ir().family_hash().to_string(),
         target: machine(target),
         threads,
-        compiler: if exact { format!("{COMPILER} exact") } else { COMPILER.to_owned() },
+        compiler: COMPILER.to_owned(),
+        precision,
     }
 }
 

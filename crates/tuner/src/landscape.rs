@@ -147,7 +147,7 @@ pub fn record_landscape(
             &tuner.program,
             u32::try_from(tuner.threads).unwrap_or(1),
             &tuner.target,
-            false,
+            tuner.precision,
         )
         .program,
         machine: Machine::detect().model,

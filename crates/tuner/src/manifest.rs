@@ -1,6 +1,8 @@
 //! [`Manifest`]: many operators and sizes, tuned with a common budget and packaged together.
 //!
 //! ```toml
+//! precision = "exact"     # of all operators that do not say; or: "fast"
+//!
 //! [tune]
 //! time = "10m"            # for all together; or: trials = 2000
 //! strategy = "portfolio"
@@ -16,13 +18,14 @@
 //! sizes = { M = 1024, N = "1..512", K = 1024 }
 //! threads = 2
 //! weight = 12             # how often it is called
+//! precision = "fast"      # Winograd's algorithm and its kin are allowed
 //! ```
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source, Span};
+use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Precision, Source, Span};
 use toml::Spanned;
 
 use crate::extent::Extent;
@@ -34,6 +37,8 @@ const MAX_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Manifest {
+    /// The precision of operators that do not say.
+    pub precision: Precision,
     /// What holds for tuning them all.
     pub tune: Common,
     /// What holds for the package of them all.
@@ -48,6 +53,8 @@ pub struct Manifest {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tables {
+    #[serde(default, deserialize_with = "precision")]
+    precision: Option<Precision>,
     #[serde(default)]
     tune: Common,
     #[serde(default)]
@@ -104,6 +111,9 @@ pub struct Operator {
     /// How often it is called: what it saves counts so many times.
     #[serde(default = "once")]
     pub weight: f64,
+    /// With which numbers its sums may be computed, if it says.
+    #[serde(default, deserialize_with = "precision")]
+    pub precision: Option<Precision>,
     /// Where the manifest has it.
     #[serde(skip)]
     pub span: Span,
@@ -115,6 +125,11 @@ fn one() -> usize {
 
 fn once() -> f64 {
     1.0
+}
+
+fn precision<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Precision>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
 fn duration<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -165,9 +180,29 @@ impl Manifest {
             Operator { span, ..spanned.into_inner() }
         });
         let operators = operators.collect();
-        let manifest = Self { tune: tables.tune, package: tables.package, operators, source };
+        let manifest = Self {
+            precision: tables.precision.unwrap_or_default(),
+            tune: tables.tune,
+            package: tables.package,
+            operators,
+            source,
+        };
         manifest.check()?;
         Ok(manifest)
+    }
+
+    /// The manifest with one precision for all operators, whatever they say.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self.operators.iter_mut().for_each(|operator| operator.precision = None);
+        self
+    }
+
+    /// The precision of an operator: its own, or that of all.
+    #[must_use]
+    pub fn precision_of(&self, operator: &Operator) -> Precision {
+        operator.precision.unwrap_or(self.precision)
     }
 
     /// Refuses numbers that make no sense.
@@ -233,10 +268,24 @@ mod tests {
         assert_eq!(manifest.tune.time, Some(Duration::from_secs(600)));
         assert_eq!((manifest.operators[0].threads, manifest.operators[0].weight), (1, 1.0));
         assert_eq!(manifest.operators[0].sizes["N"].to_string(), "1..9");
+        assert_eq!(manifest.precision_of(&manifest.operators[0]), Precision::Exact);
         let wrong = |text: &str| read(text).unwrap_err().to_string();
         let text = wrong("[[operator]]\nfile = \"a.tc\"\nsize = {}\n");
         assert!(text.contains("unknown field `size`"), "{text}");
         assert!(wrong("[tune]\ntime = \"soon\"").contains("write 90s"));
+        let operator = "[[operator]]\nfile = \"a.tc\"\n";
+        let fast = "precision = \"fast\"\n";
+        let two = read(&format!("{operator}{fast}{operator}")).unwrap();
+        let precisions = |manifest: &Manifest| {
+            let all = manifest.operators.iter().map(|operator| manifest.precision_of(operator));
+            all.collect::<Vec<Precision>>()
+        };
+        assert_eq!(precisions(&two), [Precision::Fast, Precision::Exact]);
+        assert_eq!(precisions(&two.with_precision(Precision::Exact)), [Precision::Exact; 2]);
+        let all = read(&format!("{fast}{operator}precision = \"exact\"\n{operator}")).unwrap();
+        assert_eq!(precisions(&all), [Precision::Exact, Precision::Fast]);
+        let text = wrong(&format!("precision = \"some\"\n{operator}"));
+        assert!(text.contains("it is `exact` or `fast`") && text.contains("manifest.toml:1"));
         assert!(wrong("").contains("the manifest has no operator"));
         let text = wrong("[[operator]]\nfile = \"a.tc\"\nweight = -1.0\n");
         assert!(text.contains("the weight must be positive") && text.contains("manifest.toml:1"));

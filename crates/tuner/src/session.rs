@@ -70,7 +70,7 @@ impl<'a> Session<'a> {
         let target = tuner.sizes_of_target();
         let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &target, &tuner.options);
         let threads = u32::try_from(tuner.threads).unwrap_or(u32::MAX);
-        let key = key_of(&tuner.program, threads, &tuner.target, tuner.exact);
+        let key = key_of(&tuner.program, threads, &tuner.target, tuner.precision);
         let hash = space_hash(spaces.iter());
         let past = match journal.store() {
             Ok(store) => Past::read(tuner, store, &key, &spaces, &hash),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tensorwright_kernel::schedule::Target;
-use tensorwright_kernel::{CpuTarget, Program, schedule_target};
+use tensorwright_kernel::{CpuTarget, Precision, Program, schedule_target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::Journal;
 use tensorwright_space::{Options, Preset};
@@ -32,7 +32,7 @@ pub struct Tuner {
     pub(crate) command: String,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
-    pub(crate) exact: bool,
+    pub(crate) precision: Precision,
 }
 
 impl Tuner {
@@ -58,7 +58,7 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
-            exact: false,
+            precision: Precision::default(),
         })
     }
 
@@ -123,15 +123,15 @@ impl Tuner {
         self
     }
 
-    /// Keeps to the sums that the program names: no algorithms that round differently.
-    pub fn exact(mut self, exact: bool) -> Self {
-        self.exact = exact;
+    /// With which numbers sums may be computed; by default with those that the program names.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
         self
     }
 
     /// What schedules need to know of the target.
     pub(crate) fn sizes_of_target(&self) -> Target {
-        schedule_target(&self.target, self.threads).with_exact(self.exact)
+        schedule_target(&self.target, self.threads).with_precision(self.precision)
     }
 
     /// Runs. Every outcome is committed to the journal before the search is told of it.

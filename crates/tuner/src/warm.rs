@@ -1,6 +1,6 @@
 //! Where a run begins: what earlier runs found out about the program, and about similar ones.
 
-use tensorwright_kernel::{Module, Schedule};
+use tensorwright_kernel::{Module, Precision, Schedule};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
 use tensorwright_space::parameter::Domain;
@@ -50,6 +50,9 @@ impl Past {
         for near in &near {
             past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
             past.points.extend(translate(tuner, near, spaces));
+        }
+        if tuner.precision == Precision::Exact {
+            past.schedules.retain(Schedule::is_exact);
         }
         past
     }
@@ -107,8 +110,9 @@ fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {
 fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Place> {
     let module = Module::parse("record", &near.program.text).ok()?;
     let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
-    let others =
-        ScheduleSpace::alternatives(program.ir(), &tuner.sizes_of_target(), &tuner.options);
+    // The algorithms that its run chose from.
+    let target = tuner.sizes_of_target().with_precision(near.key.precision);
+    let others = ScheduleSpace::alternatives(program.ir(), &target, &tuner.options);
     let (number, ranks) = match near.best.trial.point.split_first() {
         Some((number, ranks)) if others.len() > 1 => (usize::try_from(*number).ok()?, ranks),
         _ => (0, &near.best.trial.point[..]),

@@ -63,12 +63,13 @@ pub(crate) fn kernel<'p>(
     args: &KernelArgs,
 ) -> Result<KernelBuilder<'p>, Diagnostics> {
     let (target, threads) = (target(&args.target.target)?, args.target.threads);
-    let exact = args.target.exact;
-    let mut builder = program.compile().target(target.clone()).threads(threads.into()).exact(exact);
+    let precision = args.target.precision();
+    let mut builder =
+        program.compile().target(target.clone()).threads(threads.into()).precision(precision);
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
     } else if !args.untuned {
-        let wanted = Wanted { program, threads: threads.into(), target: &target, exact };
+        let wanted = Wanted { program, threads: threads.into(), target: &target, precision };
         if let Some(found) = tuned::best(&wanted, args.db.as_deref()) {
             builder = builder.schedule(found);
         }

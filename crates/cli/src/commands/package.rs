@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, Precision, Source};
 use tensorwright_package::{BuildOptions, Package, Plan, Progress};
 use tensorwright_records::{SqliteStore, Store, open_existing};
 
@@ -43,6 +43,10 @@ pub(crate) struct PackageArgs {
     #[arg(long)]
     untuned: bool,
 
+    /// The precision of all operators, instead of what the manifest says
+    #[arg(long, value_name = "NAME", value_parser = crate::args::precision())]
+    precision: Option<Precision>,
+
     /// The C compiler that compiles the dispatcher and links
     #[arg(long, value_name = "PROGRAM", default_value = "cc")]
     cc: PathBuf,
@@ -77,7 +81,10 @@ pub(crate) fn run(args: &PackageArgs) -> Outcome {
 }
 
 fn build(args: &PackageArgs) -> Result<(Plan, Package), Diagnostics> {
-    let manifest = files::manifest(&args.manifest)?;
+    let mut manifest = files::manifest(&args.manifest)?;
+    if let Some(precision) = args.precision {
+        manifest = manifest.with_precision(precision);
+    }
     let folder = args.manifest.parent().unwrap_or(Path::new(""));
     let stem = args.manifest.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let plan = Plan::new(&manifest, stem, &mut |file| files::module(&folder.join(file)))?;

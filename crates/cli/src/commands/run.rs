@@ -79,6 +79,7 @@ fn compiled(program: &Program, inputs: &Inputs, args: &RunArgs) -> Result<Report
         target: kernel.lowered().target().to_string(),
         threads: kernel.threads(),
         compile_seconds: kernel.compile_times().total().as_secs_f64(),
+        precision: kernel.lowered().precision(),
         error_growth: kernel.lowered().error_growth(),
     };
     Ok(Report { verification, measurement, ..Report::new(engine, seconds, outputs) })

@@ -77,7 +77,8 @@ pub(crate) fn run(args: &SpaceArgs) -> Outcome {
     let format = args.output.format;
     let program = super::program(&args.program).in_format(format)?;
     let target = super::target(&args.target.target).in_format(format)?;
-    let sizes = schedule_target(&target, args.target.threads.into()).with_exact(args.target.exact);
+    let sizes = schedule_target(&target, args.target.threads.into())
+        .with_precision(args.target.precision());
     let options = args.space.options();
     let space = ScheduleSpace::new(program.ir(), &sizes, &options);
     let algorithms = algorithms(&ScheduleSpace::alternatives(program.ir(), &sizes, &options));

@@ -167,7 +167,7 @@ fn tuner(
         .sizes(sizes)
         .target(target)
         .threads(args.target.threads.into())
-        .exact(args.target.exact)
+        .precision(args.target.precision())
         .budget(Budget { trials, time: args.time })
         .seed(args.seed)
         .fresh(args.fresh)

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use tensorwright_codegen_llvm::Options;
 use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_lang::precision::Precision;
 use tensorwright_runtime::Machine;
 use tensorwright_schedule::{Schedule, Target, canonical, lower};
 use tensorwright_space::untuned_schedule;
@@ -42,7 +43,7 @@ pub struct KernelBuilder<'p> {
     schedule: Option<(Schedule, Source)>,
     target: Option<CpuTarget>,
     threads: usize,
-    exact: bool,
+    precision: Precision,
     symbol: Option<String>,
     options: Options,
 }
@@ -72,7 +73,7 @@ impl Program {
             schedule: None,
             target: None,
             threads: 1,
-            exact: false,
+            precision: Precision::default(),
             symbol: None,
             options: Options::default(),
         }
@@ -120,11 +121,12 @@ impl KernelBuilder<'_> {
         self
     }
 
-    /// Whether the default schedule must keep to the sums that the program names. Otherwise it may use
-    /// algorithms that round differently, such as Winograd's for convolutions;
-    /// [`Lowered::error_growth`] says by how much.
-    pub fn exact(mut self, exact: bool) -> Self {
-        self.exact = exact;
+    /// With which numbers sums may be computed where no schedule is given. By default
+    /// [`Precision::Exact`]; with [`Precision::Fast`] the schedule may use algorithms that compute with
+    /// other numbers, such as Winograd's for convolutions. A schedule that is given decides for itself;
+    /// [`Lowered::precision`] says what it does.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
         self
     }
 
@@ -152,7 +154,7 @@ impl KernelBuilder<'_> {
             Some(target) => target,
             None => CpuTarget::native().map_err(|error| error.diagnose(&program.ir().source))?,
         };
-        let sizes = schedule_target(&target, self.threads).with_exact(self.exact);
+        let sizes = schedule_target(&target, self.threads).with_precision(self.precision);
         let (schedule, source) = self.schedule.unwrap_or_else(|| {
             let schedule = untuned_schedule(program.ir(), &sizes);
             let source = Source::new(UNNAMED, &schedule.to_string());

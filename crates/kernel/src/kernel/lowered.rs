@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, compile, listing};
+use tensorwright_lang::precision::Precision;
 use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced};
 
 use super::diagnose::Diagnose;
@@ -102,8 +103,15 @@ impl Lowered {
         tensorwright_codegen_c::rust_module(&self.nest)
     }
 
-    /// By how much rounding errors may exceed those of the program's own sums; one unless the schedule
-    /// uses an algorithm that rounds differently.
+    /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        if self.schedule.is_exact() { Precision::Exact } else { Precision::Fast }
+    }
+
+    /// By how much rounding errors exceed those of the program's own sums on data of one magnitude; one
+    /// unless the schedule computes with other numbers. An estimate for other data:
+    /// [`Kernel::verify`](crate::Kernel::verify) bounds the errors on given inputs.
     #[must_use]
     pub fn error_growth(&self) -> f64 {
         self.nest.error_growth

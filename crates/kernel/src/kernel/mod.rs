@@ -9,6 +9,7 @@ mod direct;
 mod invoke;
 mod lowered;
 mod memory;
+mod rewritten;
 mod verify;
 
 pub use arguments::Arguments;
@@ -16,6 +17,7 @@ pub use builder::{KernelBuilder, schedule_target};
 pub use call::{Call, Outputs};
 pub use constants::Frozen;
 pub use lowered::Lowered;
+pub use rewritten::allow_for_rewriting;
 pub use verify::{Against, Verification};
 
 use std::sync::{Arc, Mutex, OnceLock};

@@ -2,8 +2,8 @@
 
 use tensorwright_schedule::Schedule;
 
-use super::{Kernel, Outputs};
-use crate::{Buffer, DType, Diagnostics, Inputs, Mismatch, Program, Run, Value};
+use super::{Kernel, Outputs, allow_for_rewriting};
+use crate::{Buffer, DType, Diagnostics, Inputs, Mismatch, Precision, Program, Run, Value};
 
 /// The most iterations for which the reference is waited for: some twenty seconds of them.
 const REFERENCE_ITERATIONS: u128 = 60_000_000;
@@ -24,7 +24,8 @@ pub enum Against {
     /// The reference interpreter, within the error that it allows for each element.
     Reference,
     /// The same program compiled without a schedule, because the interpreter would take too long.
-    /// Both have rounding errors, so an allowance is made that grows with the longest sum.
+    /// Both have rounding errors, so an allowance is made that grows with the longest sum: an estimate for
+    /// data of one magnitude.
     Unscheduled,
 }
 
@@ -40,20 +41,37 @@ impl Kernel {
     /// Compares results of this kernel with the reference: the interpreter, or for programs that
     /// are too large for it, the same program compiled without a schedule.
     ///
+    /// The interpreter knows how far from each element a right result may be on these inputs. For a
+    /// kernel that computes with other numbers ([`Lowered::precision`](crate::Lowered::precision)) it
+    /// follows from these numbers; where they overflow or are not finite, nothing can be said, and
+    /// every result agrees.
+    ///
     /// # Errors
     /// Inputs that do not fit, and subscripts from data that are out of bounds.
     pub fn verify(&self, inputs: &Inputs, outputs: &Outputs) -> Result<Verification, Diagnostics> {
         if self.program().iterations() <= REFERENCE_ITERATIONS {
-            let run = self.program().run_reference(inputs)?;
-            return Ok(Verification {
-                against: Against::Reference,
-                mismatches: mismatches(&run, outputs, self.lowered().error_growth()),
-            });
+            let mut run = self.program().run_reference(inputs)?;
+            let growth = self.allow_for_precision(&mut run, inputs)?;
+            let mismatches = mismatches(&run, outputs, growth);
+            return Ok(Verification { against: Against::Reference, mismatches });
         }
         let plain = self.program().compile().schedule(Schedule::default()).build()?;
         let expected = plain.run(inputs)?;
         let mismatches = self.differences(&expected, outputs);
         Ok(Verification { against: Against::Unscheduled, mismatches })
+    }
+
+    /// Widens the tolerances of a run of the reference to what this kernel may differ by. What is left
+    /// to estimate is a factor, which is one unless the loops take too long to be looked at.
+    fn allow_for_precision(&self, run: &mut Run, inputs: &Inputs) -> Result<f64, Diagnostics> {
+        let lowered = self.lowered();
+        if lowered.precision() == Precision::Exact {
+            return Ok(1.0);
+        }
+        let program = self.program().ir();
+        let known = allow_for_rewriting(run, program, lowered.nest(), inputs)
+            .map_err(|problem| Diagnostics::new(program.source.clone(), vec![problem]))?;
+        Ok(if known { 1.0 } else { lowered.error_growth() })
     }
 
     /// How results of this kernel differ from those of another kernel of the same program, whose

@@ -61,7 +61,7 @@ fn interpret(program: &Program, inputs: &Inputs) -> Result<Vec<Expected>, String
 }
 
 fn compute(program: &Program, threads: usize, inputs: &Inputs) -> Result<Vec<Expected>, String> {
-    let kernel = program.compile().exact(true).threads(threads).build().map_err(text)?;
+    let kernel = program.compile().threads(threads).build().map_err(text)?;
     let outputs = kernel.run(inputs).map_err(text)?;
     match sample::check(program, inputs, &outputs) {
         Some(checked) => checked?,

@@ -20,7 +20,7 @@ class Operator:
         source: Source,
         name: str,
         threads: int,
-        exact: bool,
+        precision: str,
         db: str | PathLike[str] | None,
         frozen: dict[str, Any],
     ) -> Operator: ...

@@ -7,7 +7,7 @@ import os
 import pathlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from . import _native, _progress
 
@@ -17,19 +17,20 @@ def define(
     *,
     name: str = "<define>",
     threads: int | None = None,
-    exact: bool = False,
+    precision: Literal["exact", "fast"] = "exact",
     db: str | os.PathLike[str] | None = None,
 ) -> Module:
     """Parses a text of definitions.
 
     ``threads`` is how many threads kernels may use (the environment variable TENSORWRIGHT_THREADS, or one);
-    ``exact`` keeps to the sums of the text, where otherwise algorithms may be used that round differently;
+    ``precision`` is "exact", with sums of the numbers that the text names in any order, or "fast", which allows
+    algorithms that compute with other numbers and round differently (Winograd's for convolutions);
     ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB).
     """
     text = _native.define(source, name)
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
-    return Module(text, _threads(threads), exact, db)
+    return Module(text, _threads(threads), precision, db)
 
 
 def load(path: str | os.PathLike[str], **choices: Any) -> Module:
@@ -52,9 +53,9 @@ def _threads(given: int | None) -> int:
 class Module:
     """The definitions of a text, each an attribute: ``module.matmul``, or ``module["matmul"]``."""
 
-    def __init__(self, text: _native.Source, threads: int, exact: bool, db: str | os.PathLike[str] | None) -> None:
+    def __init__(self, text: _native.Source, threads: int, precision: str, db: str | os.PathLike[str] | None) -> None:
         self._text = text
-        self._choices = (threads, exact, db)
+        self._choices = (threads, precision, db)
         self._operators: dict[str, Operator] = {}
 
     @property

@@ -165,7 +165,8 @@ impl SqliteStore {
         let unknown = || Error::invalid("program", format!("{} is not known", key.program));
         let sql = "INSERT INTO keys (program_id, target, threads, compiler)
                    VALUES ($1, $2, $3, $4) RETURNING id";
-        let values = params![program.ok_or_else(unknown)?, key.target, key.threads, key.compiler];
+        let compiler = key.compiler_column();
+        let values = params![program.ok_or_else(unknown)?, key.target, key.threads, compiler];
         let row = self.db.one(sql, values, |row| row.get(0))?;
         row.ok_or_else(|| self.db.corrupt("a key got no number"))
     }

@@ -68,15 +68,16 @@ pub(super) fn nearest(
     Ok(near)
 }
 
-/// How much it matters that parts differ: a schedule suits another compiler well, other threads
-/// less, another machine still less, and other sizes least.
+/// How much it matters that parts differ: a schedule suits another precision or compiler well, other
+/// threads less, another machine still less, and other sizes least.
 fn weight(differs: &[Part]) -> u32 {
     let one = |part: &Part| match part {
-        Part::Compiler => 1,
-        Part::Threads => 2,
-        Part::Target => 4,
-        Part::Sizes => 8,
-        Part::Program => 16,
+        Part::Precision => 1,
+        Part::Compiler => 2,
+        Part::Threads => 4,
+        Part::Target => 8,
+        Part::Sizes => 16,
+        Part::Program => 32,
     };
     differs.iter().map(one).sum()
 }
@@ -168,6 +169,15 @@ fn other_circumstances(key: &Key, same: &[&Relative]) -> Vec<Miss> {
                 help: format!("tune it with --threads {}, or use what is stored", key.threads),
             }
         }
+        Part::Precision => Miss {
+            part: Some(*part),
+            message: format!(
+                "it has been tuned with --precision {}, not with {}",
+                stored(&|key| key.precision.to_string()),
+                key.precision
+            ),
+            help: format!("tune it with --precision {}", key.precision),
+        },
         Part::Compiler => Miss {
             part: Some(*part),
             message: format!(

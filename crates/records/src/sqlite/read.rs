@@ -41,7 +41,7 @@ pub(super) fn fastest() -> String {
 pub(super) fn key_row(db: &Db, key: &Key) -> Result<Option<i64>> {
     let sql = "SELECT k.id FROM keys k JOIN programs p ON p.id = k.program_id
                WHERE p.hash = $1 AND k.target = $2 AND k.threads = $3 AND k.compiler = $4";
-    let values = params![key.program, key.target, key.threads, key.compiler];
+    let values = params![key.program, key.target, key.threads, key.compiler_column()];
     db.one(sql, values, |row| row.get(0))
 }
 
@@ -53,12 +53,14 @@ pub(super) fn run_row(db: &Db, run: &RunId) -> Result<Option<(i64, i64)>> {
 
 /// The key in columns from `at` on.
 pub(super) fn key(row: &Row<'_>, at: usize) -> rusqlite::Result<Key> {
+    let (compiler, precision) = Key::from_column(&row.get::<_, String>(at + 4)?);
     Ok(Key {
         program: row.get(at)?,
         family: row.get(at + 1)?,
         target: row.get(at + 2)?,
         threads: row.get(at + 3)?,
-        compiler: row.get(at + 4)?,
+        compiler,
+        precision,
     })
 }
 

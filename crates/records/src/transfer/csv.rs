@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::model::{RunSummary, Trial};
 use crate::store::{RunFilter, Store};
 
-const COLUMNS: &str = "def,sizes,program,family,target,threads,compiler,run,strategy,seed,number,\
+const COLUMNS: &str = "def,sizes,program,family,target,threads,compiler,precision,run,strategy,seed,number,\
                        origin,outcome,seconds,raw_seconds,spread,runs,roofline,cut,reason,elapsed,\
                        point,schedule";
 
@@ -48,6 +48,7 @@ fn fields(run: &RunSummary, trial: &Trial) -> Vec<String> {
         run.key.target.clone(),
         run.key.threads.to_string(),
         run.key.compiler.clone(),
+        run.key.precision.to_string(),
         run.info.id.to_string(),
         run.info.strategy.clone(),
         run.info.seed.to_string(),

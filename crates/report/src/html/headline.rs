@@ -13,11 +13,12 @@ pub(super) fn write(out: &mut String, section: &Section, place: usize, level: u8
     write!(
         out,
         "<h{level} id=\"t{place}\">{} <span class=\"sizes\">{}</span></h{level}>\n\
-         <p class=\"where\">{threads} on {} · compiler {}{}</p>\n<dl class=\"cards\">\n",
+         <p class=\"where\">{threads} on {} · compiler {}, precision {}{}</p>\n<dl class=\"cards\">\n",
         Escaped(&section.program.def),
         Escaped(&sizes(&section.program.sizes)),
         Escaped(&machine),
         Escaped(&section.key.compiler),
+        section.key.precision,
         when(&section.headline),
     )?;
     cards(out, section)?;

@@ -1,5 +1,7 @@
 //! Which stages are computed by another algorithm than the one that the program names.
 
+use tensorwright_lang::precision::Precision;
+
 use super::Draft;
 use crate::primitives::{stages, winograd_choices};
 use crate::target::Target;
@@ -16,7 +18,7 @@ const MOST_VARIANTS: usize = 2;
 /// The drafts that are worth a try, the most promising first.
 pub(super) fn alternatives(begun: Draft, target: &Target) -> Vec<Draft> {
     let mut drafts = vec![(1.0, begun.clone())];
-    if !target.exact {
+    if target.precision == Precision::Fast {
         for variant in 0..MOST_VARIANTS {
             drafts.extend(rewritten(begun.clone(), variant));
         }

@@ -63,7 +63,7 @@ pub fn complete(mut draft: Draft, target: &Target) -> Draft {
 /// promising first, and the program as it is written among them.
 #[must_use]
 pub fn alternatives(program: &Program, target: &Target) -> Vec<Draft> {
-    let mut begun = rewritings(&canonical(program), target.exact);
+    let mut begun = rewritings(&canonical(program), target.precision);
     // Algorithms are tried on what is left of the program by the most promising rewriting.
     let mut drafts = algorithm::alternatives(begun.remove(0), target);
     drafts.extend(begun);

@@ -49,8 +49,9 @@ pub struct LoopNest {
     pub prepare: Vec<Node>,
     /// What runs at every call.
     pub body: Vec<Node>,
-    /// By how much rounding errors may exceed those of the program's own sums: rewritings that
-    /// compute with other numbers than the program names raise it above one.
+    /// By how much the bound on rounding errors exceeds that of the program's own sums on data of one
+    /// magnitude: rewritings that compute with other numbers than the program names raise it above
+    /// one. On other data it is an estimate.
     pub error_growth: f64,
 }
 

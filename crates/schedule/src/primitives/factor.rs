@@ -46,6 +46,8 @@ impl fmt::Display for Factor {
 }
 
 impl Rule for Factor {
+    const EXACT: bool = false;
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let first = words.name("the name of a loop of the reduction")?;
         let loops = std::iter::once(first).chain(words.names()).collect();

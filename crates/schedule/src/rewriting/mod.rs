@@ -9,6 +9,8 @@ mod products;
 mod rows;
 mod zeros;
 
+use tensorwright_lang::precision::Precision;
+
 use crate::draft::Draft;
 use crate::nest::LoopNest;
 
@@ -16,15 +18,18 @@ use crate::nest::LoopNest;
 const MOST_FACTORINGS: usize = 2;
 
 /// The beginnings of schedules that are worth trying on a canonical nest, best guess first. Doing
-/// nothing is always among them. With `exact`, all of them add up the same sums.
+/// nothing is always among them.
 #[must_use]
-pub fn rewritings(nest: &LoopNest, exact: bool) -> Vec<Draft> {
+pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
     let begun = Draft::new(nest.clone());
     let mut without_zeros = begun.clone();
     zeros::leave_out(&mut without_zeros);
     constants::expand(&mut without_zeros);
     let mut in_rows = without_zeros.clone();
-    let mut found = if exact { Vec::new() } else { products::factorings(&without_zeros) };
+    let mut found = match precision {
+        Precision::Exact => Vec::new(),
+        Precision::Fast => products::factorings(&without_zeros),
+    };
     found.truncate(MOST_FACTORINGS);
     let is_rewritten = !without_zeros.schedule.steps.is_empty();
     found.push(without_zeros);

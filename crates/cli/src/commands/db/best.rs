@@ -26,7 +26,7 @@ fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
     let format = args.output.format;
     let program = commands::program(&args.program).in_format(format)?;
     let target = commands::target(&args.target.target).in_format(format)?;
-    let key = key_of(&program, args.target.threads.into(), &target, args.target.exact);
+    let key = key_of(&program, args.target.threads.into(), &target, args.target.precision());
     let sizes = commands::sizes(&args.program).in_format(format)?;
     let program = program_info(&program, sizes);
     let fail = |error| failed(&error, format);
@@ -95,10 +95,11 @@ fn words(found: &Found, best: &Best) -> String {
         None => "the fastest trial, not measured again against others",
     };
     format!(
-        "{} {}, {}, {}\n{}, {} GFLOP/s: {origin} ({})",
+        "{} {}, {}, {}, {}\n{}, {} GFLOP/s: {origin} ({})",
         program.def,
         sizes(&program.sizes),
         counted(key.threads.into(), "thread"),
+        key.precision,
         key.target,
         Seconds(best.seconds),
         gflops(program.flops, best.seconds),

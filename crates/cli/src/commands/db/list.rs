@@ -39,7 +39,17 @@ pub(super) fn run(db: Option<&Path>, args: &LsArgs) -> Outcome {
 }
 
 fn keys_table(keys: &[KeySummary]) -> String {
-    let head = ["def", "sizes", "threads", "trials", "best", "GFLOP/s", "machine", "compiler"];
+    let head = [
+        "def",
+        "sizes",
+        "threads",
+        "trials",
+        "best",
+        "GFLOP/s",
+        "machine",
+        "compiler",
+        "precision",
+    ];
     let row = |summary: &KeySummary| {
         let seconds = summary.best.as_ref().map(|best| best.seconds);
         let none = || "-".to_owned();
@@ -52,6 +62,7 @@ fn keys_table(keys: &[KeySummary]) -> String {
             seconds.map_or_else(none, |seconds| gflops(summary.program.flops, seconds)),
             summary.key.target.split(" [").next().unwrap_or_default().to_owned(),
             summary.key.compiler.clone(),
+            summary.key.precision.to_string(),
         ]
     };
     table(&head, &keys.iter().map(row).collect::<Vec<_>>())

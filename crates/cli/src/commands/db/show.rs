@@ -81,7 +81,7 @@ fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
     let threads = counted(run.key.threads.into(), "thread");
     writeln!(out, "program   {} {}, {threads}", run.def, sizes(&run.sizes))?;
     writeln!(out, "machine   {}", run.key.target)?;
-    writeln!(out, "compiler  {}", run.key.compiler)?;
+    writeln!(out, "compiler  {}, precision {}", run.key.compiler, run.key.precision)?;
     writeln!(out, "strategy  {}, seed {}", run.info.strategy, run.info.seed)?;
     writeln!(out, "began     {}\nended     {ended}", moment(run.info.started))?;
     let counts: Vec<String> =

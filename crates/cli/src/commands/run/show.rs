@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tensorwright::{Against, Buffer, DType, Program, Value, Verification, summarize};
+use tensorwright::{Against, Buffer, DType, Precision, Program, Value, Verification, summarize};
 use tensorwright_outcome::Seconds;
 
 use crate::args::{Format, RunArgs};
@@ -23,7 +23,13 @@ pub(super) struct Report {
 /// What ran.
 pub(super) enum Engine {
     Reference,
-    Compiled { target: String, threads: usize, compile_seconds: f64, error_growth: f64 },
+    Compiled {
+        target: String,
+        threads: usize,
+        compile_seconds: f64,
+        precision: Precision,
+        error_growth: f64,
+    },
 }
 
 /// One output.
@@ -76,10 +82,13 @@ impl Report {
             "verified": verification.map(Verification::passed),
             "verified_against": verification.map(|verification| against(verification.against)),
         });
-        if let Engine::Compiled { target, threads, compile_seconds, error_growth } = &self.engine {
+        if let Engine::Compiled { target, threads, compile_seconds, precision, error_growth } =
+            &self.engine
+        {
             value["target"] = target.as_str().into();
             value["threads"] = (*threads).into();
             value["compile_seconds"] = (*compile_seconds).into();
+            value["precision"] = precision.name().into();
             value["error_growth"] = (*error_growth).into();
         }
         let measured = self.measurement.as_ref().and_then(|m| serde_json::to_value(m).ok());
@@ -96,13 +105,12 @@ impl Report {
             output.text(out)?;
         }
         writeln!(out, "{} {}, seed {seed}", self.engine.text(), Seconds(self.seconds))?;
-        if let Engine::Compiled { error_growth, .. } = self.engine
-            && error_growth > 1.0
-        {
+        if let Engine::Compiled { precision: Precision::Fast, error_growth, .. } = self.engine {
             writeln!(
                 out,
-                "rounding: other sums than the text's, with errors up to about {error_growth:.0} \
-                 times theirs; --exact keeps to the text's"
+                "rounding: the schedule computes with other numbers than the text names; on data of one \
+                 magnitude errors are up to {error_growth:.0} times those of the text's sums, on other \
+                 data relative to the largest numbers (docs/schedules.md, Precision)"
             )?;
         }
         if let Some(verification) = &self.verification {

@@ -75,7 +75,7 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
         for (sizes, program) in programs {
             let mut tuner = tuner(args, &program, sizes, around)?
                 .threads(operator.threads)
-                .exact(args.target.exact)
+                .precision(args.target.precision.unwrap_or(manifest.precision_of(operator)))
                 .seed(args.seed.max(manifest.tune.seed));
             if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
                 tuner = tuner.strategy(name);

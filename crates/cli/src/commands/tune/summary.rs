@@ -41,8 +41,8 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     if !winner.schedule.is_exact() {
         writeln!(
             out,
-            "\nIt rounds differently than the sums of the text (`run` says by how much); --exact \
-             keeps to them."
+            "\nIt computes with other numbers than the text names, as --precision fast allows, and rounds \
+             differently (`run` says by how much)."
         )?;
     }
     if let Some((count, why)) = &tuned.waiting {

@@ -63,17 +63,25 @@ impl Filter {
         self.bt.len()
     }
 
-    /// By how much rounding errors grow over those of the direct sum, as a root mean square over
-    /// independent data: the errors of the factors, weighted with the rows they go through.
-    pub(super) fn growth(&self) -> f64 {
-        let squares = |row: &Vec<f64>| row.iter().map(|x| x * x).sum::<f64>();
+    /// By how much the absolute values that make a result exceed those of the direct sum, where all
+    /// data are of one magnitude and all taps of another: the largest row of `|AT| (|G| |g| * |BT| |d|)`
+    /// by the number of taps.
+    pub(super) fn amplification(&self) -> f64 {
+        let norm = |row: &Vec<f64>| row.iter().map(|x| x.abs()).sum::<f64>();
         let result = |row: &Vec<f64>| {
             let products = row.iter().zip(&self.g).zip(&self.bt);
-            products.map(|((a, g), b)| a * a * squares(g) * squares(b)).sum::<f64>()
+            products.map(|((a, g), b)| a.abs() * norm(g) * norm(b)).sum::<f64>()
         };
         let taps = self.g.first().map_or(1, Vec::len) as f64;
-        let worst = self.at.iter().map(result).fold(0.0, f64::max);
-        (worst / taps).sqrt().max(1.0)
+        self.at.iter().map(result).fold(0.0, f64::max) / taps
+    }
+
+    /// The roundings that a number goes through on its way through the three matrices: a product and
+    /// the additions of a row each, and the coefficients of `G`, which are no binary fractions.
+    pub(super) fn roundings(&self) -> f64 {
+        let terms = |row: &Vec<f64>| row.iter().filter(|x| **x != 0.0).count();
+        let most = |matrix: &Matrix| matrix.iter().map(terms).max().unwrap_or_default();
+        (most(&self.at) + most(&self.g) + most(&self.bt) + 1) as f64
     }
 }
 
@@ -134,8 +142,11 @@ mod tests {
 
     #[test]
     fn errors_grow_with_the_tile() {
-        let growth = |results| Filter::new(results, 3).unwrap().growth();
-        assert!(growth(2) < 3.0 && growth(2) < growth(4) && growth(4) < 10.0);
+        let filter = |results| Filter::new(results, 3).unwrap();
+        // F(2, 3): the second row is |1| 1.5 * 2 + |-1| 1.5 * 2 + |1| 1 * 2, by three taps.
+        assert!((filter(2).amplification() - 8.0 / 3.0).abs() < 1e-12);
+        assert!(filter(2).amplification() < filter(4).amplification());
+        assert_eq!(filter(4).roundings(), 5.0 + 3.0 + 4.0 + 1.0);
         assert!(Filter::new(5, 3).is_none() && Filter::new(1, 3).is_none());
     }
 }

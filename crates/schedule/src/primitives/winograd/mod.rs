@@ -13,7 +13,8 @@
 //!
 //! For a 3 x 3 filter and tiles of 4 x 4 results, 36 products take the place of 144 (Lavin and Gray,
 //! "Fast algorithms for convolutional neural networks", 2016). Sums are rounded differently:
-//! [`LoopNest::error_growth`] says by how much more.
+//! [`LoopNest::error_growth`] says by how much more on data of one magnitude. On other data the error of a
+//! result is relative to the largest numbers of its tile, and an infinity reaches the whole tile.
 
 mod estimate;
 mod matrices;
@@ -29,7 +30,7 @@ use super::find::{find_store, loops_of};
 use super::footprint::refuse_checked;
 use super::prepare::hoist;
 use super::{ComputeAt, Primitive, Reorder, Rule, Split, Tail, Unroll, Vectorize};
-use crate::nest::{BufferId, LoopNest};
+use crate::nest::{BufferId, LoopNest, Role};
 use crate::schedule::{Refusal, Words};
 
 /// The most dimensions that are filtered at once.
@@ -84,9 +85,22 @@ impl Rule for Winograd {
         nest.body.splice(position..=position, nodes.into_iter().chain(stages.body));
         write_out_weights(nest, pattern.filters.len(), &weights);
         hoist(nest, &weights);
-        nest.error_growth *= pattern.filters.iter().map(|tap| tap.filter.growth()).product::<f64>();
+        nest.error_growth *= growth(&pattern);
         Ok(())
     }
+}
+
+/// The bound on the error of a result by that of the direct sum, for data of one magnitude: the sum of
+/// absolute values times the roundings that each goes through, by the same of the direct sum.
+fn growth(pattern: &Pattern) -> f64 {
+    let product = |all: &mut dyn Iterator<Item = f64>| all.product::<f64>();
+    let terms = pattern.loops.iter().filter(|l| l.role == Role::Reduce).map(|l| l.extent as f64);
+    let terms: f64 = terms.product();
+    let filters = &pattern.filters;
+    let sums = terms / product(&mut filters.iter().map(|tap| tap.r.extent as f64));
+    let roundings = sums + filters.iter().map(|tap| tap.filter.roundings()).sum::<f64>();
+    let amplification = product(&mut filters.iter().map(|tap| tap.filter.amplification()));
+    (amplification * roundings / terms).max(1.0)
 }
 
 /// Vectors along the innermost dimension of the weights, products written out, and what lies between

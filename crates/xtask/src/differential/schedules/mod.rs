@@ -6,6 +6,7 @@ mod space;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{LoopNest, Schedule, Target, canonical};
 use tensorwright_testkit::Rng;
@@ -108,7 +109,8 @@ fn target(rng: &mut Rng) -> Target {
         1 => Target::avx2(),
         _ => Target::avx512(),
     };
-    target.with_workers(rng.range(1, 2)).with_exact(rng.chance(20))
+    let precision = if rng.chance(20) { Precision::Exact } else { Precision::Fast };
+    target.with_workers(rng.range(1, 2)).with_precision(precision)
 }
 
 /// A schedule with its nest, if that is small. A schedule that is refused passes: whoever applies it

@@ -1,5 +1,6 @@
 //! Sequences of primitives that belong together, with random arguments and random omissions.
 
+use tensorwright_lang::precision::Precision;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Fuse, Inline, Parallel, Reorder, Rfactor, SetLayout, Split, Tail,
@@ -20,7 +21,7 @@ pub(super) const RECIPES: &[Recipe] =
 /// What is rewritten before anything is scheduled: what is worth it, or anything that is accepted.
 pub(super) fn rewritten(d: &mut Draft<'_>) {
     if d.rng.chance(60) {
-        let mut all = rewritings(&d.nest, false);
+        let mut all = rewritings(&d.nest, Precision::Fast);
         // The last one does nothing.
         all.truncate(all.len().max(2) - 1);
         let steps = d.rng.pick(&all).schedule.steps.clone();

@@ -1,0 +1,172 @@
+//! [`Memory`]: what statements compute that are not those of the program, with their errors.
+//!
+//! A rewriting such as Winograd's algorithm computes with other numbers than the program names, so
+//! how far from the program's result it may be depends on these other numbers. Running the
+//! *rewritten* statements with the analysis of [`tolerance`](crate::tolerance) bounds that for any
+//! data; whoever knows the loops calls [`Memory::write`] for each statement in turn.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use tensorwright_lang::diagnostic::{Code, Diagnostic};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::ReductionOp;
+use tensorwright_lang::program::{Expr, Index, Program, Stage, TensorId};
+
+use crate::buffer::Buffer;
+use crate::eval::{Contents, Failure, Scope};
+use crate::interpret::check_inputs;
+use crate::number::Number;
+use crate::output::Output;
+use crate::reduce::Accumulator;
+use crate::tolerance::Approx;
+
+/// The tensors that statements read and write, with a bound on the error of every element.
+pub struct Memory<'a> {
+    /// For its names.
+    program: Program,
+    /// Where problems are said to be.
+    stage: Stage,
+    tensors: Vec<Option<Contents<'a>>>,
+    /// Sums under way, of tensors that are added to.
+    sums: Vec<Vec<Accumulator>>,
+}
+
+/// A statement: one element is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'e> {
+    /// The tensor, by its number in the memory.
+    pub tensor: TensorId,
+    /// One subscript per dimension.
+    pub subscripts: &'e [Index],
+    /// How the value is combined with what the element holds; without, it replaces it.
+    pub combine: Option<ReductionOp>,
+    /// The value.
+    pub value: &'e Expr,
+}
+
+impl<'a> Memory<'a> {
+    /// The inputs of a program, and zeros in all other tensors. The program's own come first; `more`
+    /// are the types and shapes of all, as the statements use them.
+    ///
+    /// # Errors
+    /// Inputs that do not fit the program, and tensors that are too large.
+    #[allow(clippy::result_large_err)]
+    pub fn new(
+        program: &Program,
+        inputs: &'a BTreeMap<String, Buffer>,
+        all: &[(DType, Vec<i64>)],
+    ) -> Result<Self, Diagnostic> {
+        let given = check_inputs(program, inputs).map_err(|failure| *failure)?;
+        let Some(stage) = program.stages.first().cloned() else {
+            return Err(too_large("the program has no statements"));
+        };
+        let mut tensors = Vec::with_capacity(all.len());
+        let given = given.into_iter().chain(std::iter::repeat_with(|| None));
+        for ((dtype, shape), given) in all.iter().zip(given) {
+            let contents = match given {
+                Some(given) => given,
+                None => {
+                    let zeros =
+                        Buffer::zeros(*dtype, shape).map_err(|e| too_large(&e.to_string()))?;
+                    Contents { buffer: Cow::Owned(zeros), errors: None }
+                }
+            };
+            tensors.push(Some(contents));
+        }
+        let sums = all.iter().map(|_| Vec::new()).collect();
+        Ok(Self { program: program.clone(), stage, tensors, sums })
+    }
+
+    fn scope<'s>(&'s self, point: &'s [i64]) -> Scope<'s> {
+        Scope { program: &self.program, stage: &self.stage, tensors: &self.tensors, point }
+    }
+
+    /// Whether all conditions are at least zero at a point of the axes.
+    ///
+    /// # Errors
+    /// Reads out of bounds.
+    #[allow(clippy::result_large_err)]
+    pub fn holds(&self, conditions: &[Index], point: &[i64]) -> Result<bool, Diagnostic> {
+        let scope = self.scope(point);
+        for condition in conditions {
+            if scope.integer(condition).map_err(|failure| *failure)? < 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs a statement at a point of the axes.
+    ///
+    /// # Errors
+    /// Reads and writes out of bounds.
+    #[allow(clippy::result_large_err)]
+    pub fn write(&mut self, write: Write<'_>, point: &[i64]) -> Result<(), Diagnostic> {
+        self.write_boxed(write, point).map_err(|failure| *failure)
+    }
+
+    fn write_boxed(&mut self, write: Write<'_>, point: &[i64]) -> Result<(), Failure> {
+        let scope = self.scope(point);
+        let value = scope.eval(write.value)?;
+        let position = scope.position(write.tensor, write.subscripts)?;
+        let place = write.tensor.0 as usize;
+        let Some(contents) = self.tensors.get_mut(place).and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        let dtype = contents.buffer.dtype();
+        let sums = &mut self.sums[place];
+        let is_sum = write.combine == Some(ReductionOp::Sum) && dtype.is_float();
+        if sums.is_empty() && is_sum {
+            let begun = |at| begun(dtype, contents.number(at));
+            *sums = (0..contents.buffer.len()).map(begun).collect();
+        }
+        let number = match (sums.get_mut(position), write.combine) {
+            (Some(sum), Some(ReductionOp::Sum)) => {
+                sum.push(value);
+                sum.finish()
+            }
+            (sum, combine) => {
+                let held = contents.number(position);
+                let number = combine.zip(held).map_or(value, |(op, held)| folded(op, held, value));
+                let number = number.store(dtype);
+                if let Some(sum) = sum {
+                    *sum = begun(dtype, Some(number));
+                }
+                number
+            }
+        };
+        contents.set(position, number.store(dtype));
+        Ok(())
+    }
+
+    /// A tensor of the program as it is now.
+    #[must_use]
+    pub fn output(&self, id: TensorId) -> Option<Output> {
+        let name = self.program.tensors.get(id.0 as usize)?.name.clone();
+        let contents = self.tensors.get(id.0 as usize)?.as_ref()?;
+        let buffer = contents.buffer.clone().into_owned();
+        let tolerance = contents.errors.clone().unwrap_or_else(|| vec![0.0; buffer.len()]);
+        Some(Output { name, buffer, tolerance })
+    }
+}
+
+/// A sum that starts from what an element holds. Adding to a zero is exact, and no term.
+fn begun(dtype: DType, held: Option<Number>) -> Accumulator {
+    let mut sum = Accumulator::neutral(ReductionOp::Sum, dtype);
+    if let Some(held) = held.filter(|held| held.approx() != Approx::exact(0.0)) {
+        sum.push(held);
+    }
+    sum
+}
+
+/// Any other reduction, step by step.
+fn folded(op: ReductionOp, held: Number, value: Number) -> Number {
+    let mut fold = Accumulator::Fold(op, held);
+    fold.push(value);
+    fold.finish()
+}
+
+fn too_large(why: &str) -> Diagnostic {
+    Diagnostic::without_place(Code::TooLarge, format!("the statements cannot be run: {why}"))
+}
