@@ -90,7 +90,7 @@ impl Drawn {
             case.inputs = case.inputs.finite();
         }
         // Its errors are relative to the largest number of a tile, so all must be of one size.
-        if made.nest.error_growth > 1.0 {
+        if made.nest.as_ref().is_some_and(|nest| nest.error_growth > 1.0) {
             case.inputs = case.inputs.plain();
         }
         Self { case, made }
