@@ -1,7 +1,7 @@
 //! Checked definitions: names are resolved and every value has a type, but sizes are still names.
 //!
 //! Two kinds of expression are told apart here. [`Int`] is index arithmetic: what subscripts,
-//! `where` clauses and comparisons with index variables or sizes are made of, computed in 64 bits.
+//! `where` clauses and comparisons with index variables or sizes are made of; it is exact.
 //! [`Expr`] is a value of a tensor's element type.
 
 use crate::builtin::Builtin;

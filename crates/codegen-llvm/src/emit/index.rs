@@ -1,4 +1,4 @@
-//! Index arithmetic in 64 bits, and addresses.
+//! Index arithmetic modulo 2^64, and addresses. Lowering sees to it that this is exact where it matters.
 
 use inkwell::IntPredicate;
 use inkwell::values::{InstructionOpcode, IntValue, PointerValue};

@@ -74,7 +74,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value without conversions to `int64`: index arithmetic has 64 bits, so they say nothing.
+    /// A value without conversions to `int64` that change nothing.
     fn unwidened(&self, value: Expr) -> Expr {
         match value {
             Expr::Cast(DType::Int64, inner) if self.is_index_type(&inner) => self.unwidened(*inner),

@@ -110,7 +110,7 @@ codes! {
     E0702 UnknownSize "a value for a size that does not exist";
     E0703 InvalidSize "a size that is not positive";
     E0704 MissingScalar "a scalar that shapes the program and has no value";
-    E0705 TooLarge "a tensor or loop nest that is too large";
+    E0705 TooLarge "a tensor, a loop nest or index arithmetic that is too large";
     E0706 NoSuchDef "a `def` that the text does not have";
     // Running.
     E0801 MissingInput "an input that was not given";

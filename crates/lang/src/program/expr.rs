@@ -16,7 +16,8 @@ use crate::source::Span;
 pub enum Expr {
     /// A constant.
     Const(Scalar),
-    /// An index expression as a value of a type, computed in 64 bits and converted.
+    /// An index expression as a value of a type: the exact number wrapped around to 64 bits, and
+    /// converted.
     Index(Index, DType),
     /// An element of a tensor.
     Read(Read),
@@ -26,7 +27,7 @@ pub enum Expr {
     Arith(ArithOp, Box<Expr>, Box<Expr>),
     /// A comparison of two values of one type.
     Compare(CompareOp, Box<Expr>, Box<Expr>),
-    /// A comparison of index expressions, computed in 64 bits.
+    /// A comparison of index expressions, which are exact.
     CompareIndex(CompareOp, Index, Index),
     /// `&&` or `||`; the right side is evaluated only if the left side leaves it open.
     Logic(LogicOp, Box<Expr>, Box<Expr>),

@@ -258,9 +258,8 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         }
     }
 
-    /// A comparison. Integers are compared by index arithmetic, in 64 bits and without wrapping
-    /// around (only `uint64`, which that cannot hold, is compared as it is); everything else is
-    /// compared as values of one type.
+    /// A comparison. Integers are compared by index arithmetic, which does not wrap around (only
+    /// `uint64` is compared as it is); everything else is compared as values of one type.
     fn compare(&mut self, op: CompareOp, lhs: &'a ast::Expr, rhs: &'a ast::Expr) -> Option<Expr> {
         let types = (self.scope.settled_type(lhs), self.scope.settled_type(rhs));
         let integers = types.0.is_integer() && types.1.is_integer();
