@@ -29,7 +29,8 @@ impl Drawn {
             case.inputs = case.inputs.finite();
         }
         // Its errors are relative to the largest number of a tile, so all must be of one size.
-        if scheduled.nest.error_growth > 1.0 {
+        let mut steps = scheduled.schedule.steps.iter();
+        if steps.any(|step| matches!(step.primitive, Primitive::Winograd(_))) {
             case.inputs = case.inputs.plain();
         }
         Self { case, scheduled: Some((scheduled.schedule, scheduled.nest)) }
