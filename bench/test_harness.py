@@ -152,6 +152,18 @@ class Whole(Scratch):
         lines = (self.directory / "results.jsonl").read_text()
         self.assertEqual(driver.main(arguments), 0)
         self.assertEqual((self.directory / "results.jsonl").read_text(), lines)
+        self.assertIn("--precision exact", page)
+        # The other precision has results of its own.
+        self.assertEqual(driver.main([*arguments, "--precision", "fast", "--untuned"]), 0)
+        records = journal.Journal(self.directory / "results.jsonl").records()
+        self.assertEqual(sorted(r["precision"] for r in records), ["exact", "exact", "fast", "fast"])
+        self.assertIn("--precision fast", (self.directory / "benchmarks.md").read_text())
+
+    def test_results_from_before_there_were_precisions_say_whether_they_are_exact(self):
+        path = self.directory / "results.jsonl"
+        line = '{"suite": "ops", "workload": "w", "threads": 1, "tuned": true, "exact": %s}\n'
+        path.write_text(line % "true" + line % "false")
+        self.assertEqual([r["precision"] for r in journal.Journal(path).records()], ["exact", "fast"])
 
     def test_a_plot_without_ratios_is_empty_and_a_cut_line_is_no_result(self):
         self.assertIn("<svg", plot.draw([]))

@@ -177,6 +177,12 @@ def machine_text(settings):
     )
 
 
+PRECISIONS = {
+    "exact": "Our kernels were built with `--precision exact`: they add up what the text names.",
+    "fast": "Our kernels were built with `--precision fast`: they may use Winograd's algorithm and factored sums, as "
+    "*Rounding* lists.",
+}
+
 METHOD = """\
 Times are medians. *Ratio* is the time of the best peer by ours: above 1, ours is faster. Ours and all peers run in
 processes of their own, which are asked for short samples in turn, round by round, so that the noise of the machine
@@ -204,6 +210,7 @@ def page(records, settings, picture):
         "Written by `bench/run`; bench/README.md says how to repeat it.",
         machine_text(settings),
         load_text(records),
+        PRECISIONS[settings.precision],
         "## Summary",
         goals(records),
         f"![The ratio of every workload]({picture})",

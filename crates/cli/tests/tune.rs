@@ -273,3 +273,51 @@ fn a_space_is_shown_and_has_the_papers_size() {
     assert!(space["log10"].as_f64().unwrap() > 9.0, "{space}");
     assert!(space["samples"][0]["schedule"].as_str().unwrap().contains("out: split"));
 }
+
+#[test]
+fn an_imported_record_that_is_not_exact_is_used_only_where_that_is_allowed() {
+    const CONV: [&str; 5] = [
+        "examples/kernels/conv2d.tc",
+        "--def",
+        "conv2d",
+        "--size",
+        "B=1,IP=4,OP=4,H=8,W=8,KH=3,KW=3",
+    ];
+    let scratch = Scratch::new("precision");
+    scratch.json(&[&["tune"], &CONV[..], &["--trials", "1", "--format", "json"]].concat());
+    let exported = scratch.file("exported.jsonl");
+    scratch.run(&["db", "export", "-o", exported.to_str().unwrap()]);
+    let change = |line: &str| {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        if let Some(trial) = event.pointer_mut("/trial/trial/schedule") {
+            *trial = "out: winograd h w by 2\n".into();
+        }
+        event.to_string() + "\n"
+    };
+    let text = std::fs::read_to_string(&exported).unwrap();
+    std::fs::write(&exported, text.lines().map(change).collect::<String>()).unwrap();
+    std::fs::remove_file(scratch.file("records.sqlite3")).unwrap();
+    scratch.run(&["db", "import", exported.to_str().unwrap()]);
+
+    let run = |more: &[&str]| {
+        let output = scratch.run(&[&["run"], &CONV[..], &["--verify"], more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let rounding = "rounding: the schedule computes with other numbers than the text names";
+    for exact in [&[][..], &["--precision", "exact"], &["--exact"]] {
+        let (out, err) = run(exact);
+        assert!(err.contains("computes with other numbers than the program names and is not used"));
+        assert!(!out.contains(rounding), "{out}");
+    }
+    // What was found for `exact` serves `fast`, after it was verified again.
+    let (out, err) = run(&["--precision", "fast"]);
+    assert!(err.contains("made for another precision and verified again"), "{err}");
+    assert!(out.contains(rounding) && out.contains("verified: agrees"), "{out}");
+    // A person may write what they like.
+    let schedule = scratch.file("w.sched");
+    std::fs::write(&schedule, "out: winograd h w by 4\n").unwrap();
+    let (out, err) = run(&["--schedule", schedule.to_str().unwrap()]);
+    assert!(out.contains(rounding) && err.is_empty(), "{out}{err}");
+}

@@ -144,6 +144,13 @@ impl<'m> Def<'m> {
         self.inner.results()
     }
 
+    /// The results that are no parameters, but that the caller has to supply: the first statement about
+    /// them reads them or adds to them.
+    #[must_use]
+    pub fn updated(&self) -> Vec<Signature> {
+        self.inner.updated()
+    }
+
     /// The number of statements, calls not expanded.
     #[must_use]
     pub fn statements(&self) -> usize {

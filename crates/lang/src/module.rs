@@ -215,6 +215,16 @@ impl<'m> Def<'m> {
         results.map(made).collect()
     }
 
+    /// The results that are no parameters, but that the caller has to supply: the first statement about
+    /// them reads them or adds to them.
+    #[must_use]
+    pub fn updated(&self) -> Vec<Signature> {
+        let made_here =
+            self.def.returns.iter().filter(|result| result.0 as usize >= self.def.params);
+        let tensors = made_here.map(|result| &self.def.tensors[result.0 as usize]);
+        tensors.filter(|tensor| tensor.updated).map(made).collect()
+    }
+
     /// The number of statements, calls not expanded.
     #[must_use]
     pub fn statements(&self) -> usize {

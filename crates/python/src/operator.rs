@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use tensorwright::runtime::fork::hold_forks;
 use tensorwright::{DType, Def, Diagnostics, Module, Precision};
 
 use crate::arguments::{Arguments, Given};
@@ -26,7 +27,8 @@ pub(crate) struct Choices {
     pub(crate) db: Option<PathBuf>,
 }
 
-/// What a definition takes.
+/// What a definition takes: its parameters, then results that its first statement about them continues,
+/// which the caller has to supply as well.
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub(crate) name: String,
@@ -92,7 +94,7 @@ impl Signature {
         };
         Self {
             name: def.name().to_owned(),
-            params: def.params().into_iter().map(param).collect(),
+            params: def.params().into_iter().chain(def.updated()).map(param).collect(),
             sizes: def.sizes().into_iter().map(str::to_owned).collect(),
         }
     }
@@ -163,6 +165,8 @@ impl Operator {
         }
         let sizes = Specialised::sizes(self, py, arguments)?;
         let made = py.detach(|| {
+            // A child must not inherit these locks from a thread that it does not have.
+            let _hold = hold_forks();
             let _one = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = self.cache().find(&key) {
                 return Ok(found);

@@ -67,6 +67,48 @@ def test_sizes_that_no_shape_tells_are_named():
         module.ones(np.ones(2, "float32"), Q=2)
 
 
+def test_a_result_that_is_added_to_is_supplied_as_well():
+    with pytest.warns(UserWarning, match="W0903"):
+        acc = tw.define("def acc(float(N) A) -> (B) { B(i) += A(i) }").acc
+    a, b = np.arange(4, dtype="float32"), np.full(4, 10, dtype="float32")
+    for result in (acc(a, b), acc(a, B=b), acc(A=a, B=b), acc(a, b, out=np.empty(4, "float32"))):
+        np.testing.assert_array_equal(result, a + 10)
+    np.testing.assert_array_equal(b, np.full(4, 10))
+    assert acc.signature == "float(N) A, float(_) B" and acc.results() == ["B"]
+    with pytest.raises(tw.ArgumentError, match=r"acc: `B` \(float\(_\) B\) is missing"):
+        acc(a)
+    with pytest.raises(tw.ArgumentError, match=r"`B` .* has the shape \(3\), and the other arguments need \(4\)"):
+        acc(a, b[:3])
+    with pytest.raises(tw.ArgumentError, match="`out` for `B` overlaps `B`"):
+        acc(a, b, out=b)
+    with pytest.raises(tw.CompileError, match="declare it as a parameter too"):
+        acc.module.grad("acc")
+    # By one number, and along with other results.
+    with pytest.warns(UserWarning, match="W0903"):
+        both = tw.define("def f(float(N) A) -> (s, B) { s += A(i) B(i) = 2 * A(i) }").f
+    total, twice = both(a, 1.0)
+    assert float(total) == 7.0
+    np.testing.assert_array_equal(twice, 2 * a)
+
+
+def test_precision_is_exact_unless_it_is_said_to_be_fast():
+    text = """def conv(float(C,H,W) I, const float(K,C,R,S) F) -> (O) {
+      O(k,h,w) +=! I(c,h+r,w+s) * F(k,c,r,s)
+    }"""
+    sizes = dict(C=64, H=58, W=58, K=64, R=3, S=3)
+    steps = {}
+    for precision in ("exact", "fast"):
+        conv = tw.define(text, precision=precision).conv
+        conv.compile(**sizes)
+        steps[precision] = conv.schedule
+    default = tw.define(text).conv
+    default.compile(**sizes)
+    assert "winograd" in steps["fast"] and "winograd" not in steps["exact"]
+    assert default.schedule == steps["exact"]
+    with pytest.raises(ValueError, match="there is no precision `some`: it is `exact` or `fast`"):
+        tw.define(text, precision="some").conv
+
+
 def test_several_results_are_a_tuple():
     both = tw.define("def both(float(N) A) -> (S, T) { S(i) = A(i) + 1  T(i) = A(i) * 2 }").both
     s, t = both(np.array([1, 2], "float32"))

@@ -46,8 +46,8 @@ pub struct Write<'e> {
 }
 
 impl<'a> Memory<'a> {
-    /// The inputs of a program, and zeros in all other tensors. The program's own come first; `more`
-    /// are the types and shapes of all, as the statements use them.
+    /// The inputs of a program, and zeros in all other tensors: `all` are the types and shapes of those
+    /// that the statements use, the program's own first.
     ///
     /// # Errors
     /// Inputs that do not fit the program, and tensors that are too large.

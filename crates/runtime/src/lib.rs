@@ -19,6 +19,7 @@ pub mod abi;
 pub mod affinity;
 pub mod buffer;
 pub mod element;
+pub mod fork;
 pub mod machine;
 pub mod pool;
 pub mod probe;

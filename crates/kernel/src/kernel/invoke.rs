@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::error::Error;
@@ -95,7 +95,7 @@ impl Loaded {
     /// which nobody writes during the call; memory of an output is written by nobody else, read by
     /// nobody else, and overlaps no other parameter's.
     pub(super) unsafe fn call_on(&self, pointers: &[*mut c_void]) -> Result<i32, CallError> {
-        let kept = self.idle().pop();
+        let kept = self.idle().and_then(|mut idle| idle.pop());
         let mut workspace = match kept {
             Some(workspace) => workspace,
             None => self.workspace().map_err(CallError::Alloc)?,
@@ -103,12 +103,20 @@ impl Loaded {
         let pointer = workspace.as_mut_ptr().cast();
         // SAFETY: the caller vouches for the parameters; the workspace is this call's alone.
         let status = unsafe { self.kernel.call(pointers, pointer, self.pool_pointer()) };
-        self.idle().push(workspace);
+        if let Some(mut idle) = self.idle() {
+            idle.push(workspace);
+        }
         status.map_err(CallError::Kernel)
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<AlignedBuffer>> {
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The workspaces of earlier calls, if they can be had at once: a call never waits for them. In a
+    /// child that was forked while another thread had them, they can never be had.
+    fn idle(&self) -> Option<std::sync::MutexGuard<'_, Vec<AlignedBuffer>>> {
+        match self.workspaces.try_lock() {
+            Ok(idle) => Some(idle),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     fn pool_pointer(&self) -> *mut codegen::Pool {

@@ -28,6 +28,7 @@ use tensorwright_codegen_llvm::error::Error;
 use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_runtime::Pool;
+use tensorwright_runtime::fork::hold_forks;
 use tensorwright_schedule::{LoopNest, Schedule};
 
 use self::constants::Constants;
@@ -77,6 +78,8 @@ impl CompileTimes {
 
 impl Kernel {
     fn new(lowered: Lowered) -> Result<Self, Diagnostics> {
+        // LLVM has locks of its own.
+        let _hold = hold_forks();
         let source = &lowered.program.ir().source;
         let compiled = lowered.compile()?;
         let loaded = if lowered.target.check_runs_here().is_ok() {

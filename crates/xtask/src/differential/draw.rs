@@ -90,7 +90,8 @@ impl Drawn {
             case.inputs = case.inputs.finite();
         }
         // Its errors are relative to the largest number of a tile, so all must be of one size.
-        if made.nest.as_ref().is_some_and(|nest| nest.error_growth > 1.0) {
+        let mut steps = made.schedule.steps.iter();
+        if steps.any(|step| matches!(step.primitive, Primitive::Winograd(_))) {
             case.inputs = case.inputs.plain();
         }
         Self { case, made }

@@ -1,0 +1,82 @@
+//! What records may serve which precision.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is how a test speaks")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tensorwright_kernel::{CpuTarget, Module, Precision, Program};
+use tensorwright_outcome::{Outcome, Timing};
+use tensorwright_records::{Options, Part, RunInfo, SqliteStore, Store, Trial};
+use tensorwright_tuner::{Remembered, Wanted, key_of, program_info};
+
+const CONV: &str = "def conv(float(C,H,W) in, float(K,C,R,S) weight) -> (out) {
+  out(k,h,w) +=! in(c,h+r,w+s) * weight(k,c,r,s)
+}";
+
+const WINOGRAD: &str = "out: winograd h w by 2\n";
+const DIRECT: &str = "out: split k 2\n";
+
+fn program() -> Program {
+    let sizes = [("C", 3), ("H", 8), ("W", 8), ("K", 4), ("R", 3), ("S", 3)];
+    Module::parse("conv.tc", CONV).unwrap().def("conv").unwrap().bind(sizes).unwrap()
+}
+
+/// What records that hold these bests say to a wish.
+fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
+    let (program, target) = (program(), CpuTarget::native().unwrap());
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tensorwright-precision-{}-{number}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    let path = directory.join("records.sqlite3");
+    let mut store = SqliteStore::open(&path, Options::default()).unwrap();
+    for (precision, schedule) in bests {
+        let key = key_of(&program, 1, &target, *precision);
+        let info = program_info(&program, BTreeMap::new());
+        let run = store.begin_run(&key, &info, &RunInfo::new("random", 0)).unwrap();
+        let timing = Timing { seconds: 1e-6, runs: 3, ..Timing::default() };
+        let outcome = Outcome::Measured(timing);
+        store.insert(&run, &Trial { outcome, ..Trial::new(0, vec![], schedule) }).unwrap();
+    }
+    let wanted = Wanted { program: &program, threads: 1, target: &target, precision };
+    let found = Remembered::best(&store, &wanted).unwrap();
+    drop(store);
+    std::fs::remove_dir_all(directory).unwrap();
+    found
+}
+
+#[test]
+fn what_is_not_exact_is_refused_whatever_its_key_says() {
+    let found = remembered(&[(Precision::Exact, WINOGRAD)], Precision::Exact);
+    let Remembered::Inexact(trial) = &found else { panic!("{found:?}") };
+    assert_eq!(found.schedule(), None);
+    assert_eq!(
+        found.to_string(),
+        format!(
+            "the schedule of {trial} computes with other numbers than the program names and is not used; \
+             --precision fast allows it, `tensorwright tune` finds one that does not"
+        )
+    );
+}
+
+#[test]
+fn exact_serves_fast_and_never_the_other_way_round() {
+    let found = remembered(&[(Precision::Exact, DIRECT)], Precision::Fast);
+    let Remembered::Near { schedule, differs, .. } = &found else { panic!("{found:?}") };
+    assert_eq!(
+        (schedule.to_string().as_str(), differs.as_slice()),
+        (DIRECT, &[Part::Precision][..])
+    );
+    assert!(found.to_string().contains("made for another precision and verified again"), "{found}");
+    for schedule in [WINOGRAD, DIRECT] {
+        assert_eq!(
+            remembered(&[(Precision::Fast, schedule)], Precision::Exact),
+            Remembered::Nothing
+        );
+    }
+    let both = [(Precision::Exact, DIRECT), (Precision::Fast, WINOGRAD)];
+    for (precision, schedule) in both {
+        let found = remembered(&both, precision);
+        assert_eq!(found.schedule().unwrap().to_string(), schedule, "{found:?}");
+    }
+}
