@@ -1,7 +1,8 @@
-//! Chores of the workspace that are programs: `cargo run --release -p tensorwright-xtask -- fuzz`
-//! and `... -- differential`.
+//! Chores of the workspace that are programs: `cargo run --release -p tensorwright-xtask -- fuzz`,
+//! `... -- differential` and `... -- campaign`, which runs both.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
+mod campaign;
 mod differential;
 mod fuzz;
 mod processor;
@@ -10,23 +11,36 @@ mod summary;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: xtask fuzz [--count N] [--seed S] [--from INDEX] [--jobs J] [--max-bytes B]
-       xtask differential [--count N] [--seed S] [--from INDEX] [--jobs J] [--emitters llvm,c]
+usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs J] [--max-bytes B]
+                  [--replay FILE]
+       xtask differential [--schedules random|space|policy] [--programs NAME] [--count N] [--seed S]
+                          [--from INDEX] [--jobs J] [--emitters llvm,c,aarch64] [--c-every N]
                           [--sanitize] [--max-failures N]
-       xtask differential --replay FILE
+       xtask differential [--schedules KIND] [--emitters LIST] --replay FILE
+       xtask campaign --hours H [--resume] [--seed S] [--only KINDS] [--state FILE] [--recheck]
+                      [--page FILE]
 
-`fuzz` feeds mutated programs to the front end. An input that panics, overflows the stack or takes
-too long is written to target/fuzz/ and reported; `--seed S --from INDEX --count 1` replays it.
+`fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
+manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to
+target/fuzz/ and reported; `--seed S --from INDEX --count 1` replays it.
 
-`differential` compares what code generators make of random programs with random schedules with
-the reference. A failure is made small, written to target/differential/ and reported.";
+`differential` compares what code generators make of programs with schedules with the reference. A
+failure is made small, written to target/differential/ and reported.
+
+`campaign` splits its time over all of these. It keeps what it has done in target/campaign.json, goes on
+from there with `--resume`, replays its failures with `--recheck` and writes a page with `--page`.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
-        Some((command, rest)) if command == "fuzz" => fuzz::Options::parse(rest).map(fuzz::run),
+        Some((command, rest)) if command == "fuzz" => {
+            fuzz::Options::parse(rest).and_then(fuzz::run)
+        }
         Some((command, rest)) if command == "differential" => {
             differential::Options::parse(rest).and_then(differential::run)
+        }
+        Some((command, rest)) if command == "campaign" => {
+            campaign::Options::parse(rest).and_then(|options| campaign::run(&options))
         }
         _ => Err("no such command".to_owned()),
     };

@@ -66,12 +66,19 @@ impl Thread {
     }
 }
 
+/// The processor seconds that the thread that calls has used, to the microsecond.
+pub(crate) fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// Tells a process that hangs from one that has much to do or is kept from it.
 pub(crate) struct Watchdog {
     limit: f64,
     most_idle: u32,
     last: Activity,
-    since: f64,
+    /// The processor time at the first look after the last sign of life.
+    since: Option<f64>,
     idle: u32,
 }
 
@@ -79,12 +86,12 @@ impl Watchdog {
     /// A process hangs that uses so many processor seconds without a sign of life, or that waits for
     /// nothing during so many looks at it.
     pub(crate) fn new(limit: f64, most_idle: u32) -> Self {
-        Self { limit, most_idle, last: Activity::default(), since: 0.0, idle: 0 }
+        Self { limit, most_idle, last: Activity::default(), since: None, idle: 0 }
     }
 
     /// There is a sign of life.
     pub(crate) fn reset(&mut self) {
-        self.since = self.last.seconds;
+        self.since = None;
         self.idle = 0;
     }
 
@@ -93,7 +100,7 @@ impl Watchdog {
         let is_idle = !now.is_busy && now.seconds <= self.last.seconds;
         self.idle = if is_idle { self.idle + 1 } else { 0 };
         self.last = now;
-        if now.seconds - self.since > self.limit {
+        if now.seconds - *self.since.get_or_insert(now.seconds) > self.limit {
             return Some(format!("used {:.0} s of processor time without a word", self.limit));
         }
         (self.idle > self.most_idle).then(|| "waits for something that does not come".to_owned())
@@ -150,8 +157,10 @@ mod tests {
         assert!((0..100).all(|_| dog.look(at(0.0, true)).is_none()));
         assert_eq!(dog.look(at(9.0, true)), None);
         dog.reset();
-        assert_eq!(dog.look(at(18.0, true)), None);
-        let hangs = dog.look(at(20.0, true)).unwrap();
+        // What it used while it spoke does not count.
+        assert_eq!(dog.look(at(50.0, true)), None);
+        assert_eq!(dog.look(at(59.0, true)), None);
+        let hangs = dog.look(at(61.0, true)).unwrap();
         assert_eq!(hangs, "used 10 s of processor time without a word");
         let mut dog = Watchdog::new(10.0, 2);
         assert_eq!((dog.look(at(0.0, false)), dog.look(at(0.0, false))), (None, None));

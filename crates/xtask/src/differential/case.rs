@@ -20,7 +20,8 @@ use tensorwright_lang::program::Program;
 use super::inputs::Inputs;
 
 const PROGRAM: &str = "--- program\n";
-const SCHEDULE: &str = "--- schedule\n";
+/// What is before the schedule.
+pub(crate) const SCHEDULE: &str = "--- schedule\n";
 
 /// A program with a schedule and inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 mod aarch64;
 mod batch;
 mod c;
-mod case;
+pub(crate) mod case;
 mod draw;
 mod failure;
 mod inputs;
@@ -33,6 +33,17 @@ mod worker;
 use std::process::ExitCode;
 
 pub(crate) use options::Options;
+
+/// Random programs with random schedules, which are what others damage.
+pub(crate) fn random_cases(count: u64) -> Vec<case::Case> {
+    let Ok(programs) = programs::Programs::load(None) else { return Vec::new() };
+    let (tally, kind) = (&mut tally::Tally::default(), schedules::Kind::Random);
+    let case = |number| {
+        let subject = draw::Subject::of(&programs, kind, (0, number), tally).ok()?;
+        subject.draw((0, number), tally).ok()?.map(|drawn| drawn.case)
+    };
+    (0..count).filter_map(case).collect()
+}
 
 /// Runs the command.
 pub(crate) fn run(options: Options) -> Result<ExitCode, String> {

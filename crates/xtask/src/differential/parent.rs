@@ -13,7 +13,7 @@ use super::case::Case;
 use super::failure::Problem;
 use super::minimise::minimise;
 use super::process::{self, Heard};
-use super::report;
+use super::report::{self, Small};
 use super::schedules::{self, Kind};
 use super::tally::Tally;
 use super::worker::RUN;
@@ -24,6 +24,10 @@ const COVERAGE: u64 = 2000;
 
 /// How many failures of a signature are made small and shown.
 const EXAMPLES: usize = 2;
+
+/// How many failures of a title are made small: it takes a minute each, and more of them are likely to
+/// have the same cause.
+const MADE_SMALL: usize = 5;
 
 struct Shared<'a> {
     options: &'a Options,
@@ -186,7 +190,14 @@ fn report_failure(
             return Ok(());
         }
     }
+    let before = shared
+        .results
+        .lock()
+        .map_or(0, |results| results.failures.get(&problem.title()).copied().unwrap_or_default());
     let small = match &case {
+        Some(case) if before >= MADE_SMALL => {
+            Some(Small { case: case.clone(), problems: vec![problem.clone()] })
+        }
         Some(case) => Some(minimise(shared.options, case, problem, job)?),
         // Whatever draws it does not come back.
         None => None,

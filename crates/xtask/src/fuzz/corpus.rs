@@ -1,47 +1,23 @@
-//! What is mutated: the examples, the tests of diagnostics and generated programs.
+//! What is mutated: the corpus of a target.
 
-use std::path::{Path, PathBuf};
-
-use tensorwright_testkit::{Rng, generate, mutate};
+use tensorwright_testkit::{Rng, generate};
 
 use super::Options;
+use super::targets::{Input, Target};
 
-/// Where programs are found, from the root of the workspace.
-const FOLDERS: [&str; 3] =
-    ["examples/kernels", "tests/diagnostics", "crates/lang/tests/diagnostics"];
-
-/// How many generated programs there are to splice with.
-const GENERATED: u64 = 200;
-
-/// The texts that inputs are made of, in an order that does not depend on the file system.
+/// The inputs that inputs are made of.
 pub(crate) struct Corpus {
+    target: &'static Target,
     texts: Vec<Vec<u8>>,
 }
 
-/// One input of the front end.
-pub(crate) struct Input {
-    /// The text.
-    pub(crate) bytes: Vec<u8>,
-    /// Sizes that would fit the text before it was mutated, where they are known.
-    pub(crate) sizes: Vec<(String, i64)>,
-    /// The source of what the run of this input still has to choose.
-    pub(crate) rng: Rng,
-}
-
 impl Corpus {
-    /// Reads the files and generates the rest.
-    pub(crate) fn load() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut files: Vec<PathBuf> =
-            FOLDERS.iter().flat_map(|folder| programs(&root.join(folder))).collect();
-        files.sort();
-        let mut texts: Vec<Vec<u8>> =
-            files.iter().filter_map(|file| std::fs::read(file).ok()).collect();
-        texts.extend((0..GENERATED).map(|seed| generate(seed).text.into_bytes()));
-        Self { texts }
+    /// That of the target of a run.
+    pub(crate) fn load(options: &Options) -> Self {
+        Self { target: options.target, texts: (options.target.corpus)() }
     }
 
-    /// How many texts there are.
+    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
@@ -49,38 +25,52 @@ impl Corpus {
     /// The input of an index.
     pub(crate) fn input(&self, options: &Options, index: u64) -> Input {
         let mut rng = Rng::of(options.seed, index);
-        let (text, sizes) = if rng.chance(50) {
+        let is_generated = self.target.name == "texts" && rng.chance(50);
+        let (text, sizes) = if is_generated {
             let program = generate(rng.next_u64());
             (program.text.into_bytes(), program.sizes)
         } else {
             (rng.pick(&self.texts).clone(), Vec::new())
         };
         // Some stay as they are: what is valid must get through as well.
-        let mut bytes = if rng.chance(5) { text } else { mutate(&text, &self.texts, &mut rng) };
+        let keep = rng.chance(5);
+        let mut bytes =
+            if keep { text } else { (self.target.mutate)(&text, &self.texts, &mut rng) };
         bytes.truncate(options.max_bytes);
         Input { bytes, sizes, rng }
     }
 }
 
-/// The programs of a folder; none if it does not exist.
-fn programs(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "tc"))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzz::targets::{Reached, TARGETS};
 
     #[test]
     fn an_input_is_a_function_of_seed_and_index() {
         let options = Options::parse(&[]).unwrap();
-        let (one, two) = (Corpus::load(), Corpus::load());
+        let (one, two) = (Corpus::load(&options), Corpus::load(&options));
         for index in 0..200 {
             assert_eq!(one.input(&options, index).bytes, two.input(&options, index).bytes);
+        }
+    }
+
+    #[test]
+    fn every_target_uses_what_is_valid_and_survives_what_is_not() {
+        for target in TARGETS {
+            let options = Options { target, ..Options::parse(&[]).unwrap() };
+            let corpus = Corpus::load(&options);
+            assert!(corpus.len() > 0, "{}", target.name);
+            let mut used = 0;
+            for index in 0..60 {
+                used +=
+                    usize::from((target.run)(&mut corpus.input(&options, index)) == Reached::Used);
+            }
+            for bytes in corpus.texts.iter().take(5).cloned() {
+                let mut input = Input { bytes, sizes: Vec::new(), rng: Rng::new(0) };
+                used += usize::from((target.run)(&mut input) == Reached::Used);
+            }
+            assert!(used > 0, "nothing gets through {}", target.name);
         }
     }
 }

@@ -1,10 +1,15 @@
 //! The arguments of the command.
 
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 
+use super::targets::{TARGETS, Target};
+
 /// What to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Options {
+    /// What reads the inputs.
+    pub(crate) target: &'static Target,
     /// How many inputs.
     pub(crate) count: u64,
     /// The family of inputs.
@@ -15,6 +20,10 @@ pub(crate) struct Options {
     pub(crate) jobs: usize,
     /// Where longer inputs are cut.
     pub(crate) max_bytes: usize,
+    /// Bytes to read in place of those of the first index.
+    pub(crate) replay: Option<PathBuf>,
+    /// Where to write what was done.
+    pub(crate) summary: Option<PathBuf>,
     /// Whether this process runs the inputs itself.
     pub(crate) is_child: bool,
 }
@@ -23,6 +32,9 @@ impl Options {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
+            target: &TARGETS[0],
+            replay: None,
+            summary: None,
             count: 100_000,
             seed: 0,
             from: 0,
@@ -42,6 +54,14 @@ impl Options {
                 "--seed" => options.seed = number(name, value)?,
                 "--from" => options.from = number(name, value)?,
                 "--jobs" => options.jobs = number::<usize>(name, value)?.clamp(1, 256),
+                "--replay" => options.replay = Some(PathBuf::from(value)),
+                "--summary" => options.summary = Some(PathBuf::from(value)),
+                "--target" => {
+                    options.target = Target::named(value).ok_or_else(|| {
+                        let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+                        format!("no target `{value}`; there are {}", names.join(", "))
+                    })?;
+                }
                 "--max-bytes" => options.max_bytes = number(name, value)?,
                 _ => return Err(format!("no option {name}")),
             }
@@ -51,12 +71,17 @@ impl Options {
 
     /// The arguments that make another process run these inputs.
     pub(crate) fn for_child(&self) -> Vec<String> {
-        let Self { count, seed, from, jobs, max_bytes, .. } = self;
+        let Self { count, seed, from, jobs, max_bytes, target, .. } = self;
         let text = format!(
             "--child --count {count} --seed {seed} --from {from} --jobs {jobs} \
-             --max-bytes {max_bytes}"
+             --max-bytes {max_bytes} --target {}",
+            target.name
         );
-        text.split_whitespace().map(str::to_owned).collect()
+        let mut arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        if let Some(file) = &self.replay {
+            arguments.extend(["--replay".to_owned(), file.display().to_string()]);
+        }
+        arguments
     }
 }
 
@@ -76,15 +101,22 @@ mod tests {
 
     #[test]
     fn the_child_gets_what_the_parent_got() {
-        let options = parse("--count 1_000 --seed 7 --from 3 --jobs 2 --max-bytes 99").unwrap();
+        let text = "--count 1_000 --seed 7 --from 3 --jobs 2 --max-bytes 99 --target npy";
+        let options = parse(text).unwrap();
         let child = Options::parse(&options.for_child()).unwrap();
-        assert_eq!(child, Options { is_child: true, ..options });
+        assert!(child.is_child && !options.is_child);
+        assert_eq!(child.for_child(), options.for_child());
+        assert_eq!((child.target.name, child.count, child.from), ("npy", 1000, 3));
     }
 
     #[test]
     fn mistakes_are_named() {
-        assert_eq!(parse("--count").unwrap_err(), "--count needs a value");
-        assert_eq!(parse("--count x").unwrap_err(), "--count needs a number, not `x`");
-        assert_eq!(parse("--cuont 1").unwrap_err(), "no option --cuont");
+        let mistake = |text: &str| parse(text).err().unwrap();
+        assert_eq!(mistake("--count"), "--count needs a value");
+        assert_eq!(mistake("--count x"), "--count needs a number, not `x`");
+        assert_eq!(mistake("--cuont 1"), "no option --cuont");
+        let targets = "texts, schedules, imports, databases, npy, manifests, lsp";
+        let expected = format!("no target `c`; there are {targets}");
+        assert_eq!(mistake("--target c"), expected);
     }
 }

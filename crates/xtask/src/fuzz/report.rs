@@ -6,48 +6,61 @@ use std::path::{Path, PathBuf};
 
 use super::Options;
 
-/// An input that the front end could not take.
+/// An input that its target could not take.
 pub(crate) struct Failure {
     /// Its index.
     pub(crate) index: u64,
     /// What happened.
     pub(crate) reason: String,
-    /// The text.
+    /// The bytes, made small.
     pub(crate) input: Vec<u8>,
 }
 
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fuzz")
 }
 
-fn journal_path(job: usize) -> PathBuf {
-    folder().join(format!("running-{job}"))
+/// Of the process that starts others: two runs at a time do not meet.
+fn journal_path(parent: u32, job: usize) -> PathBuf {
+    folder().join(format!("running-{parent}-{job}"))
 }
 
 /// Makes the folder and forgets what an earlier run has noted.
 pub(crate) fn prepare(options: &Options) -> io::Result<()> {
     fs::create_dir_all(folder())?;
-    (0..options.jobs).try_for_each(|job| fs::write(journal_path(job), b""))
+    let parent = std::process::id();
+    (0..options.jobs).try_for_each(|job| fs::write(journal_path(parent, job), b""))
 }
 
-/// Writes the input of a failure to a file and says so.
-pub(crate) fn write(options: &Options, failure: &Failure) {
+/// Removes the notes of a run.
+pub(crate) fn clean(options: &Options) {
+    for job in 0..options.jobs {
+        // What is not there need not be removed.
+        let _ = fs::remove_file(journal_path(std::process::id(), job));
+    }
+}
+
+/// Writes the input of a failure to a file, says so, and returns the name of the file.
+pub(crate) fn write(options: &Options, failure: &Failure) -> String {
     let Failure { index, reason, input } = failure;
-    let name = format!("seed-{}-index-{index}.tc", options.seed);
+    let Options { target, seed, max_bytes, .. } = options;
+    let name = format!("{}-seed-{seed}-index-{index}.{}", target.name, target.extension);
     let written =
         fs::create_dir_all(folder()).and_then(|()| fs::write(folder().join(&name), input));
     let place = match written {
         Ok(()) => format!("target/fuzz/{name}"),
         Err(error) => format!("no file ({error})"),
     };
-    eprintln!(
-        "\nfuzz: input {index} ({} bytes): {reason}\n  input:  {place}\n  \
-         replay: cargo run --release -p tensorwright-xtask -- fuzz --seed {} --from {index} \
-         --count 1 --max-bytes {}",
+    println!(
+        "\nfuzz: {} input {index} of seed {seed}: {reason}\n  input:  {place}, made small \
+         ({} bytes)\n  replay: cargo run --release -p tensorwright-xtask -- fuzz --target {} \
+         --seed {seed} --from {index} --count 1 --max-bytes {max_bytes}\n  or:     the same with \
+         --replay {place}",
+        target.name,
         input.len(),
-        options.seed,
-        options.max_bytes
+        target.name,
     );
+    place
 }
 
 /// Where a job notes the input that it is about to run, to be read after its process has died.
@@ -56,7 +69,7 @@ pub(crate) struct Journal(File);
 impl Journal {
     /// The journal of a job.
     pub(crate) fn open(job: usize) -> io::Result<Self> {
-        File::create(journal_path(job)).map(Self)
+        File::create(journal_path(std::os::unix::process::parent_id(), job)).map(Self)
     }
 
     /// Notes an input. Unbuffered: what is in the kernel outlives the process.
@@ -68,6 +81,7 @@ impl Journal {
 
 /// The inputs that the jobs of the last run have noted.
 pub(crate) fn running(options: &Options) -> Vec<u64> {
-    let read = |job| fs::read_to_string(journal_path(job)).ok()?.trim().parse().ok();
+    let read =
+        |job| fs::read_to_string(journal_path(std::process::id(), job)).ok()?.trim().parse().ok();
     (0..options.jobs).filter_map(read).collect()
 }

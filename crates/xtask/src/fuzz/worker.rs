@@ -1,6 +1,7 @@
 //! The threads that run the inputs, and the one that watches them.
 
 use std::cell::RefCell;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -9,9 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Options;
-use super::corpus::{Corpus, Input};
-use super::report::{self, Failure, Journal};
-use super::target_under_test::{self, Reached};
+use super::corpus::Corpus;
+use super::report::Journal;
+use super::targets::{Input, Reached};
+use crate::processor::{Thread, thread_seconds};
 
 /// What a thread of a server usually has: the front end must make do with it.
 const STACK_BYTES: usize = 2 << 20;
@@ -20,7 +22,10 @@ const STACK_BYTES: usize = 2 << 20;
 const MAX_FAILURES: u64 = 20;
 
 /// An input that takes this many times as long as it may is not waited for.
-const HOPELESS: u32 = 30;
+const HOPELESS: f64 = 30.0;
+
+/// The exit code of a process that gives up on an input.
+pub(super) const HANGS: i32 = 3;
 
 thread_local! {
     /// What the last panic of this thread said.
@@ -30,36 +35,44 @@ thread_local! {
 /// What the threads share.
 struct Shared<'a> {
     options: &'a Options,
-    corpus: &'a Corpus,
+    corpus: Corpus,
     next: AtomicU64,
     done: AtomicU64,
-    checked: AtomicU64,
-    bound: AtomicU64,
+    read: AtomicU64,
+    used: AtomicU64,
     failures: AtomicU64,
     finished: AtomicBool,
-    /// What each job is running, and since when.
-    running: Vec<Mutex<Option<(u64, Instant)>>>,
+    /// What each job is running.
+    running: Vec<Mutex<Option<Running>>>,
+}
+
+/// An input that runs.
+#[derive(Clone)]
+struct Running {
+    index: u64,
+    thread: Thread,
+    /// The processor time of the thread when the watch first saw it.
+    since: Option<f64>,
 }
 
 /// Runs all inputs in this process.
-pub(crate) fn run_all(options: &Options, corpus: &Corpus) -> ExitCode {
+pub(crate) fn run_all(options: &Options) -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         PANIC.with_borrow_mut(|text| *text = info.to_string().replace('\n', " "));
     }));
     let shared = Shared {
         options,
-        corpus,
+        corpus: Corpus::load(options),
         next: AtomicU64::new(0),
         done: AtomicU64::new(0),
-        checked: AtomicU64::new(0),
-        bound: AtomicU64::new(0),
+        read: AtomicU64::new(0),
+        used: AtomicU64::new(0),
         failures: AtomicU64::new(0),
         finished: AtomicBool::new(false),
         running: (0..options.jobs).map(|_| Mutex::new(None)).collect(),
     };
-    let started = Instant::now();
     let all_well = thread::scope(|scope| {
-        scope.spawn(|| watch(&shared, started));
+        scope.spawn(|| watch(&shared));
         let spawn = |job| {
             let shared = &shared;
             let builder = thread::Builder::new().stack_size(STACK_BYTES);
@@ -74,9 +87,8 @@ pub(crate) fn run_all(options: &Options, corpus: &Corpus) -> ExitCode {
         shared.finished.store(true, Relaxed);
         well.into_iter().all(|well| well)
     });
-    let failures = shared.failures.load(Relaxed);
-    println!("{}; {failures} failed", progress(&shared, started));
-    if failures == 0 && all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    say_counts(&shared);
+    if all_well { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 /// Runs inputs until there are none left; false if it could not do its work.
@@ -84,6 +96,7 @@ fn work(shared: &Shared<'_>, job: usize) -> bool {
     let Ok(mut journal) = Journal::open(job) else {
         return false;
     };
+    let thread = Thread::current();
     while shared.failures.load(Relaxed) < MAX_FAILURES {
         let offset = shared.next.fetch_add(1, Relaxed);
         if offset >= shared.options.count {
@@ -93,11 +106,10 @@ fn work(shared: &Shared<'_>, job: usize) -> bool {
         if journal.note(index).is_err() {
             return false;
         }
-        set_running(shared, job, Some((index, Instant::now())));
+        set_running(shared, job, Some(Running { index, thread: thread.clone(), since: None }));
         if let Some(reason) = failure(shared, index) {
             shared.failures.fetch_add(1, Relaxed);
-            let input = shared.corpus.input(shared.options, index).bytes;
-            report::write(shared.options, &Failure { index, reason, input });
+            say(&format!("fail {index} {}", reason.replace('\n', " ")));
         }
         set_running(shared, job, None);
         shared.done.fetch_add(1, Relaxed);
@@ -105,7 +117,7 @@ fn work(shared: &Shared<'_>, job: usize) -> bool {
     true
 }
 
-fn set_running(shared: &Shared<'_>, job: usize, what: Option<(u64, Instant)>) {
+fn set_running(shared: &Shared<'_>, job: usize, what: Option<Running>) {
     if let Ok(mut running) = shared.running[job].lock() {
         *running = what;
     }
@@ -113,75 +125,66 @@ fn set_running(shared: &Shared<'_>, job: usize, what: Option<(u64, Instant)>) {
 
 /// Runs one input; what is wrong with how it went, if anything.
 fn failure(shared: &Shared<'_>, index: u64) -> Option<String> {
-    // An input that seems slow gets a second chance: the machine may have been busy elsewhere.
-    let mut fastest = Duration::MAX;
-    let mut limit = Duration::ZERO;
-    for _ in 0..2 {
-        let mut input = shared.corpus.input(shared.options, index);
-        limit = time_limit(input.bytes.len());
-        let started = Instant::now();
-        let reached = match run_one(&mut input) {
-            Ok(reached) => reached,
-            Err(message) => return Some(format!("panicked: {message}")),
-        };
-        fastest = fastest.min(started.elapsed());
-        if fastest <= limit {
-            shared.checked.fetch_add(u64::from(reached >= Reached::Checked), Relaxed);
-            shared.bound.fetch_add(u64::from(reached == Reached::Bound), Relaxed);
-            return None;
-        }
+    let mut input = shared.corpus.input(shared.options, index);
+    if let Some(file) = &shared.options.replay {
+        input.bytes = std::fs::read(file).unwrap_or_default();
     }
-    Some(format!("took {:.1} s, more than {:.1} s", fastest.as_secs_f64(), limit.as_secs_f64()))
+    let limit = time_limit(shared, input.bytes.len());
+    let before = thread_seconds();
+    let reached = match run_one(shared, &mut input) {
+        Ok(reached) => reached,
+        Err(message) => return Some(format!("panicked: {message}")),
+    };
+    let took = thread_seconds() - before;
+    shared.read.fetch_add(u64::from(reached >= Reached::Read), Relaxed);
+    shared.used.fetch_add(u64::from(reached == Reached::Used), Relaxed);
+    (took > limit).then(|| format!("took {took:.1} s of processor time, more than {limit:.1} s"))
 }
 
-fn run_one(input: &mut Input) -> Result<Reached, String> {
-    let run =
-        AssertUnwindSafe(|| target_under_test::run(&input.bytes, &input.sizes, &mut input.rng));
+fn run_one(shared: &Shared<'_>, input: &mut Input) -> Result<Reached, String> {
+    let run = AssertUnwindSafe(|| (shared.options.target.run)(input));
     catch_unwind(run).map_err(|_| PANIC.with_borrow(String::clone))
 }
 
-/// A second for each 100 kB, and one at least.
-fn time_limit(bytes: usize) -> Duration {
-    Duration::from_secs_f64((bytes as f64 / 100_000.0).max(1.0))
+/// The seconds of the target, as often as there are 100 kB, and once at least.
+fn time_limit(shared: &Shared<'_>, bytes: usize) -> f64 {
+    shared.options.target.seconds * (bytes as f64 / 100_000.0).max(1.0)
 }
 
-/// Says every few seconds how far it is, and gives up on an input that does not end.
-fn watch(shared: &Shared<'_>, started: Instant) {
-    let mut said = started;
+/// Says every second how far it is, and gives up on an input that does not end.
+fn watch(shared: &Shared<'_>) {
+    let mut said = Instant::now();
     while !shared.finished.load(Relaxed) {
-        thread::sleep(Duration::from_millis(50));
-        if said.elapsed() >= Duration::from_secs(5) {
-            said = Instant::now();
-            println!("{}", progress(shared, started));
+        thread::sleep(Duration::from_millis(20));
+        if said.elapsed() < Duration::from_secs(1) {
+            continue;
         }
+        said = Instant::now();
+        say_counts(shared);
         for running in &shared.running {
-            let Some((index, since)) = running.lock().ok().and_then(|running| *running) else {
-                continue;
-            };
+            let Ok(mut running) = running.lock() else { continue };
+            let Some(running) = running.as_mut() else { continue };
+            let now = running.thread.seconds();
+            let since = *running.since.get_or_insert(now);
             // The least limit is cheap to compare with; only then is the input made again.
-            if since.elapsed() < HOPELESS * time_limit(0) {
-                continue;
-            }
-            let input = shared.corpus.input(shared.options, index).bytes;
-            if since.elapsed() >= HOPELESS * time_limit(input.len()) {
-                let reason = format!("still running after {} s", since.elapsed().as_secs());
-                report::write(shared.options, &Failure { index, reason, input });
-                std::process::exit(1);
+            if now - since >= HOPELESS * time_limit(shared, 0) {
+                let input = shared.corpus.input(shared.options, running.index).bytes;
+                if now - since >= HOPELESS * time_limit(shared, input.len()) {
+                    std::process::exit(HANGS);
+                }
             }
         }
     }
 }
 
-/// How far it is, how fast, and how long it will take.
-fn progress(shared: &Shared<'_>, started: Instant) -> String {
-    let (done, count) = (shared.done.load(Relaxed), shared.options.count);
-    let seconds = started.elapsed().as_secs_f64().max(1e-9);
-    let rate = done as f64 / seconds;
-    let left = count.saturating_sub(done) as f64 / rate.max(1e-9);
-    let left = if done < count { format!(", {left:.0} s left") } else { String::new() };
-    format!(
-        "fuzz: {done} of {count} inputs in {seconds:.0} s, {rate:.0}/s{left}; {} checked, {} bound",
-        shared.checked.load(Relaxed),
-        shared.bound.load(Relaxed)
-    )
+fn say_counts(shared: &Shared<'_>) {
+    let [done, read, used] =
+        [&shared.done, &shared.read, &shared.used].map(|count| count.load(Relaxed));
+    say(&format!("counts {done} {read} {used}"));
+}
+
+/// Says a line at once: what is in the pipe outlives the process.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

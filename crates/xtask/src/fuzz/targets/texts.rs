@@ -1,31 +1,46 @@
 //! What is fuzzed: everything between bytes and a bound program, and the rendering of whatever
-//! there is to say about them. The only file here that knows the compiler.
+//! there is to say about them.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::Diagnostics;
-use tensorwright_testkit::Rng;
+use tensorwright_testkit::{Rng, generate, mutate};
 
-/// How far an input got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reached {
-    /// It has errors.
-    Rejected,
-    /// It has none, but no def could be bound to sizes.
-    Checked,
-    /// A def was bound to sizes.
-    Bound,
+use super::{Input, Reached, Target, files};
+
+pub(super) const TARGET: Target = Target {
+    name: "texts",
+    reads: "programs, by the whole front end",
+    extension: "tc",
+    seconds: 1.0,
+    corpus,
+    mutate,
+    run,
+};
+
+/// Where programs are found, from the root of the workspace.
+const FOLDERS: [&str; 3] =
+    ["examples/kernels", "tests/diagnostics", "crates/lang/tests/diagnostics"];
+
+/// How many generated programs there are to splice with.
+const GENERATED: u64 = 200;
+
+/// The examples, the tests of diagnostics and generated programs.
+pub(super) fn corpus() -> Vec<Vec<u8>> {
+    let generated = (0..GENERATED).map(|seed| generate(seed).text.into_bytes());
+    files(&FOLDERS, "tc").into_iter().chain(generated).collect()
 }
 
 /// Checks a text, and binds each of its defs to small sizes: those of `known`, or random ones.
-pub(crate) fn run(bytes: &[u8], known: &[(String, i64)], rng: &mut Rng) -> Reached {
+fn run(input: &mut Input) -> Reached {
+    let Input { bytes, sizes: known, rng } = input;
     let module = match Module::parse_bytes("fuzz.tc", bytes) {
         Ok(module) => module,
         Err(diagnostics) => {
             render(&diagnostics, rng);
-            return Reached::Rejected;
+            return Reached::Refused;
         }
     };
-    let mut reached = Reached::Checked;
+    let mut reached = Reached::Read;
     render(&module.warnings(), rng);
     for def in module.defs() {
         let names = def.sizes().into_iter().chain(def.integer_scalars());
@@ -33,7 +48,7 @@ pub(crate) fn run(bytes: &[u8], known: &[(String, i64)], rng: &mut Rng) -> Reach
         match def.bind(sizes) {
             Ok(program) => {
                 std::hint::black_box(program);
-                reached = Reached::Bound;
+                reached = Reached::Used;
             }
             Err(diagnostics) => {
                 render(&diagnostics, rng);

@@ -1,0 +1,159 @@
+//! A long run over everything: splits its time over all kinds of tests, in slices of a minute, and
+//! keeps what it has done in a file, so that sittings add up and may be interrupted at any time.
+
+mod kinds;
+mod options;
+mod page;
+mod state;
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::summary::Summary;
+use kinds::{KINDS, Kind};
+pub(crate) use options::Options;
+use state::{Done, Known, State};
+
+/// How long a slice of one kind should take.
+const SLICE: Duration = Duration::from_secs(60);
+
+/// How many inputs the first slice of a kind has, before it is known how fast they are.
+const FIRST: u64 = 256;
+
+/// Runs the campaign, or writes its page.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let mut state = match State::read(&options.state)? {
+        Some(state) if options.goes_on() => state,
+        Some(_) => {
+            return Err(format!(
+                "{} is there already: go on with --resume, or name another file with --state",
+                options.state.display()
+            ));
+        }
+        None => State::new(options.seed.unwrap_or(0), commit()),
+    };
+    if options.seed.is_some_and(|seed| seed != state.seed) {
+        return Err(format!("the seed of {} is {}", options.state.display(), state.seed));
+    }
+    let started = Instant::now();
+    let time = Duration::from_secs_f64(options.hours * 3600.0);
+    state.commits.extend(Some(commit()).filter(|commit| state.commits.last() != Some(commit)));
+    let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| options.wants(kind.name)).collect();
+    while started.elapsed() < time {
+        // The kind that has had the least of its share comes next.
+        let next = wanted.iter().min_by(|one, other| {
+            let had = |kind: &Kind| state.done(kind.name).seconds / f64::from(kind.share);
+            had(one).total_cmp(&had(other))
+        });
+        let Some(kind) = next else { return Err("no such kind".to_owned()) };
+        let left = time.saturating_sub(started.elapsed());
+        slice(&mut state, kind, left)?;
+        state.write(&options.state)?;
+        println!("campaign: {:.0} min left; {}", left.as_secs_f64() / 60.0, progress(&state, kind));
+    }
+    if options.recheck {
+        recheck(&mut state)?;
+        state.write(&options.state)?;
+    }
+    println!("{}", page::table(&state));
+    if let Some(file) = &options.page {
+        let text = page::page(&state);
+        std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        println!("campaign: wrote {}", file.display());
+    }
+    Ok(if state.open() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs some inputs of a kind, as many as fit into a slice.
+fn slice(state: &mut State, kind: &Kind, left: Duration) -> Result<(), String> {
+    let done = state.done(kind.name);
+    let rate = if done.seconds > 0.0 { done.tried as f64 / done.seconds } else { 0.0 };
+    let seconds = SLICE.min(left.max(Duration::from_secs(5))).as_secs_f64();
+    let count = if rate > 0.0 { ((rate * seconds) as u64).max(1) } else { FIRST };
+    // Four pairs share a program.
+    let count = count.next_multiple_of(4);
+    let summary = std::env::temp_dir().join(format!("tensorwright-slice-{}", std::process::id()));
+    let _ = std::fs::remove_file(&summary);
+    let started = Instant::now();
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command
+        .args(kind.arguments.split_whitespace())
+        .arg("--summary")
+        .arg(&summary)
+        .stdin(Stdio::null());
+    for (name, value) in [("--seed", state.seed), ("--from", done.next), ("--count", count)] {
+        command.args([name.to_owned(), value.to_string()]);
+    }
+    let status = command.status().map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(&summary)
+        .map_err(|_| format!("{}: ended without a summary: {status}", kind.name))?;
+    let _ = std::fs::remove_file(&summary);
+    let summary: Summary = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let failures = summary.failures.into_iter().map(|failure| keep(kind, failure));
+    state.add(
+        kind.name,
+        &Done {
+            // What was not tried because there were too many failures is not tried again.
+            next: done.next + summary.tried.max(1),
+            tried: summary.tried,
+            skipped: summary.skipped,
+            seconds: started.elapsed().as_secs_f64(),
+            repeated: summary.repeated,
+            failures: failures.collect(),
+        },
+    );
+    Ok(())
+}
+
+fn keep(kind: &Kind, failure: crate::summary::Failure) -> Known {
+    let crate::summary::Failure { index, title, file } = failure;
+    println!("campaign: {} found: {title} ({file})", kind.name);
+    Known { index, title, file, is_open: true }
+}
+
+/// Replays everything that has failed: what does not fail any more is closed.
+fn recheck(state: &mut State) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for kind in KINDS {
+        let seed = state.seed.to_string();
+        for known in state.failures_mut(kind.name) {
+            let mut command = Command::new(&program);
+            command.args(kind.arguments.split_whitespace()).stdout(Stdio::null());
+            command.args(["--seed", &seed, "--from", &known.index.to_string(), "--count", "1"]);
+            if !known.file.is_empty() {
+                command.arg("--replay").arg(root.join(&known.file));
+            }
+            let status = command.status().map_err(|error| error.to_string())?;
+            known.is_open = !status.success();
+        }
+    }
+    Ok(())
+}
+
+fn progress(state: &State, kind: &Kind) -> String {
+    let done = state.done(kind.name);
+    format!(
+        "{}: {} tried, {} skipped, {} failures, {:.0}/s",
+        kind.name,
+        done.tried,
+        done.skipped,
+        done.failures.len(),
+        done.tried as f64 / done.seconds.max(1e-9)
+    )
+}
+
+/// The commit of the sources, and whether they were changed since.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        let output = Command::new("git").args(["-C", folder]).args(arguments).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let hash = git(&["rev-parse", "--short=12", "HEAD"]).filter(|hash| !hash.is_empty());
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
+    let changed = changed.is_some_and(|changes| !changes.is_empty());
+    hash.unwrap_or_else(|| "unknown".to_owned()) + if changed { " with changes" } else { "" }
+}

@@ -1,0 +1,105 @@
+//! The options of a campaign.
+
+use std::path::{Path, PathBuf};
+
+/// The options of a campaign.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Options {
+    /// How long; nothing is run if it is 0.
+    pub(super) hours: f64,
+    /// Whether to go on with what the file of the state says.
+    resume: bool,
+    /// Where the state is kept.
+    pub(super) state: PathBuf,
+    /// The family of inputs; that of the state if there is none.
+    pub(super) seed: Option<u64>,
+    /// Where to write a page.
+    pub(super) page: Option<PathBuf>,
+    /// Whether to replay what has failed.
+    pub(super) recheck: bool,
+    only: Vec<String>,
+}
+
+impl Options {
+    /// Reads the arguments after the command's name.
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
+        let state = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/campaign.json");
+        let mut options = Self {
+            hours: 0.0,
+            resume: false,
+            state,
+            seed: None,
+            page: None,
+            recheck: false,
+            only: Vec::new(),
+        };
+        let mut rest = arguments.iter();
+        while let Some(name) = rest.next() {
+            match name.as_str() {
+                "--resume" => options.resume = true,
+                "--recheck" => options.recheck = true,
+                _ => {
+                    let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+                    options.set(name, value)?;
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let wrong = || format!("{name} needs a number, not `{value}`");
+        match name {
+            "--hours" => {
+                let hours: f64 = value.parse().map_err(|_| wrong())?;
+                self.hours = if (0.0..1e5).contains(&hours) { hours } else { return Err(wrong()) };
+            }
+            "--seed" => self.seed = Some(value.parse().map_err(|_| wrong())?),
+            "--state" => self.state = PathBuf::from(value),
+            "--page" => self.page = Some(PathBuf::from(value)),
+            "--only" => {
+                self.only = value.split(',').map(str::to_owned).collect();
+                let unknown = |name: &&String| !super::KINDS.iter().any(|kind| kind.name == **name);
+                if let Some(unknown) = self.only.iter().find(unknown) {
+                    let names: Vec<&str> = super::KINDS.iter().map(|kind| kind.name).collect();
+                    return Err(format!("no kind `{unknown}`; there are {}", names.join(", ")));
+                }
+            }
+            _ => return Err(format!("no option {name}")),
+        }
+        Ok(())
+    }
+
+    /// Whether a state that is there already is used: only looking at it changes nothing.
+    pub(super) fn goes_on(&self) -> bool {
+        self.resume || self.hours == 0.0
+    }
+
+    /// Whether a kind is run.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&arguments)
+    }
+
+    #[test]
+    fn options_are_read_and_mistakes_named() {
+        let options = parse("--hours 0.5 --resume --only space,npy --page p.md").unwrap();
+        assert!(options.wants("npy") && !options.wants("random") && options.goes_on());
+        assert!(!parse("--hours 2").unwrap().goes_on());
+        assert_eq!(parse("--hours x").unwrap_err(), "--hours needs a number, not `x`");
+        assert_eq!(parse("--hours -1").unwrap_err(), "--hours needs a number, not `-1`");
+        assert!(
+            parse("--only spice").unwrap_err().starts_with("no kind `spice`; there are random,")
+        );
+        assert_eq!(parse("--hours").unwrap_err(), "--hours needs a value");
+    }
+}

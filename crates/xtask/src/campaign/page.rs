@@ -1,0 +1,99 @@
+//! A campaign as a page.
+
+use std::fmt::Write as _;
+
+use super::kinds::KINDS;
+use super::state::State;
+
+/// The table: what was tried of each kind and what came of it.
+pub(super) fn table(state: &State) -> String {
+    let mut text = "| kind | what | tried | skipped | failures | open | hours |\n\
+                    | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
+        .to_owned();
+    for kind in KINDS {
+        let done = state.done(kind.name);
+        let open = done.failures.iter().filter(|known| known.is_open).count();
+        let found = match done.repeated {
+            0 => done.failures.len().to_string(),
+            repeated => format!("{} and {repeated} alike", done.failures.len()),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {found} | {open} | {:.2} |",
+            kind.name,
+            kind.about,
+            grouped(done.tried),
+            grouped(done.skipped),
+            done.seconds / 3600.0,
+        );
+    }
+    text
+}
+
+/// The whole page.
+pub(super) fn page(state: &State) -> String {
+    let commits = state.commits.join(", ");
+    let mut text = format!(
+        "# Campaign\n\nWhat `xtask campaign` has tried, over all sittings, with seed {}. CONTRIBUTING.md \
+         says how to run and replay it.\n\nCommits: {commits}. *Skipped* are pairs without a schedule \
+         that is small enough or can be lowered, and programs that the reference refuses. *Open* are \
+         failures that still failed when they were last replayed.\n\n{}",
+        state.seed,
+        table(state)
+    );
+    let mut state = state.clone();
+    let open: Vec<String> = KINDS
+        .iter()
+        .flat_map(|kind| {
+            let open = state.failures_mut(kind.name).iter().filter(|known| known.is_open);
+            open.map(|known| format!("- {} {}: {}\n", kind.name, known.index, known.title))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    if !open.is_empty() {
+        let _ = write!(text, "\n## Open\n\n{}", open.concat());
+    }
+    text
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::{Done, Known};
+    use super::*;
+
+    #[test]
+    fn the_page_has_a_row_for_every_kind_and_a_line_for_what_is_open() {
+        let mut state = State::new(3, "abc".to_owned());
+        let known =
+            |is_open| Known { index: 9, title: "llvm wrong".into(), file: "f".into(), is_open };
+        let failures = vec![known(true), known(false)];
+        let done = Done {
+            next: 1_234_567,
+            tried: 1_234_567,
+            skipped: 12,
+            seconds: 1800.0,
+            repeated: 0,
+            failures,
+        };
+        state.add("space", &done);
+        let page = page(&state);
+        let row = "| points of search spaces, native code and C | 1,234,567 | 12 | 2 | 1 | 0.50 |";
+        assert!(page.contains(row), "{page}");
+        assert!(page.ends_with("## Open\n\n- space 9: llvm wrong\n"), "{page}");
+        assert_eq!(page.lines().filter(|line| line.starts_with("| ")).count(), KINDS.len() + 2);
+    }
+}

@@ -1,0 +1,127 @@
+//! What a campaign has done so far, in a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// What a campaign has done so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The family of inputs.
+    pub(super) seed: u64,
+    /// The commits that were tested, the last one last.
+    pub(super) commits: Vec<String>,
+    kinds: BTreeMap<String, Done>,
+}
+
+/// What was done of a kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Done {
+    /// The first index that was not tried.
+    pub(super) next: u64,
+    pub(super) tried: u64,
+    pub(super) skipped: u64,
+    pub(super) seconds: f64,
+    /// How many failures look the same as one that was kept.
+    pub(super) repeated: u64,
+    pub(super) failures: Vec<Known>,
+}
+
+/// A failure that was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    pub(super) index: u64,
+    pub(super) title: String,
+    /// From the root of the workspace; empty if there is none.
+    pub(super) file: String,
+    /// Whether it failed when it was last tried.
+    pub(super) is_open: bool,
+}
+
+impl State {
+    /// A campaign that has done nothing.
+    pub(super) fn new(seed: u64, commit: String) -> Self {
+        Self { seed, commits: vec![commit], kinds: BTreeMap::new() }
+    }
+
+    /// Reads a file; `None` if there is none.
+    pub(super) fn read(file: &Path) -> Result<Option<Self>, String> {
+        match std::fs::read_to_string(file) {
+            Ok(text) => serde_json::from_str(&text)
+                .map(Some)
+                .map_err(|error| format!("{} is no state: {error}", file.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{}: {error}", file.display())),
+        }
+    }
+
+    /// Writes the file, whole or not at all: a campaign may be ended at any time.
+    pub(super) fn write(&self, file: &Path) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        let new = file.with_extension("new");
+        std::fs::write(&new, text).map_err(failed)?;
+        std::fs::rename(&new, file).map_err(failed)
+    }
+
+    /// What was done of a kind.
+    pub(super) fn done(&self, kind: &str) -> Done {
+        self.kinds.get(kind).cloned().unwrap_or_default()
+    }
+
+    /// Adds a slice of a kind, whose `next` is where the following one begins.
+    pub(super) fn add(&mut self, kind: &str, slice: &Done) {
+        let done = self.kinds.entry(kind.to_owned()).or_default();
+        done.next = slice.next;
+        done.tried += slice.tried;
+        done.skipped += slice.skipped;
+        done.seconds += slice.seconds;
+        done.repeated += slice.repeated;
+        done.failures.extend(slice.failures.iter().cloned());
+    }
+
+    /// The failures of a kind.
+    pub(super) fn failures_mut(&mut self, kind: &str) -> &mut [Known] {
+        self.kinds.get_mut(kind).map_or(&mut [], |done| &mut done.failures)
+    }
+
+    /// How many failures are open.
+    pub(super) fn open(&self) -> usize {
+        self.kinds.values().flat_map(|done| &done.failures).filter(|known| known.is_open).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_add_up_over_sittings() {
+        let file = std::env::temp_dir().join(format!("campaign-state-{}", std::process::id()));
+        assert_eq!(State::read(&file), Ok(None));
+        let mut state = State::new(7, "abc".to_owned());
+        let known = Known { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
+        let slice = Done {
+            next: 8,
+            tried: 8,
+            skipped: 1,
+            seconds: 0.5,
+            repeated: 2,
+            failures: vec![known],
+        };
+        state.add("space", &slice);
+        state.write(&file).unwrap();
+        let mut state = State::read(&file).unwrap().unwrap();
+        state.add("space", &Done { next: 12, tried: 4, ..Done::default() });
+        let done = state.done("space");
+        assert_eq!((done.next, done.tried, done.skipped, done.failures.len()), (12, 12, 1, 1));
+        assert_eq!((state.open(), state.seed), (1, 7));
+        std::fs::write(&file, "{").unwrap();
+        assert!(State::read(&file).unwrap_err().contains("is no state"));
+        std::fs::remove_file(&file).unwrap();
+    }
+}
