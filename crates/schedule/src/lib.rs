@@ -21,6 +21,7 @@ pub mod access;
 pub mod canonical;
 pub mod default;
 pub mod draft;
+pub mod limits;
 pub mod lower;
 pub mod nest;
 pub mod placement;
