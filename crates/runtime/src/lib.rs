@@ -19,6 +19,7 @@ pub mod abi;
 pub mod affinity;
 pub mod buffer;
 pub mod element;
+mod installation;
 pub mod machine;
 pub mod pool;
 pub mod probe;
@@ -27,6 +28,7 @@ pub mod view;
 
 pub use buffer::{AlignedBuffer, AllocError};
 pub use element::Element;
+pub use installation::installation;
 pub use machine::Machine;
 pub use pool::{Pool, PoolError};
 pub use view::{View, ViewError};
