@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tensorwright_kernel::schedule::Target;
-use tensorwright_kernel::{CpuTarget, Program, schedule_target};
+use tensorwright_kernel::{CpuTarget, Program, Schedule, schedule_target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::Journal;
 use tensorwright_space::{Options, Preset};
@@ -33,6 +33,8 @@ pub struct Tuner {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
     pub(crate) exact: bool,
+    /// Code that takes the place of what the compiler makes of a schedule.
+    pub(crate) planted: Vec<(Schedule, Vec<u8>)>,
 }
 
 impl Tuner {
@@ -58,6 +60,7 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
+            planted: Vec::new(),
             exact: false,
         })
     }
@@ -126,6 +129,14 @@ impl Tuner {
     /// Keeps to the sums that the program names: no algorithms that round differently.
     pub fn exact(mut self, exact: bool) -> Self {
         self.exact = exact;
+        self
+    }
+
+    /// Tries an object as what the compiler made of a schedule: how tests find out what becomes of a
+    /// compiler that makes mistakes.
+    #[doc(hidden)]
+    pub fn plant(mut self, schedule: Schedule, object: Vec<u8>) -> Self {
+        self.planted.push((schedule, object));
         self
     }
 
