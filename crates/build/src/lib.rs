@@ -26,6 +26,7 @@ pub use error::Error;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 pub use tensorwright_kernel::Precision;
 use tensorwright_kernel::{Diagnostics, Module, Source};
@@ -111,7 +112,16 @@ impl Package {
         options.cc = &self.cc;
         options.records = store.as_ref().map(|store| store as &dyn Store);
         options.shared = false;
-        let package = plan.build(&options)?;
+        let said = Mutex::new(Vec::new());
+        let notes = |note: &str| {
+            said.lock().unwrap_or_else(PoisonError::into_inner).push(note.to_owned());
+        };
+        options.notes = &notes;
+        let package = plan.build(&options);
+        for note in said.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            tell(&format!("cargo:warning={note}"));
+        }
+        let package = package?;
         let name = package.name();
         write(&output.join(format!("lib{name}.a")), package.library())?;
         write(&output.join(format!("{name}.rs")), package.rust_module().as_bytes())?;

@@ -10,6 +10,7 @@ use tensorwright_records::{Store, TrialId};
 use tensorwright_space::Untuned;
 use tensorwright_tuner::{Remembered, Wanted};
 
+use crate::BuildOptions;
 use crate::level::Level;
 use crate::operator::{Case, Operator};
 use crate::plan::Plan;
@@ -88,16 +89,15 @@ struct Job<'p> {
 /// Compiles the kernels of a plan: for each operator, for each case, the kernels.
 pub(crate) fn compile(
     plan: &Plan,
-    store: Option<&dyn Store>,
-    progress: &(dyn Fn(&Progress) + Sync),
+    options: &BuildOptions<'_>,
 ) -> Result<Vec<Vec<Kernels>>, Diagnostics> {
     let mut jobs = jobs(plan);
-    if let Some(store) = store {
+    if let Some(store) = options.records {
         for job in &mut jobs {
-            job.remembered = job.remember(store);
+            job.remembered = job.remember(store, options.notes);
         }
     }
-    let mut built = in_parallel(&jobs, progress)?.into_iter();
+    let mut built = in_parallel(&jobs, options.progress)?.into_iter();
     let mut of_case = |case: &Case| -> Kernels {
         let buckets = case.programs.len();
         plan.levels.iter().map(|_| built.by_ref().take(buckets).collect()).collect()
@@ -174,18 +174,20 @@ fn in_parallel(
 
 impl Job<'_> {
     /// The schedule that records have, if they have one.
-    fn remember(&self, store: &dyn Store) -> Option<(Schedule, Origin)> {
+    fn remember(&self, store: &dyn Store, notes: &dyn Fn(&str)) -> Option<(Schedule, Origin)> {
         let level = self.level.target();
         let here = CpuTarget::native().ok().filter(|native| native.isa() == level.isa());
         // What was tuned for this machine as it is suits the level that it has.
         for target in here.iter().chain([level]) {
             let Case { threads, precision, .. } = *self.case;
             let wanted = Wanted { program: self.program, threads, target, precision };
-            match Remembered::best(store, &wanted) {
-                Ok(Remembered::Best { schedule, trial, .. }) => {
+            let Ok(recalled) = Remembered::best(store, &wanted) else { continue };
+            recalled.notes.iter().for_each(|note| notes(&format!("{}: {note}", self.what)));
+            match recalled.found {
+                Remembered::Best { schedule, trial, .. } => {
                     return Some((schedule, Origin::Record(trial)));
                 }
-                Ok(Remembered::Near { schedule, trial, .. }) => {
+                Remembered::Near { schedule, trial, .. } => {
                     return Some((schedule, Origin::Verified(trial)));
                 }
                 _ => {}

@@ -26,6 +26,8 @@ pub struct BuildOptions<'a> {
     pub shared: bool,
     /// Is told how far the build is.
     pub progress: &'a (dyn Fn(&Progress) + Sync),
+    /// Is told what is wrong with records, a line at a time: they are left out.
+    pub notes: &'a (dyn Fn(&str) + Sync),
 }
 
 impl std::fmt::Debug for BuildOptions<'_> {
@@ -36,7 +38,7 @@ impl std::fmt::Debug for BuildOptions<'_> {
 
 impl Default for BuildOptions<'_> {
     fn default() -> Self {
-        Self { cc: Path::new("cc"), records: None, shared: true, progress: &|_| {} }
+        Self { cc: Path::new("cc"), records: None, shared: true, progress: &|_| {}, notes: &|_| {} }
     }
 }
 
@@ -60,7 +62,7 @@ impl Plan {
         let cc = Compiler::new(options.cc)?;
         cc.file("probe.c", b"")?;
         cc.run(&["-c", "probe.c"], "probe.o")?;
-        let kernels = compile(self, options.records, options.progress)?;
+        let kernels = compile(self, options)?;
         let objects = Objects::new(self, &kernels, &cc)?;
         let library = objects.archive()?;
         let name = &self.name;

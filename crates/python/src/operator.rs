@@ -177,7 +177,13 @@ impl Operator {
             cache.last = Some(Arc::clone(&made));
             Ok(made)
         });
-        made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))
+        let made = made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))?;
+        let notes = std::mem::take(&mut *made.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        for note in notes {
+            let text = std::ffi::CString::new(note.replace('\0', " ")).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &text, 1)?;
+        }
+        Ok(made)
     }
 
     /// What decides which kernel is used.

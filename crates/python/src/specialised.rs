@@ -1,12 +1,15 @@
 //! Operators for given shapes.
 #![allow(unsafe_code, reason = "reads memory of other libraries, after checking it")]
 
+use std::sync::Mutex;
+
 use pyo3::prelude::*;
 use tensorwright::{
     Arguments as KernelArguments, CpuTarget, DType, Diagnostics, Frozen, Kernel, Program, View, ir,
 };
+use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
-use tensorwright_tuner::{Remembered, Wanted};
+use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
 use crate::arguments::{Arguments, Given};
 use crate::error::{Class, diagnosed, refused};
@@ -27,6 +30,8 @@ pub(crate) struct Specialised {
     pub(crate) outputs: Vec<Expected>,
     /// Where the schedule is from.
     pub(crate) origin: String,
+    /// What is wrong with records, until it is said.
+    pub(crate) notes: Mutex<Vec<String>>,
     pub(crate) is_long: bool,
     /// Make results.
     pub(crate) makers: Makers,
@@ -149,13 +154,13 @@ impl Specialised {
         let program = Self::program(operator, &sizes)?;
         let choices = &operator.choices;
         let builder = || program.compile().threads(choices.threads).precision(choices.precision);
-        let remembered = remembered(&program, choices);
+        let Recalled { found: remembered, notes } = remembered(&program, choices);
         let tuned =
             remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
         let (kernel, origin) = match tuned {
-            Some(Ok(kernel)) => (kernel, remembered.to_string()),
+            Some(Ok(kernel)) => (kernel, printable(&remembered.to_string()).into_owned()),
             None if matches!(remembered, Remembered::Inexact(_)) => {
-                (builder().build()?, format!("not tuned: {remembered}"))
+                (builder().build()?, format!("not tuned: {}", printable(&remembered.to_string())))
             }
             _ => (builder().build()?, "not tuned".to_owned()),
         };
@@ -172,6 +177,7 @@ impl Specialised {
             outputs: program.outputs().into_iter().map(Expected::new).collect(),
             is_long: program.iterations() > LONG || choices.threads > 1,
             origin,
+            notes: Mutex::new(notes),
             sizes,
             kernel,
             makers: Makers::default(),
@@ -231,14 +237,14 @@ impl Specialised {
 }
 
 /// What the records have for a program. Records that cannot be read are as good as none.
-fn remembered(program: &Program, choices: &Choices) -> Remembered {
+fn remembered(program: &Program, choices: &Choices) -> Recalled {
     let look = || {
         let target = CpuTarget::native().ok()?;
         let store = open_existing(choices.db.as_deref()).ok()??;
         let (threads, precision) = (choices.threads, choices.precision);
         Remembered::best(&store, &Wanted { program, threads, target: &target, precision }).ok()
     };
-    look().unwrap_or(Remembered::Nothing)
+    look().unwrap_or(Recalled { found: Remembered::Nothing, notes: Vec::new() })
 }
 
 /// Whether all bytes are 0 or 1.

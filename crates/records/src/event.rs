@@ -9,7 +9,7 @@ use tensorwright_outcome::{Outcome, Timing};
 
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId};
+use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId, now};
 
 /// The longest name, hash, fingerprint or version.
 const MAX_NAME: usize = 2000;
@@ -19,6 +19,18 @@ pub(crate) const MAX_TEXT: usize = 1 << 20;
 
 /// The most parameters of a point.
 const MAX_POINT: usize = 4096;
+
+/// The most sizes of a program.
+const MAX_SIZES: usize = 256;
+
+/// The most threads.
+const MAX_THREADS: u32 = 1 << 16;
+
+/// The shortest and the longest time of a call, in seconds: less than a cycle, and months.
+const CALL_SECONDS: std::ops::RangeInclusive<f64> = 1e-10..=1e7;
+
+/// How far clocks of different machines may be apart, in milliseconds.
+const MAX_AHEAD: i64 = 86_400_000;
 
 /// Something to be kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,14 +96,19 @@ impl Event {
                 validate_run(&info.id)?;
                 name("strategy", &info.strategy)?;
                 name("space", &info.space)?;
+                moment("started", info.started)?;
                 text("meta", &info.meta.to_string())
             }
             Self::Trial { trial, .. } => validate_trial(trial),
-            Self::End { end, .. } => name("status", &end.status),
+            Self::End { end, .. } => {
+                name("status", &end.status)?;
+                moment("ended", end.ended)
+            }
             Self::Best { key, best } => {
                 validate_key(key)?;
                 validate_trial_id(&best.trial)?;
                 duration("seconds", best.seconds)?;
+                moment("declared", best.declared)?;
                 text("against", &best.against.to_string())
             }
             Self::Removed { key, counts } => {
@@ -111,9 +128,12 @@ fn validate_program(program: &ProgramInfo) -> Result<()> {
     name("family", &program.family)?;
     name("def", &program.def)?;
     text("text", &program.text)?;
+    if program.sizes.len() > MAX_SIZES {
+        return Err(Error::invalid("sizes", format!("are more than {MAX_SIZES}")));
+    }
     program.sizes.keys().try_for_each(|size| name("size", size))?;
-    finite("flops", program.flops)?;
-    finite("bytes", program.bytes)
+    amount("flops", program.flops)?;
+    amount("bytes", program.bytes)
 }
 
 fn validate_key(key: &Key) -> Result<()> {
@@ -126,7 +146,11 @@ fn validate_key(key: &Key) -> Result<()> {
             "ends with a precision, which has a field of its own",
         ));
     }
-    name("compiler", &key.compiler)
+    name("compiler", &key.compiler)?;
+    if key.threads == 0 || key.threads > MAX_THREADS {
+        return Err(Error::invalid("threads", format!("has to be 1 to {MAX_THREADS}")));
+    }
+    Ok(())
 }
 
 fn validate_run(run: &RunId) -> Result<()> {
@@ -147,7 +171,7 @@ fn validate_trial(trial: &Trial) -> Result<()> {
     whole("number", trial.number)?;
     name("origin", &trial.origin)?;
     text("schedule", &trial.schedule)?;
-    finite("elapsed", trial.elapsed)?;
+    amount("elapsed", trial.elapsed)?;
     if trial.point.len() > MAX_POINT {
         return Err(Error::invalid("point", format!("has more than {MAX_POINT} parameters")));
     }
@@ -156,22 +180,25 @@ fn validate_trial(trial: &Trial) -> Result<()> {
         Outcome::Illegal { rule, reason } => long(rule, reason),
         Outcome::BuildFailed { reason } | Outcome::WrongResult { reason } => long("", reason),
         Outcome::Crashed { reason, stderr } => long(reason, stderr),
-        Outcome::TimedOut { limit, .. } => finite("limit", *limit),
+        Outcome::TimedOut { limit, .. } => amount("limit", *limit),
         Outcome::DeviceLost => Ok(()),
     }
 }
 
 fn validate_timing(timing: &Timing) -> Result<()> {
     duration("seconds", timing.seconds)?;
-    finite("raw_seconds", timing.raw_seconds)?;
-    finite("spread", timing.spread)?;
-    finite("roofline", timing.roofline.unwrap_or_default())
+    amount("raw_seconds", timing.raw_seconds)?;
+    amount("spread", timing.spread)?;
+    amount("roofline", timing.roofline.unwrap_or_default())
 }
 
 /// A name, which indexes hold.
 fn name(what: &str, value: &str) -> Result<()> {
     if value.len() > MAX_NAME {
         return Err(Error::invalid(what, format!("is longer than {MAX_NAME} bytes")));
+    }
+    if value.contains(char::is_control) {
+        return Err(Error::invalid(what, "has a control character"));
     }
     text(what, value)
 }
@@ -195,16 +222,28 @@ fn long(a: &str, b: &str) -> Result<()> {
     Ok(())
 }
 
-fn finite(what: &str, value: f64) -> Result<()> {
-    if value.is_finite() { Ok(()) } else { Err(Error::invalid(what, "is not a finite number")) }
+fn amount(what: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(what, "is not a finite number from zero on"))
 }
 
 /// Winners are chosen by times: one that is zero or negative would win forever.
 fn duration(what: &str, value: f64) -> Result<()> {
-    if value.is_finite() && value > 0.0 {
+    if CALL_SECONDS.contains(&value) {
         return Ok(());
     }
-    Err(Error::invalid(what, "is not a time above zero"))
+    let (least, most) = (CALL_SECONDS.start(), CALL_SECONDS.end());
+    Err(Error::invalid(what, format!("is not a time from {least:e} to {most:e} seconds")))
+}
+
+/// The declaration that was made last counts: one from the future would count forever.
+fn moment(what: &str, milliseconds: i64) -> Result<()> {
+    if (0..=now().saturating_add(MAX_AHEAD)).contains(&milliseconds) {
+        return Ok(());
+    }
+    Err(Error::invalid(what, "is no moment from 1970 to now"))
 }
 
 /// Databases count to 2^63.

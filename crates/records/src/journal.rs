@@ -26,6 +26,9 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 /// How long after a failed attempt the next one is made.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Files of candidates that show a defect of the compiler: more say nothing new.
+const MOST_CASES: usize = 100;
+
 /// Where an event was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
@@ -121,12 +124,42 @@ impl Journal {
         self.trouble.as_ref()
     }
 
+    /// The folder beside the database with candidates that show a defect of the compiler.
+    #[must_use]
+    pub fn case_folder(&self) -> PathBuf {
+        self.beside(".cases")
+    }
+
+    /// Keeps the text of such a candidate under a name; where, or `None` if the folder is full.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn keep_case(&self, name: &str, text: &str) -> Result<Option<PathBuf>> {
+        let folder = self.case_folder();
+        let file = folder.join(name);
+        let failed = |error: std::io::Error| Error::file(&file, &error);
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        if file.exists() {
+            return Ok(Some(file));
+        }
+        if std::fs::read_dir(&folder).map_err(failed)?.count() >= MOST_CASES {
+            return Ok(None);
+        }
+        std::fs::write(&file, text).map_err(failed)?;
+        Ok(Some(file))
+    }
+
+    /// The path of the database with more at its end.
+    fn beside(&self, end: &str) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    }
+
     /// The file where records wait; empty or absent if none do.
     #[must_use]
     pub fn pending_path(&self) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".pending.jsonl");
-        PathBuf::from(name)
+        self.beside(".pending.jsonl")
     }
 
     /// The store, to ask it questions. It does not know of records that wait.

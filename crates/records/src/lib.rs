@@ -50,8 +50,8 @@ pub use journal::{Journal, Kept};
 pub use key::{Key, Part, fingerprint, fingerprint_features};
 pub use location::{default_path, location};
 pub use model::{
-    Best, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial,
-    TrialId, now,
+    Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo,
+    RunSummary, Trial, TrialId, Verification, now,
 };
 pub use sqlite::{Collected, Collection, Options, SqliteStore};
 pub use store::{RunFilter, Store};
@@ -66,7 +66,8 @@ pub fn open(path: Option<&Path>) -> Result<SqliteStore> {
     SqliteStore::open(&location(path)?, Options::default())
 }
 
-/// [`open`], but `None` if there are no records at that place: looking makes no files.
+/// [`open`], but `None` if there are no records at that place: looking makes no files, and records that
+/// cannot be written are opened to look at.
 ///
 /// # Errors
 /// As [`open`].
@@ -74,6 +75,11 @@ pub fn open_existing(path: Option<&Path>) -> Result<Option<SqliteStore>> {
     let path = location(path)?;
     match path.try_exists() {
         Ok(false) => Ok(None),
-        _ => SqliteStore::open(&path, Options::default()).map(Some),
+        _ => match SqliteStore::open(&path, Options::default()) {
+            Err(Error::ReadOnly { .. } | Error::CannotOpen { .. }) => {
+                SqliteStore::open_read_only(&path, &Options::default()).map(Some)
+            }
+            opened => opened.map(Some),
+        },
     }
 }

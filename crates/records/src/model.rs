@@ -170,6 +170,32 @@ pub struct Declared {
     pub declared: i64,
 }
 
+/// What is verified: that a schedule computes what a program says, by an installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verification {
+    /// The program, the machine, the threads and the compiler.
+    pub key: Key,
+    /// The text of the schedule.
+    pub schedule: String,
+    /// Who verifies: a text that no other machine and no other build of the compiler has.
+    pub installation: String,
+}
+
+/// Something in the database that cannot be used: it is left out, and somebody ought to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Damage {
+    /// The trial.
+    pub trial: TrialId,
+    /// What is wrong with it.
+    pub error: crate::Error,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is left out: {}", self.trial, self.error)
+    }
+}
+
 /// The best that is known for a key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {

@@ -6,7 +6,7 @@
 //! hash.
 
 /// The version of the schema, kept in `meta`.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 /// The database that SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +27,27 @@ pub fn statements(dialect: Dialect) -> Vec<String> {
     TABLES.iter().map(|table| table.replace("{id}", id).replace("{bytes}", bytes)).collect()
 }
 
+/// The statements that bring tables of an earlier version up to date.
+#[must_use]
+pub fn migration(from: i64) -> Vec<&'static str> {
+    if from < 2 { vec![VERIFIED] } else { Vec::new() }
+}
+
 /// The condition of rows that may become the best, exactly as the index on them has it.
 pub(crate) const ELIGIBLE: &str = "kind = 0 AND cut = 0";
+
+/// Which schedules were compared with the reference, by whom, and whether they agreed. Nothing here
+/// belongs to a trial: what was verified is a text for a program, whichever records have it.
+const VERIFIED: &str = "CREATE TABLE verified (
+       program TEXT NOT NULL,
+       schedule TEXT NOT NULL,
+       target TEXT NOT NULL,
+       threads BIGINT NOT NULL,
+       compiler TEXT NOT NULL,
+       installation TEXT NOT NULL,
+       passed SMALLINT NOT NULL,
+       verified BIGINT NOT NULL,
+       PRIMARY KEY (program, schedule, target, threads, compiler, installation))";
 
 const TABLES: &[&str] = &[
     // The version of the schema, and a number that changes when rows are removed.
@@ -97,6 +116,7 @@ const TABLES: &[&str] = &[
        kind SMALLINT NOT NULL,
        count BIGINT NOT NULL,
        PRIMARY KEY (key_id, kind))",
+    VERIFIED,
 ];
 
 #[cfg(test)]

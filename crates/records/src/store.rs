@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::event::{Applied, Event};
 use crate::key::Key;
 use crate::model::{
-    Best, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial,
-    TrialId,
+    Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo,
+    RunSummary, Trial, TrialId, Verification,
 };
 
 /// Which runs are meant.
@@ -40,6 +40,28 @@ pub trait Store {
     /// # Errors
     /// If the database cannot be read.
     fn best(&self, key: &Key) -> Result<Option<Best>>;
+
+    /// The best of a key and those after it, the best first: the declared winner, then the fastest,
+    /// each schedule once.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn ranked(&self, key: &Key, limit: usize) -> Result<Vec<Best>>;
+
+    /// Whether a schedule was found right or wrong by an installation; `None` if it was not verified.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn verified(&self, what: &Verification) -> Result<Option<bool>>;
+
+    /// Remembers what came of a verification. Of two that disagree, the failure stays.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn note_verified(&self, what: &Verification, passed: bool) -> Result<()>;
+
+    /// What was left out of answers since the last call because it is damaged.
+    fn damage(&self) -> Vec<Damage>;
 
     /// The bests of similar keys, the most similar first: the same program with another compiler,
     /// on another machine or with other threads, then the same computation with other sizes,

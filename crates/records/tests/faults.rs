@@ -146,7 +146,7 @@ fn a_journal_refuses_at_once_what_no_database_keeps() {
     let scratch = Scratch::new();
     let mut journal = Journal::new(scratch.db(), quick());
     let error = journal.insert(&RunId::named("x"), &measured(0, f64::NAN)).unwrap_err();
-    assert_eq!(error.to_string(), "seconds is not a time above zero");
+    assert_eq!(error.to_string(), "seconds is not a time from 1e-10 to 1e7 seconds");
     let unknown = journal.insert(&RunId::named("x"), &measured(0, 1.0)).unwrap_err();
     assert_eq!(unknown, Error::UnknownRun(RunId::named("x")));
     assert_eq!((journal.waiting(), journal.trouble()), (0, None));
@@ -316,7 +316,7 @@ fn a_newer_schema_is_left_alone() {
     Connection::open(scratch.db()).unwrap().execute_batch(newer).unwrap();
     let error = open(&scratch.db()).err().unwrap();
     let expected = format!(
-        "{} was made by a newer version (schema 99, this one knows 1)\nhelp: use the newer \
+        "{} was made by a newer version (schema 99, this one knows 2)\nhelp: use the newer \
          tensorwright, or name another file with --db or TENSORWRIGHT_DB",
         scratch.db().display()
     );

@@ -99,7 +99,7 @@ fn bad_lines_are_reported_and_the_others_imported() {
     let reason =
         |line| imported.bad_lines.iter().find(|bad| bad.line == line).unwrap().reason.clone();
     assert_eq!(reason(7), format!("is longer than {MAX_LINE} bytes"));
-    assert_eq!(reason(8), "seconds is not a time above zero");
+    assert_eq!(reason(8), "seconds is not a time from 1e-10 to 1e7 seconds");
     assert_eq!(reason(9), "there is no run nobody");
     assert_eq!(store.trials(&run, None, 10).unwrap(), [measured(0, 1.0), measured(1, 1.0)]);
 }

@@ -20,6 +20,7 @@ pub mod affinity;
 pub mod buffer;
 pub mod element;
 pub mod fork;
+mod installation;
 pub mod machine;
 pub mod pool;
 pub mod probe;
@@ -28,6 +29,7 @@ pub mod view;
 
 pub use buffer::{AlignedBuffer, AllocError};
 pub use element::Element;
+pub use installation::installation;
 pub use machine::Machine;
 pub use pool::{Pool, PoolError};
 pub use view::{View, ViewError};

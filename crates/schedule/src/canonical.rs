@@ -19,6 +19,7 @@ use tensorwright_lang::program::{
     TensorId,
 };
 
+use crate::limits::Size;
 use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Role, Scope, Store, Var};
 
 /// The canonical loop nest of a program.
@@ -54,6 +55,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         prepare: Vec::new(),
         body: Vec::new(),
         error_growth: 1.0,
+        own: Size::default(),
     };
     // A tensor that is returned twice is passed once.
     for output in &program.outputs {
@@ -64,6 +66,7 @@ pub fn canonical(program: &Program) -> LoopNest {
     for stage in &program.stages {
         add_stage(&mut nest, program, stage);
     }
+    nest.own = Size::of(&nest);
     nest
 }
 

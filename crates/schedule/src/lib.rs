@@ -22,6 +22,7 @@ pub mod canonical;
 pub mod check;
 pub mod default;
 pub mod draft;
+pub mod limits;
 pub mod lower;
 pub mod nest;
 pub mod placement;

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tensorwright_kernel::{CpuTarget, Precision, Program, Schedule, VectorIsa};
-use tensorwright_outcome::Seconds;
+use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{Best, Key, Near, Part, Store, TrialId, fingerprint_features};
 
 use crate::identity::key_of;
+use crate::trust::Trust;
 
 /// The keys that are looked at beside the program's own.
 const NEIGHBOURS: usize = 8;
+
+/// The schedules of the program's own key that are looked at, the best first.
+const RANKED: usize = 8;
 
 /// What records say about a program; its `Display` says it to a person.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +47,15 @@ pub enum Remembered {
     Unfit(Vec<Part>),
 }
 
+/// What records say about a program, and what somebody ought to know about the records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// The answer.
+    pub found: Remembered,
+    /// Records that are damaged or wrong, and were left out; a line each.
+    pub notes: Vec<String>,
+}
+
 /// For what a schedule is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
@@ -58,25 +71,26 @@ pub struct Wanted<'a> {
 
 impl Remembered {
     /// Asks records for the best schedule: of this very key, or else of the nearest one of the same
-    /// program for vectors of the same kind. A schedule of another compiler or machine is not trusted:
-    /// its result is compared first, on random inputs.
+    /// program for vectors of the same kind. No schedule is trusted that this installation has not
+    /// compared with the reference, on random inputs; what it has, the records remember. One that is
+    /// wrong is never used, and the next best takes its place.
     ///
     /// # Errors
     /// If the records cannot be read.
-    pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Self> {
+    pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Recalled> {
         let threads = u32::try_from(wanted.threads).unwrap_or(u32::MAX);
         let key = key_of(wanted.program, threads, wanted.target, wanted.precision);
-        if let Some(best) = store.best(&key)? {
-            let trial = best.id.clone();
-            return Ok(match wanted.usable(&best) {
-                Some(schedule) if wanted.forbids(&schedule) => Self::Inexact(trial),
-                Some(schedule) => Self::Best { schedule, trial, seconds: best.seconds },
-                None => Self::Stale(trial),
-            });
+        let mut trust = Trust::new(store, wanted, &key);
+        let mut found = wanted.own(&mut trust, store.ranked(&key, RANKED)?);
+        if found == Self::Nothing {
+            let near = store.nearest(&key, &BTreeMap::new(), NEIGHBOURS)?;
+            let near = near.into_iter().find(|near| wanted.suits(&key, near));
+            found = near.map_or(Self::Nothing, |near| wanted.near(&mut trust, near));
         }
-        let near = store.nearest(&key, &BTreeMap::new(), NEIGHBOURS)?;
-        let near = near.into_iter().find(|near| wanted.suits(&key, near));
-        Ok(near.map_or(Self::Nothing, |near| wanted.verified(near)))
+        let mut notes = trust.notes;
+        notes.extend(store.damage().iter().map(ToString::to_string));
+        let notes = notes.iter().map(|note| printable(note).replace('\n', " ")).collect();
+        Ok(Recalled { found, notes })
     }
 
     /// The schedule, if there is one to use.
@@ -148,24 +162,38 @@ impl Wanted<'_> {
         self.precision == Precision::Exact && !schedule.is_exact()
     }
 
-    fn verified(&self, near: Near) -> Remembered {
+    /// The best of the very key that can be used and is right.
+    fn own(&self, trust: &mut Trust<'_>, ranked: Vec<Best>) -> Remembered {
+        let mut unusable = None;
+        for best in ranked {
+            let (trial, seconds) = (best.id.clone(), best.seconds);
+            match self.usable(&best) {
+                Some(schedule) if self.forbids(&schedule) => {
+                    unusable = unusable.or(Some(Remembered::Inexact(trial)));
+                }
+                Some(schedule) if trust.trusts(&schedule, &best.trial.schedule, &whose(&trial)) => {
+                    return Remembered::Best { schedule, trial, seconds };
+                }
+                Some(_) => {}
+                None => unusable = unusable.or(Some(Remembered::Stale(trial))),
+            }
+        }
+        unusable.unwrap_or(Remembered::Nothing)
+    }
+
+    fn near(&self, trust: &mut Trust<'_>, near: Near) -> Remembered {
         let (trial, differs) = (near.best.id.clone(), near.differs);
         let Some(schedule) = self.usable(&near.best) else { return Remembered::Stale(trial) };
         if self.forbids(&schedule) {
             return Remembered::Inexact(trial);
         }
-        match self.verifies(&schedule) {
+        match trust.trusts(&schedule, &near.best.trial.schedule, &whose(&trial)) {
             true => Remembered::Near { schedule, trial, differs },
             false => Remembered::Unfit(differs),
         }
     }
+}
 
-    /// Whether a kernel of this schedule computes what the program says, on random inputs.
-    fn verifies(&self, schedule: &Schedule) -> bool {
-        let Ok(inputs) = self.program.random_inputs(0) else { return false };
-        let builder = self.program.compile().target(self.target.clone()).threads(self.threads);
-        let Ok(kernel) = builder.schedule(schedule.clone()).build() else { return false };
-        let Ok(outputs) = kernel.run(&inputs) else { return false };
-        kernel.verify(&inputs, &outputs).is_ok_and(|verified| verified.passed())
-    }
+fn whose(trial: &TrialId) -> String {
+    format!("the schedule of {trial}")
 }

@@ -7,6 +7,8 @@ use tensorwright_kernel::Schedule;
 use tensorwright_outcome::{Outcome, Tally};
 use tensorwright_records::Key;
 
+use crate::Defects;
+
 /// Something that happened in a run.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -132,4 +134,6 @@ pub struct Tuned {
     pub peaks: (f64, f64),
     /// Records that wait because the database cannot be written, with the reason.
     pub waiting: Option<(usize, String)>,
+    /// Candidates that show a defect of the compiler.
+    pub defects: Defects,
 }

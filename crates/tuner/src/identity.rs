@@ -1,6 +1,7 @@
 //! What records of a program are found by, on this machine with this compiler.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 use tensorwright_kernel::runtime::Machine;
@@ -47,6 +48,18 @@ fn machine(target: &CpuTarget) -> String {
     }
     let features = target.features().split(',').map(|feature| feature.trim_start_matches('+'));
     fingerprint(&format!("{} as {}", machine.model, target.name()), features)
+}
+
+/// The name of this machine with this build of the compiler, in records: a hash, since what it is made
+/// of is nobody else's business.
+pub(crate) fn installation() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let mut hasher = Sha256::new();
+        hasher.update("tensorwright verified schedules\n");
+        hasher.update(tensorwright_kernel::runtime::installation());
+        hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    })
 }
 
 /// What says whether points of an earlier run mean the same now: a hash of all algorithms and

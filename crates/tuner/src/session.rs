@@ -9,15 +9,18 @@ use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::Machine;
 use tensorwright_measure::{Config, Finished, Measurer, Roofline};
 use tensorwright_outcome::Outcome;
-use tensorwright_records::{Declared, Journal, Kept, Key, RunEnd, RunId, RunInfo, Trial, TrialId};
+use tensorwright_records::{
+    Declared, Journal, Kept, Key, RunEnd, RunId, RunInfo, Store, Trial, TrialId,
+};
 use tensorwright_search::{Proposal, Settings};
 use tensorwright_space::{ScheduleSpace, untuned_schedule};
 
 use crate::arms::{Arms, Place};
 use crate::candidates::{Admission, Candidate, Candidates};
 use crate::identity::{key_of, program_info, space_hash};
+use crate::trust::verification;
 use crate::warm::{Past, is_built};
-use crate::{Event, Progress, Status, TuneError, Tuned, Tuner, Winner};
+use crate::{Defects, Event, Progress, Status, TuneError, Tuned, Tuner, Winner};
 
 /// Candidates that are measured again at the end.
 const FINALISTS: usize = 6;
@@ -56,6 +59,7 @@ pub(crate) struct Session<'a> {
     refused: u64,
     progress: Progress,
     complained: bool,
+    defects: Defects,
 }
 
 impl<'a> Session<'a> {
@@ -114,6 +118,7 @@ impl<'a> Session<'a> {
             refused: 0,
             progress: Progress::default(),
             complained: false,
+            defects: Defects::default(),
         };
         session.progress.trials = built;
         session.progress.budget = tuner.budget.trials;
@@ -197,6 +202,12 @@ impl<'a> Session<'a> {
             self.measurer.submit(number, &default);
             self.default = Some((default, number));
         }
+        for (schedule, object) in self.tuner.planted.clone() {
+            if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, "planted")
+            {
+                self.measurer.submit_object(number, &schedule, object);
+            }
+        }
         for schedule in schedules {
             if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, "record")
             {
@@ -244,6 +255,7 @@ impl<'a> Session<'a> {
             spent: self.spent,
             peaks: (self.roofline.peak_gflops, self.roofline.peak_gbps),
             waiting: (waiting > 0).then_some((waiting, why)),
+            defects: self.defects,
         })
     }
 
@@ -370,6 +382,7 @@ impl<'a> Session<'a> {
         }
         let Some(candidate) = self.candidates.back(id, &outcome) else { return };
         let number = self.record(&candidate, &outcome);
+        self.defects.note(self.tuner, self.journal, &candidate.text, &outcome);
         self.progress.trials += u64::from(is_built(&outcome));
         self.progress.tally.add(&outcome);
         let is_default = self.default.as_ref().is_some_and(|(_, default)| *default == id);
@@ -380,6 +393,9 @@ impl<'a> Session<'a> {
             }
             if !timing.cut {
                 is_best = self.lower_best(timing.seconds);
+                if is_best {
+                    self.vouch(&candidate.text);
+                }
                 self.measured.push((timing.seconds, candidate.clone(), number));
             }
         }
@@ -391,6 +407,15 @@ impl<'a> Session<'a> {
         let observations: Vec<_> = candidate.points.into_iter().map(observe).collect();
         if !observations.is_empty() {
             self.tell(observations);
+        }
+    }
+
+    /// Notes that a schedule was compared with the reference here, so that its first use need not do it
+    /// again. Should that fail, the first use does.
+    fn vouch(&mut self, text: &str) {
+        let what = verification(&self.key, text);
+        if let Ok(store) = self.journal.store() {
+            let _ = store.note_verified(&what, true);
         }
     }
 
@@ -481,6 +506,7 @@ impl<'a> Session<'a> {
         };
         let kept = self.journal.declare_best(&self.key, &best);
         self.note(kept);
+        self.vouch(&candidate.text);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tensorwright_kernel::schedule::Target;
-use tensorwright_kernel::{CpuTarget, Precision, Program, schedule_target};
+use tensorwright_kernel::{CpuTarget, Precision, Program, Schedule, schedule_target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::Journal;
 use tensorwright_space::{Options, Preset};
@@ -33,6 +33,8 @@ pub struct Tuner {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
     pub(crate) precision: Precision,
+    /// Code that takes the place of what the compiler makes of a schedule.
+    pub(crate) planted: Vec<(Schedule, Vec<u8>)>,
 }
 
 impl Tuner {
@@ -59,6 +61,7 @@ impl Tuner {
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
             precision: Precision::default(),
+            planted: Vec::new(),
         })
     }
 
@@ -126,6 +129,14 @@ impl Tuner {
     /// With which numbers sums may be computed; by default with those that the program names.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
+        self
+    }
+
+    /// Tries an object as what the compiler made of a schedule: how tests find out what becomes of a
+    /// compiler that makes mistakes.
+    #[doc(hidden)]
+    pub fn plant(mut self, schedule: Schedule, object: Vec<u8>) -> Self {
+        self.planted.push((schedule, object));
         self
     }
 

@@ -39,7 +39,7 @@ fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
         store.insert(&run, &Trial { outcome, ..Trial::new(0, vec![], schedule) }).unwrap();
     }
     let wanted = Wanted { program: &program, threads: 1, target: &target, precision };
-    let found = Remembered::best(&store, &wanted).unwrap();
+    let found = Remembered::best(&store, &wanted).unwrap().found;
     drop(store);
     std::fs::remove_dir_all(directory).unwrap();
     found

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
-use tensorwright_records::{Error, SqliteStore, location, open_existing};
+use tensorwright_outcome::printable;
+use tensorwright_records::{Error, SqliteStore, Store, location, open_existing};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
@@ -191,6 +192,13 @@ fn existing(db: Option<&Path>, format: Format) -> Result<SqliteStore, Failure> {
         problem(message, "tune something, import records, or name another file with --db", format)
     };
     found.ok_or_else(none)
+}
+
+/// Says on standard error what was left out because it is damaged.
+fn warn_of_damage(store: &dyn Store) {
+    for damage in store.damage() {
+        eprintln!("warning: {}", printable(&damage.to_string()));
+    }
 }
 
 /// A problem of records, as commands show problems.

@@ -95,6 +95,7 @@ fn build(args: &PackageArgs) -> Result<(Plan, Package), Diagnostics> {
     options.cc = &args.cc;
     options.records = store.as_ref().map(|store| store as &dyn Store);
     options.progress = &progress;
+    options.notes = &|note| eprintln!("tuned: {note}");
     let package = plan.build(&options);
     display.finish();
     let package = package?;

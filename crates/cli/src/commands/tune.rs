@@ -83,6 +83,11 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     fresh: bool,
 
+    /// Exit with 1 if a candidate shows a defect of the compiler: a wrong result, a crash, or code that
+    /// cannot be built
+    #[arg(long)]
+    deny_defects: bool,
+
     #[command(flatten)]
     space: SpaceOptions,
 
@@ -127,7 +132,13 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
         Format::Text => summary::text(&program, &tuned)?,
         Format::Json => report::json(&summary::json(&program, &tuned))?,
     }
-    Ok(())
+    judge(args, tuned.defects.count)
+}
+
+/// Whether the command has failed because of candidates that show defects of the compiler. The summary
+/// has said which.
+fn judge(args: &TuneArgs, defects: u64) -> Outcome {
+    if args.deny_defects && defects > 0 { Err(Failure::Reported) } else { Ok(()) }
 }
 
 /// The records of the command line. They are opened once there is something to record.

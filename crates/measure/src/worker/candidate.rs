@@ -114,7 +114,10 @@ impl Candidate {
             }
         }
         let workspace = size(interface.workspace)?;
-        arena.workspace.at_least(workspace).map_err(|_| too_large(interface.workspace))?;
+        let region = arena.workspace.at_least(workspace);
+        let region = region.map_err(|_| too_large(interface.workspace))?;
+        // Nor on what an earlier candidate left there.
+        region.bytes_mut().iter_mut().take(workspace).for_each(|byte| *byte = 0xff);
         let parameters = interface.parameters.clone();
         let error_growth = interface.error_growth.max(1.0);
         Ok(Self { compute, prepare, parameters, workspace, error_growth, prepared, _code: code })

@@ -112,6 +112,8 @@ class Tuned:
     """The share of what the machine could do at best."""
     schedule: str
     origin: str
+    defects: int
+    """Candidates that show a mistake of the compiler: they were left out, and are kept to be reported."""
     status: str
     run: str
 

@@ -10,6 +10,9 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::schema::ELIGIBLE;
 
+/// Verifications that are kept.
+const MOST_VERIFIED: i64 = 100_000;
+
 /// What to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collection {
@@ -101,6 +104,10 @@ impl SqliteStore {
         let kept: i64 = db.one("SELECT count(*) FROM trials", [], |row| row.get(0))?.unwrap_or(0);
         let texts = self.remove_texts()?;
         db.batch("DROP TABLE temp.kept")?;
+        // What was not verified lately can be verified again.
+        let old = "DELETE FROM verified WHERE verified <
+                   (SELECT verified FROM verified ORDER BY verified DESC LIMIT 1 OFFSET $1)";
+        db.execute(old, [MOST_VERIFIED])?;
         // Other processes remember numbers of texts; this tells them to ask again.
         let next = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT)
                     WHERE name = 'generation'";

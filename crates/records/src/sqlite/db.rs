@@ -39,6 +39,21 @@ impl Db {
         Ok(Self { connection, path: path.to_owned(), patience: options.busy_timeout })
     }
 
+    /// Opens a file that cannot be written, nor anything beside it. SQLite's log needs files of its own
+    /// otherwise.
+    pub(crate) fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
+        let cannot = |reason: String| Error::CannotOpen { path: path.to_owned(), reason };
+        let whole = path.canonicalize().map_err(|error| cannot(error.to_string()))?;
+        let whole = whole.to_str().ok_or_else(|| cannot("its path is no text".to_owned()))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |error| Error::sqlite(path, options.busy_timeout, &error);
+        let name = format!("file:{}?immutable=1", in_uri(whole));
+        let connection = Connection::open_with_flags(name, flags).map_err(failed)?;
+        Ok(Self { connection, path: path.to_owned(), patience: options.busy_timeout })
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -135,4 +150,13 @@ impl Db {
     fn failed(&self, error: &rusqlite::Error) -> Error {
         Error::sqlite(&self.path, self.patience, error)
     }
+}
+
+/// A path as a URI has it: whatever could mean something else is a number.
+fn in_uri(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    let one = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    path.bytes().map(one).collect()
 }

@@ -10,10 +10,12 @@ mod holders;
 mod near;
 mod read;
 mod texts;
+mod verified;
 
 pub use collect::{Collected, Collection};
 pub(crate) use holders::holders;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +23,10 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
 use crate::key::Key;
-use crate::model::{Best, Declared, KeySummary, Miss, Near, ProgramInfo, RunId, RunSummary, Trial};
+use crate::model::{
+    Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunId, RunSummary, Trial,
+    Verification,
+};
 use crate::schema::{self, Dialect};
 use crate::store::{RunFilter, Store};
 use db::Db;
@@ -53,6 +58,8 @@ pub struct SqliteStore {
     runs: HashMap<RunId, (i64, i64)>,
     /// The value of `generation` that the two above belong to.
     generation: i64,
+    /// What was left out of answers.
+    damage: RefCell<Vec<Damage>>,
 }
 
 impl SqliteStore {
@@ -74,10 +81,33 @@ impl SqliteStore {
             let pages = bytes / page.max(1).cast_unsigned();
             db.batch(&format!("PRAGMA max_page_count = {}", pages.max(1)))?;
         }
-        if version.is_none() {
-            create(&db)?;
+        match version {
+            None => create(&db)?,
+            Some(version) if version < schema::VERSION => match migrate(&db) {
+                // An older file that cannot be written is read as it is.
+                Err(Error::ReadOnly { .. } | Error::Busy { .. } | Error::Full { .. }) => {}
+                result => result?,
+            },
+            Some(_) => {}
         }
-        Ok(Self { db, texts: Texts::default(), runs: HashMap::new(), generation: 0 })
+        Ok(Self::new(db))
+    }
+
+    /// Opens a file of records to look at, where neither it nor anything beside it can be written.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, is something else, is damaged or comes from a newer version.
+    pub fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
+        let db = Db::open_read_only(path, options)?;
+        match version(&db)? {
+            Some(_) => Ok(Self::new(db)),
+            None => Err(Error::NotADatabase { path: path.to_owned() }),
+        }
+    }
+
+    fn new(db: Db) -> Self {
+        let (texts, runs, damage) = (Texts::default(), HashMap::new(), RefCell::default());
+        Self { db, texts, runs, generation: 0, damage }
     }
 
     /// The file.
@@ -108,7 +138,7 @@ impl SqliteStore {
     /// If the database cannot be read.
     pub fn plan_of_best(&self) -> Result<String> {
         let sql = format!("EXPLAIN QUERY PLAN {}", read::fastest());
-        let steps: Vec<String> = self.db.all(&sql, [1], |row| row.get(3))?;
+        let steps: Vec<String> = self.db.all(&sql, [1, 1], |row| row.get(3))?;
         Ok(steps.join("\n"))
     }
 
@@ -163,6 +193,17 @@ fn create(db: &Db) -> Result<()> {
     })
 }
 
+/// Brings the tables up to date, unless another process has done so meanwhile.
+fn migrate(db: &Db) -> Result<()> {
+    db.transaction(|| {
+        let from = version(db)?.unwrap_or(schema::VERSION);
+        schema::migration(from).iter().try_for_each(|sql| db.batch(sql))?;
+        let sql = "UPDATE meta SET value = $1 WHERE name = 'tensorwright-schema'";
+        db.execute(sql, [schema::VERSION.to_string()])?;
+        Ok(())
+    })
+}
+
 fn generation(db: &Db) -> Result<i64> {
     let sql = "SELECT value FROM meta WHERE name = 'generation'";
     let text: Option<String> = db.one(sql, [], |row| row.get(0))?;
@@ -176,6 +217,22 @@ impl Store for SqliteStore {
 
     fn best(&self, key: &Key) -> Result<Option<Best>> {
         read::key_row(&self.db, key)?.map_or(Ok(None), |row| read::best(self, row))
+    }
+
+    fn ranked(&self, key: &Key, limit: usize) -> Result<Vec<Best>> {
+        read::key_row(&self.db, key)?.map_or(Ok(Vec::new()), |row| read::ranked(self, row, limit))
+    }
+
+    fn verified(&self, what: &Verification) -> Result<Option<bool>> {
+        verified::look_up(&self.db, what)
+    }
+
+    fn note_verified(&self, what: &Verification, passed: bool) -> Result<()> {
+        verified::note(&self.db, what, passed)
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        self.damage.take()
     }
 
     fn nearest(&self, key: &Key, sizes: &BTreeMap<String, i64>, limit: usize) -> Result<Vec<Near>> {

@@ -11,7 +11,8 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::model::{
-    Best, Declared, KeySummary, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial, TrialId,
+    Best, Damage, Declared, KeySummary, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial,
+    TrialId,
 };
 use crate::schema::ELIGIBLE;
 use crate::store::RunFilter;
@@ -29,11 +30,11 @@ pub(super) const PROGRAM: &str = "p.hash, p.family, p.def, p.sizes, p.text, p.fl
 const TRIAL: &str = "number, origin, point, schedule, kind, cut, seconds, raw_seconds, spread, \
                      runs, roofline, detail, elapsed";
 
-/// The query for the fastest trial of a key. The index `trials_best` is in its order.
+/// The query for the fastest trials of a key. The index `trials_best` is in its order.
 pub(super) fn fastest() -> String {
     format!(
         "SELECT run_id, number FROM trials WHERE key_id = $1 AND {ELIGIBLE}
-         ORDER BY seconds, id LIMIT 1"
+         ORDER BY seconds, id LIMIT $2"
     )
 }
 
@@ -93,30 +94,80 @@ pub(super) fn program(db: &Db, hash: &str) -> Result<Option<ProgramInfo>> {
     db.one(&sql, [hash], |row| program_at(row, 0))
 }
 
+/// Trials that are looked at for each that is wanted: several have the same schedule, and damaged ones
+/// are left out.
+const SPARE: usize = 4;
+
 /// The best of a key's row.
 pub(super) fn best(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
+    Ok(ranked(store, key_row, 1)?.into_iter().next())
+}
+
+/// The best of a key's row and those after it, each schedule once.
+pub(super) fn ranked(store: &SqliteStore, key_row: i64, limit: usize) -> Result<Vec<Best>> {
+    let mut bests: Vec<Best> = winner(store, key_row)?.into_iter().collect();
+    if bests.len() >= limit {
+        return Ok(bests);
+    }
+    let rows = i64::try_from(limit.saturating_mul(SPARE)).unwrap_or(i64::MAX);
+    let found: Vec<(i64, i64)> =
+        store.db.all(&fastest(), [key_row, rows], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (run_row, number) in found {
+        let Some((id, trial)) = sound(store, run_row, number)? else { continue };
+        if bests.iter().all(|best| best.trial.schedule != trial.schedule) {
+            let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
+            bests.push(Best { id, trial, seconds, declared: None });
+        }
+        if bests.len() >= limit {
+            break;
+        }
+    }
+    Ok(bests)
+}
+
+/// The declared winner of a key's row. Should its row be gone or damaged, the fastest of the others
+/// counts.
+fn winner(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
     let db = &store.db;
     let sql = "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared
                FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1";
     let winner = db.one(sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
-    if let Some((run_row, declared)) = winner {
-        let (id, seconds) = (declared.trial.clone(), declared.seconds);
-        // A declaration names a trial; should the row be gone, the fastest of the others counts.
-        if let Some(trial) = trial(store, run_row, id.number.cast_signed())? {
-            return Ok(Some(Best { id, trial, seconds, declared: Some(declared) }));
+    let winner: Option<(i64, Declared)> = winner;
+    let Some((run_row, declared)) = winner else { return Ok(None) };
+    let found = sound(store, run_row, declared.trial.number.cast_signed())?;
+    Ok(found.map(|(id, trial)| {
+        let seconds = declared.seconds;
+        Best { id, trial, seconds, declared: Some(declared) }
+    }))
+}
+
+/// A trial that can be used. One that is damaged is left out, which whoever asks for
+/// [damage](crate::Store::damage) is told.
+fn sound(store: &SqliteStore, run_row: i64, number: i64) -> Result<Option<(TrialId, Trial)>> {
+    let uid = "SELECT uid FROM runs WHERE id = $1";
+    let run: Option<String> = store.db.one(uid, [run_row], |row| row.get(0))?;
+    let Some(run) = run else { return Err(store.db.corrupt("a trial without a run")) };
+    let id = TrialId { run: RunId::named(&run), number: number.cast_unsigned() };
+    let sql = format!("SELECT {TRIAL} FROM trials WHERE run_id = $1 AND number = $2");
+    let row = store.db.one(&sql, [run_row, number], trial_row)?;
+    Ok(row.and_then(|row| usable(store, &id, row)).map(|trial| (id, trial)))
+}
+
+/// The trial of a row, or a note that it is damaged.
+fn usable(store: &SqliteStore, id: &TrialId, row: TrialRow) -> Option<Trial> {
+    /// Notes that are kept until somebody asks.
+    const MOST: usize = 100;
+    match row.into_trial(store) {
+        Ok(trial) => Some(trial),
+        Err(error) => {
+            let mut damage = store.damage.borrow_mut();
+            let damaged = Damage { trial: id.clone(), error };
+            if damage.len() < MOST && !damage.contains(&damaged) {
+                damage.push(damaged);
+            }
+            None
         }
     }
-    let found: Option<(i64, i64)> =
-        db.one(&fastest(), [key_row], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some((run_row, number)) = found else { return Ok(None) };
-    let run: Option<String> =
-        db.one("SELECT uid FROM runs WHERE id = $1", [run_row], |row| row.get(0))?;
-    let (Some(run), Some(trial)) = (run, trial(store, run_row, number)?) else {
-        return Err(db.corrupt("a trial without a run"));
-    };
-    let id = TrialId { run: RunId::named(&run), number: trial.number };
-    let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
-    Ok(Some(Best { id, trial, seconds, declared: None }))
 }
 
 /// The declaration in columns from `at` on.
@@ -220,12 +271,6 @@ impl TrialRow {
     }
 }
 
-fn trial(store: &SqliteStore, run_row: i64, number: i64) -> Result<Option<Trial>> {
-    let sql = format!("SELECT {TRIAL} FROM trials WHERE run_id = $1 AND number = $2");
-    let row = store.db.one(&sql, [run_row, number], trial_row)?;
-    row.map(|row| row.into_trial(store)).transpose()
-}
-
 /// Trials of a run.
 pub(super) fn trials(
     store: &SqliteStore,
@@ -234,13 +279,23 @@ pub(super) fn trials(
     limit: usize,
 ) -> Result<Vec<Trial>> {
     let (row, _) = run_row(&store.db, run)?.ok_or_else(|| Error::UnknownRun(run.clone()))?;
-    let after = after.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let mut after = after.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let sql = format!(
         "SELECT {TRIAL} FROM trials WHERE run_id = $1 AND number > $2 ORDER BY number LIMIT $3"
     );
-    let rows = store.db.all(&sql, [row, after, limit], trial_row)?;
-    rows.into_iter().map(|row| row.into_trial(store)).collect()
+    // A page is empty only at the end, even if all rows of one are damaged.
+    loop {
+        let rows = store.db.all(&sql, [row, after, limit], trial_row)?;
+        let Some(last) = rows.last() else { return Ok(Vec::new()) };
+        after = last.number;
+        let id = |row: &TrialRow| TrialId { run: run.clone(), number: row.number.cast_unsigned() };
+        let trials = rows.into_iter().filter_map(|row| usable(store, &id(&row), row));
+        let trials: Vec<Trial> = trials.collect();
+        if !trials.is_empty() {
+            return Ok(trials);
+        }
+    }
 }
 
 /// Runs, the latest first.

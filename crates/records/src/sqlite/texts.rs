@@ -66,10 +66,14 @@ impl Texts {
         if let Some(text) = self.texts.borrow().get(&id) {
             return Ok(Arc::clone(text));
         }
-        let text: Option<String> =
-            db.one("SELECT text FROM texts WHERE id = $1", [id], |row| row.get(0))?;
-        let text: Arc<str> =
-            text.ok_or_else(|| db.corrupt(format!("there is no text {id}")))?.into();
+        let sql = "SELECT text, hash FROM texts WHERE id = $1";
+        let found: Option<(String, Vec<u8>)> =
+            db.one(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (text, known) = found.ok_or_else(|| db.corrupt(format!("there is no text {id}")))?;
+        if hash(&text)[..] != known[..] {
+            return Err(db.corrupt(format!("text {id} is not the one that was written")));
+        }
+        let text: Arc<str> = text.into();
         let mut texts = self.texts.borrow_mut();
         if texts.len() >= REMEMBERED {
             texts.clear();
@@ -86,6 +90,11 @@ impl Texts {
             .into_iter()
             .try_fold(String::new(), |text, line| Ok(text + &*self.text(db, line.cast_signed())?))
     }
+}
+
+/// The hash of a text in letters and digits.
+pub(super) fn hex(text: &str) -> String {
+    hash(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Half of a SHA-256: no two texts that anybody ever writes have the same.

@@ -18,13 +18,8 @@ use std::fmt;
 
 pub(crate) use padding::{all_hold, zero};
 
+use crate::limits::{MAX_STORES, MAX_TAILS};
 use crate::nest::{LoopNest, Node};
-
-/// The largest number of stores that a nest may have after unrolling.
-pub const MAX_STORES: usize = 20_000;
-
-/// The largest number of tails that run apart.
-pub const MAX_TAILS: usize = 500;
 
 /// Lowers a scheduled nest.
 ///

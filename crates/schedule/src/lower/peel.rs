@@ -10,7 +10,8 @@
 
 use tensorwright_lang::program::{Atom, Index, Term};
 
-use super::{LowerError, MAX_TAILS};
+use super::LowerError;
+use crate::limits::MAX_TAILS;
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Var, for_each_store, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {

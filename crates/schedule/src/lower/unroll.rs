@@ -2,7 +2,8 @@
 
 use tensorwright_lang::program::Index;
 
-use super::{LowerError, MAX_STORES};
+use super::LowerError;
+use crate::limits::MAX_STORES;
 use crate::nest::{BufferId, LoopKind, LoopNest, Node, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {

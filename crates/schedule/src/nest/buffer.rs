@@ -63,8 +63,8 @@ impl Buffer {
     #[must_use]
     pub fn elements(&self) -> i64 {
         match &self.layout {
-            Some(layout) => layout.extents(&self.shape).iter().product(),
-            None => self.shape.iter().product(),
+            Some(layout) => product(&layout.extents(&self.shape)),
+            None => product(&self.shape),
         }
     }
 
@@ -78,7 +78,7 @@ impl Buffer {
     /// The number of bytes of the memory.
     #[must_use]
     pub fn bytes(&self) -> i64 {
-        self.elements() * self.dtype.bytes() as i64
+        self.elements().saturating_mul(self.dtype.bytes() as i64)
     }
 
     /// The position of an element of dense, row-major memory; `None` on overflow. Only without a
@@ -117,6 +117,11 @@ impl Buffer {
         }
         (merged, shape)
     }
+}
+
+/// A product of extents, which factors of a schedule may make larger than any memory.
+fn product(extents: &[i64]) -> i64 {
+    extents.iter().fold(1, |product: i64, extent| product.saturating_mul(*extent))
 }
 
 /// Joins quotients with the remainders that belong to them: `28 * (x / 28) + x % 28` is `x`. Loops that
@@ -213,7 +218,7 @@ impl Layout {
         let extent = |dimension: usize| shape.get(dimension).copied().unwrap_or(1);
         let one = |part: &Part| match *part {
             Part::Whole(dimension) => extent(dimension),
-            Part::Quotient(dimension, by) => (extent(dimension) + by - 1) / by,
+            Part::Quotient(dimension, by) => extent(dimension).saturating_add(by - 1) / by,
             Part::Remainder(_, by) => by,
         };
         self.parts.iter().map(one).collect()

@@ -21,6 +21,7 @@ pub use ranges::{Ranges, Simplify};
 pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
 pub use walk::{for_each_store, for_each_store_mut, substitute};
 
+use crate::limits::Size;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{AxisId, Expr, Index, Read, TensorId};
@@ -53,6 +54,8 @@ pub struct LoopNest {
     /// magnitude: rewritings that compute with other numbers than the program names raise it above
     /// one. On other data it is an estimate.
     pub error_growth: f64,
+    /// How large the canonical nest of the program is: what [limits](crate::limits) always allow.
+    pub own: Size,
 }
 
 /// A step of a nest.

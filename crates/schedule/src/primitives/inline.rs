@@ -16,11 +16,9 @@ use tensorwright_lang::program::{Expr, Index, Read, Rewrite};
 use super::Rule;
 use super::find::{find_store, remove, store_at};
 use super::footprint::{Producer, refuse_checked};
-use crate::nest::{BufferId, LoopNest, Var, for_each_store, rewrite_nodes};
+use crate::limits;
+use crate::nest::{BufferId, LoopNest, Var, rewrite_nodes};
 use crate::schedule::{Refusal, Words};
-
-/// The largest expression that inlining may make.
-const MAX_NODES: usize = 5_000;
 
 /// Inlines a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,21 +53,16 @@ impl Rule for Inline {
             }
             _ => store.value.clone(),
         };
-        let mut rules = Substitute { buffer: producer.buffer, dims: producer.dims.clone(), value };
+        let most = limits::most_parts(nest);
+        let mut rules = Substitute::new(producer.buffer, producer.dims.clone(), value, most);
         remove(&mut nest.body, &path);
-        rewrite_nodes(&mut nest.body, &mut rules).ok_or_else(Refusal::overflow)?;
-        let mut largest = 0;
-        for_each_store(&nest.body, &mut |store| {
-            let mut nodes = 0;
-            store.value.walk(&mut |_| nodes += 1);
-            largest = largest.max(nodes);
-        });
-        if largest > MAX_NODES {
-            return Err(Refusal::new(format!(
-                "inlining `{stage}` makes an expression of {largest} parts, more than {MAX_NODES}"
-            )));
+        let done = rewrite_nodes(&mut nest.body, &mut rules);
+        if rules.parts > most {
+            let parts = format_args!("{} or more", rules.parts);
+            return Err(limits::exceeded("makes expressions of", parts, "parts altogether", most)
+                .help("inline fewer stages"));
         }
-        Ok(())
+        done.ok_or_else(Refusal::overflow)
     }
 }
 
@@ -79,12 +72,51 @@ struct Substitute {
     /// The variable and the first value of each dimension.
     dims: Vec<(Var, i64)>,
     value: Expr,
+    /// The parts of the value, and how often each of its variables occurs.
+    size: usize,
+    occurrences: Vec<usize>,
+    /// The parts that were made so far, and how many there may be: known before they are made, since
+    /// every read may double them.
+    parts: usize,
+    most: usize,
+}
+
+impl Substitute {
+    fn new(buffer: BufferId, dims: Vec<(Var, i64)>, value: Expr, most: usize) -> Self {
+        let occurrences = dims.iter().map(|(var, _)| occurrences(&value, *var)).collect();
+        Self { buffer, dims, size: limits::parts(&value), value, occurrences, parts: 0, most }
+    }
+
+    /// The parts of the value at a read's subscripts, at most.
+    fn parts_at(&self, read: &Read) -> usize {
+        let subscripts = read.subscripts.iter().map(limits::index_parts);
+        let each = self.occurrences.iter().zip(subscripts);
+        each.fold(self.size, |sum, (times, parts)| sum.saturating_add(times.saturating_mul(parts)))
+    }
+}
+
+/// How often a variable occurs in an expression.
+fn occurrences(value: &Expr, var: Var) -> usize {
+    struct Count(Var, usize);
+    impl Rewrite for Count {
+        fn axis(&mut self, axis: Var) -> Option<Index> {
+            self.1 += usize::from(axis == self.0);
+            Some(Index::axis(axis))
+        }
+    }
+    let mut count = Count(var, 0);
+    let _ = value.rewrite(&mut count);
+    count.1
 }
 
 impl Rewrite for Substitute {
     fn read(&mut self, read: Read) -> Option<Expr> {
         if read.tensor != self.buffer {
             return Some(Expr::Read(read));
+        }
+        self.parts = self.parts.saturating_add(self.parts_at(&read));
+        if self.parts > self.most {
+            return None;
         }
         let mut at = At { dims: &self.dims, subscripts: &read.subscripts };
         self.value.rewrite(&mut at)

@@ -25,6 +25,7 @@ use super::Rule;
 use super::find::{
     check_overlaps, expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut, node_at_mut,
 };
+use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
 use crate::schedule::{Refusal, Words};
 
@@ -116,6 +117,7 @@ impl Rule for Split {
         let mut factors = vec![words.number("the extent of an inner loop")?];
         while words.at_number() {
             factors.push(words.number("the extent of an inner loop")?);
+            expect_few(&factors)?;
         }
         let names = if words.accept("->") { words.names() } else { Vec::new() };
         let mut tail = Tail::Guard;
@@ -141,6 +143,7 @@ impl Rule for Split {
     }
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        expect_few(&self.factors)?;
         let path = find_loop(nest, stage, &self.target)?;
         let old = loop_at(nest, &path)?;
         expect_serial(nest, old, "split")?;
@@ -198,6 +201,15 @@ impl Rule for Split {
         }
         check_overlaps(nest)
     }
+}
+
+fn expect_few(factors: &[i64]) -> Result<(), Refusal> {
+    let loops = factors.len() + 1;
+    if loops <= MAX_PARTS {
+        return Ok(());
+    }
+    Err(exceeded("splits one loop into", format_args!("{loops} or more"), "loops", MAX_PARTS)
+        .help("a loop that is split in three or four already serves registers and caches"))
 }
 
 impl Split {

@@ -12,7 +12,7 @@ use std::fmt;
 
 use super::Rule;
 use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
-use crate::lower::MAX_STORES;
+use crate::limits::MAX_STORES;
 use crate::nest::{LoopKind, LoopNest};
 use crate::schedule::{Refusal, Words};
 

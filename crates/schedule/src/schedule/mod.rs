@@ -23,14 +23,9 @@ use std::fmt;
 
 pub use words::{Span, Words};
 
+use crate::limits::{self, MAX_BYTES, MAX_STEPS};
 use crate::nest::LoopNest;
 use crate::primitives::Primitive;
-
-/// The longest text of a schedule, in bytes.
-pub const MAX_BYTES: usize = 1 << 20;
-
-/// The most steps of a schedule.
-pub const MAX_STEPS: usize = 10_000;
 
 /// A list of primitives to apply in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,7 +99,8 @@ impl Schedule {
         if text.len() > MAX_BYTES {
             return Err(syntax(
                 Span::default(),
-                Refusal::new(format!("the schedule is longer than {MAX_BYTES} bytes")),
+                limits::exceeded("has", text.len(), "bytes", MAX_BYTES)
+                    .help("leave out comments and steps without effect"),
             ));
         }
         let mut steps = Vec::new();
@@ -116,8 +112,7 @@ impl Schedule {
             }
             start += line.len();
             if steps.len() > MAX_STEPS {
-                let why = Refusal::new(format!("the schedule has more than {MAX_STEPS} steps"));
-                return Err(syntax(Span::default(), why));
+                return Err(syntax(Span::default(), too_many_steps()));
             }
         }
         Ok(Self { steps })
@@ -128,8 +123,12 @@ impl Schedule {
     /// # Errors
     /// The first step that would change the result or does not fit the nest.
     pub fn apply(&self, mut nest: LoopNest) -> Result<LoopNest, ScheduleError> {
+        if self.steps.len() > MAX_STEPS {
+            return Err(syntax(Span::default(), too_many_steps()));
+        }
         for step in &self.steps {
-            step.apply(&mut nest)?;
+            // A nest that refuses goes with the error, so there is no need to keep it whole.
+            step.rewrite(&mut nest)?;
         }
         Ok(nest)
     }
@@ -148,15 +147,19 @@ impl Step {
     /// Where the step would change the result or does not fit the nest.
     pub fn apply(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
         let mut changed = nest.clone();
-        match self.primitive.apply(&self.stage, &mut changed) {
-            Ok(()) => {
-                *nest = changed;
-                Ok(())
-            }
-            Err(refusal) => {
-                Err(ScheduleError { span: self.span, step: Some(self.to_string()), refusal })
-            }
-        }
+        self.rewrite(&mut changed)?;
+        *nest = changed;
+        Ok(())
+    }
+
+    /// Applies the step to a nest; one that refuses may be left half rewritten.
+    fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
+        let applied = self.primitive.apply(&self.stage, nest);
+        applied.and_then(|()| limits::check(nest)).map_err(|refusal| ScheduleError {
+            span: self.span,
+            step: Some(self.to_string()),
+            refusal,
+        })
     }
 }
 
@@ -171,6 +174,11 @@ fn parse_step(line: &str, start: usize) -> Result<Step, ScheduleError> {
         Ok(Step { stage, primitive, span: whole })
     };
     parse(&mut words).map_err(|why| syntax(words.last_span(), why))
+}
+
+fn too_many_steps() -> Refusal {
+    limits::exceeded("has", format_args!("more than {MAX_STEPS}"), "steps", MAX_STEPS)
+        .help("leave out steps without effect")
 }
 
 fn syntax(span: Span, refusal: Refusal) -> ScheduleError {

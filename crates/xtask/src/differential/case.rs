@@ -104,4 +104,15 @@ mod tests {
         assert!(case.bind().is_ok());
         assert!(Case::parse("def f").is_err());
     }
+
+    #[test]
+    fn a_case_that_tuning_kept_is_read() {
+        let text = "def f\nsizes\ninputs 0 plain\ntarget native\nthreads 1\noutcome crashed: SIGSEGV\n\
+                    --- program\ndef f(float(7) A) -> (T) {\n  T(i) = A(i) where i in 0:7\n}\n\
+                    --- schedule\nT: split i 4\n";
+        let case = Case::parse(text).unwrap();
+        assert_eq!((case.def.as_str(), case.sizes.len()), ("f", 0));
+        assert!(case.bind().is_ok());
+        assert_eq!(case.schedule, "T: split i 4\n");
+    }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use tensorwright_outcome::Seconds;
+use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{Best, Key, Miss, ProgramInfo, Store, location, open_existing};
 use tensorwright_tuner::{key_of, program_info};
 
@@ -41,6 +41,7 @@ fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
     };
     let best = store.best(&key).map_err(fail)?;
     let misses = store.why_miss(&key).map_err(fail)?;
+    super::warn_of_damage(&store);
     Ok(Found { key, program, best, misses })
 }
 
@@ -58,9 +59,12 @@ pub(super) fn run(db: Option<&Path>, args: &BestArgs) -> Outcome {
                 "misses": found.misses,
             }))?;
         }
-        (Format::Text, Some(best)) if args.schedule => write!(out, "{}", best.trial.schedule)?,
+        (Format::Text, Some(best)) if args.schedule => {
+            write!(out, "{}", printable(&best.trial.schedule))?;
+        }
         (Format::Text, Some(best)) => {
-            write!(out, "{}\n\n{}", words(&found, best), best.trial.schedule)?;
+            let text = format!("{}\n\n{}", words(&found, best), best.trial.schedule);
+            write!(out, "{}", printable(&text))?;
         }
         (Format::Text, None) => explain(&found.misses),
     }
@@ -76,15 +80,15 @@ pub(super) fn why_miss(db: Option<&Path>, args: &LookupArgs) -> Outcome {
     }
     let mut out = std::io::stdout().lock();
     if let Some(best) = &found.best {
-        writeln!(out, "nothing is missing:\n{}", words(&found, best))?;
+        writeln!(out, "nothing is missing:\n{}", printable(&words(&found, best)))?;
     }
-    found.misses.iter().try_for_each(|miss| writeln!(out, "{miss}"))?;
+    found.misses.iter().try_for_each(|miss| writeln!(out, "{}", printable(&miss.to_string())))?;
     Ok(())
 }
 
 fn explain(misses: &[Miss]) {
     eprintln!("there is no best schedule:");
-    misses.iter().for_each(|miss| eprintln!("{miss}"));
+    misses.iter().for_each(|miss| eprintln!("{}", printable(&miss.to_string())));
 }
 
 /// What the best is, and where it comes from.

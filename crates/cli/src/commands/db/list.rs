@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use tensorwright_outcome::Seconds;
+use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{KeySummary, RunFilter, RunSummary, Store};
 
 use super::table::{gflops, moment, sizes, table};
@@ -22,7 +22,7 @@ pub(super) fn run(db: Option<&Path>, args: &LsArgs) -> Outcome {
         let runs = store.runs(&filter).map_err(fail)?;
         return match format {
             Format::Json => Ok(report::json(&serde_json::json!({ "runs": runs }))?),
-            Format::Text => Ok(write!(std::io::stdout(), "{}", runs_table(&runs))?),
+            Format::Text => Ok(write!(std::io::stdout(), "{}", printable(&runs_table(&runs)))?),
         };
     }
     let mut keys = store.keys().map_err(fail)?;
@@ -33,8 +33,9 @@ pub(super) fn run(db: Option<&Path>, args: &LsArgs) -> Outcome {
             "bytes": store.bytes().map_err(fail)?,
             "keys": keys,
         }))?,
-        Format::Text => write!(std::io::stdout(), "{}", keys_table(&keys))?,
+        Format::Text => write!(std::io::stdout(), "{}", printable(&keys_table(&keys)))?,
     }
+    super::warn_of_damage(&store);
     Ok(())
 }
 

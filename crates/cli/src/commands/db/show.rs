@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use tensorwright_outcome::Seconds;
+use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{
     Error, RunFilter, RunId, RunSummary, SqliteStore, Store, Trial, TrialId,
 };
@@ -48,7 +48,7 @@ fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format
     if format == Format::Json {
         return Ok(report::json(&trial)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = Vec::new();
     let Trial { origin, point, outcome, elapsed, schedule, .. } = &trial;
     writeln!(out, "outcome   {outcome}")?;
     if let Some(timing) = outcome.timing() {
@@ -58,7 +58,7 @@ fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format
         out,
         "origin    {origin}\nelapsed   {elapsed:.1} s\npoint     {point:?}\n\n{schedule}"
     )?;
-    Ok(())
+    print(&out)
 }
 
 fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
@@ -72,7 +72,8 @@ fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
             "fastest": fastest,
         }))?);
     }
-    let mut out = std::io::stdout().lock();
+    super::warn_of_damage(store);
+    let mut out = Vec::new();
     let ended = run.end.as_ref().map_or_else(
         || "still running, or killed".to_owned(),
         |end| format!("{} {}", moment(end.ended), end.status),
@@ -99,7 +100,13 @@ fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
         let rows: Vec<Vec<String>> = fastest.iter().map(row).collect();
         write!(out, "\n{}", table(&["trial", "time", "elapsed", "origin"], &rows))?;
     }
-    Ok(())
+    print(&out)
+}
+
+/// Prints what records say, of which a terminal obeys nothing.
+fn print(text: &[u8]) -> Outcome {
+    let text = String::from_utf8_lossy(text);
+    Ok(std::io::stdout().lock().write_all(printable(&text).as_bytes())?)
 }
 
 /// The kinds of outcomes with their counts.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
+use tensorwright_outcome::printable;
 use tensorwright_records::transfer::{Imported, read_lines, write_csv, write_lines};
 use tensorwright_records::{Error, RunFilter, SqliteStore, open};
 
@@ -58,6 +59,7 @@ fn write(
         Shape::Lines => write_lines(store, filter, &mut out, name)?,
         Shape::Csv => write_csv(store, filter, &mut out, name)?,
     };
+    super::warn_of_damage(store);
     let fail =
         |error: std::io::Error| Error::File { path: name.to_owned(), reason: error.to_string() };
     out.flush().map_err(fail)
@@ -120,7 +122,7 @@ fn read(store: &mut SqliteStore, file: &Path) -> tensorwright_records::Result<Im
 
 fn show_bad(file: &str, imported: &Imported) {
     for bad in &imported.bad_lines {
-        eprintln!("{file}:{}: {}", bad.line, bad.reason);
+        eprintln!("{file}:{}: {}", bad.line, printable(&bad.reason));
     }
     let more = imported.bad - imported.bad_lines.len() as u64;
     if more > 0 {

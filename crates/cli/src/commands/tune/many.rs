@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tensorwright::{Diagnostics, Program};
 use tensorwright_package::Sizes;
-use tensorwright_tuner::{Allocation, Budget, Status, Tuned, Tuner};
+use tensorwright_tuner::{Allocation, Budget, Defects, Status, Tuned, Tuner};
 
 use super::{Around, TRIALS, TuneArgs, journal, summary, tune, tuner};
 use crate::args::Format;
@@ -21,6 +21,7 @@ struct Job {
     weight: f64,
     trials: u64,
     last: Option<Tuned>,
+    defects: Defects,
 }
 
 /// Tunes all definitions of a file that the sizes suffice for.
@@ -40,7 +41,14 @@ pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
         match def.bind(sizes.clone()) {
             Ok(program) => {
                 let tuner = tuner(args, &program, sizes, around)?;
-                jobs.push(Job { program, tuner, weight: 1.0, trials: 0, last: None });
+                jobs.push(Job {
+                    program,
+                    tuner,
+                    weight: 1.0,
+                    trials: 0,
+                    last: None,
+                    defects: Defects::default(),
+                });
             }
             Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
         }
@@ -80,7 +88,14 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
             if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
                 tuner = tuner.strategy(name);
             }
-            jobs.push(Job { program, tuner, weight, trials: 0, last: None });
+            jobs.push(Job {
+                program,
+                tuner,
+                weight,
+                trials: 0,
+                last: None,
+                defects: Defects::default(),
+            });
         }
     }
     let time = args.time.or(manifest.tune.time);
@@ -115,12 +130,15 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         allocation.observe(place, tuned.winner.seconds, tuned.progress.trials, exhausted);
         left = left.saturating_sub(tuned.progress.trials);
         job.trials += tuned.progress.trials;
+        job.defects.add(&tuned.defects);
         job.last = Some(tuned);
     }
     finish(args, &jobs)
 }
 
 fn finish(args: &TuneArgs, jobs: &[Job]) -> Result<(), Failure> {
+    let mut all = Defects::default();
+    jobs.iter().for_each(|job| all.add(&job.defects));
     let done = jobs.iter().filter_map(|job| job.last.as_ref().map(|tuned| (job, tuned)));
     match args.output.format {
         Format::Json => {
@@ -131,9 +149,12 @@ fn finish(args: &TuneArgs, jobs: &[Job]) -> Result<(), Failure> {
             for (job, tuned) in done {
                 println!("{} ({} trials)", summary::headline(&job.program, tuned), job.trials);
             }
+            if let Some(line) = summary::defects(&all) {
+                println!("{line}");
+            }
         }
     }
-    Ok(())
+    super::judge(args, all.count)
 }
 
 /// The first problem in a line.

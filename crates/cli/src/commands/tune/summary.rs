@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use tensorwright::Program;
-use tensorwright_outcome::Seconds;
-use tensorwright_tuner::{Status, Tuned};
+use tensorwright_outcome::{Seconds, printable};
+use tensorwright_tuner::{Defects, Status, Tuned};
 
 /// The summary for a person.
 pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
         progress.tally
     )?;
     for (kind, reason, count) in progress.tally.commonest(4) {
-        writeln!(out, "  {count} {kind}: {reason}")?;
+        writeln!(out, "  {count} {kind}: {}", printable(&reason))?;
     }
     let share =
         100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
@@ -50,7 +50,29 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     } else {
         writeln!(out, "\n`tensorwright run` and `compile` use this schedule from now on.")?;
     }
+    if let Some(line) = defects(&tuned.defects) {
+        writeln!(out, "\n{line}")?;
+    }
     Ok(())
+}
+
+/// That candidates show a defect of the compiler, where they are, and what to do; nothing if none does.
+pub(super) fn defects(defects: &Defects) -> Option<String> {
+    let (count, what) = match defects.count {
+        0 => return None,
+        1 => (1, "candidate shows a defect of the compiler and was"),
+        count => (count, "candidates show defects of the compiler and were"),
+    };
+    let folder = defects.folder.display();
+    Some(format!(
+        "{count} {what} left out: please report {} in {folder} (program, sizes and schedule; nothing \
+         of your data)",
+        match defects.files.len() {
+            0 => "what could not be written".to_owned(),
+            1 => "the file".to_owned(),
+            files => format!("the {files} files"),
+        }
+    ))
 }
 
 /// How fast the winner is, in one line.
@@ -107,6 +129,7 @@ pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
         "peak_gbps": tuned.peaks.1,
         "origin": winner.origin,
         "schedule": winner.schedule.to_string(),
+        "defects": { "count": tuned.defects.count, "files": tuned.defects.files },
         "records_waiting": tuned.waiting.as_ref().map_or(0, |(count, _)| *count),
     })
 }

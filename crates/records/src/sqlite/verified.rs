@@ -1,0 +1,46 @@
+//! Which schedules were compared with the reference, by whom, and whether they agreed.
+
+use rusqlite::params;
+
+use super::db::Db;
+use super::texts;
+use crate::error::{Error, Result};
+use crate::model::{Verification, now};
+
+/// What came of a verification, if there was one.
+pub(super) fn look_up(db: &Db, what: &Verification) -> Result<Option<bool>> {
+    let sql = "SELECT passed FROM verified WHERE program = $1 AND schedule = $2 AND target = $3
+               AND threads = $4 AND compiler = $5 AND installation = $6";
+    let Verification { key, schedule, installation } = what;
+    let schedule = texts::hex(schedule);
+    let values =
+        params![key.program, schedule, key.target, key.threads, key.compiler, installation];
+    match db.one(sql, values, |row| row.get::<_, i64>(0)) {
+        // An older file that could not be brought up to date has no such table.
+        Err(Error::Database { .. }) => Ok(None),
+        found => Ok(found?.map(|passed| passed != 0)),
+    }
+}
+
+/// Remembers a verification. Processes that verify the same at the same time agree, or the failure
+/// stays.
+pub(super) fn note(db: &Db, what: &Verification, passed: bool) -> Result<()> {
+    let sql = "INSERT INTO verified
+                 (program, schedule, target, threads, compiler, installation, passed, verified)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+               ON CONFLICT (program, schedule, target, threads, compiler, installation)
+               DO UPDATE SET passed = excluded.passed, verified = excluded.verified
+               WHERE excluded.passed < verified.passed";
+    let Verification { key, schedule, installation } = what;
+    let values = params![
+        key.program,
+        texts::hex(schedule),
+        key.target,
+        key.threads,
+        key.compiler,
+        installation,
+        i64::from(passed),
+        now()
+    ];
+    db.execute(sql, values).map(|_| ())
+}

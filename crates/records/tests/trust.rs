@@ -1,0 +1,225 @@
+//! What is remembered about who verified what, and records that are not what was written.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+mod support;
+
+use rusqlite::Connection;
+use serde_json::json;
+use support::{Scratch, begin, key, measured, program, quick};
+use tensorwright_records::{
+    Applied, Declared, Error, Event, Key, ProgramInfo, RunEnd, RunFilter, RunId, SqliteStore,
+    Store, Trial, TrialId, Verification, now,
+};
+
+fn verification(key: &Key, schedule: &str, installation: &str) -> Verification {
+    let (schedule, installation) = (schedule.to_owned(), installation.to_owned());
+    Verification { key: key.clone(), schedule, installation }
+}
+
+fn with_schedule(number: u64, seconds: f64, schedule: &str) -> Trial {
+    Trial { schedule: schedule.to_owned(), ..measured(number, seconds) }
+}
+
+#[test]
+fn what_was_verified_is_known_to_the_installation_that_did_it() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let key = key(&program(64));
+    let here = verification(&key, "C: split m 8\n", "here");
+    assert_eq!(store.verified(&here).unwrap(), None);
+    store.note_verified(&here, true).unwrap();
+    store.note_verified(&here, true).unwrap();
+    assert_eq!(store.verified(&here).unwrap(), Some(true));
+    let others = [
+        verification(&key, "C: split m 8\n", "elsewhere"),
+        verification(&key, "C: split m 4\n", "here"),
+        verification(&Key { threads: 7, ..key.clone() }, "C: split m 8\n", "here"),
+        verification(&Key { compiler: "newer".into(), ..key.clone() }, "C: split m 8\n", "here"),
+        verification(&Key { target: "other".into(), ..key.clone() }, "C: split m 8\n", "here"),
+    ];
+    for other in &others {
+        assert_eq!(store.verified(other).unwrap(), None, "{other:?}");
+    }
+    // Another process sees it; a failure stays, whoever comes last.
+    let second = scratch.store();
+    assert_eq!(second.verified(&here).unwrap(), Some(true));
+    second.note_verified(&here, false).unwrap();
+    store.note_verified(&here, true).unwrap();
+    assert_eq!(store.verified(&here).unwrap(), Some(false));
+}
+
+#[test]
+fn processes_that_verify_at_the_same_time_do_not_disturb_each_other() {
+    let scratch = Scratch::new();
+    let key = key(&program(64));
+    drop(scratch.store());
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let (scratch, key) = (&scratch, &key);
+            scope.spawn(move || {
+                let store = scratch.store();
+                for number in 0..20 {
+                    let what = verification(key, &format!("C: split m {number}\n"), "here");
+                    let passed = worker != 3 || number % 5 > 0;
+                    store.note_verified(&what, passed).unwrap();
+                }
+            });
+        }
+    });
+    let store = scratch.store();
+    for number in 0..20 {
+        let what = verification(&key, &format!("C: split m {number}\n"), "here");
+        assert_eq!(store.verified(&what).unwrap(), Some(number % 5 > 0));
+    }
+}
+
+#[test]
+fn a_file_of_the_first_schema_is_brought_up_to_date() {
+    let scratch = Scratch::new();
+    let program = program(64);
+    let key = key(&program);
+    let mut store = scratch.store();
+    let run = begin(&mut store, &key, &program);
+    store.insert(&run, &measured(0, 1.0)).unwrap();
+    drop(store);
+    let old = "DROP TABLE verified; UPDATE meta SET value = '1' WHERE name = 'tensorwright-schema'";
+    Connection::open(scratch.db()).unwrap().execute_batch(old).unwrap();
+    let store = scratch.store();
+    assert_eq!(store.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
+    let what = verification(&key, "", "here");
+    store.note_verified(&what, true).unwrap();
+    assert_eq!(scratch.store().verified(&what).unwrap(), Some(true));
+}
+
+#[test]
+fn the_best_come_in_order_and_each_schedule_once() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let key = key(&program);
+    let run = begin(&mut store, &key, &program);
+    let times = [(0, 3.0, "a\n"), (1, 1.0, "b\n"), (2, 2.0, "c\n"), (3, 1.5, "b\n")];
+    for (number, seconds, schedule) in times {
+        store.insert(&run, &with_schedule(number, seconds, schedule)).unwrap();
+    }
+    let trial = TrialId { run, number: 2 };
+    let best = Declared { trial, seconds: 0.5, against: json!(null), declared: 1 };
+    store.declare_best(&key, &best).unwrap();
+    let ranked = |limit| -> Vec<u64> {
+        let ranked = store.ranked(&key, limit).unwrap();
+        ranked.iter().map(|best| best.id.number).collect()
+    };
+    assert_eq!(ranked(8), [2, 1, 0]);
+    assert_eq!(ranked(2), [2, 1]);
+}
+
+#[test]
+fn a_text_that_is_not_what_was_written_is_left_out_and_told() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let key = key(&program);
+    let run = begin(&mut store, &key, &program);
+    store.insert(&run, &with_schedule(0, 1.0, "C: split m 8\n")).unwrap();
+    store.insert(&run, &with_schedule(1, 2.0, "C: split m 4\n")).unwrap();
+    drop(store);
+    let damage = "UPDATE texts SET text = 'C: split m 9\n' WHERE text = 'C: split m 8\n'";
+    Connection::open(scratch.db()).unwrap().execute_batch(damage).unwrap();
+
+    let store = scratch.store();
+    assert_eq!(store.best(&key).unwrap().unwrap().id.number, 1);
+    let told: Vec<String> = store.damage().iter().map(ToString::to_string).collect();
+    let expected = format!(
+        "trial 0 of run {run} is left out: {} is damaged: text 2 is not the one that was written",
+        scratch.db().display()
+    );
+    assert_eq!(told, [expected]);
+    assert!(store.damage().is_empty(), "it is told once");
+    let numbers: Vec<u64> =
+        store.trials(&run, None, 1).unwrap().iter().map(|trial| trial.number).collect();
+    assert_eq!(numbers, [1], "a page of damaged rows does not end a list");
+    assert_eq!(store.keys().unwrap()[0].best.as_ref().unwrap().id.number, 1);
+    assert_eq!(store.damage().len(), 1);
+    let mut seen = 0;
+    let mut count = |_: &_, _: Trial| {
+        seen += 1;
+        Ok(())
+    };
+    store.each_trial(&RunFilter::default(), &mut count).unwrap();
+    assert_eq!(seen, 1);
+}
+
+#[test]
+fn records_that_cannot_be_written_can_be_looked_at() {
+    let scratch = Scratch::new();
+    let program = program(64);
+    let key = key(&program);
+    let mut store = scratch.store();
+    let run = begin(&mut store, &key, &program);
+    store.insert(&run, &measured(0, 1.0)).unwrap();
+    drop(store);
+    // A name with everything that a URI could take for something else.
+    let place = scratch.path().join("a b%20c?d#e&f.sqlite3");
+    std::fs::copy(scratch.db(), &place).unwrap();
+    let mut store = SqliteStore::open_read_only(&place, &quick()).unwrap();
+    assert_eq!(store.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
+    let what = verification(&key, "", "here");
+    assert_eq!(store.verified(&what).unwrap(), None);
+    assert!(matches!(store.note_verified(&what, true), Err(Error::ReadOnly { .. })));
+    assert!(matches!(store.insert(&run, &measured(1, 1.0)), Err(Error::ReadOnly { .. })));
+    std::fs::write(&place, "").unwrap();
+    assert!(SqliteStore::open_read_only(&place, &quick()).is_err());
+}
+
+/// Why an event is refused.
+fn refusal(store: &mut dyn Store, event: Event) -> String {
+    match store.apply(&[event]).unwrap().pop().unwrap() {
+        Applied::Refused(error) => error.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn numbers_and_names_that_cannot_be_true_are_refused() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let key = key(&program);
+    let run = begin(&mut store, &key, &program);
+    let trial = |change: &dyn Fn(&mut Trial)| {
+        let mut trial = measured(0, 1.0);
+        change(&mut trial);
+        Event::Trial { run: run.clone(), trial }
+    };
+    let says = refusal(&mut store, trial(&|trial| trial.elapsed = -1.0));
+    assert_eq!(says, "elapsed is not a finite number from zero on");
+    let says = refusal(&mut store, trial(&|trial| trial.origin = "\u{1b}[2J".into()));
+    assert_eq!(says, "origin has a control character");
+    let info = |change: &dyn Fn(&mut ProgramInfo)| {
+        let mut info = ProgramInfo { hash: "other".into(), ..program.clone() };
+        change(&mut info);
+        Event::Program(info)
+    };
+    let says = refusal(&mut store, info(&|info| info.def = "gemm\u{1b}]0;x\u{7}".into()));
+    assert_eq!(says, "def has a control character");
+    let says = refusal(&mut store, info(&|info| info.flops = -1.0));
+    assert_eq!(says, "flops is not a finite number from zero on");
+    let many = |info: &mut ProgramInfo| {
+        info.sizes = (0..1000).map(|size| (format!("N{size}"), size)).collect();
+    };
+    assert_eq!(refusal(&mut store, info(&many)), "sizes are more than 256");
+    let none = Key { threads: 0, ..key.clone() };
+    let begins = tensorwright_records::RunInfo::new("random", 0);
+    let says = refusal(&mut store, Event::Run { key: none, info: begins });
+    assert_eq!(says, "threads has to be 1 to 65536");
+    let end = RunEnd { ended: i64::MAX, status: "finished".into() };
+    let says = refusal(&mut store, Event::End { run: run.clone(), end });
+    assert_eq!(says, "ended is no moment from 1970 to now");
+    // A declaration from the future would count for ever.
+    store.insert(&run, &measured(1, 1.0)).unwrap();
+    let trial = TrialId { run: RunId::named(run.as_str()), number: 1 };
+    let declared = now() + 1_000_000_000_000;
+    let best = Declared { trial, seconds: 1.0, against: json!(null), declared };
+    let says = refusal(&mut store, Event::Best { key, best });
+    assert_eq!(says, "declared is no moment from 1970 to now");
+}

@@ -1,0 +1,96 @@
+//! [`Size`]: how large a nest is, in everything that a limit is about.
+
+use tensorwright_lang::program::{Atom, Expr, Index, Term};
+
+use super::operations::operations;
+use crate::nest::{LoopNest, Node, Store};
+
+/// How large a nest is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// The loops inside each other.
+    pub depth: usize,
+    /// The iterations of all stores, those that a tail skips included.
+    pub iterations: u128,
+    /// The parts of the largest expression.
+    pub expression: usize,
+    /// The parts of all expressions.
+    pub parts: usize,
+    /// The operations once everything is written out, about as many instructions.
+    pub operations: u128,
+    /// The bytes of all buffers.
+    pub bytes: u128,
+}
+
+impl Size {
+    /// The size of a nest that is not lowered yet.
+    #[must_use]
+    pub fn of(nest: &LoopNest) -> Self {
+        let mut size = Self::default();
+        for body in [&nest.prepare, &nest.body] {
+            size.add(body, 0, 1);
+            size.operations = size.operations.saturating_add(operations(nest, body));
+        }
+        let bytes = nest.buffers.iter().map(|buffer| buffer.bytes().max(0).unsigned_abs());
+        size.bytes = bytes.fold(0, |sum, bytes| sum.saturating_add(bytes.into()));
+        size
+    }
+
+    fn add(&mut self, nodes: &[Node], depth: usize, iterations: u128) {
+        self.depth = self.depth.max(depth);
+        for node in nodes {
+            match node {
+                Node::Loop(l) => {
+                    let extent = u128::from(l.extent.max(0).unsigned_abs());
+                    self.add(&l.body, depth + 1, iterations.saturating_mul(extent));
+                }
+                Node::Guard(guard) => self.add(&guard.body, depth, iterations),
+                Node::Store(store) => {
+                    self.iterations = self.iterations.saturating_add(iterations);
+                    self.add_store(store);
+                }
+                Node::Prefetch(_) => {}
+            }
+        }
+    }
+
+    fn add_store(&mut self, store: &Store) {
+        let bounds = store.domain.iter().map(|bound| index_parts(&bound.index)).sum::<usize>();
+        let subscripts = store.subscripts.iter().map(index_parts).sum::<usize>();
+        let init = store.init.as_ref().map_or(0, parts);
+        let value = parts(&store.value);
+        self.expression = self.expression.max(value).max(init).max(bounds).max(subscripts);
+        self.parts = self.parts.saturating_add(value + init + bounds + subscripts);
+    }
+}
+
+/// Operands, operators and terms of subscripts.
+pub(crate) fn parts(expr: &Expr) -> usize {
+    let both = |a: &Expr, b: &Expr| parts(a) + parts(b);
+    1 + match expr {
+        Expr::Const(_) => 0,
+        Expr::Index(index, _) => index_parts(index),
+        Expr::Read(read) => read.subscripts.iter().map(index_parts).sum(),
+        Expr::CompareIndex(_, a, b) => index_parts(a) + index_parts(b),
+        Expr::Unary(_, a) | Expr::Cast(_, a) => parts(a),
+        Expr::Arith(_, a, b) | Expr::Compare(_, a, b) | Expr::Logic(_, a, b) => both(a, b),
+        Expr::Select(c, a, b) => parts(c) + both(a, b),
+        Expr::Call(_, args) => args.iter().map(parts).sum(),
+        // The enumeration may grow; what is unknown counts as itself.
+        _ => 0,
+    }
+}
+
+/// The terms of an index expression and of those inside it; a single variable counts for nothing.
+pub(crate) fn index_parts(index: &Index) -> usize {
+    let term = |term: &Term| match &term.atom {
+        Atom::Axis(_) => 1,
+        Atom::Div(inner, _) | Atom::Mod(inner, _) => 1 + index_parts(inner),
+        Atom::Min(a, b) | Atom::Max(a, b) => 1 + index_parts(a) + index_parts(b),
+        Atom::Value(value) => parts(value),
+    };
+    match index.as_axis() {
+        Some(_) => 0,
+        None => index.terms().iter().map(term).sum(),
+    }
+}

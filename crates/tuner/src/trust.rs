@@ -1,0 +1,247 @@
+//! Which schedules of records may be used: those that this installation has compared with the
+//! reference.
+//!
+//! A record says that a schedule is fast and right; it may have been made by another build of the
+//! compiler, on another machine, or by somebody who writes files. So a schedule is verified before its
+//! first use, once, and the answer is kept beside the records under the name of the
+//! [installation](installation): a copy of the file carries no trust to another machine. What the tuner
+//! measured here was compared with the reference already.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use tensorwright_kernel::{CpuTarget, Schedule};
+use tensorwright_records::{Key, Store, Verification};
+
+use crate::best::Wanted;
+use crate::identity::installation;
+
+/// Schedules that are compared for one program at a time: each may take as long as the reference.
+const MOST_COMPARED: usize = 3;
+
+/// What was verified by this process, in case the records cannot keep it.
+static HERE: Mutex<Option<HashMap<[String; 3], bool>>> = Mutex::new(None);
+
+/// Whether it was said that records cannot keep what is verified.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// Judges schedules for a program.
+pub(crate) struct Trust<'a> {
+    store: &'a dyn Store,
+    wanted: &'a Wanted<'a>,
+    key: &'a Key,
+    compared: usize,
+    verify: fn(&Wanted<'_>, &Schedule) -> bool,
+    /// What somebody ought to know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl<'a> Trust<'a> {
+    pub(crate) fn new(store: &'a dyn Store, wanted: &'a Wanted<'a>, key: &'a Key) -> Self {
+        Self {
+            store,
+            wanted,
+            key,
+            compared: 0,
+            verify: |wanted, schedule| wanted.verifies(schedule),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether a schedule computes what the program says, as was found before or is found now. `whose`
+    /// names it in notes.
+    pub(crate) fn trusts(&mut self, schedule: &Schedule, text: &str, whose: &str) -> bool {
+        let what = verification(self.key, text);
+        let known = self.store.verified(&what).ok().flatten().or_else(|| recalled(&what));
+        if let Some(passed) = known {
+            return passed;
+        }
+        if self.compared == MOST_COMPARED {
+            return false;
+        }
+        self.compared += 1;
+        let passed = (self.verify)(self.wanted, schedule);
+        if !passed {
+            self.notes.push(format!(
+                "{whose} does not compute what the program says, and will not be used here"
+            ));
+        }
+        if let Err(error) = self.store.note_verified(&what, passed) {
+            remember(&what, passed);
+            if !SAID.swap(true, Ordering::Relaxed) {
+                self.notes.push(format!(
+                    "what is verified cannot be kept, and is verified again at every start: {error}"
+                ));
+            }
+        }
+        passed
+    }
+}
+
+/// That a schedule is right for a key, by this installation.
+pub(crate) fn verification(key: &Key, text: &str) -> Verification {
+    let (key, schedule) = (key.clone(), text.to_owned());
+    Verification { key, schedule, installation: installation().to_owned() }
+}
+
+fn place(what: &Verification) -> [String; 3] {
+    let Key { program, target, threads, compiler, .. } = &what.key;
+    [program.clone(), format!("{target}\n{threads}\n{compiler}"), what.schedule.clone()]
+}
+
+fn recalled(what: &Verification) -> Option<bool> {
+    let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    here.as_ref()?.get(&place(what)).copied()
+}
+
+fn remember(what: &Verification, passed: bool) {
+    let mut here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    here.get_or_insert_default().insert(place(what), passed);
+}
+
+impl Wanted<'_> {
+    /// Whether a kernel of this schedule computes what the program says, on random inputs.
+    fn verifies(&self, schedule: &Schedule) -> bool {
+        // What is for another machine cannot run here; its loops can.
+        let here = self.target.check_runs_here().is_ok();
+        let native = if here { Some(self.target.clone()) } else { CpuTarget::native().ok() };
+        let Some(target) = native else { return false };
+        let Ok(inputs) = self.program.random_inputs(0) else { return false };
+        let builder = self.program.compile().target(target).threads(self.threads);
+        let Ok(kernel) = builder.schedule(schedule.clone()).build() else { return false };
+        let Ok(outputs) = kernel.run(&inputs) else { return false };
+        kernel.verify(&inputs, &outputs).is_ok_and(|verified| verified.passed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use tensorwright_kernel::{Module, Program};
+    use tensorwright_records::{Options, SqliteStore};
+
+    use super::*;
+    use crate::identity::key_of;
+
+    /// A file of records that is removed at the end of a test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let name = format!("tensorwright-trust-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&directory).unwrap();
+            Self(directory)
+        }
+
+        fn store(&self) -> SqliteStore {
+            let busy_timeout = Duration::from_millis(50);
+            let options = Options { durable: false, busy_timeout, ..Options::default() };
+            SqliteStore::open(&self.0.join("records.sqlite3"), options).unwrap()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn program(extent: i64) -> Program {
+        let text = "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }";
+        Module::parse("twice.tc", text)
+            .unwrap()
+            .def("twice")
+            .unwrap()
+            .bind([("N", extent)])
+            .unwrap()
+    }
+
+    type Verify = fn(&Wanted<'_>, &Schedule) -> bool;
+
+    impl Scratch {
+        /// What is said of a schedule if the records can only be looked at.
+        fn judge_read_only(&self, program: &Program, verify: Verify) -> (bool, Vec<String>) {
+            let path = self.0.join("records.sqlite3");
+            let store = SqliteStore::open_read_only(&path, &Options::default()).unwrap();
+            let (judged, notes) = judge(&store, program, &["B: split i 2\n"], verify);
+            (judged == [true], notes)
+        }
+    }
+
+    /// What is said of schedules, if comparing them ends like this.
+    fn judge(
+        store: &SqliteStore,
+        program: &Program,
+        texts: &[&str],
+        verify: Verify,
+    ) -> (Vec<bool>, Vec<String>) {
+        let target = CpuTarget::native().unwrap();
+        let wanted = Wanted { program, threads: 1, target: &target, precision: Precision::Fast };
+        let key = key_of(program, 1, &target, Precision::Fast);
+        let mut trust = Trust::new(store, &wanted, &key);
+        trust.verify = verify;
+        let judged = texts.iter().map(|text| {
+            let schedule = Schedule::parse(text).unwrap();
+            trust.trusts(&schedule, text, "it")
+        });
+        (judged.collect(), trust.notes)
+    }
+
+    #[test]
+    fn what_is_right_is_compared_once() {
+        static COMPARED: AtomicUsize = AtomicUsize::new(0);
+        let (scratch, program) = (Scratch::new("right"), program(8));
+        let counted: Verify = |wanted, schedule| {
+            COMPARED.fetch_add(1, Ordering::Relaxed);
+            wanted.verifies(schedule)
+        };
+        for _ in 0..3 {
+            let judged = judge(&scratch.store(), &program, &["B: split i 4\n"], counted);
+            assert_eq!(judged, (vec![true], Vec::new()));
+        }
+        assert_eq!(COMPARED.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_once_and_never_used() {
+        static COMPARED: AtomicUsize = AtomicUsize::new(0);
+        let (scratch, program) = (Scratch::new("wrong"), program(9));
+        let wrong: Verify = |_, _| {
+            COMPARED.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let note = "it does not compute what the program says, and will not be used here";
+        let judged = judge(&scratch.store(), &program, &["B: split i 4\n"], wrong);
+        assert_eq!(judged, (vec![false], vec![note.to_owned()]));
+        let judged = judge(&scratch.store(), &program, &["B: split i 4\n"], wrong);
+        assert_eq!(judged, (vec![false], Vec::new()));
+        assert_eq!(COMPARED.load(Ordering::Relaxed), 1);
+        // So many wrong ones say enough of a file.
+        let texts: Vec<String> = (1..8).map(|by| format!("B: split i {by}\n")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (judged, notes) = judge(&scratch.store(), &program, &texts, wrong);
+        assert_eq!((judged, notes.len()), (vec![false; 7], MOST_COMPARED));
+    }
+
+    #[test]
+    fn without_a_place_to_keep_it_a_process_remembers() {
+        static COMPARED: AtomicUsize = AtomicUsize::new(0);
+        let (scratch, program) = (Scratch::new("locked"), program(10));
+        let counted: Verify = |wanted, schedule| {
+            COMPARED.fetch_add(1, Ordering::Relaxed);
+            wanted.verifies(schedule)
+        };
+        drop(scratch.store());
+        let first = scratch.judge_read_only(&program, counted);
+        assert!(first.0);
+        let note = "what is verified cannot be kept, and is verified again at every start: ";
+        assert!(first.1.len() == 1 && first.1[0].starts_with(note), "{:?}", first.1);
+        assert_eq!(scratch.judge_read_only(&program, counted), (true, Vec::new()));
+        assert_eq!(COMPARED.load(Ordering::Relaxed), 1);
+    }
+}
