@@ -3,7 +3,18 @@
 use super::builder::{Builder, Tensor};
 use super::value::Type;
 
-/// `C(i,j) = A(I(i), j)`: the index as it is, reduced by `%`, or guarded by comparisons.
+/// A number as it is, or a multiple of it with an offset.
+fn multiple(b: &mut Builder, number: String) -> String {
+    let (factor, offset) = (b.rng.range(2, 5), b.rng.range(0, 4));
+    match b.rng.below(4) {
+        0 => format!("({factor} * {number} + {offset})"),
+        1 => format!("({offset} - {factor} * {number})"),
+        _ => number,
+    }
+}
+
+/// `C(i,j) = A(I(i), j)`: the index as it is, or a multiple of it that is reduced by `%` or
+/// guarded by comparisons.
 pub(super) fn gather(b: &mut Builder) {
     let rank = 1 + b.rng.below(2);
     let rows = b.length(1, 9);
@@ -22,6 +33,7 @@ pub(super) fn gather(b: &mut Builder) {
         _ => b.input(index_type, &index_shape),
     };
     let position = b.read(&index, index_variables).text;
+    let position = if style == 0 { position } else { multiple(b, position) };
     let size = b.extent(rows);
     let row = if style == 1 { format!("{position} % {size}") } else { position.clone() };
     let mut subscripts = vec![row];

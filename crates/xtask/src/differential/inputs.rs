@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tensorwright_lang::program::{Expr, Program, TensorId};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::{Expr, Program, Read, TensorId};
 use tensorwright_reference::random::random_in;
 use tensorwright_reference::{Buffer, Value, random_inputs};
 use tensorwright_testkit::Rng;
@@ -20,7 +21,7 @@ pub(crate) struct Inputs {
 enum Kind {
     /// Nothing: floats below one, small integers, subscripts in bounds.
     Plain,
-    /// Integers of the whole range of their type.
+    /// Integers of the whole range of their type, also in subscripts that are proven.
     Wide,
     /// Some floats are not finite.
     Special,
@@ -73,19 +74,21 @@ impl Inputs {
     /// A buffer for every input.
     pub(crate) fn buffers(self, program: &Program) -> Result<BTreeMap<String, Buffer>, String> {
         let mut inputs = random_inputs(program, self.seed).map_err(|error| error.to_string())?;
-        let subscripts = subscripts(program);
+        let subscripts = self::subscripts(program, |_| true);
+        let checked = self::subscripts(program, |read| !read.checked.is_empty());
         let mut rng = Rng::new(self.seed);
         for (id, tensor) in program.input_ids().zip(&program.tensors) {
             let Some(buffer) = inputs.get_mut(&tensor.name) else { continue };
             let is_subscript = subscripts.contains(&id);
             let dtype = tensor.dtype;
             match self.kind {
-                Kind::Wide if !is_subscript && !dtype.is_float() => {
-                    // Comparisons of integers are index arithmetic in 64 bits, in which a few
-                    // operations on these must have room: the reference has more of it.
-                    let range = -(1 << 52)..(1 << 52);
-                    *buffer = random_in(dtype, &tensor.shape, &tensor.name, self.seed, range)
-                        .map_err(|error| error.to_string())?;
+                Kind::Wide if !dtype.is_float() && !checked.contains(&id) => {
+                    if !is_subscript {
+                        let range = -(1 << 61)..(1 << 61);
+                        *buffer = random_in(dtype, &tensor.shape, &tensor.name, self.seed, range)
+                            .map_err(|error| error.to_string())?;
+                    }
+                    sprinkle(buffer, &extremes(dtype), &mut rng);
                 }
                 Kind::Special if dtype.is_float() => {
                     let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
@@ -111,12 +114,21 @@ fn sprinkle(buffer: &mut Buffer, values: &[Value], rng: &mut Rng) {
     }
 }
 
-/// The tensors whose elements are used in subscripts.
-fn subscripts(program: &Program) -> BTreeSet<TensorId> {
+/// Integers at the ends of a type, and such that wrap around to small ones when they are multiplied.
+fn extremes(dtype: DType) -> Vec<Value> {
+    let (least, most) = dtype.integer_range().unwrap_or((0, 1));
+    let turn = 1_i128 << 64;
+    let numbers =
+        [least, least + 1, most - 1, most, turn / 2, turn / 3, turn / 3 + 1, turn / 5 + 1];
+    numbers.map(|number| Value::Integer(number).convert(dtype)).to_vec()
+}
+
+/// The tensors whose elements are used in subscripts of some reads.
+fn subscripts(program: &Program, of: impl Fn(&Read) -> bool) -> BTreeSet<TensorId> {
     let mut found = BTreeSet::new();
     for stage in &program.stages {
         stage.body.walk_reads(&mut |read| {
-            for subscript in &read.subscripts {
+            for subscript in read.subscripts.iter().filter(|_| of(read)) {
                 subscript.walk_values(&mut |value| {
                     if let Expr::Read(inner) = value {
                         found.insert(inner.tensor);

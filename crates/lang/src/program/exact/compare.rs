@@ -1,6 +1,6 @@
 //! Comparisons of numbers of any size.
 
-use super::{Exact, and, or, truth};
+use super::{Exact, LARGEST, and, or, truth};
 use crate::dtype::DType;
 use crate::ops::{CompareOp, UnaryOp};
 use crate::program::{Atom, Expr, Index, Scalar, Term};
@@ -10,6 +10,9 @@ impl Exact<'_> {
     pub(super) fn compare(&self, op: CompareOp, a: &Index, b: &Index) -> Option<Expr> {
         if let (Some(a), Some(b)) = (self.fitting(a), self.fitting(b)) {
             return Some(Expr::CompareIndex(op, a, b));
+        }
+        if self.magnitude(a).max(self.magnitude(b)) > LARGEST {
+            return None;
         }
         let difference = a.sub(b)?;
         let one_less = |index: &Index| index.sub(&Index::constant(1));
