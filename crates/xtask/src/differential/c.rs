@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tensorwright_codegen_c::{emit, symbol};
+use tensorwright_codegen_c::{Options, emit_with, symbol};
 use tensorwright_schedule::nest::Scope;
 
 use super::failure::{Kind, Problem, Suspect};
@@ -44,7 +44,7 @@ impl Workshop {
     ) -> Result<(), String> {
         let mut sources = Vec::new();
         for (position, pair) in pairs.iter().enumerate() {
-            match emit(&pair.nest) {
+            match emit_with(&pair.nest, Options::poisoned()) {
                 Ok(source) => sources.push((position, source.code)),
                 Err(error) => report(position, problem(Kind::Compile, error.to_string())),
             }

@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Status,
     /// Memory was written that belongs to nobody.
     Memory,
+    /// A nest reads what nothing has written, out of bounds, or what another worker writes.
+    Flaw,
 }
 
 /// A suspect, what happened, and details.
@@ -48,7 +50,7 @@ pub(crate) struct Problem {
 const SUSPECTS: [(&str, Suspect); 3] =
     [("schedule", Suspect::Schedule), ("llvm", Suspect::Llvm), ("c", Suspect::C)];
 
-const KINDS: [(&str, Kind); 8] = [
+const KINDS: [(&str, Kind); 9] = [
     ("crash", Kind::Crash),
     ("hang", Kind::Hang),
     ("refused", Kind::Refused),
@@ -57,6 +59,7 @@ const KINDS: [(&str, Kind); 8] = [
     ("wrong", Kind::Wrong),
     ("status", Kind::Status),
     ("memory", Kind::Memory),
+    ("flaw", Kind::Flaw),
 ];
 
 impl Suspect {
@@ -80,6 +83,11 @@ impl Problem {
     /// Whether this may be the same mistake as another: the same happens to the same suspect.
     pub(crate) fn resembles(&self, other: &Problem) -> bool {
         (self.suspect, self.kind) == (other.suspect, other.kind)
+    }
+
+    /// Whether it is a refusal for a reason with some words.
+    pub(crate) fn refuses(&self, words: &str) -> bool {
+        self.kind == Kind::Refused && self.message.contains(words)
     }
 
     /// The problem in one line.

@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use tensorwright_lang::diagnostic::Code;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, Run};
+use tensorwright_schedule::check::check;
 use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Scope};
-use tensorwright_schedule::{LowerError, Schedule, canonical, lower};
+use tensorwright_schedule::{LowerError, Schedule, canonical, lower_traced};
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
+
+/// The most stores that the check of a nest runs.
+const MOST_STORES: u64 = 50_000;
 
 /// A lowered nest, its inputs and its expected outputs.
 pub(crate) struct Pair {
@@ -44,6 +48,14 @@ fn not_lowered(why: &LowerError) -> NotRun {
     }
 }
 
+/// Whether a nest reads only what was written, after a step or a pass.
+fn check_defined(nest: &LoopNest, after: &str) -> Result<(), Problem> {
+    check(nest, MOST_STORES).map(drop).map_err(|flaw| {
+        let message = format!("after `{after}`: {flaw}\n{nest}");
+        Problem::new(Suspect::Schedule, Kind::Flaw, message)
+    })
+}
+
 impl From<Problem> for NotRun {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
@@ -58,10 +70,21 @@ impl Pair {
         let program = case.bind().map_err(|why| schedule_problem(Kind::Refused, why))?;
         let schedule = Schedule::parse(&case.schedule)
             .map_err(|why| schedule_problem(Kind::RoundTrip, why.to_string()))?;
-        let nest = schedule
-            .apply(canonical(&program))
-            .map_err(|why| schedule_problem(Kind::Refused, why.to_string()))?;
-        let mut nest = lower(nest).map_err(|why| not_lowered(&why))?;
+        let mut nest = canonical(&program);
+        for step in &schedule.steps {
+            step.apply(&mut nest)
+                .map_err(|why| schedule_problem(Kind::Refused, why.to_string()))?;
+            check_defined(&nest, &step.to_string())?;
+        }
+        let mut flawed = Ok(());
+        let mut look = |pass: &str, nest: &LoopNest| {
+            if flawed.is_ok() {
+                flawed = check_defined(nest, pass);
+            }
+        };
+        let lowered = lower_traced(nest, &mut look);
+        flawed?;
+        let mut nest = lowered.map_err(|why| not_lowered(&why))?;
         if !nest.is_lowered() {
             let message = format!("lowering leaves something to do:\n{nest}");
             return Err(schedule_problem(Kind::Refused, message).into());

@@ -14,7 +14,7 @@ use super::Options;
 use super::c::Workshop;
 use super::case::Case;
 use super::draw::Drawn;
-use super::failure::{Problem, Suspect};
+use super::failure::{Kind, Problem, Suspect};
 use super::llvm::Llvm;
 use super::pair::{NotRun, Pair};
 use super::source::Source;
@@ -94,7 +94,16 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     say_at(0, Suspect::Schedule);
-    match Pair::of(&case, "kernel_0") {
+    let pair = Pair::of(&case, "kernel_0");
+    if let Some(why) = case.refused() {
+        let refused = matches!(&pair, Err(NotRun::Problem(problem)) if problem.refuses(why));
+        if !refused {
+            let message = format!("is not refused because of `{why}`");
+            say_failed(0, &Problem::new(Suspect::Schedule, Kind::Wrong, message));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    match pair {
         Ok(pair) => {
             let emitters = Emitters::new(options)?;
             // C first: it cannot take this process down.
