@@ -6,6 +6,7 @@ use tensorwright_schedule::LoopNest;
 use tensorwright_schedule::nest::{Buffer, BufferId, Node, Var, for_each_store};
 use tensorwright_schedule::workspace::Plan;
 
+use crate::Options;
 use crate::error::EmitError;
 use crate::helpers::{Helper, Helpers};
 use crate::names::Names;
@@ -26,6 +27,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) nest: &'a LoopNest,
     pub(crate) names: &'a Names,
     pub(crate) plan: &'a Plan,
+    pub(crate) options: Options,
     pub(crate) helpers: Helpers,
     /// The variables in scope, outermost first.
     pub(crate) scope: Vec<Variable>,
@@ -42,11 +44,17 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    pub(crate) fn new(nest: &'a LoopNest, names: &'a Names, plan: &'a Plan) -> Self {
+    pub(crate) fn new(
+        nest: &'a LoopNest,
+        names: &'a Names,
+        plan: &'a Plan,
+        options: Options,
+    ) -> Self {
         Self {
             nest,
             names,
             plan,
+            options,
             helpers: Helpers::default(),
             scope: Vec::new(),
             checked: Vec::new(),
@@ -114,12 +122,11 @@ pub fn checked_reads(nest: &LoopNest) -> Vec<&Read> {
 
 pub(crate) fn collect_checked<'a>(nodes: &'a [Node], found: &mut Vec<&'a Read>) {
     for_each_store(nodes, &mut |store| {
-        let mut visit = |read: &'a Read| {
+        for (_, read) in store.reads() {
             let same = |other: &&Read| (other.tensor, other.place.0) == (read.tensor, read.place.0);
             if !read.checked.is_empty() && !found.iter().any(same) {
                 found.push(read);
             }
-        };
-        store.value.walk_reads(&mut visit);
+        }
     });
 }

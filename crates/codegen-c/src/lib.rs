@@ -52,16 +52,42 @@ pub struct CSource {
     pub header: String,
 }
 
+/// How a nest is written as C.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Whether buffers of the kernel's own are filled with bytes `0xff` where their life begins, on the
+    /// stack and in the workspace: what reads them before it writes them gets numbers that show, such as
+    /// no number at all. For tests.
+    pub poison: bool,
+}
+
+impl Options {
+    /// With buffers that are filled where their life begins.
+    #[must_use]
+    pub fn poisoned() -> Self {
+        Self { poison: true }
+    }
+}
+
 /// Writes a nest as C.
 ///
 /// # Errors
 /// If the nest is not lowered, or breaks a rule that lowering keeps.
 pub fn emit(nest: &LoopNest) -> Result<CSource, EmitError> {
+    emit_with(nest, Options::default())
+}
+
+/// Writes a nest as C, with options.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_with(nest: &LoopNest, options: Options) -> Result<CSource, EmitError> {
     if !nest.is_lowered() {
         return Err(EmitError::NotLowered);
     }
     let (names, plan) = (Names::of(nest), Plan::of(nest));
-    let mut emitter = Emitter::new(nest, &names, &plan);
+    let mut emitter = Emitter::new(nest, &names, &plan, options);
     let mut functions = Vec::new();
     if !nest.prepare.is_empty() {
         functions.push(emitter.function(true)?);

@@ -3,7 +3,9 @@
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::Index;
-use tensorwright_schedule::nest::{BufferId, Guard, Loop, LoopKind, Node, Prefetch, Scope, Store};
+use tensorwright_schedule::nest::{
+    Buffer, BufferId, Guard, Loop, LoopKind, Node, Prefetch, Scope, Store,
+};
 use tensorwright_schedule::workspace::Place;
 
 use crate::emitter::Emitter;
@@ -52,6 +54,7 @@ impl Emitter<'_> {
         let start = match (buffer.scope, self.plan.offset(id)) {
             (Scope::Stack, _) => {
                 self.lines.line(format!("{ctype} {name}[{}];", buffer.elements().max(1)));
+                self.poison(&name, buffer);
                 return Ok(());
             }
             (_, Some(Place::Shared(0))) => "workspace".to_owned(),
@@ -60,7 +63,15 @@ impl Emitter<'_> {
             _ => return Err(EmitError::malformed(format!("`{name}` is local and not ours"))),
         };
         self.lines.line(format!("{ctype} *restrict {name} = (void *)({start});"));
+        self.poison(&name, buffer);
         Ok(())
+    }
+
+    /// Fills a buffer whose life begins, if asked for.
+    fn poison(&mut self, name: &str, buffer: &Buffer) {
+        if self.options.poison && buffer.bytes() > 0 {
+            self.lines.line(format!("memset({name}, 0xff, {});", buffer.bytes()));
+        }
     }
 
     /// A place in the worker's own part of the workspace.

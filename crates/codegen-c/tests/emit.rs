@@ -9,7 +9,7 @@ mod support;
 use std::path::Path;
 
 use support::{Case, plain, program, run_loaded, run_sanitized};
-use tensorwright_codegen_c::{EmitError, checked_reads, emit};
+use tensorwright_codegen_c::{EmitError, Options, checked_reads, emit, emit_with};
 use tensorwright_lang::Module;
 use tensorwright_lang::dtype::DType;
 use tensorwright_reference::{Buffer, Value};
@@ -239,4 +239,23 @@ fn text_of_a_parallel_gather() {
     let mut nest = plain(&lut);
     parallelise(&mut nest.body);
     insta::assert_snapshot!(emit(&nest).unwrap().code);
+}
+
+/// Buffers are filled where their life begins, on the stack and in the workspace.
+#[test]
+fn poisoned_buffers() {
+    let text = "def f(float(N,M) A) -> (out) {
+  sum(i) +=! A(i,j)
+  twice(i,j) = A(i,j) * 2
+  out(i,j) = twice(i,j) * sum(i)
+}";
+    let program = program(text, &[("N", 3), ("M", 3)]);
+    let nest = scheduled(&program, "twice: compute_at out i\n");
+    let plain = emit(&nest).unwrap().code;
+    let poisoned = emit_with(&nest, Options::poisoned()).unwrap().code;
+    let is_fill = |line: &&str| line.contains("memset");
+    let filled: Vec<&str> = poisoned.lines().filter(is_fill).map(str::trim).collect();
+    assert_eq!(filled, ["memset(sum, 0xff, 12);", "memset(twice, 0xff, 12);"]);
+    let others: Vec<&str> = poisoned.lines().filter(|line| !is_fill(line)).collect();
+    assert_eq!(others, plain.lines().collect::<Vec<_>>());
 }

@@ -121,7 +121,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
-    use tensorwright_kernel::{Module, Program};
+    use tensorwright_kernel::{Module, Precision, Program};
     use tensorwright_records::{Options, SqliteStore};
 
     use super::*;

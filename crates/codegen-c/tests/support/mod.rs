@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_codegen_c::{emit, symbol};
+use tensorwright_codegen_c::{Options, emit, emit_with, symbol};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
 use tensorwright_reference::{Buffer, random_inputs, run};
@@ -98,7 +98,8 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     let mut declarations = String::new();
     for case in cases {
         let name = symbol(&case.nest);
-        let source = emit(&case.nest).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        let source = emit_with(&case.nest, Options::poisoned());
+        let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
         let (mut input, mut bytes, mut is_input) = (Vec::new(), Vec::new(), Vec::new());
         for id in &case.nest.parameters {

@@ -11,7 +11,6 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType as _};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
-use tensorwright_lang::program::Expr;
 use tensorwright_schedule::LoopNest;
 use tensorwright_schedule::nest::{BufferId, Node, Ranges, Scope, Var};
 use tensorwright_schedule::workspace::{Place, Plan};
@@ -161,15 +160,7 @@ impl Captures {
                 Node::Store(store) => {
                     self.written.insert(store.buffer);
                     mentioned.insert(store.buffer);
-                    let mut visit = |expr: &Expr| {
-                        expr.walk_reads(&mut |read| {
-                            mentioned.insert(read.tensor);
-                        });
-                    };
-                    visit(&store.value);
-                    for subscript in &store.subscripts {
-                        subscript.outermost_values().into_iter().for_each(&mut visit);
-                    }
+                    mentioned.extend(store.reads().into_iter().map(|(_, read)| read.tensor));
                 }
                 Node::Prefetch(prefetch) => {
                     mentioned.insert(prefetch.buffer);

@@ -13,6 +13,9 @@ use super::memory::{Frozen, Region, Reused};
 use crate::protocol::{Interface, Parameter, Verdict};
 use crate::shared::Layout;
 
+/// What memory holds that a candidate has not written: in floating-point types no number.
+const UNWRITTEN: u8 = 0xff;
+
 /// The memory that candidates use one after the other.
 #[derive(Debug)]
 pub(super) struct Arena {
@@ -40,9 +43,10 @@ impl Arena {
         Ok(Self { inputs, outputs, expected, workspace: Reused::default() })
     }
 
-    /// Fills the outputs with what is expected nowhere: the results of the candidate before this one
-    /// must not pass for its own.
-    pub(super) fn spoil(&mut self) {
+    /// Fills the outputs with what is expected nowhere, and the workspace with no numbers: what the
+    /// candidate before this one has left must not pass for its own.
+    pub(super) fn spoil(&mut self, candidate: &Candidate) {
+        self.workspace.fill(candidate.workspace, UNWRITTEN);
         for (output, expected) in self.outputs.iter_mut().zip(&self.expected) {
             let pairs = output.bytes_mut().iter_mut().zip(expected.values.bytes());
             pairs.for_each(|(byte, expected)| *byte = !expected);
@@ -109,15 +113,13 @@ impl Candidate {
             if let Parameter::Prepared(bytes) = *parameter {
                 let mut region = Region::new(size(bytes)?).map_err(|_| too_large(bytes))?;
                 // Not zeros: a kernel must not count on what preparation did not write.
-                region.bytes_mut().fill(0xff);
+                region.bytes_mut().fill(UNWRITTEN);
                 prepared.push(region);
             }
         }
         let workspace = size(interface.workspace)?;
-        let region = arena.workspace.at_least(workspace);
-        let region = region.map_err(|_| too_large(interface.workspace))?;
-        // Nor on what an earlier candidate left there.
-        region.bytes_mut().iter_mut().take(workspace).for_each(|byte| *byte = 0xff);
+        arena.workspace.at_least(workspace).map_err(|_| too_large(interface.workspace))?;
+        arena.workspace.fill(workspace, UNWRITTEN);
         let parameters = interface.parameters.clone();
         let error_growth = interface.error_growth.max(1.0);
         Ok(Self { compute, prepare, parameters, workspace, error_growth, prepared, _code: code })

@@ -120,6 +120,13 @@ impl Reused {
             none => Ok(none.insert(Region::new(len)?)),
         }
     }
+
+    /// Fills so many bytes of it, or all that there are.
+    pub(super) fn fill(&mut self, len: usize, byte: u8) {
+        let filled =
+            |region: &mut Region| region.bytes_mut().iter_mut().take(len).for_each(|b| *b = byte);
+        self.0.iter_mut().for_each(filled);
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +146,10 @@ mod tests {
         }
         let mut reused = Reused::default();
         reused.at_least(10).unwrap().bytes_mut().fill(1);
+        assert_eq!(reused.at_least(5).unwrap().bytes(), [1; 10]);
+        reused.fill(5, 2);
+        assert_eq!(reused.at_least(5).unwrap().bytes(), [2, 2, 2, 2, 2, 1, 1, 1, 1, 1]);
+        reused.fill(usize::MAX, 1);
         assert_eq!(reused.at_least(5).unwrap().bytes(), [1; 10]);
         assert_eq!(reused.at_least(20).unwrap().bytes(), [0; 20]);
         assert!(Region::new(usize::MAX).is_err());

@@ -106,7 +106,7 @@ impl Runner<'_> {
 
     /// Calls a candidate once; how long that took, if the result is right.
     fn check(&mut self, candidate: &mut Candidate) -> Result<Duration, Verdict> {
-        self.arena.spoil();
+        self.arena.spoil(candidate);
         let start = Instant::now();
         candidate.call(&mut self.arena, self.pool)?;
         let first = start.elapsed();

@@ -50,7 +50,10 @@ impl Run<'_> {
                 (UnaryOp::Not, Known(value)) => Value::truth(value == 0),
                 (_, value) => value.with(Data),
             },
-            Expr::Arith(op, a, b) => arith(*op, self.expr(a)?, self.expr(b)?),
+            Expr::Arith(op, a, b) => match arith(*op, self.expr(a)?, self.expr(b)?) {
+                Known(value) => Known(wrap_integer(self.dtype(a), value)),
+                other => other,
+            },
             Expr::Compare(op, a, b) => compare(*op, self.expr(a)?, self.expr(b)?),
             Expr::CompareIndex(op, a, b) => compare(*op, self.index(a)?, self.index(b)?),
             Expr::Logic(op, a, b) => self.logic(*op, a, b)?,
@@ -175,8 +178,7 @@ fn arith(op: ArithOp, a: Value, b: Value) -> Value {
         ArithOp::Div => Some(left / right),
         ArithOp::Rem => Some(left % right),
     };
-    // What may wrap around in its type is taken as unknown.
-    value.filter(|value| i32::try_from(*value).is_ok()).map_or(Data, Known)
+    value.map_or(Data, Known)
 }
 
 fn compare(op: CompareOp, a: Value, b: Value) -> Value {

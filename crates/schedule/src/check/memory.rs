@@ -2,9 +2,6 @@
 
 use crate::nest::{Buffer, LoopNest, Scope};
 
-/// More iterations than one.
-const MANY: u32 = u32::MAX;
-
 /// What is known of an element.
 #[derive(Clone, Copy, Default)]
 struct Element {
@@ -14,6 +11,8 @@ struct Element {
     writer: u32,
     /// The iteration that read it last.
     reader: u32,
+    /// Whether others of the same loop have read it too.
+    shared: bool,
     /// Whether it is ever written.
     ever: bool,
 }
@@ -123,8 +122,9 @@ impl Memory {
         let by = by.since(self.since);
         let element = &mut self.elements[place];
         if by.current != 0 {
-            let alone = element.reader < by.first || element.reader == by.current;
-            element.reader = if alone { by.current } else { MANY };
+            let of_this_loop = element.reader >= by.first;
+            element.shared = of_this_loop && (element.shared || element.reader != by.current);
+            element.reader = by.current;
         }
         by.meets(element.writer)
     }
@@ -133,7 +133,8 @@ impl Memory {
     pub(super) fn write(&mut self, place: usize, defined: bool, by: Iteration) -> bool {
         let (life, by) = (self.life, by.since(self.since));
         let element = &mut self.elements[place];
-        let races = by.meets(element.writer) || by.meets(element.reader);
+        let shared = by.current != 0 && element.reader >= by.first && element.shared;
+        let races = by.meets(element.writer) || by.meets(element.reader) || shared;
         element.writer = by.current;
         element.life = if defined { life } else { 0 };
         element.ever |= defined;

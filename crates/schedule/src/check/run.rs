@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use tensorwright_lang::program::TensorId;
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::{Expr, Index, TensorId};
 
 use super::eval::Value;
 use super::memory::{Iteration, Memory};
@@ -98,6 +99,11 @@ impl<'a> Run<'a> {
         self.vars[var.0 as usize]
     }
 
+    /// The type of an expression.
+    pub(super) fn dtype(&self, expr: &Expr) -> DType {
+        expr.dtype(&|id| self.nest.dtype(id))
+    }
+
     /// The flaw of using an undefined value.
     pub(super) fn blamed(&mut self) -> Flaw {
         let blame = self.blame.take();
@@ -168,7 +174,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a condition holds; what data decide is taken to.
-    fn holds(&mut self, condition: &tensorwright_lang::program::Index) -> Result<bool, Flaw> {
+    fn holds(&mut self, condition: &Index) -> Result<bool, Flaw> {
         match self.index(condition)? {
             Value::Known(value) => Ok(value >= 0),
             Value::Data => Ok(true),

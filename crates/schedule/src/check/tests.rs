@@ -81,6 +81,16 @@ fn iterations_of_a_parallel_loop_do_not_meet() {
     assert_eq!(flaw(&nest), race);
 }
 
+/// What workers share in one parallel loop may be written in the next.
+#[test]
+fn parallel_loops_that_follow_each_other_do_not_meet() {
+    let text = "def f(float(N) A, float(M) B) -> (out) { out(i,j) = A(i) * B(j) }";
+    let steps = "out: split i 2\nout: cache_read A at i.0\nout: parallel j\nA.pack: parallel d0\n";
+    let nest = scheduled(text, &[("N", 4), ("M", 3)], steps);
+    assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound), "{nest}");
+    assert_eq!(check(&lower(nest).unwrap(), LIMIT), Ok(Verdict::Sound));
+}
+
 #[test]
 fn accesses_stay_in_bounds_and_results_are_written() {
     let mut nest = scheduled(BLUR, &[("N", 9)], "");

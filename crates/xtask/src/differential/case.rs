@@ -11,6 +11,9 @@
 //! --- schedule
 //! T: split j 4
 //! ```
+//!
+//! A comment `# refused: words` in the schedule says that the schedule must be refused, for a reason with
+//! these words.
 
 use std::fmt;
 
@@ -63,6 +66,11 @@ impl Case {
             target: field("target")?.to_owned(),
             schedule: schedule.to_owned(),
         })
+    }
+
+    /// Words of the reason for which the schedule must be refused, if it must.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.schedule.lines().find_map(|line| line.strip_prefix("# refused:")).map(str::trim)
     }
 
     /// The program, bound.

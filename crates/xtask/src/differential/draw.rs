@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::primitives::Primitive;
-use tensorwright_schedule::{LoopNest, Schedule, canonical};
+use tensorwright_schedule::{LoopNest, Schedule};
 use tensorwright_testkit::Rng;
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
 use super::inputs::Inputs;
 use super::oracle::Oracle;
+use super::pair::apply_checked;
 use super::programs::Programs;
 use super::schedules::{self, Failed, Made, Maker};
 use super::tally::Tally;
@@ -110,9 +111,7 @@ impl Drawn {
         if read.steps.len() != schedule.steps.len() {
             return Err(differs("a step is lost".to_owned()));
         }
-        let again = read
-            .apply(canonical(program))
-            .map_err(|why| Problem::new(Suspect::Schedule, Kind::Refused, why.to_string()))?;
+        let again = apply_checked(&read, program)?;
         if let Some(nest) = nest {
             let (before, after) = (nest.to_string(), again.to_string());
             if before != after {

@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Status,
     /// Memory was written that belongs to nobody.
     Memory,
+    /// A nest reads what nothing has written, out of bounds, or what another worker writes.
+    Flaw,
 }
 
 /// A suspect, what happened, and details.
@@ -54,7 +56,7 @@ const SUSPECTS: [(&str, Suspect); 4] = [
     ("aarch64", Suspect::Aarch64),
 ];
 
-const KINDS: [(&str, Kind); 8] = [
+const KINDS: [(&str, Kind); 9] = [
     ("crash", Kind::Crash),
     ("hang", Kind::Hang),
     ("refused", Kind::Refused),
@@ -63,6 +65,7 @@ const KINDS: [(&str, Kind); 8] = [
     ("wrong", Kind::Wrong),
     ("status", Kind::Status),
     ("memory", Kind::Memory),
+    ("flaw", Kind::Flaw),
 ];
 
 impl Suspect {
@@ -86,6 +89,11 @@ impl Problem {
     /// Whether this may be the same mistake as another: the same happens to the same suspect.
     pub(crate) fn resembles(&self, other: &Problem) -> bool {
         (self.suspect, self.kind) == (other.suspect, other.kind)
+    }
+
+    /// Whether it is a refusal for a reason with some words.
+    pub(crate) fn refuses(&self, words: &str) -> bool {
+        self.kind == Kind::Refused && self.message.contains(words)
     }
 
     /// The problem in one line.

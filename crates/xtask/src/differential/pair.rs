@@ -4,12 +4,16 @@ use std::rc::Rc;
 
 use tensorwright_lang::program::Program;
 use tensorwright_reference::Buffer;
+use tensorwright_schedule::check::check;
 use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Scope};
-use tensorwright_schedule::{LowerError, Schedule, canonical, lower};
+use tensorwright_schedule::{LowerError, Schedule, canonical, lower_traced};
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
 use super::oracle::{Answer, Oracle};
+
+/// The most stores that the check of a nest runs.
+const MOST_STORES: u64 = 50_000;
 
 /// A lowered nest, its inputs and its expected outputs.
 pub(crate) struct Pair {
@@ -49,6 +53,23 @@ fn schedule_problem(kind: Kind, message: String) -> Problem {
     Problem::new(Suspect::Schedule, kind, message)
 }
 
+/// The nest that a schedule makes of a program, checked after every step.
+pub(crate) fn apply_checked(schedule: &Schedule, program: &Program) -> Result<LoopNest, Problem> {
+    let mut nest = canonical(program);
+    for step in &schedule.steps {
+        step.apply(&mut nest).map_err(|why| schedule_problem(Kind::Refused, why.to_string()))?;
+        check_defined(&nest, &step.to_string())?;
+    }
+    Ok(nest)
+}
+
+/// Whether a nest reads only what was written, after a step or a pass.
+fn check_defined(nest: &LoopNest, after: &str) -> Result<(), Problem> {
+    check(nest, MOST_STORES).map(drop).map_err(|flaw| {
+        schedule_problem(Kind::Flaw, format!("after `{after}`: {flaw}\n{nest}"))
+    })
+}
+
 impl From<Problem> for NotRun {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
@@ -61,9 +82,7 @@ impl Pair {
         let program = case.bind().map_err(|why| schedule_problem(Kind::Refused, why))?;
         let schedule = Schedule::parse(&case.schedule)
             .map_err(|why| schedule_problem(Kind::RoundTrip, why.to_string()))?;
-        let nest = schedule
-            .apply(canonical(&program))
-            .map_err(|why| schedule_problem(Kind::Refused, why.to_string()))?;
+        let nest = apply_checked(&schedule, &program)?;
         let program = Rc::new(program);
         let oracle = Oracle::new(Rc::clone(&program));
         Self::ready(case, (program, nest), &oracle, name, is_promised)
@@ -77,7 +96,15 @@ impl Pair {
         name: &str,
         is_promised: bool,
     ) -> Result<Self, NotRun> {
-        let mut nest = lower(nest).map_err(|why| not_lowered(&why, is_promised))?;
+        let mut flawed = Ok(());
+        let mut look = |pass: &str, nest: &LoopNest| {
+            if flawed.is_ok() {
+                flawed = check_defined(nest, pass);
+            }
+        };
+        let lowered = lower_traced(nest, &mut look);
+        flawed?;
+        let mut nest = lowered.map_err(|why| not_lowered(&why, is_promised))?;
         if !nest.is_lowered() {
             let message = format!("lowering leaves something to do:\n{nest}");
             return Err(schedule_problem(Kind::Refused, message).into());

@@ -18,7 +18,7 @@ use super::batch::Workshop;
 use super::c::C;
 use super::case::Case;
 use super::draw::{SCHEDULES, Subject};
-use super::failure::{Problem, Suspect, in_one_line};
+use super::failure::{Kind, Problem, Suspect, in_one_line};
 use super::llvm::Llvm;
 use super::pair::{NotRun, Pair};
 use super::programs::Programs;
@@ -153,7 +153,16 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     say_at(0, Suspect::Schedule);
-    match Pair::of(&case, "kernel_0", options.schedules.is_promised()) {
+    let pair = Pair::of(&case, "kernel_0", options.schedules.is_promised());
+    if let Some(why) = case.refused() {
+        let refused = matches!(&pair, Err(NotRun::Problem(problem)) if problem.refuses(why));
+        if !refused {
+            let message = format!("is not refused because of `{why}`");
+            say_failed(0, &Problem::new(Suspect::Schedule, Kind::Wrong, message));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    match pair {
         Ok(pair) => {
             let emitters = Emitters::new(options)?;
             // Others first: they cannot take this process down.

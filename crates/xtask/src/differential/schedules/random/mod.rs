@@ -162,12 +162,12 @@ impl Draft<'_> {
         let mut names = Vec::new();
         for_each_store(&self.nest.body, &mut |store| {
             if self.nest.buffer(store.buffer).name == stage {
-                store.value.walk_reads(&mut |read| {
+                for (_, read) in store.reads() {
                     let name = &self.nest.buffer(read.tensor).name;
                     if !names.contains(name) {
                         names.push(name.clone());
                     }
-                });
+                }
             }
         });
         names
