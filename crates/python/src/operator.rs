@@ -251,7 +251,7 @@ impl Operator {
         let def = module.def(name).map_err(|diagnostics| diagnosed(py, &diagnostics))?;
         let signature = Signature::new(&def);
         let bound = bound(&signature, frozen)?;
-        let precision = precision.parse().map_err(PyValueError::new_err::<String>)?;
+        let precision = precision.parse::<Precision>().map_err(PyValueError::new_err::<String>)?;
         Ok(Self {
             module: module.clone(),
             signature,

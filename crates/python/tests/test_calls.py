@@ -85,7 +85,7 @@ def test_a_result_that_is_added_to_is_supplied_as_well():
         acc.module.grad("acc")
     # By one number, and along with other results.
     with pytest.warns(UserWarning, match="W0903"):
-        both = tw.define("def f(float(N) A) -> (s, B) { s += A(i) B(i) = 2 * A(i) }").f
+        both = tw.define("def f(float(N) A) -> (s, B) { s() += A(i) B(i) = 2 * A(i) }").f
     total, twice = both(a, 1.0)
     assert float(total) == 7.0
     np.testing.assert_array_equal(twice, 2 * a)

@@ -83,6 +83,16 @@ def test_a_registered_operator_passes_torchs_own_checks():
     assert torch.autograd.gradcheck(gate, (a, b))
 
 
+def test_a_result_that_is_added_to_is_an_argument_and_has_no_gradient():
+    with pytest.warns(UserWarning, match="W0903"):
+        acc = tw.define("def acc(float(N) A) -> (B) { B(i) += A(i) }").acc
+    registered = tw.torch.register(acc)
+    a, b = torch.arange(4.0), torch.full((4,), 10.0)
+    assert torch.equal(registered(a, b), a + 10) and torch.equal(b, torch.full((4,), 10.0))
+    with pytest.raises(tw.CompileError, match="declare it as a parameter too"):
+        tw.torch.register(acc, backward=True)
+
+
 def test_a_module_that_uses_one_is_compiled():
     module = tw.define(
         "def layer(float(B,I) X, float(O,I) W) -> (Y) { T(b,o) +=! X(b,i) * W(o,i)  Y(b,o) = fmax(T(b,o), 0.0) }"

@@ -139,7 +139,7 @@ fn csv_has_a_line_per_trial() {
     let head = text.lines().next().unwrap();
     assert!(head.starts_with("def,sizes,program,") && head.ends_with(",point,schedule"));
     let first = format!(
-        "gemm,M=64 N=64,gemm-64,gemm,A Processor [avx2 fma],1,0.1.0 llvm-19,{run},random,1,0,\
+        "gemm,M=64 N=64,gemm-64,gemm,A Processor [avx2 fma],1,0.1.0 llvm-19,exact,{run},random,1,0,\
          random,measured,0.5,0.55,0.02,9,,false,,0,0 7 300,\"C: split m 2 -> m.0 m.1\nC: \
          vectorize n\n\"\n"
     );
