@@ -238,3 +238,14 @@ fn lanes_that_do_not_take_part_keep_nothing_of_a_narrowed_value() {
         }
     }
 }
+
+#[test]
+fn three_lanes_that_become_bytes_are_not_truncated_on_aarch64() {
+    let text = "def f(int64(N) X) -> (O) { O(i) = int8(X(i)) }";
+    let program = program(text, None, &[("N", 9)]);
+    let nest = scheduled(&program, "O: split i 3\nO: vectorize i.1\n");
+    let target = CpuTarget::named("neon").unwrap();
+    let ir = listing(&nest, &target, &Options::default(), Listing::Ir).unwrap();
+    assert!(!ir.contains("trunc <3 x i64>"), "{ir}");
+    assert!(ir.contains("shufflevector <24 x i8>"), "{ir}");
+}

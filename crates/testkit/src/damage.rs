@@ -6,7 +6,14 @@ use crate::rng::Rng;
 /// One kind of damage.
 type Damage = fn(&mut Vec<u8>, &mut Rng);
 
-const ALL: &[Damage] = &[flip_bits, overwrite_number, fill_range, cut, swap_blocks, remove_range];
+const ALL: &[Damage] = &[
+    |bytes, rng| flip_bits(bytes, rng),
+    |bytes, rng| overwrite_number(bytes, rng),
+    |bytes, rng| fill_range(bytes, rng),
+    |bytes, rng| swap_blocks(bytes, rng),
+    cut,
+    remove_range,
+];
 
 /// A file with one to four places damaged.
 #[must_use]
@@ -25,7 +32,7 @@ fn range(bytes: &[u8], most: usize, rng: &mut Rng) -> std::ops::Range<usize> {
     start..(start + 1 + rng.below(most)).min(bytes.len())
 }
 
-fn flip_bits(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn flip_bits(bytes: &mut [u8], rng: &mut Rng) {
     for _ in 0..=rng.below(8) {
         let place = rng.below(bytes.len());
         if let Some(byte) = bytes.get_mut(place) {
@@ -34,7 +41,7 @@ fn flip_bits(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-fn overwrite_number(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn overwrite_number(bytes: &mut [u8], rng: &mut Rng) {
     let number = *rng.pick(&[0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, u64::MAX]);
     let width = *rng.pick(&[1, 2, 4, 8]);
     let mut number = number.to_le_bytes();
@@ -45,7 +52,7 @@ fn overwrite_number(bytes: &mut Vec<u8>, rng: &mut Rng) {
     bytes.iter_mut().skip(place).zip(&number[..width]).for_each(|(byte, new)| *byte = *new);
 }
 
-fn fill_range(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn fill_range(bytes: &mut [u8], rng: &mut Rng) {
     let (place, value) = (range(bytes, 200, rng), *rng.pick(&[0, 0xff, b'9', b'\n']));
     bytes[place].fill(value);
 }
@@ -60,7 +67,7 @@ fn remove_range(bytes: &mut Vec<u8>, rng: &mut Rng) {
 }
 
 /// Swaps two blocks of a power of two, which may be pages.
-fn swap_blocks(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn swap_blocks(bytes: &mut [u8], rng: &mut Rng) {
     let block = 1 << (4 + rng.below(9));
     let count = bytes.len() / block;
     if count > 1 {

@@ -65,36 +65,42 @@ impl<'ctx> Emitter<'_, 'ctx> {
             (false, false) => InstructionOpcode::ZExt,
         };
         if op == InstructionOpcode::Trunc
-            && let Some(bytes) = self.four_low_bytes(value, narrow, wide)?
+            && let Some(bytes) = self.low_bytes(value, narrow, wide)?
         {
             return Ok(bytes);
         }
         self.ir.cast(op, value, self.integer_type(to))
     }
 
-    /// The lowest bytes of four lanes, taken by a shuffle; `None` for every other conversion and
-    /// every other processor.
+    /// The lowest bytes of the lanes, taken by a shuffle, where LLVM 19 gets stores of narrowed lanes
+    /// wrong; `None` for all other conversions.
     ///
-    /// LLVM 19 loses the mask of `select <1, 1, 0, 0>, (trunc <4 x i64> to <4 x i8>), 0` when the
-    /// result is stored: with AVX-512 it becomes `vpmovqb` to memory, which writes all four lanes.
-    /// Of all types, numbers of lanes and masks these alone are wrong, but narrowing in steps does
+    /// - With AVX-512, `select <1, 1, 0, 0>, (trunc <4 x i64> to <4 x i8>), 0` loses its mask when it
+    ///   is stored: it becomes `vpmovqb` to memory, which writes all four lanes.
+    /// - On AArch64, a stored `trunc <3 x i64> to <3 x i8>` takes lanes from memory that nothing has
+    ///   written.
+    ///
+    /// Of all widths, numbers of lanes and masks these alone are wrong, but narrowing in steps does
     /// not help, since the steps are joined before. A shuffle is not taken for a conversion there.
-    fn four_low_bytes(
+    fn low_bytes(
         &self,
         value: Value<'ctx>,
         from_bits: u32,
         to_bits: u32,
     ) -> Result<Option<Value<'ctx>>> {
-        const LANES: u32 = 4;
         let ir = &self.ir;
-        let is_affected = ir.target.isa() == VectorIsa::Avx512 && to_bits == 8;
-        if !is_affected || width(value) != Some(LANES) {
+        let lanes = match (ir.target.isa(), width(value)) {
+            (VectorIsa::Avx512, Some(4)) => 4,
+            (VectorIsa::Neon, Some(3)) => 3,
+            _ => return Ok(None),
+        };
+        if to_bits != 8 {
             return Ok(None);
         }
         let each = from_bits / 8;
-        let all = ir.context.i8_type().vec_type(LANES * each);
+        let all = ir.context.i8_type().vec_type(lanes * each);
         let bytes = ir.builder.build_bit_cast(value, all, "")?.into_vector_value();
-        let lowest = (0..LANES).map(|lane| i64::from(lane * each));
+        let lowest = (0..lanes).map(|lane| i64::from(lane * each));
         Ok(Some(ir.shuffle(bytes, all.get_poison(), lowest)?.into()))
     }
 

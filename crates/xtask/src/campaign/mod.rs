@@ -6,6 +6,7 @@ mod options;
 mod page;
 mod state;
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -39,6 +40,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let started = Instant::now();
     let time = Duration::from_secs_f64(options.hours * 3600.0);
     state.commits.extend(Some(commit()).filter(|commit| state.commits.last() != Some(commit)));
+    // Also makes the folder of the file.
+    state.write(&options.state)?;
     let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| options.wants(kind.name)).collect();
     while started.elapsed() < time {
         // The kind that has had the least of its share comes next.
@@ -48,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         });
         let Some(kind) = next else { return Err("no such kind".to_owned()) };
         let left = time.saturating_sub(started.elapsed());
-        slice(&mut state, kind, left)?;
+        slice(&mut state, kind, left, &options.state.with_extension("log"))?;
         state.write(&options.state)?;
         println!("campaign: {:.0} min left; {}", left.as_secs_f64() / 60.0, progress(&state, kind));
     }
@@ -66,7 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Runs some inputs of a kind, as many as fit into a slice.
-fn slice(state: &mut State, kind: &Kind, left: Duration) -> Result<(), String> {
+fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(), String> {
     let done = state.done(kind.name);
     let rate = if done.seconds > 0.0 { done.tried as f64 / done.seconds } else { 0.0 };
     let seconds = SLICE.min(left.max(Duration::from_secs(5))).as_secs_f64();
@@ -86,6 +89,10 @@ fn slice(state: &mut State, kind: &Kind, left: Duration) -> Result<(), String> {
     for (name, value) in [("--seed", state.seed), ("--from", done.next), ("--count", count)] {
         command.args([name.to_owned(), value.to_string()]);
     }
+    // What it says in full goes to a file.
+    let log = File::options().create(true).append(true).open(log);
+    let log = log.map_err(|error| error.to_string())?;
+    command.stdout(log.try_clone().map_err(|error| error.to_string())?).stderr(log);
     let status = command.status().map_err(|error| error.to_string())?;
     let text = std::fs::read_to_string(&summary)
         .map_err(|_| format!("{}: ended without a summary: {status}", kind.name))?;

@@ -23,6 +23,9 @@ pub(crate) const TARGETS: &[Target] = &[
     lsp::TARGET,
 ];
 
+/// Changes an input; others of the corpus may be parts of it.
+type Mutate = fn(&[u8], &[Vec<u8>], &mut Rng) -> Vec<u8>;
+
 /// Something that reads bytes.
 pub(crate) struct Target {
     /// Its name.
@@ -36,7 +39,7 @@ pub(crate) struct Target {
     /// Inputs that are valid, or nearly: what others are made of.
     pub(crate) corpus: fn() -> Vec<Vec<u8>>,
     /// Makes an input of one of the corpus.
-    pub(crate) mutate: fn(&[u8], &[Vec<u8>], &mut Rng) -> Vec<u8>,
+    pub(crate) mutate: Mutate,
     /// Reads an input.
     pub(crate) run: fn(&mut Input) -> Reached,
 }
