@@ -71,7 +71,7 @@ impl Exact<'_> {
         let bound = if least { bound.scale(-1)? } else { bound };
         let op = if least { CompareOp::Ge } else { CompareOp::Le };
         if let Some(large) = self.fitting_atom(&large.atom) {
-            return self.fits(&bound).then(|| Expr::CompareIndex(op, large, bound));
+            return self.fits(&bound).then_some(Expr::CompareIndex(op, large, bound));
         }
         match &large.atom {
             Atom::Value(value) => self.compare_unsigned(op, value, bound),
