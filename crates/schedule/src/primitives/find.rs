@@ -1,6 +1,8 @@
 //! Finding stages and loops in a nest.
 
-use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, Store, for_each_store};
+use tensorwright_lang::program::Index;
+
+use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store};
 use crate::schedule::Refusal;
 
 /// Where a node is: the position in the body of the nest, then in the body of each loop.
@@ -181,10 +183,12 @@ pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
 }
 
 /// Refuses a nest in which a loop that makes elements twice runs inside a loop that adds terms to
-/// them: they would be added twice.
+/// them: they would be added twice; or inside a parallel loop that shares them: two workers would make
+/// them.
 pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
     for path in store_paths(&nest.body) {
         let store = store_at(nest, &path)?;
+        check_workers(nest, store, &loops_on(nest, &path), &ranges_on(nest, &path))?;
         if store.combine.is_none() {
             continue;
         }
@@ -206,9 +210,47 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Refuses a parallel loop around a loop with a shifted tail if its iterations may share elements.
+fn check_workers(
+    nest: &LoopNest,
+    store: &Store,
+    loops: &[&Loop],
+    ranges: &Ranges,
+) -> Result<(), Refusal> {
+    let Some(outer) = loops.iter().position(|l| l.kind == LoopKind::Parallel) else {
+        return Ok(());
+    };
+    let shared = loops[outer].var;
+    for l in loops[outer + 1..].iter().filter(|l| l.overlaps) {
+        let mentions = |index: &Index, var: Var| index.mentions(&|other| other == var);
+        let both = |index: &&Index| mentions(index, l.var) && mentions(index, shared);
+        if store.subscripts.iter().filter(both).any(|index| !is_apart(index, shared, ranges)) {
+            let (workers, inner) = (nest.var_name(shared), nest.var_name(l.var));
+            return Err(Refusal::new(format!(
+                "the tail of loop `{inner}` of `{}` is shifted inwards, so two workers of the parallel \
+                 loop `{workers}` around it would make the same elements",
+                nest.buffer(store.buffer).name
+            ))
+            .help("use the tail `guard` or `peel`, or keep the parallel loop inside"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an iteration of a loop moves an index beyond all that the other loops reach.
+fn is_apart(index: &Index, var: Var, ranges: &Ranges) -> bool {
+    let rest = || {
+        let step = index.coefficient_of(var)?;
+        Some((step, index.sub(&Index::axis(var).scale(step)?)?))
+    };
+    rest().is_some_and(|(step, rest)| {
+        let reach = ranges.interval(&rest);
+        reach.hi - reach.lo < i128::from(step.unsigned_abs())
+    })
+}
+
 /// Refuses a loop that is not serial any more.
 pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(), Refusal> {
-    use crate::nest::LoopKind;
     let state = match l.kind {
         LoopKind::Serial => return Ok(()),
         LoopKind::Parallel => "parallel",

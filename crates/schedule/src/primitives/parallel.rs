@@ -11,7 +11,7 @@
 use std::fmt;
 
 use super::Rule;
-use super::find::{expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
+use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
 use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
 use crate::schedule::{Refusal, Words};
 
@@ -63,6 +63,6 @@ impl Rule for Parallel {
                 .help("fuse the two loops before"));
         }
         loop_at_mut(nest, &path)?.kind = LoopKind::Parallel;
-        Ok(())
+        check_overlaps(nest)
     }
 }

@@ -110,6 +110,9 @@ mod tests {
         };
         assert_eq!(Case::parse(&case.to_string()).unwrap(), case);
         assert!(case.bind().is_ok());
+        assert_eq!(case.refused(), None);
+        let schedule = "# refused: is a reduction\nT: inline\n".to_owned();
+        assert_eq!(Case { schedule, ..case }.refused(), Some("is a reduction"));
         assert!(Case::parse("def f").is_err());
     }
 
