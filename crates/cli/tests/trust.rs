@@ -33,6 +33,12 @@ impl Scratch {
             .unwrap()
     }
 
+    /// Changes the database behind the command's back.
+    fn change(&self, sql: &str) {
+        let database = rusqlite::Connection::open(self.0.join("records.sqlite3")).unwrap();
+        database.execute_batch(sql).unwrap();
+    }
+
     /// Imports a record of a schedule that is said to be very fast, under the key of this machine.
     fn plant(&self, program: &[&str], run: &str, schedule: &str) {
         let best = self.run(&[&["db", "best"], program, &["--format", "json"]].concat());
@@ -113,6 +119,47 @@ fn the_next_best_takes_the_place_of_one_that_is_left_out() {
     assert!(output.status.success(), "{}", errors(&output));
     let says = "tuned: the schedule of trial 0 of run good, 1.00 ns; --untuned for the default one";
     assert!(errors(&output).contains(says), "{}", errors(&output));
+}
+
+#[test]
+fn a_damaged_record_is_told_and_left_out() {
+    let scratch = Scratch::new("damaged");
+    scratch.plant(&GEMM, "damaged", "C: split n 8\n");
+    scratch.change("UPDATE texts SET text = 'C: split n 9\n' WHERE text = 'C: split n 8\n'");
+    for command in [&["run"][..], &["db", "best"]] {
+        let output = scratch.run(&[command, &GEMM[..]].concat());
+        let says = "trial 0 of run damaged is left out: ";
+        assert!(errors(&output).contains(says), "{command:?}: {}", errors(&output));
+        assert!(errors(&output).contains("is not the one that was written"), "{command:?}");
+    }
+    let output = scratch.run(&["db", "ls"]);
+    assert!(output.status.success() && errors(&output).contains("is left out"));
+}
+
+#[test]
+fn names_in_a_database_cannot_talk_to_the_terminal() {
+    let scratch = Scratch::new("names");
+    scratch.plant(&GEMM, "named", "C: split n 8\n");
+    // Whoever writes such a file does not ask for permission.
+    scratch.change(
+        "UPDATE programs SET def = def || char(27) || '[2J' || char(155);
+         UPDATE runs SET strategy = 'a' || char(27) || ']0;b' || char(7), status = char(27), ended = 1",
+    );
+    let looks: [&[&str]; 5] = [
+        &["db", "ls"],
+        &["db", "ls", "--runs"],
+        &["db", "show", "named"],
+        &["db", "show", "named", "--trial", "0"],
+        &[&["db", "best"], &GEMM[..]].concat(),
+    ];
+    for look in looks {
+        let output = scratch.run(look);
+        assert!(output.status.success(), "{look:?}: {}", errors(&output));
+        let text = words(&output) + &errors(&output);
+        let obeyed = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(obeyed), "{look:?}: {text:?}");
+    }
+    assert!(words(&scratch.run(&["db", "ls"])).contains("gemm\\u{1b}[2J\\u{9b}"));
 }
 
 #[test]

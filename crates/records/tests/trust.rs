@@ -16,6 +16,16 @@ fn verification(key: &Key, schedule: &str, installation: &str) -> Verification {
     Verification { key: key.clone(), schedule, installation }
 }
 
+/// Records of one trial, which nobody has open.
+fn one_trial(scratch: &Scratch) -> (Key, RunId) {
+    let program = program(64);
+    let key = key(&program);
+    let mut store = scratch.store();
+    let run = begin(&mut store, &key, &program);
+    store.insert(&run, &measured(0, 1.0)).unwrap();
+    (key, run)
+}
+
 fn with_schedule(number: u64, seconds: f64, schedule: &str) -> Trial {
     Trial { schedule: schedule.to_owned(), ..measured(number, seconds) }
 }
@@ -76,12 +86,7 @@ fn processes_that_verify_at_the_same_time_do_not_disturb_each_other() {
 #[test]
 fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let scratch = Scratch::new();
-    let program = program(64);
-    let key = key(&program);
-    let mut store = scratch.store();
-    let run = begin(&mut store, &key, &program);
-    store.insert(&run, &measured(0, 1.0)).unwrap();
-    drop(store);
+    let (key, _) = one_trial(&scratch);
     let old = "DROP TABLE verified; UPDATE meta SET value = '1' WHERE name = 'tensorwright-schema'";
     Connection::open(scratch.db()).unwrap().execute_batch(old).unwrap();
     let store = scratch.store();
@@ -152,12 +157,7 @@ fn a_text_that_is_not_what_was_written_is_left_out_and_told() {
 #[test]
 fn records_that_cannot_be_written_can_be_looked_at() {
     let scratch = Scratch::new();
-    let program = program(64);
-    let key = key(&program);
-    let mut store = scratch.store();
-    let run = begin(&mut store, &key, &program);
-    store.insert(&run, &measured(0, 1.0)).unwrap();
-    drop(store);
+    let (key, run) = one_trial(&scratch);
     // A name with everything that a URI could take for something else.
     let place = scratch.path().join("a b%20c?d#e&f.sqlite3");
     std::fs::copy(scratch.db(), &place).unwrap();

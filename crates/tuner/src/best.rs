@@ -187,10 +187,13 @@ impl Wanted<'_> {
         if self.forbids(&schedule) {
             return Remembered::Inexact(trial);
         }
-        match trust.trusts(&schedule, &near.best.trial.schedule, &whose(&trial)) {
-            true => Remembered::Near { schedule, trial, differs },
-            false => Remembered::Unfit(differs),
+        let whose = whose(&trial);
+        if trust.trusts(&schedule, &near.best.trial.schedule, &whose) {
+            return Remembered::Near { schedule, trial, differs };
         }
+        // The answer says it, in one line.
+        trust.notes.retain(|note| !note.starts_with(&whose));
+        Remembered::Unfit(differs)
     }
 }
 

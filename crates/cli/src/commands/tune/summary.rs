@@ -24,7 +24,7 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
         progress.tally
     )?;
     for (kind, reason, count) in progress.tally.commonest(4) {
-        writeln!(out, "  {count} {kind}: {}", printable(&reason))?;
+        writeln!(out, "  {count} {kind}: {}", printable(reason))?;
     }
     let share =
         100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
