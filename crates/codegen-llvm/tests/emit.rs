@@ -249,3 +249,16 @@ fn three_lanes_that_become_bytes_are_not_truncated_on_aarch64() {
     assert!(!ir.contains("trunc <3 x i64>"), "{ir}");
     assert!(ir.contains("shufflevector <24 x i8>"), "{ir}");
 }
+
+#[test]
+fn divisors_that_are_zero_in_some_lanes_leave_the_others_alone() {
+    for (dtype, operator) in [("int32", "/"), ("int32", "%"), ("uint16", "/"), ("uint64", "%")] {
+        let source = format!(
+            "def f(float(N) A) -> (O) {{ O(i) +=! {dtype}(40-i) {operator} \
+             (j != 12 ? (j%2 == 1 ? {dtype}(0) : {dtype}(7)) : {dtype}(0)) \
+             where i in 0:5, j in 0:13 }}"
+        );
+        let schedule = "O: split j 2 [peel]\nO: rfactor j.1 at j.0\nO.rf: vectorize j.1\n";
+        check(&source, &[("N", 1)], schedule);
+    }
+}

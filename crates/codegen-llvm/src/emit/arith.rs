@@ -85,12 +85,23 @@ impl<'ctx> Emitter<'_, 'ctx> {
 
     /// Unsigned division; by zero it gives 0.
     fn division(&self, quotient: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
-        let (zero, one) = (self.ir.constant_like(0, b)?, self.ir.constant_like(1, b)?);
+        let zero = self.ir.constant_like(0, b)?;
         let by_zero = self.ir.compare_ints(IntPredicate::EQ, b, zero)?;
-        let divisor = self.ir.select(by_zero, one, b)?;
+        let divisor = self.raised(b, by_zero, 1)?;
         let op = if quotient { InstructionOpcode::UDiv } else { InstructionOpcode::URem };
         let result = self.ir.binary(op, a, divisor)?;
         self.ir.select(by_zero, zero, result)
+    }
+
+    /// A divisor, greater by a number in some lanes.
+    ///
+    /// Not a selection between the divisor and a constant: LLVM 19 moves a division into both sides of
+    /// one, and gives up all lanes of a side in which a single lane is known to be zero, although that
+    /// lane is not selected.
+    fn raised(&self, divisor: Value<'ctx>, lanes: Value<'ctx>, by: i64) -> Result<Value<'ctx>> {
+        let ir = &self.ir;
+        let (more, zero) = (ir.constant_like(by, divisor)?, ir.constant_like(0, divisor)?);
+        ir.add(divisor, ir.select(lanes, more, zero)?)
     }
 
     /// Signed division that rounds down; by zero it gives 0, and the one quotient that does not
@@ -102,11 +113,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
         b: Value<'ctx>,
     ) -> Result<Value<'ctx>> {
         let ir = &self.ir;
-        let (zero, one) = (ir.constant_like(0, b)?, ir.constant_like(1, b)?);
-        let minus_one = ir.constant_like(-1, b)?;
+        let (zero, minus_one) = (ir.constant_like(0, b)?, ir.constant_like(-1, b)?);
         let by_zero = ir.compare_ints(IntPredicate::EQ, b, zero)?;
         let by_minus_one = ir.compare_ints(IntPredicate::EQ, b, minus_one)?;
-        let divisor = ir.select(ir.or(by_zero, by_minus_one)?, one, b)?;
+        let divisor = self.raised(self.raised(b, by_zero, 1)?, by_minus_one, 2)?;
         let remainder = ir.binary(InstructionOpcode::SRem, a, divisor)?;
         let inexact = ir.compare_ints(IntPredicate::NE, remainder, zero)?;
         let signs = ir.binary(InstructionOpcode::Xor, remainder, divisor)?;
