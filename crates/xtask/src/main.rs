@@ -1,5 +1,5 @@
 //! Chores of the workspace that are programs: `cargo run --release -p tensorwright-xtask -- fuzz`,
-//! `... -- differential` and `... -- campaign`, which runs both.
+//! `... -- differential`, `... -- campaign`, which runs both, and `... -- tune`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod campaign;
@@ -7,6 +7,7 @@ mod differential;
 mod fuzz;
 mod processor;
 mod summary;
+mod tuning;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,8 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
        xtask differential [--schedules KIND] [--emitters LIST] --replay FILE
        xtask campaign --hours H [--resume] [--seed S] [--only KINDS] [--state FILE] [--recheck]
                       [--page FILE]
+       xtask tune [--trials N] [--sizes N] [--strategy NAME] [--seed S] [--from EXAMPLE]
+                  [--command FILE]
 
 `fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
 manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to
@@ -28,7 +31,10 @@ target/fuzz/ and reported; `--seed S --from INDEX --count 1` replays it.
 failure is made small, written to target/differential/ and reported.
 
 `campaign` splits its time over all of these. It keeps what it has done in target/campaign.json, goes on
-from there with `--resume`, replays its failures with `--recheck` and writes a page with `--page`.";
+from there with `--resume`, replays its failures with `--recheck` and writes a page with `--page`.
+
+`tune` tunes every example at odd sizes with the command of a release build: no candidate may be wrong,
+crash or fail to build.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +47,9 @@ fn main() -> ExitCode {
         }
         Some((command, rest)) if command == "campaign" => {
             campaign::Options::parse(rest).and_then(|options| campaign::run(&options))
+        }
+        Some((command, rest)) if command == "tune" => {
+            tuning::Options::parse(rest).and_then(|options| tuning::run(&options))
         }
         _ => Err("no such command".to_owned()),
     };

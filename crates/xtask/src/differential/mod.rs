@@ -23,7 +23,7 @@ mod oracle;
 mod pair;
 mod parent;
 mod process;
-mod programs;
+pub(crate) mod programs;
 mod report;
 mod schedules;
 mod shrink;

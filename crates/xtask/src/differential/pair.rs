@@ -65,9 +65,9 @@ pub(crate) fn apply_checked(schedule: &Schedule, program: &Program) -> Result<Lo
 
 /// Whether a nest reads only what was written, after a step or a pass.
 fn check_defined(nest: &LoopNest, after: &str) -> Result<(), Problem> {
-    check(nest, MOST_STORES).map(drop).map_err(|flaw| {
-        schedule_problem(Kind::Flaw, format!("after `{after}`: {flaw}\n{nest}"))
-    })
+    check(nest, MOST_STORES)
+        .map(drop)
+        .map_err(|flaw| schedule_problem(Kind::Flaw, format!("after `{after}`: {flaw}\n{nest}")))
 }
 
 impl From<Problem> for NotRun {

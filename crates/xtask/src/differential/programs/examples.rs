@@ -1,5 +1,6 @@
 //! The examples, at the sizes of their golden tests and at odd ones.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use tensorwright_lang::Module;
@@ -19,11 +20,11 @@ const MAX_ELEMENTS: i64 = 12_000;
 const MAX_OPERATIONS: u128 = 40_000;
 
 /// The examples with the sizes of their golden tests.
-pub(super) struct Examples(Vec<Example>);
+pub(crate) struct Examples(Vec<Example>);
 
 impl Examples {
     /// Reads the examples.
-    pub(super) fn load() -> Result<Self, String> {
+    pub(crate) fn load() -> Result<Self, String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
@@ -56,6 +57,17 @@ impl Examples {
     /// One at other sizes; at those of its golden test if no others fit.
     pub(super) fn odd(&self, rng: &mut Rng) -> Example {
         let golden = rng.pick(&self.0);
+        Self::at_odd_sizes(golden, rng).unwrap_or_else(|| golden.clone())
+    }
+
+    /// One example per definition, in order.
+    pub(crate) fn definitions(&self) -> Vec<&Example> {
+        let mut seen = HashSet::new();
+        self.0.iter().filter(|example| seen.insert((&example.text, &example.def))).collect()
+    }
+
+    /// An example at other sizes, if some fit.
+    pub(crate) fn at_odd_sizes(golden: &Example, rng: &mut Rng) -> Option<Example> {
         for attempt in 0..TRIES {
             let odd = |(name, value): &(String, i64)| {
                 let keep = rng.chance(20 + 2 * attempt);
@@ -64,10 +76,10 @@ impl Examples {
             let sizes = golden.sizes.iter().map(odd).collect();
             let candidate = Example { sizes, ..golden.clone() };
             if is_quick(&candidate) {
-                return candidate;
+                return Some(candidate);
             }
         }
-        golden.clone()
+        None
     }
 }
 

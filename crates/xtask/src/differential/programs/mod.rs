@@ -1,7 +1,7 @@
 //! Where programs come from. One file and one line of [`SOURCES`] each; a share of all of them is
 //! replaced by its gradient.
 
-mod examples;
+pub(crate) mod examples;
 mod generated;
 mod gradient;
 mod rewritable;
