@@ -34,7 +34,7 @@ fn schedules_that_are_refused_say_by_what() {
     let mut measurer = Measurer::start(&matmul(64), config()).unwrap();
     let cases = [
         ("C: split q 4", "split"),
-        ("C: unroll m\nC: unroll n\nC: unroll k", "lower"),
+        ("C: unroll m\nC: unroll n\nC: unroll k", "unroll"),
         ("D: unroll m", "unroll"),
     ];
     for (number, (text, _)) in cases.iter().enumerate() {
