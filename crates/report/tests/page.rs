@@ -207,10 +207,12 @@ fn runs_can_be_chosen() {
 #[test]
 fn records_cannot_write_markup() {
     const EVIL: &str = "</script><img id=e onerror=x()>\"' onload=\u{1b}[31m<!--";
+    // Records refuse names with control characters.
+    const NAME: &str = "</script><img id=e onerror=x()>\"' onload=<!--";
     let mut scratch = Scratch::new("escape");
-    let mut odd = program(EVIL);
+    let mut odd = program(NAME);
     odd.text = EVIL.into();
-    odd.sizes = [(EVIL.to_owned(), 1)].into();
+    odd.sizes = [(NAME.to_owned(), 1)].into();
     let meta = json!({
         "command": EVIL, "machine": EVIL,
         "parameters": [{"name": EVIL, "kind": EVIL, "values": [EVIL, EVIL]}, {"name": EVIL}],
@@ -219,12 +221,12 @@ fn records_cannot_write_markup() {
         .map(|at| measured(at.into(), vec![at % 2, at % 3], f64::from(1 + at % 2)))
         .collect();
     for trial in &mut trials {
-        trial.origin = EVIL.into();
+        trial.origin = NAME.into();
         trial.schedule = format!("{EVIL} {}", trial.number);
     }
     trials.push(failed(20, crashed(EVIL)));
     trials.push(failed(21, Outcome::Illegal { rule: EVIL.into(), reason: EVIL.into() }));
-    scratch.run(&odd, &run("run-1", EVIL, 1, meta), trials);
+    scratch.run(&odd, &run("run-1", NAME, 1, meta), trials);
     let mut report = scratch.report();
     report.sections[0].winner.as_mut().unwrap().loops = Some(EVIL.into());
     let page = render(&report);
@@ -233,7 +235,7 @@ fn records_cannot_write_markup() {
     assert!(!before.contains("\"' onload"), "no attribute is left");
     assert!(!rest.contains("<!--"), "no comment begins inside a script");
     assert_eq!(page.matches("</script>").count(), 3, "the page's own");
-    assert_eq!(data(&page)["kernels"][0]["strategies"][0]["name"], EVIL);
+    assert_eq!(data(&page)["kernels"][0]["strategies"][0]["name"], NAME);
 }
 
 #[test]

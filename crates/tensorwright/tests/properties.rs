@@ -139,6 +139,10 @@ fn any_change_of_size_type_operator_or_subscript_changes_the_hash() {
             let altered = format!("{}{other}{}", &text[..start], &text[end..]);
             // Many changes make the program invalid, which is as good.
             let Ok(other) = rebind(&altered, program.name()) else { continue };
+            // So does what means the same: `(i + 4) % 8` and `(i - 4) % 8` have one normal form.
+            if other.to_string() == text {
+                continue;
+            }
             changed.set(changed.get() + 1);
             if other.hash() == program.hash() {
                 return Err(format!("the same hash:\n{text}\n{altered}"));
