@@ -106,7 +106,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// The outcomes of an example by kind, or what went wrong.
-#[expect(clippy::type_complexity, reason = "what stops the run, and what stops one example")]
 fn tune(
     options: &Options,
     example: &Example,

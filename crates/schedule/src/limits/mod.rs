@@ -4,7 +4,7 @@
 //! process down: whatever its text says, it is refused quickly and before memory is spent, and what is
 //! accepted can be compiled and run. Every way from a schedule to code goes through
 //! [`Schedule::apply`](crate::Schedule::apply) or [`Step::apply`](crate::schedule::Step::apply), which
-//! [check](check) the nest after every step; so the refusal names the step.
+//! [`check`] the nest after every step; so the refusal names the step.
 //!
 //! What a program needs by itself is always allowed: each limit is the greater of a number and a
 //! multiple of what the canonical nest has.
