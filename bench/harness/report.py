@@ -194,7 +194,7 @@ compared before anything is timed.
 The number of threads is fixed for every library, processes are restricted to as many cores, spinning threads are
 pinned to one core each (ours, OpenMP's, OpenBLAS's), and the allocator keeps freed memory. Caches are warm. Weights
 are constant: every peer may prepack them before the calls, as we do. Inputs and results have the layout of the
-workload; peers may use their preferred one internally.
+workload; peers may use their preferred one.
 *Roof* is the fraction of the roofline, measured in the same run: the peak rate of fused multiply-adds, or moving
 every input and result once. Operations are counted for the direct algorithm, so fast algorithms can exceed it.
 PyTorch runs eagerly in both memory formats, and through `torch.compile` with max-autotune and frozen weights.
