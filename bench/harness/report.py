@@ -178,7 +178,7 @@ def machine_text(settings):
 
 
 PRECISIONS = {
-    "exact": "Our kernels were built with `--precision exact`: they add up what the text names.",
+    "exact": "Our kernels were built with `--precision exact`: sums are computed from the terms that the program names.",
     "fast": "Our kernels were built with `--precision fast`: they may use Winograd's algorithm and factored sums, as "
     "*Rounding* lists.",
 }
