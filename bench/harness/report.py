@@ -178,29 +178,30 @@ def machine_text(settings):
 
 
 PRECISIONS = {
-    "exact": "Our kernels were built with `--precision exact`: they add up what the text names.",
+    "exact": "Our kernels were built with `--precision exact`: sums are computed from the terms that the program names.",
     "fast": "Our kernels were built with `--precision fast`: they may use Winograd's algorithm and factored sums, as "
     "*Rounding* lists.",
 }
 
 METHOD = """\
-Times are medians. *Ratio* is the time of the best peer by ours: above 1, ours is faster. Ours and all peers run in
-processes of their own, which are asked for short samples in turn, round by round, so that the noise of the machine
-meets all alike; a ratio is the median over the rounds of a peer's sample by our neighbouring samples, with the
-quartiles as its spread. The best peer is the one with the least median. Peers that are 1.5 times slower than the best
-one after three rounds, by their fastest samples, are not measured further. Before anything is timed, all results are
-compared.
+Times are medians. *Ratio* is the time of the fastest peer divided by ours: above 1, ours is faster. Our kernels and
+all peers run in separate processes, which are asked for short samples in an interleaved order, round by round, so
+that noise affects all alike. A ratio is the median over the rounds of a peer's sample divided by our neighbouring
+samples, with the quartiles as its spread. The best peer is the one with the lowest median. Peers that are 1.5 times
+slower than the best one after three rounds, by their fastest samples, are not measured further. All results are
+compared before anything is timed.
 
-The number of threads is fixed for every library, processes keep to as many processors, threads that spin are bound to
-one each (ours, OpenMP's, OpenBLAS's), and memory is kept by the allocator. Caches are warm. Weights are constant: every
-peer may prepare them ahead of the calls, as do we. Inputs and results have the layout that the workload names; peers
-may use their favourite one.
-*Roof* is the share of what the machine can do at that moment, measured in the same run: its peak of fused
-multiply-adds, or moving every input and result once. Direct algorithms are counted, so fast ones can exceed it.
-PyTorch runs eagerly in both memory formats, and through `torch.compile` with max-autotune and frozen weights. oneDNN
-is called directly in both formats as well. NumPy's OpenBLAS is told the core type if it does not know the processor.
-Halide's convolutions are built with channels first and last; its Adams2019 is not asked for zero-padded ones, for which
-its search did not end within minutes. TVM's MetaSchedule is asked for a few workloads, as it tunes each for minutes."""
+The number of threads is fixed for every library, processes are restricted to as many cores, spinning threads are
+pinned to one core each (ours, OpenMP's, OpenBLAS's), and the allocator keeps freed memory. Caches are warm. Weights
+are constant: every peer may prepack them before the calls, as we do. Inputs and results have the layout of the
+workload; peers may use their preferred one.
+*Roof* is the fraction of the roofline, measured in the same run: the peak rate of fused multiply-adds, or moving
+every input and result once. Operations are counted for the direct algorithm, so fast algorithms can exceed it.
+PyTorch runs eagerly in both memory formats, and through `torch.compile` with max-autotune and frozen weights.
+oneDNN is called directly, also in both formats. NumPy's OpenBLAS is given the core type if it does not recognise
+the CPU. Halide's convolutions are built with channels first and last; its Adams2019 autoscheduler is skipped for
+zero-padded ones, for which its search did not end within minutes. TVM's MetaSchedule runs on a few workloads only,
+as it tunes each for minutes."""
 
 
 def page(records, settings, picture):
@@ -223,7 +224,7 @@ def page(records, settings, picture):
             if text := suite_table(records, suite, threads):
                 parts += [f"## {suite.title}, {threads} thread{'s' if threads > 1 else ''}", text]
     if text := overheads(records):
-        parts += ["## Calls", "Kernels below 50 us, and what a call costs that computes next to nothing.", text]
+        parts += ["## Calls", "Kernels below 50 us, and the overhead of a call that computes next to nothing.", text]
     if text := roundings([r for r in records if "failed" not in r]):
         said = "Kernels that compute with other numbers than the text names (`--precision fast` allows it); differences are "
         parts += ["## Rounding", said + "shares of the largest value of the result.", text]
