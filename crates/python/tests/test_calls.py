@@ -95,7 +95,7 @@ def test_precision_is_exact_unless_it_is_said_to_be_fast():
     text = """def conv(float(C,H,W) I, const float(K,C,R,S) F) -> (O) {
       O(k,h,w) +=! I(c,h+r,w+s) * F(k,c,r,s)
     }"""
-    sizes = dict(C=64, H=58, W=58, K=64, R=3, S=3)
+    sizes = dict(C=128, H=30, W=30, K=256, R=3, S=3)
     steps = {}
     for precision in ("exact", "fast"):
         conv = tw.define(text, precision=precision).conv
