@@ -19,6 +19,26 @@ pub fn current() -> Option<usize> {
     system::current()
 }
 
+/// The processors of the core that `processor` belongs to, itself included; only itself where the system
+/// does not say.
+#[must_use]
+pub fn siblings(processor: usize) -> Vec<usize> {
+    let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+    let list = std::fs::read_to_string(path).unwrap_or_default();
+    let siblings = processors(&list);
+    if siblings.contains(&processor) { siblings } else { vec![processor] }
+}
+
+/// Processors as Linux lists them: `0,4`, `0-1`.
+fn processors(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (last.checked_sub(first)? < 1024).then_some(first..=last)
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
 /// Keeps the thread that made it on one processor; dropping it restores the former mask.
 #[derive(Debug)]
 pub struct Pin {
@@ -124,7 +144,16 @@ mod system {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{allowed, current, pin};
+    use super::{allowed, current, pin, processors, siblings};
+
+    #[test]
+    fn siblings_are_read_as_linux_lists_them() {
+        assert_eq!(processors("0,4\n"), [0, 4]);
+        assert_eq!(processors("2-3"), [2, 3]);
+        assert_eq!(processors("3-2,x,,0-99999999"), [] as [usize; 0]);
+        assert!(siblings(0).contains(&0));
+        assert_eq!(siblings(987_654), [987_654]);
+    }
 
     #[test]
     fn a_pinned_thread_stays_and_is_set_free() {

@@ -6,6 +6,7 @@
 //! reports the kernel's share of the probe's rate, from those samples only around which the probe ran
 //! at its usual speed; and [`compare`] takes turns between two closures.
 
+pub mod paired;
 pub mod stats;
 
 use std::time::{Duration, Instant};
