@@ -85,10 +85,10 @@ pub struct TimingPlan {
     pub least_samples: u32,
     /// How long a sample should be, at least: shorter kernels are called several times per sample.
     pub sample: Duration,
-    /// A candidate whose first call takes so many times the best is not timed further.
+    /// A candidate whose first sample of warm calls takes so many times the best is not timed further: that
+    /// it loses is certain, by how much matters little.
     pub cut: f64,
-    /// A candidate whose first sample takes so many times the best is not sampled again: that it
-    /// loses is certain, by how much matters little.
+    /// The same for a candidate whose first two samples both take so many times the best.
     pub glance: f64,
     /// A first call that takes so many times the best (and at least a tenth of a second) is ended by
     /// force: most of the time of a search would otherwise go to its worst candidates. (At 1024^3 a third
@@ -96,6 +96,10 @@ pub struct TimingPlan {
     pub hopeless: f64,
     /// Whether the caches are emptied before every sample.
     pub flush_caches: bool,
+    /// How many rounds finalists are compared in, at least: a gain of 5 % is found in as many
+    /// ([`paired`](tensorwright_runtime::timing::paired)). Half of them suffice if they take four times the
+    /// time that was given.
+    pub least_rounds: u32,
 }
 
 impl Default for TimingPlan {
@@ -109,6 +113,7 @@ impl Default for TimingPlan {
             glance: 1.5,
             hopeless: 5.0,
             flush_caches: false,
+            least_rounds: 24,
         }
     }
 }

@@ -73,6 +73,6 @@ mod worker;
 
 pub use config::{Config, TimingPlan, WorkerCommand};
 pub use error::MeasureError;
-pub use measurer::{Finished, Measurer, Spent};
+pub use measurer::{Finalist, Finished, Measurer, Spent};
 pub use roofline::{Bound, Roofline};
 pub use worker::serve;

@@ -148,7 +148,7 @@ pub(crate) enum RunnerReply {
     /// Timed.
     Timed(Verdict, Roofline),
     /// Candidates timed in turns.
-    Compared(Vec<Verdict>, Roofline),
+    Compared(Vec<Compared>, Roofline),
     /// The runner cannot start.
     Failed(String),
 }
@@ -164,6 +164,15 @@ pub(crate) enum Verdict {
     TooLarge(String),
     /// The object does not link.
     Unlinkable(String),
+}
+
+/// What a runner found out about a candidate in a comparison.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Compared {
+    /// What became of it.
+    pub(crate) verdict: Verdict,
+    /// The seconds of a call in every round; empty if it is not right.
+    pub(crate) rounds: Vec<f64>,
 }
 
 /// A frame as it came.

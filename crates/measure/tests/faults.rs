@@ -59,6 +59,14 @@ fn write_far_beyond_an_output() {
 }
 
 #[test]
+fn write_a_little_beyond_an_output() {
+    // The size of an output is no multiple of a page; the rest of its last page is watched.
+    let outcome = fate("", "((volatile char *)buffers[2])[sizeof(float) * 8 * 8 + 15] = 1;");
+    let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
+    assert_eq!(reason, "the kernel writes behind the end of output 0");
+}
+
+#[test]
 fn division_by_zero() {
     assert_crashes("", "volatile int zero = 0; return 1 / zero;", "SIGFPE");
 }

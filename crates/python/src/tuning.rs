@@ -109,6 +109,7 @@ fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResul
             ("finalists", format!("measuring {count} finalists again, in turns"), Some(*progress))
         }
         Event::RecordsWait(why) => ("records", format!("records wait: {why}"), None),
+        Event::RecordRefused(why) => ("records", format!("a record was not kept: {why}"), None),
         _ => return Ok(()),
     };
     watch.bind(py).call1((kind, line, progress.map(share))).map(|_| ())

@@ -92,6 +92,10 @@ pub enum Error {
     UnknownRun(RunId),
     /// There is no such trial.
     UnknownTrial(TrialId),
+    /// The number of a trial is taken by another one.
+    Taken(TrialId),
+    /// There is a best that a declaration does not name as the one it replaces.
+    Outrun(TrialId),
     /// Neither a path nor a home directory is known.
     NoDataDirectory,
 }
@@ -132,6 +136,8 @@ impl Error {
             Self::Invalid { .. } => "correct the record, or leave it out".into(),
             Self::UnknownRun(_) => "tensorwright db ls --runs lists the runs".into(),
             Self::UnknownTrial(_) => "tensorwright db show RUN lists the trials of a run".into(),
+            Self::Taken(_) => "two runs have written under one name; report this".into(),
+            Self::Outrun(_) => "tune again: the two are then measured beside each other".into(),
             Self::NoDataDirectory => "name a file with --db or TENSORWRIGHT_DB, or set HOME".into(),
         }
     }
@@ -139,7 +145,14 @@ impl Error {
     /// Whether the same records may be accepted later: the fault is not theirs.
     #[must_use]
     pub fn may_pass(&self) -> bool {
-        !matches!(self, Self::Invalid { .. } | Self::UnknownRun(_) | Self::UnknownTrial(_))
+        !matches!(
+            self,
+            Self::Invalid { .. }
+                | Self::UnknownRun(_)
+                | Self::UnknownTrial(_)
+                | Self::Taken(_)
+                | Self::Outrun(_)
+        )
     }
 
     pub(crate) fn invalid(what: impl Into<String>, reason: impl Into<String>) -> Self {
@@ -229,6 +242,12 @@ impl fmt::Display for Error {
             Self::Invalid { what, reason } => write!(f, "{what} {reason}"),
             Self::UnknownRun(run) => write!(f, "there is no run {run}"),
             Self::UnknownTrial(trial) => write!(f, "there is no {trial}"),
+            Self::Taken(trial) => write!(f, "there is another {trial} already"),
+            Self::Outrun(best) => write!(
+                f,
+                "{best} is the best, and was not measured beside this one: only what is faster in the \
+                 same comparison replaces a best"
+            ),
             Self::NoDataDirectory => f.write_str("there is no place for records"),
         }
     }

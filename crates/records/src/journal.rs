@@ -7,10 +7,11 @@
 //! is the same as once, it does no harm that two of them do so.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::claim::Claims;
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
 use crate::key::Key;
@@ -47,6 +48,8 @@ pub struct Journal {
     waiting: Vec<Event>,
     /// How many of them are in the file as well.
     saved: usize,
+    /// Lines of the file that no database takes.
+    rejected: u64,
     trouble: Option<Error>,
     attempted: Option<Instant>,
 }
@@ -65,8 +68,16 @@ impl Journal {
     #[must_use]
     pub fn new(path: PathBuf, options: Options) -> Self {
         let (store, waiting) = (None, Vec::new());
-        let mut journal =
-            Self { path, options, store, waiting, saved: 0, trouble: None, attempted: None };
+        let mut journal = Self {
+            path,
+            options,
+            store,
+            waiting,
+            saved: 0,
+            rejected: 0,
+            trouble: None,
+            attempted: None,
+        };
         // The failure is kept in `trouble`, for whoever asks.
         let _ = journal.flush();
         journal
@@ -118,6 +129,13 @@ impl Journal {
         self.waiting.len() - self.saved
     }
 
+    /// How many lines that waited no database takes, because they are damaged or contradict others. They are
+    /// in the file [`Journal::rejected_path`].
+    #[must_use]
+    pub fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
     /// Why records wait, or why the database cannot be used.
     #[must_use]
     pub fn trouble(&self) -> Option<&Error> {
@@ -160,6 +178,18 @@ impl Journal {
     #[must_use]
     pub fn pending_path(&self) -> PathBuf {
         self.beside(".pending.jsonl")
+    }
+
+    /// Which runs are alive.
+    #[must_use]
+    pub fn claims(&self) -> Claims {
+        Claims::of(self.beside(".runs"))
+    }
+
+    /// The file of lines that waited and that no database takes: nothing is thrown away.
+    #[must_use]
+    pub fn rejected_path(&self) -> PathBuf {
+        self.beside(".rejected.jsonl")
     }
 
     /// The store, to ask it questions. It does not know of records that wait.
@@ -237,14 +267,22 @@ impl Journal {
         }
     }
 
-    /// Writes what is in memory. Returns how many events were refused that are not in the file as
-    /// well, where they will be refused again and reported.
+    /// Writes what is in memory. Returns how many events were refused that are not in the file of those
+    /// that wait as well, where they will be refused again.
     fn write_waiting(&mut self) -> Result<u64> {
         let events = std::mem::take(&mut self.waiting);
         match self.store().and_then(|store| store.apply(&events)) {
             Ok(applied) => {
-                let unsaved = applied.iter().skip(std::mem::take(&mut self.saved));
-                Ok(unsaved.filter(|one| matches!(one, Applied::Refused(_))).count() as u64)
+                let saved = std::mem::take(&mut self.saved);
+                let unsaved = events.into_iter().zip(applied).skip(saved);
+                let refused = unsaved.filter(|(_, one)| matches!(one, Applied::Refused(_)));
+                let refused: Vec<Event> = refused.map(|(event, _)| event).collect();
+                if !refused.is_empty() {
+                    // What cannot be set aside either is counted all the same.
+                    let _ = append(&self.rejected_path(), &refused);
+                    self.rejected += refused.len() as u64;
+                }
+                Ok(refused.len() as u64)
             }
             Err(error) => {
                 self.waiting = events;
@@ -269,6 +307,12 @@ impl Journal {
         }
         file.lock().map_err(failed)?;
         let imported = read_lines(self.store()?, &mut BufReader::new(&mut file), &path)?;
+        if imported.bad > 0 {
+            let rejected = self.rejected_path();
+            let failed = |error: std::io::Error| Error::file(&rejected, &error);
+            set_aside(&mut file, &imported, &rejected).map_err(failed)?;
+            self.rejected += imported.bad;
+        }
         file.set_len(0).map_err(failed)?;
         Ok(imported)
     }
@@ -281,6 +325,23 @@ impl Drop for Journal {
             let _ = self.flush();
         }
     }
+}
+
+/// Copies the lines that could not be used to a file of their own. If there are more than were listed, all
+/// lines go there.
+fn set_aside(file: &mut File, imported: &Imported, rejected: &Path) -> std::io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    let listed = imported.bad == imported.bad_lines.len() as u64;
+    let is_bad = |line: u64| !listed || imported.bad_lines.iter().any(|bad| bad.line == line);
+    let mut aside = OpenOptions::new().create(true).append(true).open(rejected)?;
+    for (number, line) in (1..).zip(BufReader::new(file).split(b'\n')) {
+        let mut line = line?;
+        if is_bad(number) {
+            line.push(b'\n');
+            aside.write_all(&line)?;
+        }
+    }
+    aside.sync_data()
 }
 
 /// Adds events to the file of those that wait.

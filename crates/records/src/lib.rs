@@ -30,8 +30,10 @@
 //! | `schema.rs` | the tables |
 //! | `sqlite/` | [`SqliteStore`] |
 //! | `journal.rs` | [`Journal`], which loses nothing while the database cannot be written |
+//! | `claim.rs` | [`Claim`]: a run belongs to a process that is alive |
 //! | `transfer/` | export and import |
 
+mod claim;
 mod codec;
 mod error;
 mod event;
@@ -44,6 +46,7 @@ mod sqlite;
 mod store;
 pub mod transfer;
 
+pub use claim::{Claim, Claims};
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
 pub use journal::{Journal, Kept};

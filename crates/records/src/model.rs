@@ -151,6 +151,19 @@ pub struct TrialId {
     pub number: u64,
 }
 
+impl TrialId {
+    /// The name of the run and the number, as one word of a row.
+    pub(crate) fn to_word(&self) -> String {
+        format!("{}/{}", self.run, self.number)
+    }
+
+    /// What [`TrialId::to_word`] wrote.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        let (run, number) = word.rsplit_once('/')?;
+        Some(Self { run: RunId::named(run), number: number.parse().ok()? })
+    }
+}
+
 impl fmt::Display for TrialId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trial {} of run {}", self.number, self.run)
@@ -168,6 +181,9 @@ pub struct Declared {
     pub against: serde_json::Value,
     /// When: milliseconds since 1970.
     pub declared: i64,
+    /// The best that it takes the place of, which was measured beside it; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<TrialId>,
 }
 
 /// What is verified: that a schedule computes what a program says, by an installation.

@@ -30,7 +30,7 @@ pub fn statements(dialect: Dialect) -> Vec<String> {
 /// The statements that bring tables of an earlier version up to date.
 #[must_use]
 pub fn migration(from: i64) -> Vec<&'static str> {
-    if from < 2 { vec![VERIFIED] } else { Vec::new() }
+    if from < 2 { vec![VERIFIED, "ALTER TABLE bests ADD COLUMN replaces TEXT"] } else { Vec::new() }
 }
 
 /// The condition of rows that may become the best, exactly as the index on them has it.
@@ -110,7 +110,8 @@ const TABLES: &[&str] = &[
        number BIGINT NOT NULL,
        seconds DOUBLE PRECISION NOT NULL,
        against TEXT NOT NULL,
-       declared BIGINT NOT NULL)",
+       declared BIGINT NOT NULL,
+       replaces TEXT)",
     "CREATE TABLE removed (
        key_id BIGINT NOT NULL REFERENCES keys (id),
        kind SMALLINT NOT NULL,

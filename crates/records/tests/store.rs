@@ -62,17 +62,6 @@ fn trials_come_back_as_they_were() {
 }
 
 #[test]
-fn a_trial_is_kept_once() {
-    let scratch = Scratch::new();
-    let mut store = scratch.store();
-    let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
-    store.insert(&run, &measured(0, 1.0)).unwrap();
-    store.insert(&run, &measured(0, 2.0)).unwrap();
-    assert_eq!(store.trials(&run, None, 10).unwrap(), [measured(0, 1.0)]);
-}
-
-#[test]
 fn the_best_is_declared_or_else_the_fastest_that_was_timed_in_full() {
     let scratch = Scratch::new();
     let mut store = scratch.store();
@@ -95,13 +84,49 @@ fn the_best_is_declared_or_else_the_fastest_that_was_timed_in_full() {
         seconds: 0.0025,
         against: json!({ "default": 0.01 }),
         declared: at,
+        replaces: None,
     };
     store.declare_best(&key, &declare(1, 10)).unwrap();
-    store.declare_best(&key, &declare(3, 5)).unwrap();
+    store.declare_best(&key, &declare(1, 10)).expect("once more is as good as once");
     let best = store.best(&key).unwrap().unwrap();
-    assert_eq!((best.id.number, best.seconds), (1, 0.0025), "the latest declaration counts");
+    assert_eq!(
+        (best.id.number, best.seconds),
+        (1, 0.0025),
+        "a declaration counts, not the fastest"
+    );
     assert_eq!(best.trial, measured(1, 0.003));
     assert_eq!(best.declared, Some(declare(1, 10)));
+
+    // Later, and said to be faster, but never measured beside the best.
+    let error = store.declare_best(&key, &declare(3, 20)).unwrap_err();
+    assert!(!error.may_pass());
+    let says = format!("{error}\nhelp: {}", error.help());
+    let expected = format!(
+        "trial 1 of run {run} is the best, and was not measured beside this one: only what is faster in the \
+         same comparison replaces a best\nhelp: tune again: the two are then measured beside each other"
+    );
+    assert_eq!(says, expected);
+    let other = TrialId { run: run.clone(), number: 2 };
+    let error = store.declare_best(&key, &Declared { replaces: Some(other), ..declare(3, 20) });
+    assert!(matches!(error, Err(Error::Outrun(current)) if current.number == 1));
+    let beside = Declared { replaces: Some(best.id), ..declare(3, 20) };
+    store.declare_best(&key, &beside).unwrap();
+    let best = store.best(&key).unwrap().unwrap();
+    assert_eq!((best.id.number, best.declared), (3, Some(beside)));
+}
+
+#[test]
+fn another_trial_under_the_same_number_is_refused() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let run = begin(&mut store, &key(&program), &program);
+    store.insert(&run, &measured(0, 0.5)).unwrap();
+    store.insert(&run, &measured(0, 0.5)).expect("once more is as good as once");
+    let error = store.insert(&run, &measured(0, 0.25)).unwrap_err();
+    assert!(!error.may_pass());
+    assert_eq!(error.to_string(), format!("there is another trial 0 of run {run} already"));
+    assert_eq!(store.trials(&run, None, 10).unwrap(), [measured(0, 0.5)]);
 }
 
 #[test]
@@ -118,6 +143,7 @@ fn only_what_was_measured_for_the_key_can_be_declared() {
         seconds: 1.0,
         against: json!(null),
         declared: 1,
+        replaces: None,
     };
     let says = |result: Result<(), Error>| result.unwrap_err().to_string();
     assert!(says(store.declare_best(&key, &declare(0))).ends_with("was not measured"));
@@ -260,7 +286,8 @@ fn collection_keeps_the_best_and_counts_the_rest() {
         other.insert(&run, &trial).unwrap();
     }
     let winner = TrialId { run: run.clone(), number: 501 };
-    let best = Declared { trial: winner, seconds: 0.5, against: json!(null), declared: 1 };
+    let best =
+        Declared { trial: winner, seconds: 0.5, against: json!(null), declared: 1, replaces: None };
     store.declare_best(&key, &best).unwrap();
 
     let dry = store.collect(Collection { keep: 3, dry_run: true }).unwrap();

@@ -34,7 +34,8 @@ fn filled(scratch: &Scratch) -> SqliteStore {
     }
     store.collect(Collection { keep: 10, dry_run: false }).unwrap();
     let trial = TrialId { run: run.clone(), number: 4 };
-    let best = Declared { trial, seconds: 1.0 / 3.0, against: json!([1]), declared: 7 };
+    let best =
+        Declared { trial, seconds: 1.0 / 3.0, against: json!([1]), declared: 7, replaces: None };
     store.declare_best(&key, &best).unwrap();
     store.end_run(&run, &RunEnd { ended: 9, status: "finished".into() }).unwrap();
     store.apply(&synthetic::run(3)[..200]).unwrap();

@@ -87,8 +87,15 @@ fn processes_that_verify_at_the_same_time_do_not_disturb_each_other() {
 fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let scratch = Scratch::new();
     let (key, _) = one_trial(&scratch);
-    let old = "DROP TABLE verified; UPDATE meta SET value = '1' WHERE name = 'tensorwright-schema'";
+    let old = "DROP TABLE verified; ALTER TABLE bests DROP COLUMN replaces;
+               UPDATE meta SET value = '1' WHERE name = 'tensorwright-schema'";
     Connection::open(scratch.db()).unwrap().execute_batch(old).unwrap();
+    let as_it_is =
+        SqliteStore::open_read_only(&scratch.db(), &tensorwright_records::Options::default())
+            .unwrap();
+    assert_eq!(as_it_is.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
+    assert_eq!(as_it_is.declared().unwrap(), []);
+    drop(as_it_is);
     let store = scratch.store();
     assert_eq!(store.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
     let what = verification(&key, "", "here");
@@ -108,7 +115,7 @@ fn the_best_come_in_order_and_each_schedule_once() {
         store.insert(&run, &with_schedule(number, seconds, schedule)).unwrap();
     }
     let trial = TrialId { run, number: 2 };
-    let best = Declared { trial, seconds: 0.5, against: json!(null), declared: 1 };
+    let best = Declared { trial, seconds: 0.5, against: json!(null), declared: 1, replaces: None };
     store.declare_best(&key, &best).unwrap();
     let ranked = |limit| -> Vec<u64> {
         let ranked = store.ranked(&key, limit).unwrap();
@@ -219,7 +226,7 @@ fn numbers_and_names_that_cannot_be_true_are_refused() {
     store.insert(&run, &measured(1, 1.0)).unwrap();
     let trial = TrialId { run: RunId::named(run.as_str()), number: 1 };
     let declared = now() + 1_000_000_000_000;
-    let best = Declared { trial, seconds: 1.0, against: json!(null), declared };
+    let best = Declared { trial, seconds: 1.0, against: json!(null), declared, replaces: None };
     let says = refusal(&mut store, Event::Best { key, best });
     assert_eq!(says, "declared is no moment from 1970 to now");
 }

@@ -121,8 +121,13 @@ fn fill(
         }
     }
     if let Some((seconds, trial)) = fastest {
-        let best =
-            Declared { trial, seconds: seconds * 1.01, against: Value::Null, declared: BEGAN };
+        let best = Declared {
+            trial,
+            seconds: seconds * 1.01,
+            against: Value::Null,
+            declared: BEGAN,
+            replaces: None,
+        };
         store.declare_best(&key, &best)?;
     }
     Ok(())

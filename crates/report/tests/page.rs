@@ -138,7 +138,8 @@ fn small(scratch: &mut Scratch) -> Key {
     let end = RunEnd { ended: 1_773_478_990_000, status: "finished".into() };
     scratch.store.end_run(&RunId::named("run-3"), &end).unwrap();
     let trial = TrialId { run: RunId::named("run-3"), number: 8 };
-    let best = Declared { trial, seconds: 0.021, against: json!(null), declared: 0 };
+    let best =
+        Declared { trial, seconds: 0.021, against: json!(null), declared: 0, replaces: None };
     scratch.store.declare_best(&key, &best).unwrap();
     key
 }

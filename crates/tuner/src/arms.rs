@@ -1,7 +1,8 @@
 //! [`Arms`]: one search per algorithm, and which of them proposes next.
 //!
 //! The spaces of a program computed as it is written and of its rewritings have no parameters in
-//! common, so each has a search of its own. All begin; those that fall behind are asked no more.
+//! common, so each has a search of its own. All begin; those that fall behind are asked seldom. They are
+//! never given up: a few trials do not tell how good the best of a space is.
 
 use std::sync::Arc;
 
@@ -12,11 +13,14 @@ use tensorwright_space::{Point, ScheduleSpace};
 /// Trials that every algorithm gets.
 const BEGINNING: u64 = 6;
 
-/// An algorithm that is slower than the best by more than this after the beginning is given up.
+/// An algorithm that is slower than the best by more than this after the beginning is asked seldom.
 const BEHIND: f64 = 1.15;
 
-/// Of so many turns the best algorithm takes all but one.
+/// Of so many turns the best algorithm takes all but one, which goes to another that is close.
 const TURNS: u64 = 4;
+
+/// Of so many turns one goes to an algorithm that is behind.
+const SELDOM: u64 = 16;
 
 /// The search in the space of one algorithm.
 pub(crate) struct Arm {
@@ -95,8 +99,12 @@ impl Arms {
         }
         let best = self.arms.iter().filter_map(|arm| arm.best).fold(f64::INFINITY, f64::min);
         let time = |arm: &Arm| arm.best.unwrap_or(f64::INFINITY);
-        let close: Vec<_> =
-            able.iter().filter(|(_, arm)| time(arm) <= BEHIND * best).copied().collect();
+        let (close, behind): (Vec<_>, Vec<_>) =
+            able.iter().copied().partition(|(_, arm)| time(arm) <= BEHIND * best);
+        let forgotten = behind.iter().min_by_key(|(_, arm)| arm.proposed);
+        if let Some(forgotten) = forgotten.filter(|_| self.turn.is_multiple_of(SELDOM)) {
+            return Some(forgotten.0);
+        }
         let candidates = if close.is_empty() { able } else { close };
         let leader = candidates.iter().min_by(|a, b| time(a.1).total_cmp(&time(b.1)))?;
         let others = candidates.iter().filter(|(number, _)| *number != leader.0);

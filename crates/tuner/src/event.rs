@@ -46,6 +46,8 @@ pub enum Event<'a> {
     },
     /// Records cannot be written at the moment; they are kept and written later.
     RecordsWait(String),
+    /// A record cannot be kept, now or later, and why.
+    RecordRefused(String),
 }
 
 /// How far a run is.
@@ -110,6 +112,22 @@ pub struct Winner {
     pub seconds: f64,
     /// The seconds of the default schedule in the same turns.
     pub default_seconds: f64,
+    /// Whether it is faster than what was there before.
+    pub gain: Gain,
+}
+
+/// Whether a run found something faster than the incumbent: the best of earlier runs, or else the default
+/// schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gain {
+    /// Something was faster in the rounds that were timed in turns.
+    Significant {
+        /// The probability of such rounds if it were not.
+        p_value: f64,
+    },
+    /// Nothing was, and the incumbent stays.
+    None,
 }
 
 /// What a run ends with.
@@ -134,6 +152,8 @@ pub struct Tuned {
     pub peaks: (f64, f64),
     /// Records that wait because the database cannot be written, with the reason.
     pub waiting: Option<(usize, String)>,
+    /// Records that waited and that the database does not take; they are in a file beside it.
+    pub rejected: u64,
     /// Candidates that show a defect of the compiler.
     pub defects: Defects,
 }

@@ -1,6 +1,5 @@
 //! The loop of a run.
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -10,20 +9,18 @@ use tensorwright_kernel::runtime::Machine;
 use tensorwright_measure::{Config, Finished, Measurer, Roofline};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{
-    Declared, Journal, Kept, Key, RunEnd, RunId, RunInfo, Store, Trial, TrialId,
+    Claim, Journal, Kept, Key, RunEnd, RunId, RunInfo, Store, Trial, TrialId,
 };
 use tensorwright_search::{Proposal, Settings};
 use tensorwright_space::{ScheduleSpace, untuned_schedule};
 
 use crate::arms::{Arms, Place};
 use crate::candidates::{Admission, Candidate, Candidates};
+use crate::finals::FINALISTS;
 use crate::identity::{key_of, program_info, space_hash};
 use crate::trust::verification;
-use crate::warm::{Past, is_built};
-use crate::{Defects, Event, Progress, Status, TuneError, Tuned, Tuner, Winner};
-
-/// Candidates that are measured again at the end.
-const FINALISTS: usize = 6;
+use crate::warm::{Past, Unfinished, is_built};
+use crate::{Defects, Event, Progress, Status, TuneError, Tuned, Tuner};
 
 /// Points that the cost model puts first, which every search starts from.
 const RANKED: usize = 12;
@@ -40,24 +37,26 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A run.
 pub(crate) struct Session<'a> {
-    tuner: &'a Tuner,
-    journal: &'a mut Journal,
-    watch: &'a mut dyn FnMut(&Event<'_>),
+    pub(crate) tuner: &'a Tuner,
+    pub(crate) journal: &'a mut Journal,
+    pub(crate) watch: &'a mut dyn FnMut(&Event<'_>),
     begun: Instant,
     arms: Arms,
     strategy_time: Duration,
     spent: [Duration; 3],
-    measurer: Measurer,
+    pub(crate) measurer: Measurer,
     roofline: Roofline,
-    key: Key,
-    run: RunId,
+    pub(crate) key: Key,
+    pub(crate) run: RunId,
+    /// Keeps others from going on with the run while this process lives.
+    claim: Option<Claim>,
     candidates: Candidates,
     /// Measured schedules, for the finals.
-    measured: Vec<(f64, Candidate, u64)>,
-    default: Option<(Schedule, u64)>,
+    pub(crate) measured: Vec<(f64, Candidate, Option<TrialId>)>,
+    pub(crate) default: Option<(Schedule, u64)>,
     next_trial: u64,
     refused: u64,
-    progress: Progress,
+    pub(crate) progress: Progress,
     complained: bool,
     defects: Defects,
 }
@@ -76,8 +75,9 @@ impl<'a> Session<'a> {
         let threads = u32::try_from(tuner.threads).unwrap_or(u32::MAX);
         let key = key_of(&tuner.program, threads, &tuner.target, tuner.precision);
         let hash = space_hash(spaces.iter());
-        let past = match journal.store() {
-            Ok(store) => Past::read(tuner, store, &key, &spaces, &hash),
+        let claims = journal.claims();
+        let mut past = match journal.store() {
+            Ok(store) => Past::read(tuner, (store, &claims), &key, &spaces, &hash),
             Err(_) => Past::default(),
         };
         let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());
@@ -97,8 +97,15 @@ impl<'a> Session<'a> {
             Arms::new(spaces, |space, settings| strategy.start(space, settings), settings);
         arms.observe(past.observations(&arms));
         let strategy_time = clock.elapsed();
-        let (run, last, built) = past.unfinished.clone().unwrap_or((RunId::fresh(), 0, 0));
         let resumed = past.unfinished.is_some();
+        let (run, next_trial, built, claim) = match past.unfinished.take() {
+            Some(Unfinished { run, last, built, claim }) => (run, last + 1, built, Some(claim)),
+            None => {
+                let run = RunId::fresh();
+                let claim = claims.begin(&run);
+                (run, 0, 0, claim)
+            }
+        };
         let mut session = Session {
             tuner,
             journal,
@@ -111,10 +118,11 @@ impl<'a> Session<'a> {
             roofline,
             key,
             run,
+            claim,
             candidates: Candidates::default(),
             measured: Vec::new(),
             default: None,
-            next_trial: if resumed { last + 1 } else { 0 },
+            next_trial,
             refused: 0,
             progress: Progress::default(),
             complained: false,
@@ -138,7 +146,10 @@ impl<'a> Session<'a> {
     /// are measured again.
     fn recall(&mut self, past: &Past) {
         for trial in &past.trials {
-            if !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. }) {
+            // What was cut short then was slow beside the best of then: it may be measured again.
+            let is_cut = trial.outcome.timing().is_some_and(|timing| timing.cut);
+            let is_known = !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. });
+            if is_known && !is_cut {
                 self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
             }
         }
@@ -158,7 +169,7 @@ impl<'a> Session<'a> {
                 origin: "record".to_owned(),
             };
             // Under a number of its own in this run, if it wins.
-            self.measured.push((seconds, candidate, u64::MAX));
+            self.measured.push((seconds, candidate, None));
             self.lower_best(seconds);
         }
     }
@@ -216,19 +227,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says once that records wait.
-    fn note(&mut self, kept: tensorwright_records::Result<Kept>) {
-        let trouble = match kept {
-            Ok(Kept::Database) => {
-                self.complained = false;
-                return;
+    /// Says once that records wait, and always that one is refused.
+    pub(crate) fn note(&mut self, kept: tensorwright_records::Result<Kept>) {
+        match kept {
+            Ok(Kept::Database) => self.complained = false,
+            Ok(Kept::Waiting) if self.complained => {}
+            Ok(Kept::Waiting) => {
+                self.complained = true;
+                let trouble = self.journal.trouble().map(ToString::to_string);
+                (self.watch)(&Event::RecordsWait(trouble.unwrap_or_default()));
             }
-            Ok(Kept::Waiting) => self.journal.trouble().map(ToString::to_string),
-            Err(error) => Some(error.to_string()),
-        };
-        if !self.complained {
-            self.complained = true;
-            (self.watch)(&Event::RecordsWait(trouble.unwrap_or_default()));
+            Err(error) => (self.watch)(&Event::RecordRefused(error.to_string())),
         }
     }
 
@@ -242,6 +251,9 @@ impl<'a> Session<'a> {
         self.note(kept);
         // What waits gets another chance; it is in the file beside the database anyway.
         let _ = self.journal.flush();
+        if let Some(claim) = self.claim.take().filter(|_| status != Status::Interrupted) {
+            claim.finish();
+        }
         self.progress.elapsed = self.begun.elapsed();
         let waiting = self.journal.waiting();
         let why = self.journal.trouble().map(ToString::to_string).unwrap_or_default();
@@ -255,6 +267,7 @@ impl<'a> Session<'a> {
             spent: self.spent,
             peaks: (self.roofline.peak_gflops, self.roofline.peak_gbps),
             waiting: (waiting > 0).then_some((waiting, why)),
+            rejected: self.journal.rejected(),
             defects: self.defects,
         })
     }
@@ -361,7 +374,7 @@ impl<'a> Session<'a> {
     }
 
     /// Commits an outcome, and returns its number in the run.
-    fn record(&mut self, candidate: &Candidate, outcome: &Outcome) -> u64 {
+    pub(crate) fn record(&mut self, candidate: &Candidate, outcome: &Outcome) -> u64 {
         let number = self.next_trial;
         self.next_trial += 1;
         let point = candidate.points.first().map(|place| self.arms.ranks(place));
@@ -396,7 +409,8 @@ impl<'a> Session<'a> {
                 if is_best {
                     self.vouch(&candidate.text);
                 }
-                self.measured.push((timing.seconds, candidate.clone(), number));
+                let trial = TrialId { run: self.run.clone(), number };
+                self.measured.push((timing.seconds, candidate.clone(), Some(trial)));
             }
         }
         self.progress.curve.extend(self.progress.best_seconds);
@@ -412,7 +426,7 @@ impl<'a> Session<'a> {
 
     /// Notes that a schedule was compared with the reference here, so that its first use need not do it
     /// again. Should that fail, the first use does.
-    fn vouch(&mut self, text: &str) {
+    pub(crate) fn vouch(&mut self, text: &str) {
         let what = verification(&self.key, text);
         if let Ok(store) = self.journal.store() {
             let _ = store.note_verified(&what, true);
@@ -427,86 +441,6 @@ impl<'a> Session<'a> {
             self.measurer.set_best(seconds);
         }
         is_best
-    }
-
-    /// Measures the best candidates and the default schedule again, in turns, and declares the winner.
-    fn finals(&mut self) -> Winner {
-        let mut entrants = self.entrants();
-        (self.watch)(&Event::Finalists { count: entrants.len(), progress: &self.progress });
-        let schedules: Vec<Schedule> =
-            entrants.iter().map(|(candidate, _)| candidate.schedule.clone()).collect();
-        let outcomes = self.measurer.finalists(&schedules, self.tuner.budget.for_finalists());
-        let seconds = |outcome: Option<&Outcome>| outcome.and_then(Outcome::cost);
-        let default_seconds = seconds(outcomes.first());
-        let best = (0..entrants.len())
-            .filter_map(|place| seconds(outcomes.get(place)).map(|seconds| (place, seconds)))
-            .min_by(|a, b| a.1.total_cmp(&b.1));
-        // Without finals (the machine is lost, or there was no time) the first times decide.
-        let first_times: HashMap<&str, f64> =
-            self.measured.iter().map(|(seconds, c, _)| (c.text.as_str(), *seconds)).collect();
-        let (place, time) = best.unwrap_or_else(|| {
-            let time = |place: &usize| {
-                first_times.get(entrants[*place].0.text.as_str()).copied().unwrap_or(f64::INFINITY)
-            };
-            let place = (0..entrants.len()).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(0);
-            (place, time(&place))
-        });
-        let default_seconds = default_seconds.or(self.progress.default_seconds).unwrap_or(time);
-        let (candidate, number) = entrants.swap_remove(place);
-        if best.is_some() {
-            let against: Vec<Option<f64>> =
-                (0..schedules.len()).map(|place| seconds(outcomes.get(place))).collect();
-            self.declare(&candidate, number, time, &outcomes[place], &against);
-        }
-        Winner {
-            schedule: candidate.schedule,
-            origin: candidate.origin,
-            seconds: time,
-            default_seconds,
-        }
-    }
-
-    /// The default schedule, and the best candidates.
-    fn entrants(&mut self) -> Vec<(Candidate, u64)> {
-        self.measured.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (default, _) = self.default.clone().unwrap_or_default();
-        let text = default.to_string();
-        let measured = self.measured.iter().find(|(_, c, _)| c.text == text);
-        let number = measured.map_or(u64::MAX, |(_, _, number)| *number);
-        let origin = "default".to_owned();
-        let default = Candidate { schedule: default, text, points: Vec::new(), origin };
-        let mut entrants: Vec<(Candidate, u64)> = vec![(default, number)];
-        for (_, candidate, number) in &self.measured {
-            if entrants.len() > FINALISTS {
-                break;
-            }
-            if entrants.iter().all(|(entrant, _)| entrant.text != candidate.text) {
-                entrants.push((candidate.clone(), *number));
-            }
-        }
-        entrants
-    }
-
-    /// Declares a winner. One of an earlier run, or one whose record has no number yet, gets one.
-    fn declare(
-        &mut self,
-        candidate: &Candidate,
-        number: u64,
-        seconds: f64,
-        outcome: &Outcome,
-        against: &[Option<f64>],
-    ) {
-        let number = if number == u64::MAX { self.record(candidate, outcome) } else { number };
-        let best = Declared {
-            trial: TrialId { run: self.run.clone(), number },
-            seconds,
-            // The default schedule is the first of them.
-            against: json!({ "finalists": against, "default_seconds": against.first() }),
-            declared: tensorwright_records::now(),
-        };
-        let kept = self.journal.declare_best(&self.key, &best);
-        self.note(kept);
-        self.vouch(&candidate.text);
     }
 }
 

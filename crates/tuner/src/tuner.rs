@@ -140,6 +140,12 @@ impl Tuner {
         self
     }
 
+    /// What goes on where a run of this one has ended: it knows what that found out, and chooses at random
+    /// otherwise.
+    pub fn continued(self) -> Self {
+        Self { fresh: false, seed: self.seed.wrapping_add(1), ..self }
+    }
+
     /// What schedules need to know of the target.
     pub(crate) fn sizes_of_target(&self) -> Target {
         schedule_target(&self.target, self.threads).with_precision(self.precision)

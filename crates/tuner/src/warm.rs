@@ -2,7 +2,7 @@
 
 use tensorwright_kernel::{Module, Precision, Schedule};
 use tensorwright_outcome::Outcome;
-use tensorwright_records::{Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
+use tensorwright_records::{Claim, Claims, Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point, ScheduleSpace};
 
@@ -15,12 +15,22 @@ const MOST_NEAR: usize = 4;
 /// Trials of earlier runs that are told to the search, the latest first.
 const MOST_RECALLED: usize = 20_000;
 
+/// A run that its process has left, and that is ours now.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) run: RunId,
+    /// The number of its last trial.
+    pub(crate) last: u64,
+    /// How many of its candidates were built.
+    pub(crate) built: u64,
+    pub(crate) claim: Claim,
+}
+
 /// What records say before a run begins.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// A run of the same command that did not end, with the number of its last trial and how many
-    /// were built.
-    pub(crate) unfinished: Option<(RunId, u64, u64)>,
+    /// A run of the same command that did not end.
+    pub(crate) unfinished: Option<Unfinished>,
     /// Trials of the same key and space.
     pub(crate) trials: Vec<Trial>,
     /// Schedules to try first: the best of this key, and of similar ones.
@@ -33,7 +43,7 @@ impl Past {
     /// Looks into the records. What cannot be read is not there.
     pub(crate) fn read(
         tuner: &Tuner,
-        store: &dyn Store,
+        (store, claims): (&dyn Store, &Claims),
         key: &Key,
         spaces: &[ScheduleSpace],
         space_hash: &str,
@@ -42,7 +52,7 @@ impl Past {
         if tuner.fresh {
             return past;
         }
-        past.runs(tuner, store, key, space_hash);
+        past.runs(tuner, (store, claims), key, space_hash);
         if let Ok(Some(best)) = store.best(key) {
             past.schedules.extend(Schedule::parse(&best.trial.schedule).ok());
         }
@@ -57,19 +67,31 @@ impl Past {
         past
     }
 
-    fn runs(&mut self, tuner: &Tuner, store: &dyn Store, key: &Key, space_hash: &str) {
+    fn runs(
+        &mut self,
+        tuner: &Tuner,
+        (store, claims): (&dyn Store, &Claims),
+        key: &Key,
+        space_hash: &str,
+    ) {
         let filter = RunFilter { key: Some(key.clone()), limit: 50, ..RunFilter::default() };
         let runs = store.runs(&filter).unwrap_or_default();
-        let same = |run: &&RunSummary| run.info.space == space_hash;
-        for (place, run) in runs.iter().filter(same).enumerate() {
+        let is_mine =
+            |run: &RunSummary| run.info.strategy == tuner.strategy && run.info.seed == tuner.seed;
+        let mut has_finished = false;
+        for run in runs.iter().filter(|run| run.info.space == space_hash) {
+            let wanted = is_mine(run) && !has_finished && self.unfinished.is_none();
+            // Claimed before its trials are read: until then its process may write more.
+            let claim = wanted.then(|| claims.take_over(&run.info.id)).flatten();
+            let claim = claim.filter(|_| is_unfinished(store, run));
             let trials = all_trials(store, &run.info.id);
-            let is_mine = run.info.strategy == tuner.strategy && run.info.seed == tuner.seed;
-            let ended = run.end.as_ref().is_some_and(|end| end.status != "interrupted");
-            if place == 0 && is_mine && !ended {
+            if let Some(claim) = claim {
                 let last = trials.iter().map(|trial| trial.number).max().unwrap_or(0);
                 let built = trials.iter().filter(|t| is_built(&t.outcome)).count() as u64;
-                self.unfinished = Some((run.info.id.clone(), last, built));
+                let run = run.info.id.clone();
+                self.unfinished = Some(Unfinished { run, last, built, claim });
             }
+            has_finished |= is_mine(run) && is_finished(run);
             self.trials.extend(trials);
             if self.trials.len() > MOST_RECALLED {
                 return;
@@ -85,6 +107,17 @@ impl Past {
         };
         self.trials.iter().filter_map(observation).collect()
     }
+}
+
+fn is_finished(run: &RunSummary) -> bool {
+    run.end.as_ref().is_some_and(|end| end.status != "interrupted")
+}
+
+/// Whether a run has not ended by now, or was interrupted.
+fn is_unfinished(store: &dyn Store, run: &RunSummary) -> bool {
+    let id = Some(run.info.id.as_str().to_owned());
+    let now = store.runs(&RunFilter { id, ..RunFilter::default() }).unwrap_or_default();
+    now.first().is_some_and(|now| !is_finished(now))
 }
 
 /// Whether an outcome cost a trial.

@@ -12,26 +12,61 @@ use crate::protocol::RunnerRequest;
 /// Until when whoever has no deadline of his own is waited for.
 const AGES: Duration = Duration::from_secs(24 * 3600);
 
+/// What became of a candidate in a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finalist {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The seconds of a call in every round, in the same order for all: what a
+    /// [paired test](tensorwright_runtime::timing::paired) takes. Empty if it was not timed in turns.
+    pub rounds: Vec<f64>,
+}
+
+impl From<Outcome> for Finalist {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, rounds: Vec::new() }
+    }
+}
+
 impl Measurer {
     /// Measures candidates again, in turns, so that a moment in which the machine was slow is one for
-    /// all of them. Their times compare with each other better than with any earlier ones; what
-    /// decides is the median of the ratios of one turn. Takes about `budget`, and longer if they have
-    /// to be built or a call takes long.
+    /// all of them, and checks their results after the timing as well as before. Their times compare
+    /// with each other better than with any earlier ones; what decides are the ratios of one round.
+    /// Takes about `budget`, and longer if they have to be built or a call takes long.
     ///
     /// Candidates that were submitted and not returned yet stay where they are.
-    pub fn finalists(&mut self, schedules: &[Schedule], budget: Duration) -> Vec<Outcome> {
+    pub fn finalists(&mut self, schedules: &[Schedule], budget: Duration) -> Vec<Finalist> {
+        self.contest(schedules.iter().map(|schedule| (schedule, None)).collect(), budget)
+    }
+
+    /// The same with machine code as if schedules had been compiled to it: for tests.
+    #[doc(hidden)]
+    pub fn finalist_objects(
+        &mut self,
+        candidates: &[(Schedule, Vec<u8>)],
+        budget: Duration,
+    ) -> Vec<Finalist> {
+        let entrants = candidates.iter().map(|(schedule, object)| (schedule, Some(object.clone())));
+        self.contest(entrants.collect(), budget)
+    }
+
+    fn contest(
+        &mut self,
+        entrants: Vec<(&Schedule, Option<Vec<u8>>)>,
+        budget: Duration,
+    ) -> Vec<Finalist> {
         self.is_comparing = true;
-        self.finalists = schedules.iter().map(|_| None).collect();
-        for (place, schedule) in schedules.iter().enumerate() {
-            self.enqueue(Purpose::Finalist(place), schedule, None);
+        self.finalists = entrants.iter().map(|_| None).collect();
+        let mut outcomes: Vec<Finalist> = vec![Outcome::DeviceLost.into(); entrants.len()];
+        for (place, (schedule, object)) in entrants.into_iter().enumerate() {
+            self.enqueue(Purpose::Finalist(place), schedule, object);
         }
         self.await_all();
-        let mut outcomes: Vec<Outcome> = vec![Outcome::DeviceLost; schedules.len()];
         let mut candidates = Vec::new();
         for (place, finalist) in std::mem::take(&mut self.finalists).into_iter().enumerate() {
             match finalist {
                 Some(Ok(built)) => candidates.push((place, built)),
-                Some(Err(outcome)) => outcomes[place] = outcome,
+                Some(Err(outcome)) => outcomes[place] = outcome.into(),
                 None => {}
             }
         }
@@ -57,7 +92,11 @@ impl Measurer {
         });
     }
 
-    fn compare(&mut self, candidates: &[(usize, Built)], budget: Duration) -> Option<Vec<Outcome>> {
+    fn compare(
+        &mut self,
+        candidates: &[(usize, Built)],
+        budget: Duration,
+    ) -> Option<Vec<Finalist>> {
         if candidates.is_empty() {
             return Some(Vec::new());
         }
@@ -84,7 +123,7 @@ impl Measurer {
         self.compared.take()
     }
 
-    fn one_by_one(&mut self, candidates: Vec<(usize, Built)>, outcomes: &mut [Outcome]) {
+    fn one_by_one(&mut self, candidates: Vec<(usize, Built)>, outcomes: &mut [Finalist]) {
         self.finalists = outcomes.iter().map(|_| None).collect();
         let places: Vec<usize> = candidates.iter().map(|(place, _)| *place).collect();
         for (_, built) in candidates.into_iter().rev() {
@@ -96,7 +135,7 @@ impl Measurer {
         let finalists = std::mem::take(&mut self.finalists);
         for (outcome, finalist) in outcomes.iter_mut().zip(finalists) {
             if let Some(Err(alone)) = finalist {
-                *outcome = alone;
+                *outcome = alone.into();
             }
         }
     }

@@ -2,10 +2,12 @@
 
 mod dispatch;
 mod finalists;
+mod places;
 mod replies;
 mod start;
 mod station;
 
+pub use finalists::Finalist;
 pub use station::{Finished, Spent};
 
 use std::collections::VecDeque;
@@ -15,6 +17,7 @@ use std::time::{Duration, Instant};
 use tensorwright_kernel::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
+use self::places::Places;
 use self::station::{Built, Job, Purpose, Run, Station};
 use crate::child::{Child, Event, Nursery};
 use crate::protocol::Setup;
@@ -46,7 +49,7 @@ pub struct Measurer {
     /// What finalists have become so far, by place.
     finalists: Vec<Option<Result<Built, Outcome>>>,
     /// What a comparison of finalists said, when it is over.
-    compared: Option<Vec<Outcome>>,
+    compared: Option<Vec<Finalist>>,
     /// Trials wait while finalists are compared.
     is_comparing: bool,
     /// What was built is run before more is built, where both would disturb each other.
@@ -54,15 +57,6 @@ pub struct Measurer {
     best: Option<f64>,
     roofline: Roofline,
     requests: u64,
-}
-
-/// Which processors are whose.
-#[derive(Debug, Clone, Default)]
-struct Places {
-    builders: Vec<usize>,
-    runner: Vec<usize>,
-    /// Whether building would disturb timing.
-    is_crowded: bool,
 }
 
 impl Measurer {

@@ -5,9 +5,10 @@ use std::time::Instant;
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;
+use super::finalists::Finalist;
 use super::station::{Built, Purpose, Run, Station, Task};
 use crate::child::{End, Event};
-use crate::protocol::{BuilderReply, Frame, RunnerReply, Verdict};
+use crate::protocol::{BuilderReply, Compared, Frame, RunnerReply, Verdict};
 
 impl Measurer {
     /// Handles what happened in a child; of a child that is no longer ours, nothing matters.
@@ -96,10 +97,14 @@ impl Measurer {
                 self.roofline = roofline;
                 self.judge(verdict);
             }
-            (RunnerReply::Compared(verdicts, roofline), Run::Comparison) => {
+            (RunnerReply::Compared(compared, roofline), Run::Comparison) => {
                 self.roofline = roofline;
                 self.runner.done();
-                self.compared = Some(verdicts.into_iter().map(outcome).collect());
+                let finalist = |compared: Compared| Finalist {
+                    outcome: outcome(compared.verdict),
+                    rounds: compared.rounds,
+                };
+                self.compared = Some(compared.into_iter().map(finalist).collect());
             }
             _ => return None,
         }

@@ -5,10 +5,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use tensorwright_kernel::Program;
-use tensorwright_runtime::affinity;
 
+use super::Measurer;
+use super::places::Places;
 use super::station::{START_DEADLINE, Station};
-use super::{Measurer, Places};
 use crate::child::{Child, Event, Nursery, Role};
 use crate::protocol::{BuilderReply, BuilderRequest, Frame, GREETING, RunnerReply, Setup};
 use crate::shared::Layout;
@@ -152,21 +152,5 @@ fn answer(
             }
             Err(problem) => Err(error(problem.to_string())),
         };
-    }
-}
-
-impl Places {
-    /// Keeps the runner and the builders on different processors, where there are enough. The runner
-    /// has the last ones: the system itself likes the first.
-    fn new(config: &Config) -> Self {
-        let allowed = affinity::allowed();
-        match allowed.len().checked_sub(config.threads) {
-            Some(rest) if rest >= config.builders => {
-                let (builders, runner) = allowed.split_at(rest);
-                Self { builders: builders.to_vec(), runner: runner.to_vec(), is_crowded: false }
-            }
-            // Where nothing is known of processors, disturbance cannot be excluded.
-            _ => Self { is_crowded: true, ..Self::default() },
-        }
     }
 }

@@ -9,12 +9,9 @@ use tensorwright_codegen_llvm::jit::{Jit, LoadedCode};
 use tensorwright_runtime::{Pool, abi};
 
 use super::compare::{self, Tensor};
-use super::memory::{Frozen, Region, Reused};
+use super::memory::{Frozen, Region, Reused, UNWRITTEN};
 use crate::protocol::{Interface, Parameter, Verdict};
 use crate::shared::Layout;
-
-/// What memory holds that a candidate has not written: in floating-point types no number.
-const UNWRITTEN: u8 = 0xff;
 
 /// The memory that candidates use one after the other.
 #[derive(Debug)]
@@ -46,11 +43,23 @@ impl Arena {
     /// Fills the outputs with what is expected nowhere, and the workspace with no numbers: what the
     /// candidate before this one has left must not pass for its own.
     pub(super) fn spoil(&mut self, candidate: &Candidate) {
-        self.workspace.fill(candidate.workspace, UNWRITTEN);
+        self.workspace.spoil(candidate.workspace);
         for (output, expected) in self.outputs.iter_mut().zip(&self.expected) {
             let pairs = output.bytes_mut().iter_mut().zip(expected.values.bytes());
             pairs.for_each(|(byte, expected)| *byte = !expected);
         }
+    }
+
+    /// What a candidate has written behind the end of, if it has.
+    pub(super) fn overrun(&self, candidate: &Candidate) -> Option<String> {
+        let output = self.outputs.iter().position(|output| !output.is_intact());
+        let output = output.map(|place| format!("output {place}"));
+        let prepared = candidate.prepared.iter().any(|region| !region.is_intact());
+        let prepared = prepared.then(|| "a buffer that it prepares".to_owned());
+        let workspace = !self.workspace.is_intact_behind(candidate.workspace);
+        let workspace = workspace.then(|| "its workspace".to_owned());
+        let what = output.or(prepared).or(workspace)?;
+        Some(format!("the kernel writes behind the end of {what}"))
     }
 
     /// How the outputs differ from what is expected, by more than rounding errors that exceed those of
@@ -119,7 +128,7 @@ impl Candidate {
         }
         let workspace = size(interface.workspace)?;
         arena.workspace.at_least(workspace).map_err(|_| too_large(interface.workspace))?;
-        arena.workspace.fill(workspace, UNWRITTEN);
+        arena.workspace.spoil(workspace);
         let parameters = interface.parameters.clone();
         let error_growth = interface.error_growth.max(1.0);
         Ok(Self { compute, prepare, parameters, workspace, error_growth, prepared, _code: code })

@@ -8,8 +8,15 @@ use std::ptr::{self, NonNull};
 /// [`AlignedBuffer`](tensorwright_runtime::AlignedBuffer).
 const HUGE_PAGE: usize = 2 << 20;
 
+/// What memory holds that nobody may write to, and that nobody has written yet: no number, as floats go.
+pub(super) const UNWRITTEN: u8 = 0xff;
+
+/// How many bytes behind the part of a region that is used are watched.
+const WATCHED: usize = 4096;
+
 /// Memory with inaccessible pages before and after it. Reads and writes beyond it end the process
-/// instead of changing something else, as long as they do not go far beyond.
+/// instead of changing something else, as long as they do not go far beyond. The rest of its last page is
+/// filled with [`UNWRITTEN`], so that a write there is noticed ([`Region::is_intact`]).
 ///
 /// It is mapped once and used by one candidate after the other: mapping and clearing 12 MB takes
 /// longer than many kernels.
@@ -20,6 +27,8 @@ pub(super) struct Region {
     mapped: usize,
     start: NonNull<u8>,
     len: usize,
+    /// `len` up to the end of a page.
+    accessible: usize,
 }
 
 // SAFETY: the region owns its memory, which is not tied to a thread.
@@ -45,12 +54,26 @@ impl Region {
         let offset = if to_boundary == 0 { HUGE_PAGE } else { to_boundary };
         // SAFETY: `offset` is at most a huge page, and the mapping has three more than `inner`.
         let start = unsafe { mapping.add(offset) };
-        let mut region = Self { mapping, mapped, start, len };
+        let mut region = Self { mapping, mapped, start, len, accessible: inner };
         region.protect(inner, libc::PROT_READ | libc::PROT_WRITE)?;
         // SAFETY: the range is inside the mapping; the advice changes no contents.
         unsafe { libc::madvise(start.as_ptr().cast(), inner, libc::MADV_HUGEPAGE) };
         region.bytes_mut().fill(0);
+        // SAFETY: from the end of the bytes to that of the accessible pages, which are ours alone.
+        unsafe { start.add(len).write_bytes(UNWRITTEN, inner - len) };
         Ok(region)
+    }
+
+    /// Whether nothing was written between the end of the bytes and that of their last page.
+    pub(super) fn is_intact(&self) -> bool {
+        // SAFETY: the range is accessible, was initialised by `new`, and is borrowed like the region.
+        let rest = unsafe {
+            std::slice::from_raw_parts(
+                self.start.as_ptr().add(self.len),
+                self.accessible - self.len,
+            )
+        };
+        rest.iter().all(|byte| *byte == UNWRITTEN)
     }
 
     /// Makes the memory read-only: what a candidate must not change.
@@ -121,11 +144,20 @@ impl Reused {
         }
     }
 
-    /// Fills so many bytes of it, or all that there are.
-    pub(super) fn fill(&mut self, len: usize, byte: u8) {
-        let filled =
-            |region: &mut Region| region.bytes_mut().iter_mut().take(len).for_each(|b| *b = byte);
-        self.0.iter_mut().for_each(filled);
+    /// Fills so many bytes of it, and some behind them that are watched.
+    pub(super) fn spoil(&mut self, len: usize) {
+        let end = len.saturating_add(WATCHED);
+        if let Some(region) = &mut self.0 {
+            region.bytes_mut().iter_mut().take(end).for_each(|byte| *byte = UNWRITTEN);
+        }
+    }
+
+    /// Whether nothing was written behind so many bytes since they were [spoilt](Self::spoil).
+    pub(super) fn is_intact_behind(&self, len: usize) -> bool {
+        self.0.as_ref().is_none_or(|region| {
+            let mut watched = region.bytes().iter().skip(len).take(WATCHED);
+            watched.all(|byte| *byte == UNWRITTEN) && region.is_intact()
+        })
     }
 }
 
@@ -147,12 +179,30 @@ mod tests {
         let mut reused = Reused::default();
         reused.at_least(10).unwrap().bytes_mut().fill(1);
         assert_eq!(reused.at_least(5).unwrap().bytes(), [1; 10]);
-        reused.fill(5, 2);
-        assert_eq!(reused.at_least(5).unwrap().bytes(), [2, 2, 2, 2, 2, 1, 1, 1, 1, 1]);
-        reused.fill(usize::MAX, 1);
-        assert_eq!(reused.at_least(5).unwrap().bytes(), [1; 10]);
         assert_eq!(reused.at_least(20).unwrap().bytes(), [0; 20]);
         assert!(Region::new(usize::MAX).is_err());
         assert!(Region::new(1 << 60).is_err());
+    }
+
+    #[test]
+    fn a_write_behind_the_end_is_noticed() {
+        for len in [0, 1, 100, 4095] {
+            let mut region = Region::new(len).unwrap();
+            region.bytes_mut().fill(7);
+            assert!(region.is_intact());
+            // SAFETY: the rest of the page is accessible.
+            unsafe { region.pointer().add(len).write(0) };
+            assert!(!region.is_intact(), "{len}");
+        }
+        let mut reused = Reused::default();
+        reused.at_least(9000).unwrap();
+        reused.spoil(100);
+        assert!(reused.is_intact_behind(100));
+        reused.at_least(100).unwrap().bytes_mut()[99] = 1;
+        assert!(reused.is_intact_behind(100));
+        reused.at_least(100).unwrap().bytes_mut()[115] = 1;
+        assert!(!reused.is_intact_behind(100));
+        reused.spoil(9000);
+        assert!(reused.is_intact_behind(9000));
     }
 }

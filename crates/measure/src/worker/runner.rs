@@ -14,7 +14,7 @@ use super::candidate::{Arena, Candidate};
 use super::memory::Reused;
 use super::{Connection, Served, probes, sandbox, timing};
 use crate::TimingPlan;
-use crate::protocol::{GREETING, Interface, RunnerReply, RunnerRequest, Verdict};
+use crate::protocol::{Compared, GREETING, Interface, RunnerReply, RunnerRequest, Verdict};
 use crate::roofline::Roofline;
 use crate::shared::Layout;
 use crate::system::AddressSpace;
@@ -115,7 +115,8 @@ impl Runner<'_> {
     }
 
     fn confirm(&self, candidate: &Candidate) -> Result<(), Verdict> {
-        let mismatch = self.arena.mismatch(candidate.error_growth());
+        let overrun = self.arena.overrun(candidate);
+        let mismatch = overrun.or_else(|| self.arena.mismatch(candidate.error_growth()));
         mismatch.map_or(Ok(()), |reason| Err(Verdict::Wrong(reason)))
     }
 
@@ -143,67 +144,71 @@ impl Runner<'_> {
         objects: &[u8],
         budget: Duration,
         plan: &TimingPlan,
-    ) -> Vec<Verdict> {
+    ) -> Vec<Compared> {
         let mut offset: usize = 0;
-        let mut checked = Vec::new();
+        let mut entrants = Vec::new();
         for (interface, length) in candidates {
             let end = offset.saturating_add(*length);
             let object = objects.get(offset..end).unwrap_or_default();
-            let entrant = self.prepare(interface, object).and_then(|mut candidate| {
-                let first = self.check(&mut candidate)?;
-                Ok((candidate, first))
-            });
-            checked.push(entrant);
+            entrants.push(self.enter(interface, object, plan));
             offset = end;
         }
-        let mut turns: Vec<Turns> = Vec::new();
-        for (number, checked) in checked.iter().enumerate() {
-            if let Ok((_, first)) = checked {
-                turns.push(Turns { number, batch: timing::batch(plan, *first), samples: vec![] });
+        let rates = self.take_turns(&mut entrants, budget, plan);
+        for entrant in &mut entrants {
+            // Threads that race may be right once and wrong the next time.
+            let again = entrant.as_mut().map(|entrant| self.check(&mut entrant.candidate).err());
+            if let Ok(Some(verdict)) = again {
+                *entrant = Err(verdict);
             }
         }
-        let rates = self.take_turns(&mut turns, &mut checked, budget, plan);
-        let timings = weigh(&turns, &rates, &mut self.roofline);
-        let mut verdicts: Vec<Verdict> = Vec::new();
-        for checked in checked {
-            verdicts.push(checked.map_or_else(|no| no, |_| Verdict::Right(Timing::default())));
-        }
-        for (turns, timing) in turns.iter().zip(timings) {
-            if let Verdict::Right(place) = &mut verdicts[turns.number] {
-                *place = timing;
-            }
-        }
-        verdicts
+        weigh(entrants, &rates, &mut self.roofline)
+    }
+
+    /// Checks a candidate that takes part in a comparison, and settles how many calls make a sample.
+    fn enter(
+        &mut self,
+        interface: &Interface,
+        object: &[u8],
+        plan: &TimingPlan,
+    ) -> Result<Entrant, Verdict> {
+        let mut candidate = self.prepare(interface, object)?;
+        let first = self.check(&mut candidate)?;
+        let warm = timing::warm(&mut || candidate.call(&mut self.arena, self.pool), first, plan)?;
+        let batch = timing::batch(plan, Duration::from_secs_f64(warm));
+        Ok(Entrant { candidate, batch, samples: Vec::new() })
     }
 
     /// Rounds of one sample per candidate, each round beginning with another one; the rates of the
     /// probe between the rounds.
     fn take_turns(
         &mut self,
-        turns: &mut [Turns],
-        checked: &mut [Result<(Candidate, Duration), Verdict>],
+        entrants: &mut [Result<Entrant, Verdict>],
         budget: Duration,
         plan: &TimingPlan,
     ) -> Vec<f64> {
         let start = Instant::now();
         let mut rates = vec![self.probe.run_once().rate()];
         for round in 0.. {
-            for place in 0..turns.len() {
-                let place = (place + round) % turns.len();
-                let Turns { number, batch, samples } = &mut turns[place];
+            for place in 0..entrants.len() {
+                let place = (place + round) % entrants.len();
                 if plan.flush_caches {
                     empty_caches(&mut self.flush, self.cache_bytes);
                 }
-                let Ok((candidate, _)) = &mut checked[*number] else { continue };
+                let Ok(Entrant { candidate, batch, samples }) = &mut entrants[place] else {
+                    continue;
+                };
                 let mut call = || candidate.call(&mut self.arena, self.pool);
                 match timing::sample(&mut call, *batch) {
                     Ok(sample) => samples.push(sample),
-                    Err(verdict) => checked[*number] = Err(verdict),
+                    Err(verdict) => entrants[place] = Err(verdict),
                 }
             }
             rates.push(self.probe.run_once().rate());
-            let enough = round + 1 >= plan.least_samples as usize;
-            if turns.is_empty() || start.elapsed() >= budget && enough {
+            let (rounds, elapsed) = (round + 1, start.elapsed());
+            let least = plan.least_rounds as usize;
+            let is_over = elapsed >= budget && rounds >= least
+                || elapsed >= budget * 4 && rounds >= least / 2;
+            if is_over || entrants.iter().all(Result::is_err) {
                 break;
             }
         }
@@ -211,25 +216,53 @@ impl Runner<'_> {
     }
 }
 
-/// The samples of one candidate among others.
-struct Turns {
-    number: usize,
+/// A candidate in a comparison, with a sample of every round.
+struct Entrant {
+    candidate: Candidate,
     batch: u32,
     samples: Vec<f64>,
 }
 
+/// What came of a comparison: a timing and the rounds of each candidate that is right.
+fn weigh(
+    entrants: Vec<Result<Entrant, Verdict>>,
+    rates: &[f64],
+    roofline: &mut Roofline,
+) -> Vec<Compared> {
+    let turns: Vec<Turns<'_>> = entrants
+        .iter()
+        .flatten()
+        .map(|entrant| Turns { batch: entrant.batch, samples: &entrant.samples })
+        .collect();
+    let mut timings = timings(&turns, rates, roofline).into_iter();
+    let compared = entrants.into_iter().map(|entrant| match entrant {
+        Ok(entrant) => Compared {
+            verdict: Verdict::Right(timings.next().unwrap_or_default()),
+            rounds: entrant.samples,
+        },
+        Err(verdict) => Compared { verdict, rounds: Vec::new() },
+    });
+    compared.collect()
+}
+
+/// The samples of one candidate among others.
+struct Turns<'s> {
+    batch: u32,
+    samples: &'s [f64],
+}
+
 /// Timings from rounds: that of the candidate with the least median, and for the others that one times
 /// the median of the ratios of the rounds.
-fn weigh(turns: &[Turns], rates: &[f64], roofline: &mut Roofline) -> Vec<Timing> {
-    let median = |turns: &Turns| quantile(&mut turns.samples.clone(), 0.5);
+fn timings(turns: &[Turns<'_>], rates: &[f64], roofline: &mut Roofline) -> Vec<Timing> {
+    let median = |turns: &Turns<'_>| quantile(&mut turns.samples.to_vec(), 0.5);
     let fastest = turns.iter().min_by(|a, b| median(a).total_cmp(&median(b)));
     let Some(fastest) = fastest else { return Vec::new() };
-    let base = timing::settle(&fastest.samples, fastest.batch, rates, roofline);
-    let timing = |turns: &Turns| {
-        let pairs = turns.samples.iter().zip(&fastest.samples);
+    let base = timing::settle(fastest.samples, fastest.batch, rates, roofline);
+    let timing = |turns: &Turns<'_>| {
+        let pairs = turns.samples.iter().zip(fastest.samples);
         let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
         let (ratio, _) = median_and_spread(&ratios);
-        let (raw_seconds, spread) = median_and_spread(&turns.samples);
+        let (raw_seconds, spread) = median_and_spread(turns.samples);
         let seconds = base.seconds * ratio;
         let runs = u32::try_from(turns.samples.len()).unwrap_or(u32::MAX);
         let runs = runs.saturating_mul(turns.batch);
@@ -255,13 +288,12 @@ mod tests {
         // The machine slows down by half; both do, and the second is always 10 % slower.
         let a = vec![1.0, 1.0, 1.5, 1.5, 1.5];
         let b: Vec<f64> = a.iter().map(|a| a * 1.1).collect();
-        let turns =
-            [Turns { number: 0, batch: 1, samples: b }, Turns { number: 1, batch: 2, samples: a }];
+        let turns = [Turns { batch: 1, samples: &b }, Turns { batch: 2, samples: &a }];
         let mut roofline =
             Roofline { peak_gflops: 1.0, peak_gbps: 1.0, flops: 1e9, bytes: 0.0, seconds: 1.0 };
-        let timings = weigh(&turns, &[1.0], &mut roofline);
-        assert!((timings[0].seconds / timings[1].seconds - 1.1).abs() < 1e-9);
-        assert_eq!((timings[0].runs, timings[1].runs), (5, 10));
-        assert!(weigh(&[], &[1.0], &mut roofline).is_empty());
+        let found = timings(&turns, &[1.0], &mut roofline);
+        assert!((found[0].seconds / found[1].seconds - 1.1).abs() < 1e-9);
+        assert_eq!((found[0].runs, found[1].runs), (5, 10));
+        assert!(timings(&[], &[1.0], &mut roofline).is_empty());
     }
 }

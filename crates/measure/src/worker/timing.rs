@@ -12,6 +12,9 @@ use crate::roofline::Roofline;
 /// The most that a slow probe may take off a time: beyond that, the probe was interrupted.
 const LEAST_FACTOR: f64 = 0.5;
 
+/// A call that takes so many times as long as a sample should is long: cold caches are a small part of it.
+const LONG: u32 = 4;
+
 /// The most calls of a sample.
 const MOST_CALLS: f64 = 1e6;
 
@@ -37,7 +40,27 @@ pub(super) fn sample<E>(call: &mut dyn FnMut() -> Result<(), E>, batch: u32) -> 
     Ok(start.elapsed().as_secs_f64().max(1e-9) / f64::from(batch))
 }
 
-/// Times calls after the first one, which took `first`, in turns with a probe.
+/// Seconds of a warm call, after a first one that took `first`. That one met cold caches and branches that
+/// were never taken: of a short kernel it may take many times as long as the next.
+pub(super) fn warm<E>(
+    call: &mut dyn FnMut() -> Result<(), E>,
+    first: Duration,
+    plan: &TimingPlan,
+) -> Result<f64, E> {
+    let mut least = first.as_secs_f64();
+    if first >= plan.sample * LONG {
+        return Ok(least);
+    }
+    let start = Instant::now();
+    while start.elapsed() < plan.sample {
+        least = least.min(sample(call, 1)?);
+    }
+    Ok(least)
+}
+
+/// Times calls after the first one, which took `first`, in turns with a probe. Timing ends early if the
+/// candidate loses for certain: that is decided on warm calls, and on times that the probe has corrected
+/// as it has corrected that of the best.
 pub(super) fn time<E>(
     call: &mut dyn FnMut() -> Result<(), E>,
     first: Duration,
@@ -47,32 +70,39 @@ pub(super) fn time<E>(
     roofline: &mut Roofline,
     flush: Flush<'_>,
 ) -> Result<Timing, E> {
-    let is_slower = |seconds: f64, times: f64| best.is_some_and(|best| seconds > times * best);
-    if is_slower(first.as_secs_f64(), plan.cut) {
-        let rates = [probe.run_once().rate(), probe.run_once().rate()];
-        let mut timing = settle(&[first.as_secs_f64()], 1, &rates, roofline);
-        timing.cut = true;
-        return Ok(timing);
-    }
-    // The first call of a short kernel says little: it met cold caches.
-    let again = if first < plan.sample * 4 { sample(call, 1)? } else { first.as_secs_f64() };
-    let batch = batch(plan, first.min(Duration::from_secs_f64(again)));
+    let batch = batch(plan, Duration::from_secs_f64(warm(call, first, plan)?));
     let (mut samples, mut rates) = (Vec::new(), vec![probe.run_once().rate()]);
     let start = Instant::now();
-    loop {
+    let cut = loop {
         if plan.flush_caches {
             flush();
         }
         samples.push(sample(call, batch)?);
         rates.push(probe.run_once().rate());
+        if loses(&samples, &rates, best, plan, roofline) {
+            break true;
+        }
         let elapsed = start.elapsed();
         let enough = elapsed >= plan.minimum && samples.len() >= plan.least_samples as usize;
-        let hopeless = samples.iter().all(|sample| is_slower(*sample, plan.glance));
-        if enough || elapsed >= plan.maximum || (hopeless && elapsed >= plan.sample) {
-            break;
+        if enough || elapsed >= plan.maximum {
+            break false;
         }
-    }
-    Ok(settle(&samples, batch, &rates, roofline))
+    };
+    Ok(Timing { cut, ..settle(&samples, batch, &rates, roofline) })
+}
+
+/// Whether a candidate with these samples is not worth more of them. One sample may be a disturbed one, so
+/// what is only a little too slow gets a second.
+fn loses(
+    samples: &[f64],
+    rates: &[f64],
+    best: Option<f64>,
+    plan: &TimingPlan,
+    roofline: &mut Roofline,
+) -> bool {
+    let Some(best) = best else { return false };
+    let least = samples.iter().copied().fold(f64::INFINITY, f64::min) * factor(rates, roofline);
+    least > plan.cut * best || (samples.len() > 1 && least > plan.glance * best)
 }
 
 /// The timing that samples and the rates of the probe around them make.
@@ -134,20 +164,76 @@ mod tests {
         assert_eq!(faster.peak_gflops, 200.0);
     }
 
+    /// A kernel that takes so long, and longer when it is called for the first times.
+    struct Kernel {
+        cold_calls: u32,
+        cold: Duration,
+        warm: Duration,
+        calls: u32,
+    }
+
+    impl Kernel {
+        fn time(&mut self, best: f64) -> Timing {
+            let first = self.call();
+            let (mut probe, mut roofline) = (Steady(100.0), roofline());
+            let mut call = || {
+                self.call();
+                Ok::<(), Infallible>(())
+            };
+            let (plan, best) = (TimingPlan::default(), Some(best));
+            let Ok(timing) =
+                time(&mut call, first, best, &plan, &mut probe, &mut roofline, &mut || ());
+            timing
+        }
+
+        fn call(&mut self) -> Duration {
+            let takes = if self.calls < self.cold_calls { self.cold } else { self.warm };
+            self.calls += 1;
+            let start = Instant::now();
+            while start.elapsed() < takes {
+                std::hint::spin_loop();
+            }
+            start.elapsed()
+        }
+    }
+
+    // Times are far from each other, so that a busy machine decides nothing.
+
     #[test]
-    fn slow_candidates_are_cut_and_not_called_again() {
-        let mut calls = 0;
-        let mut call = || {
-            calls += 1;
-            Ok::<(), Infallible>(())
-        };
+    fn a_cold_first_call_does_not_decide() {
+        // The first call takes ten times as long as the best, the others a tenth of it.
+        let us = Duration::from_micros;
+        let mut kernel = Kernel { cold_calls: 1, cold: us(500), warm: us(5), calls: 0 };
+        let timing = kernel.time(50e-6);
+        assert!(!timing.cut, "{timing:?}");
+        // A batch is made for warm calls: some thirty of them, not one.
+        assert!(timing.runs >= 9, "{timing:?}");
+    }
+
+    #[test]
+    fn slow_candidates_are_cut_and_say_so() {
+        let ms = Duration::from_millis;
+        let kernel = || Kernel { cold_calls: 0, cold: ms(0), warm: ms(8), calls: 0 };
+        let timing = kernel().time(1e-4);
+        assert!(timing.cut && timing.runs == 1, "{timing:?}");
+        let timing = kernel().time(10.0);
+        assert!(!timing.cut && timing.runs > 1, "{timing:?}");
+    }
+
+    #[test]
+    fn both_sides_are_corrected_alike() {
+        // The probe runs at half its speed, and so does the candidate: it is as fast as the best.
+        let (plan, mut roofline) = (TimingPlan::default(), roofline());
+        let rates = [50.0, 50.0, 50.0];
+        assert!(!loses(&[2.0, 2.0], &rates, Some(1.0), &plan, &mut roofline));
+        assert!(loses(&[3.2, 3.2], &rates, Some(1.0), &plan, &mut roofline));
+        assert!(!loses(&[9.0, 2.0], &rates, Some(1.0), &plan, &mut roofline));
+        assert!(!loses(&[9.0, 9.0], &rates, None, &plan, &mut roofline));
+    }
+
+    #[test]
+    fn batches_fill_a_sample() {
         let plan = TimingPlan::default();
-        let (mut probe, mut roofline) = (Steady(100.0), roofline());
-        let first = Duration::from_millis(400);
-        let Ok(timing) =
-            time(&mut call, first, Some(0.1), &plan, &mut probe, &mut roofline, &mut || ());
-        assert!(timing.cut && timing.runs == 1 && timing.seconds == 0.4);
-        assert_eq!(calls, 0);
         assert_eq!(batch(&plan, Duration::from_micros(15)), 10);
         assert_eq!(batch(&plan, Duration::ZERO), 150_000);
         assert_eq!(batch(&TimingPlan { flush_caches: true, ..plan }, Duration::ZERO), 1);

@@ -8,7 +8,7 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
 use crate::key::Key;
-use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial};
+use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId};
 
 /// Applies events in one transaction.
 pub(super) fn apply(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {
@@ -103,7 +103,14 @@ impl SqliteStore {
             detail,
             trial.elapsed,
         ];
-        Ok(self.db.execute(sql, values)? > 0)
+        if self.db.execute(sql, values)? > 0 {
+            return Ok(true);
+        }
+        // The same trial once more is as good as once; another one under its number must not get lost.
+        match read::sound(self, run_row, trial.number.cast_signed())? {
+            Some((_, kept)) if is_same(&kept, trial) => Ok(false),
+            _ => Err(Error::Taken(TrialId { run: run.clone(), number: trial.number })),
+        }
     }
 
     fn write_end(&mut self, run: &RunId, end: &RunEnd) -> Result<bool> {
@@ -113,7 +120,7 @@ impl SqliteStore {
         Ok(self.db.execute(sql, params![end.ended, end.status, run_row])? > 0)
     }
 
-    /// The declaration that was made last stays.
+    /// A best is replaced only by one that was measured beside it.
     fn write_best(&mut self, key: &Key, best: &Declared) -> Result<bool> {
         let (run_row, run_key) = self.run_row(&best.trial.run)?;
         if read::key_row(&self.db, key)? != Some(run_key) {
@@ -131,15 +138,38 @@ impl SqliteStore {
             }
             Some(_) => return Err(Error::invalid(best.trial.to_string(), "was not measured")),
         }
-        let sql = "INSERT INTO bests (key_id, run_id, number, seconds, against, declared)
-                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_id) DO UPDATE SET
+        match self.current_best(run_key)? {
+            // The same declaration once more, or an earlier one of the same trial.
+            Some((current, declared)) if current == best.trial && declared >= best.declared => {
+                return Ok(false);
+            }
+            Some((current, _))
+                if current != best.trial && best.replaces.as_ref() != Some(&current) =>
+            {
+                return Err(Error::Outrun(current));
+            }
+            _ => {}
+        }
+        let sql = "INSERT INTO bests (key_id, run_id, number, seconds, against, declared, replaces)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_id) DO UPDATE SET
                      run_id = excluded.run_id, number = excluded.number,
                      seconds = excluded.seconds, against = excluded.against,
-                     declared = excluded.declared
-                   WHERE excluded.declared > bests.declared";
-        let against = best.against.to_string();
-        let values = params![run_key, run_row, number, best.seconds, against, best.declared];
+                     declared = excluded.declared, replaces = excluded.replaces";
+        let (against, replaces) =
+            (best.against.to_string(), best.replaces.as_ref().map(TrialId::to_word));
+        let values =
+            params![run_key, run_row, number, best.seconds, against, best.declared, replaces];
         Ok(self.db.execute(sql, values)? > 0)
+    }
+
+    /// What was declared the best of a key, and when, unless its trial is gone or damaged.
+    fn current_best(&self, key_row: i64) -> Result<Option<(TrialId, i64)>> {
+        let sql = "SELECT run_id, number, declared FROM bests WHERE key_id = $1";
+        let current: Option<(i64, i64, i64)> =
+            self.db.one(sql, [key_row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let Some((run_row, number, declared)) = current else { return Ok(None) };
+        let trial = read::sound(self, run_row, number)?;
+        Ok(trial.map(|(id, _)| (id, declared)))
     }
 
     /// Counts that were exported twice count once: the larger one stays.
@@ -180,4 +210,16 @@ impl SqliteStore {
         self.runs.insert(run.clone(), rows);
         Ok(rows)
     }
+}
+
+/// Whether two trials are one that was written twice. Numbers that went through a text may differ in their
+/// last digit.
+fn is_same(kept: &Trial, trial: &Trial) -> bool {
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
+    let seconds = |trial: &Trial| trial.outcome.cost().unwrap_or_default();
+    kept.schedule == trial.schedule
+        && kept.point == trial.point
+        && kept.outcome.kind() == trial.outcome.kind()
+        && close(seconds(kept), seconds(trial))
+        && close(kept.elapsed, trial.elapsed)
 }

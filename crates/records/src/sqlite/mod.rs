@@ -60,6 +60,8 @@ pub struct SqliteStore {
     generation: i64,
     /// What was left out of answers.
     damage: RefCell<Vec<Damage>>,
+    /// The column of what a best replaces; an older file that cannot be written has none.
+    replaces: &'static str,
 }
 
 impl SqliteStore {
@@ -90,7 +92,7 @@ impl SqliteStore {
             },
             Some(_) => {}
         }
-        Ok(Self::new(db))
+        Self::new(db)
     }
 
     /// Opens a file of records to look at, where neither it nor anything beside it can be written.
@@ -100,14 +102,16 @@ impl SqliteStore {
     pub fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
         let db = Db::open_read_only(path, options)?;
         match version(&db)? {
-            Some(_) => Ok(Self::new(db)),
+            Some(_) => Self::new(db),
             None => Err(Error::NotADatabase { path: path.to_owned() }),
         }
     }
 
-    fn new(db: Db) -> Self {
+    fn new(db: Db) -> Result<Self> {
         let (texts, runs, damage) = (Texts::default(), HashMap::new(), RefCell::default());
-        Self { db, texts, runs, generation: 0, damage }
+        let replaces =
+            if version(&db)?.is_some_and(|found| found < 2) { "NULL" } else { "b.replaces" };
+        Ok(Self { db, texts, runs, generation: 0, damage, replaces })
     }
 
     /// The file.
@@ -260,7 +264,7 @@ impl Store for SqliteStore {
     }
 
     fn declared(&self) -> Result<Vec<(Key, Declared)>> {
-        read::declared(&self.db)
+        read::declared(self)
     }
 
     fn removed(&self) -> Result<Vec<(Key, Vec<u64>)>> {

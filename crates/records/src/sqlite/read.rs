@@ -129,9 +129,12 @@ pub(super) fn ranked(store: &SqliteStore, key_row: i64, limit: usize) -> Result<
 /// counts.
 fn winner(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
     let db = &store.db;
-    let sql = "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared
-               FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1";
-    let winner = db.one(sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
+    let sql = format!(
+        "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared, {}
+         FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1",
+        store.replaces
+    );
+    let winner = db.one(&sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
     let winner: Option<(i64, Declared)> = winner;
     let Some((run_row, declared)) = winner else { return Ok(None) };
     let found = sound(store, run_row, declared.trial.number.cast_signed())?;
@@ -143,7 +146,11 @@ fn winner(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
 
 /// A trial that can be used. One that is damaged is left out, which whoever asks for
 /// [damage](crate::Store::damage) is told.
-fn sound(store: &SqliteStore, run_row: i64, number: i64) -> Result<Option<(TrialId, Trial)>> {
+pub(super) fn sound(
+    store: &SqliteStore,
+    run_row: i64,
+    number: i64,
+) -> Result<Option<(TrialId, Trial)>> {
     let uid = "SELECT uid FROM runs WHERE id = $1";
     let run: Option<String> = store.db.one(uid, [run_row], |row| row.get(0))?;
     let Some(run) = run else { return Err(store.db.corrupt("a trial without a run")) };
@@ -178,17 +185,19 @@ fn declared_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Declared> {
         seconds: row.get(at + 2)?,
         against: json(row.get(at + 3)?),
         declared: row.get(at + 4)?,
+        replaces: row.get::<_, Option<String>>(at + 5)?.and_then(|text| TrialId::parse(&text)),
     })
 }
 
 /// Every declaration.
-pub(super) fn declared(db: &Db) -> Result<Vec<(Key, Declared)>> {
+pub(super) fn declared(store: &SqliteStore) -> Result<Vec<(Key, Declared)>> {
     let sql = format!(
-        "SELECT {KEY}, r.uid, b.number, b.seconds, b.against, b.declared
+        "SELECT {KEY}, r.uid, b.number, b.seconds, b.against, b.declared, {}
          FROM bests b JOIN runs r ON r.id = b.run_id
-         JOIN keys k ON k.id = b.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
+         JOIN keys k ON k.id = b.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id",
+        store.replaces
     );
-    db.all(&sql, [], |row| Ok((key(row, 0)?, declared_at(row, 5)?)))
+    store.db.all(&sql, [], |row| Ok((key(row, 0)?, declared_at(row, 5)?)))
 }
 
 /// Every key of which trials were removed.

@@ -126,6 +126,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         }
         let slice = Budget { trials: slice.min(left), time };
         let tuned = tune(&job.tuner.clone().budget(slice), &mut journal, args)?;
+        job.tuner = job.tuner.clone().continued();
         let exhausted = tuned.status == Status::Exhausted;
         allocation.observe(place, tuned.winner.seconds, tuned.progress.trials, exhausted);
         left = left.saturating_sub(tuned.progress.trials);

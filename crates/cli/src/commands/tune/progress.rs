@@ -53,6 +53,7 @@ impl Display {
             Event::RecordsWait(why) => {
                 self.line(&format!("records wait and will be written later: {why}"));
             }
+            Event::RecordRefused(why) => self.line(&format!("a record was not kept: {why}")),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use tensorwright::Program;
 use tensorwright_outcome::{Seconds, printable};
-use tensorwright_tuner::{Defects, Status, Tuned};
+use tensorwright_tuner::{Defects, Gain, Status, Tuned};
 
 /// The summary for a person.
 pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
@@ -43,6 +43,14 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
             out,
             "\nIt computes with other numbers than the text names, as --precision fast allows, and rounds \
              differently (`run` says by how much)."
+        )?;
+    }
+    if tuned.rejected > 0 {
+        writeln!(
+            out,
+            "\n{} records of earlier runs are damaged or contradict others and were not stored; they are \
+             kept beside the database in a file that ends with .rejected.jsonl",
+            tuned.rejected
         )?;
     }
     if let Some((count, why)) = &tuned.waiting {
@@ -84,11 +92,15 @@ pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
     }
     let roof = 100.0 * tuned.progress.roof_seconds / winner.seconds;
     line.push_str(&format!(", {roof:.0} % of the roof"));
-    let gain = winner.default_seconds / winner.seconds;
-    line.push_str(&if winner.origin == "default" {
-        "; nothing beat the default schedule".to_owned()
-    } else {
-        format!(", {gain:.2} times as fast as the default schedule")
+    let speedup = winner.default_seconds / winner.seconds;
+    line.push_str(&match (winner.gain, winner.origin.as_str()) {
+        (Gain::None, "default") => "; no significant gain over the default schedule".to_owned(),
+        (Gain::None, _) => format!(
+            ", {speedup:.2} times as fast as the default schedule; no significant gain over the best so far"
+        ),
+        (Gain::Significant { .. }, _) => {
+            format!(", {speedup:.2} times as fast as the default schedule")
+        }
     });
     line
 }
@@ -127,9 +139,11 @@ pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
         "roofline": progress.roof_seconds / winner.seconds,
         "peak_gflops": tuned.peaks.0,
         "peak_gbps": tuned.peaks.1,
+        "gain": winner.gain,
         "origin": winner.origin,
         "schedule": winner.schedule.to_string(),
         "defects": { "count": tuned.defects.count, "files": tuned.defects.files },
+        "records_rejected": tuned.rejected,
         "records_waiting": tuned.waiting.as_ref().map_or(0, |(count, _)| *count),
     })
 }

@@ -1,0 +1,87 @@
+//! Which processors build and which are timed.
+
+use std::collections::BTreeSet;
+
+use tensorwright_runtime::affinity;
+
+use crate::Config;
+
+/// The processors of builders and of the runner.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Places {
+    pub(super) builders: Vec<usize>,
+    pub(super) runner: Vec<usize>,
+    /// Whether building would disturb timing.
+    pub(super) is_crowded: bool,
+}
+
+impl Places {
+    pub(super) fn new(config: &Config) -> Self {
+        let cores = cores(&affinity::allowed(), affinity::siblings);
+        Self::of(&cores, config.threads, config.builders)
+    }
+
+    /// Keeps the runner and the builders on different cores, where there are enough: two processors of one
+    /// core share its arithmetic units and caches. The runner has the last ones: the system itself likes
+    /// the first.
+    fn of(cores: &[Vec<usize>], threads: usize, builders: usize) -> Self {
+        let Some(rest) = cores.len().checked_sub(threads) else { return Self::crowded() };
+        let (first, last) = cores.split_at(rest);
+        let building: Vec<usize> = first.iter().flatten().copied().collect();
+        // Where nothing is known of processors, disturbance cannot be excluded.
+        if building.len() < builders {
+            return Self::crowded();
+        }
+        let runner = last.iter().filter_map(|core| core.first().copied()).collect();
+        Self { builders: building, runner, is_crowded: false }
+    }
+
+    fn crowded() -> Self {
+        Self { is_crowded: true, ..Self::default() }
+    }
+}
+
+/// The processors that may be used, by core, in the order of their first ones.
+fn cores(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
+    let mut left: BTreeSet<usize> = allowed.iter().copied().collect();
+    let mut cores = Vec::new();
+    while let Some(first) = left.pop_first() {
+        let mut core = vec![first];
+        core.extend(siblings(first).into_iter().filter(|sibling| left.remove(sibling)));
+        cores.push(core);
+    }
+    cores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four cores with two processors each, numbered as Linux does on most machines.
+    fn hyper_threads(processor: usize) -> Vec<usize> {
+        vec![processor % 4, processor % 4 + 4]
+    }
+
+    #[test]
+    fn a_builder_never_shares_the_core_that_is_timed() {
+        let cores = cores(&[0, 1, 2, 3, 4, 5, 6, 7], hyper_threads);
+        assert_eq!(cores, [[0, 4], [1, 5], [2, 6], [3, 7]]);
+        let places = Places::of(&cores, 1, 1);
+        assert_eq!((places.builders, places.runner), (vec![0, 4, 1, 5, 2, 6], vec![3]));
+        let places = Places::of(&cores, 3, 2);
+        assert_eq!((places.builders, places.runner), (vec![0, 4], vec![1, 2, 3]));
+        // One core with two processors: building and timing take turns.
+        let one = super::cores(&[1, 5], hyper_threads);
+        assert!(Places::of(&one, 1, 1).is_crowded);
+        assert!(Places::of(&cores, 4, 1).is_crowded);
+        assert!(Places::of(&[], 1, 1).is_crowded);
+    }
+
+    #[test]
+    fn processors_without_siblings_are_cores() {
+        let cores = cores(&[2, 0], |processor| vec![processor]);
+        assert_eq!(cores, [[0], [2]]);
+        let places = Places::of(&cores, 1, 1);
+        assert_eq!((places.builders, places.runner), (vec![0], vec![2]));
+    }
+}

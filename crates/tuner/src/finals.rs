@@ -1,0 +1,268 @@
+//! The end of a run: the best candidates measured again in turns, and which of them becomes the best.
+//!
+//! The *incumbent* is what was declared the best of the key, whether or not the run began with what
+//! records know; without one, the default schedule. It is measured beside the candidates and gives way only to
+//! one that a [paired test](tensorwright_kernel::runtime::timing::paired) finds faster. A declaration
+//! names the best that it replaces. If another run has declared a best in the meantime, records refuse
+//! it, and the two are measured beside each other.
+
+use serde_json::json;
+use tensorwright_kernel::Schedule;
+use tensorwright_kernel::runtime::timing::paired;
+use tensorwright_measure::Finalist;
+use tensorwright_records::{Best, Declared, Error, Store as _, TrialId};
+
+use crate::candidates::Candidate;
+use crate::session::Session;
+use crate::{Event, Gain, Winner};
+
+/// Candidates that are measured again at the end.
+pub(crate) const FINALISTS: usize = 6;
+
+/// How often a run measures its winner beside a best that another run has declared in the meantime.
+const MOST_REMATCHES: usize = 3;
+
+/// A schedule in the finals.
+#[derive(Debug, Clone)]
+struct Entrant {
+    candidate: Candidate,
+    /// The trial that it was measured as; one of an earlier run gets a number in this one if it wins.
+    trial: Option<TrialId>,
+    /// Whether it was declared the best already.
+    is_declared: bool,
+}
+
+/// Finals, decided.
+struct Contest {
+    entrants: Vec<Entrant>,
+    finalists: Vec<Finalist>,
+    /// The place of the winner.
+    winner: usize,
+    gain: Gain,
+}
+
+impl Contest {
+    /// Decides. The first entrant is the incumbent; if it cannot be measured here, the next one is.
+    fn of(entrants: Vec<Entrant>, finalists: Vec<Finalist>) -> Option<Self> {
+        let rounds: Vec<Vec<f64>> =
+            finalists.iter().map(|finalist| finalist.rounds.clone()).collect();
+        let incumbent = rounds.iter().position(|rounds| !rounds.is_empty())?;
+        let faster = paired::faster(&rounds, incumbent, paired::LEVEL);
+        let (winner, gain) = match faster {
+            Some(found) => (found.place, Gain::Significant { p_value: found.p_value }),
+            None => (incumbent, Gain::None),
+        };
+        Some(Self { entrants, finalists, winner, gain })
+    }
+
+    fn winner(&self) -> &Entrant {
+        &self.entrants[self.winner]
+    }
+
+    fn seconds(&self, place: usize) -> Option<f64> {
+        self.finalists.get(place).and_then(|finalist| finalist.outcome.cost())
+    }
+
+    /// The seconds of a schedule, if it took part.
+    fn seconds_of(&self, text: &str) -> Option<f64> {
+        let place = self.entrants.iter().position(|entrant| entrant.candidate.text == text)?;
+        self.seconds(place)
+    }
+}
+
+impl Session<'_> {
+    /// Measures the best candidates, the incumbent and the default schedule again, in turns, and declares
+    /// the winner.
+    pub(crate) fn finals(&mut self) -> Winner {
+        let best = self.stored_best();
+        let entrants = self.entrants(best.as_ref());
+        (self.watch)(&Event::Finalists { count: entrants.len(), progress: &self.progress });
+        let default = self.default.clone().map(|(schedule, _)| schedule).unwrap_or_default();
+        let default = default.to_string();
+        let Some(mut contest) = self.contest(entrants) else {
+            return self.without_finals(&default);
+        };
+        let mut default_seconds = contest.seconds_of(&default);
+        let mut replaces = best.map(|best| best.id);
+        for _ in 0..MOST_REMATCHES {
+            let outrun = self.declare(&contest, replaces.as_ref());
+            let Some(rival) = outrun.and_then(|()| self.stored_best()) else { break };
+            let entrants = vec![Entrant::stored(&rival), Some(contest.winner().clone())];
+            let Some(rematch) = self.contest(entrants.into_iter().flatten().collect()) else {
+                break;
+            };
+            // The default schedule took part in the first finals only: its time is scaled to these.
+            let winner = contest.seconds(contest.winner);
+            let scale = rematch.seconds_of(&contest.winner().candidate.text).zip(winner);
+            default_seconds = default_seconds.zip(scale).map(|(time, (new, old))| time * new / old);
+            replaces = Some(rival.id);
+            contest = rematch;
+        }
+        let seconds = contest.seconds(contest.winner).unwrap_or(f64::INFINITY);
+        let default_seconds = default_seconds.or(self.progress.default_seconds).unwrap_or(seconds);
+        let Candidate { schedule, origin, .. } = contest.winner().candidate.clone();
+        Winner { schedule, origin, seconds, default_seconds, gain: contest.gain }
+    }
+
+    fn contest(&mut self, entrants: Vec<Entrant>) -> Option<Contest> {
+        let schedules: Vec<Schedule> =
+            entrants.iter().map(|entrant| entrant.candidate.schedule.clone()).collect();
+        let finalists = self.measurer.finalists(&schedules, self.tuner.budget.for_finalists());
+        Contest::of(entrants, finalists)
+    }
+
+    /// What was declared the best of the key, also for a run that began without records.
+    fn stored_best(&mut self) -> Option<Best> {
+        let best = self.journal.store().ok()?.best(&self.key).ok()?;
+        best.filter(|best| best.declared.is_some())
+    }
+
+    /// The incumbent, the default schedule and the best candidates.
+    fn entrants(&mut self, best: Option<&Best>) -> Vec<Entrant> {
+        self.measured.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut entrants: Vec<Entrant> = best.and_then(Entrant::stored).into_iter().collect();
+        let mut enter = |entrant: Entrant| {
+            let text = &entrant.candidate.text;
+            let is_new = entrants.iter().all(|other| other.candidate.text != *text);
+            if is_new {
+                entrants.push(entrant);
+            }
+            is_new
+        };
+        let (default, _) = self.default.clone().unwrap_or_default();
+        let text = default.to_string();
+        let measured = self.measured.iter().find(|(_, candidate, _)| candidate.text == text);
+        let trial = measured.and_then(|(_, _, trial)| trial.clone());
+        let origin = "default".to_owned();
+        let candidate = Candidate { schedule: default, text, points: Vec::new(), origin };
+        enter(Entrant { candidate, trial, is_declared: false });
+        let mut left = FINALISTS;
+        for (_, candidate, trial) in &self.measured {
+            if left == 0 {
+                break;
+            }
+            let (candidate, trial) = (candidate.clone(), trial.clone());
+            left -= usize::from(enter(Entrant { candidate, trial, is_declared: false }));
+        }
+        entrants
+    }
+
+    /// Declares the winner in place of the best that was measured beside it. `Some` if records have
+    /// another best by now.
+    fn declare(&mut self, contest: &Contest, replaces: Option<&TrialId>) -> Option<()> {
+        let winner = contest.winner();
+        if winner.is_declared {
+            return None;
+        }
+        let seconds = contest.seconds(contest.winner)?;
+        let trial = match winner.trial.clone() {
+            Some(trial) => trial,
+            None => {
+                let outcome = &contest.finalists[contest.winner].outcome;
+                let number = self.record(&winner.candidate, outcome);
+                TrialId { run: self.run.clone(), number }
+            }
+        };
+        let times: Vec<Option<f64>> =
+            (0..contest.entrants.len()).map(|place| contest.seconds(place)).collect();
+        let default = contest.entrants.iter().position(|e| e.candidate.origin == "default");
+        let default_seconds = default.and_then(|place| contest.seconds(place));
+        let p_value = match contest.gain {
+            Gain::Significant { p_value } => Some(p_value),
+            Gain::None => None,
+        };
+        let best = Declared {
+            trial,
+            seconds,
+            against: json!({ "finalists": times, "default_seconds": default_seconds,
+                             "p_value": p_value }),
+            declared: tensorwright_records::now(),
+            replaces: replaces.cloned(),
+        };
+        let kept = self.journal.declare_best(&self.key, &best);
+        if let Err(Error::Outrun(_)) = kept {
+            return Some(());
+        }
+        self.note(kept);
+        self.vouch(&winner.candidate.text);
+        None
+    }
+
+    /// Without finals (the machine is lost, or there was no time) the first times decide, and nothing is
+    /// declared.
+    fn without_finals(&self, default: &str) -> Winner {
+        let first = self.measured.first();
+        let default_seconds = self.progress.default_seconds;
+        let (schedule, origin, seconds) = match first {
+            Some((seconds, candidate, _)) => {
+                (candidate.schedule.clone(), candidate.origin.clone(), *seconds)
+            }
+            None => {
+                let seconds = default_seconds.unwrap_or(f64::INFINITY);
+                (Schedule::parse(default).unwrap_or_default(), "default".to_owned(), seconds)
+            }
+        };
+        let default_seconds = default_seconds.unwrap_or(seconds);
+        Winner { schedule, origin, seconds, default_seconds, gain: Gain::None }
+    }
+}
+
+impl Entrant {
+    /// What was declared the best, if it can still be read.
+    fn stored(best: &Best) -> Option<Self> {
+        let text = best.trial.schedule.clone();
+        let schedule = Schedule::parse(&text).ok()?;
+        let origin = "record".to_owned();
+        let candidate = Candidate { schedule, text, points: Vec::new(), origin };
+        Some(Self { candidate, trial: Some(best.id.clone()), is_declared: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tensorwright_outcome::{Outcome, Timing};
+
+    fn entrant(origin: &str, is_declared: bool) -> Entrant {
+        let candidate = Candidate {
+            schedule: Schedule::default(),
+            text: origin.to_owned(),
+            points: Vec::new(),
+            origin: origin.to_owned(),
+        };
+        Entrant { candidate, trial: None, is_declared }
+    }
+
+    fn finalist(seconds: f64) -> Finalist {
+        let rounds: Vec<f64> =
+            (0..12).map(|round| seconds * (1.0 + 0.01 * f64::from(round))).collect();
+        let outcome = Outcome::Measured(Timing { seconds, ..Timing::default() });
+        Finalist { outcome, rounds }
+    }
+
+    #[test]
+    fn the_incumbent_stays_unless_something_is_faster() {
+        let entrants =
+            || vec![entrant("record", true), entrant("default", false), entrant("new", false)];
+        let slower =
+            Contest::of(entrants(), vec![finalist(1.0), finalist(1.3), finalist(1.1)]).unwrap();
+        assert_eq!((slower.winner, slower.gain), (0, Gain::None));
+        let faster =
+            Contest::of(entrants(), vec![finalist(1.0), finalist(1.3), finalist(0.9)]).unwrap();
+        assert_eq!(faster.winner, 2);
+        assert!(matches!(faster.gain, Gain::Significant { p_value } if p_value < 0.01));
+        assert_eq!(faster.seconds_of("default"), Some(1.3));
+    }
+
+    #[test]
+    fn an_incumbent_that_fails_here_gives_way_to_the_default_schedule() {
+        let entrants =
+            || vec![entrant("record", true), entrant("default", false), entrant("new", false)];
+        let wrong = || Finalist::from(Outcome::WrongResult { reason: "x".to_owned() });
+        let contest = Contest::of(entrants(), vec![wrong(), finalist(1.0), finalist(1.0)]).unwrap();
+        assert_eq!((contest.winner, contest.gain), (1, Gain::None));
+        let contest = Contest::of(entrants(), vec![wrong(), wrong(), finalist(1.0)]).unwrap();
+        assert_eq!(contest.winner, 2);
+        assert!(Contest::of(entrants(), vec![wrong(), wrong(), wrong()]).is_none());
+    }
+}
