@@ -14,6 +14,8 @@ pub enum Error {
     Target(String),
     /// An instruction could not be built: operands of the wrong type, or no insertion point.
     Build(String),
+    /// The kernel would be too large to compile in reasonable time.
+    TooLarge(String),
     /// The module is not well-formed IR. This is a bug in the emitter.
     Verify(String),
     /// The pass pipeline could not be parsed or run.
@@ -29,6 +31,7 @@ impl fmt::Display for Error {
         let (step, message) = match self {
             Error::Target(message) => ("target", message),
             Error::Build(message) => ("building IR", message),
+            Error::TooLarge(message) => ("code size", message),
             Error::Verify(message) => ("invalid IR", message),
             Error::Passes(message) => ("LLVM passes", message),
             Error::Emit(message) => ("machine code", message),

@@ -143,7 +143,7 @@ impl<'a> Emitter<'a, '_> {
     fn charge(&mut self) -> Result<()> {
         self.operations += 1;
         if self.operations > MAX_OPERATIONS {
-            return Err(Error::Build(format!(
+            return Err(Error::TooLarge(format!(
                 "the kernel has more than {MAX_OPERATIONS} operations; unroll less"
             )));
         }

@@ -77,6 +77,10 @@ impl Builder {
         }
         match codegen::compile(lowered.nest(), &self.target, &CodegenOptions::default()) {
             Ok(compiled) => (BuilderReply::Built(interface), compiled.object),
+            // Only the emitter counts exactly; the limits of schedules are an estimate.
+            Err(codegen::error::Error::TooLarge(reason)) => {
+                (illegal("operations", reason), Vec::new())
+            }
             Err(error) => (failed(&error.to_string()), Vec::new()),
         }
     }
