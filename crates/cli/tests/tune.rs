@@ -209,15 +209,19 @@ fn runs_at_the_same_time_have_records_of_their_own() {
 }
 
 #[test]
-fn a_run_that_knows_nothing_does_not_replace_the_best() {
+fn a_run_that_knows_nothing_measures_beside_the_best() {
     let scratch = Scratch::new("fresh");
     scratch.json(&tune(&["--trials", "25"]));
     let best = || scratch.json(&[&["db", "best"], &GEMM[..], &["--format", "json"]].concat());
     let before = best()["best"]["id"].clone();
-    // Its only candidate is the default schedule.
+    // Its only candidate is the default schedule. Two schedules that are about as fast may change places
+    // from one process to the next, but none gets there without being measured beside the other.
     let fresh = scratch.json(&tune(&["--trials", "1", "--fresh", "--seed", "9"]));
-    assert_eq!(fresh["gain"], "none", "{fresh}");
-    assert_eq!(best()["best"]["id"], before);
+    let after = best()["best"].clone();
+    match fresh["gain"] == "none" {
+        true => assert_eq!(after["id"], before, "{fresh}"),
+        false => assert_eq!(after["declared"]["replaces"], before, "{fresh}"),
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! `... -- differential`, `... -- campaign`, which runs both, and `... -- tune`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
+mod arguments;
 mod campaign;
 mod differential;
 mod fuzz;

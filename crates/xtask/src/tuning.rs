@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tensorwright_testkit::Rng;
 
+use crate::arguments::{self, number};
 use crate::differential::programs::Example;
 use crate::differential::programs::examples::Examples;
 
@@ -36,22 +37,18 @@ impl Options {
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/tensorwright");
         let strategy = "random".to_owned();
         let mut options = Self { command, sizes: 3, trials: 50, strategy, seed: 0, from: 0 };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || {
-                value.parse::<u64>().map_err(|_| format!("{name} needs a number, not `{value}`"))
-            };
-            match name.as_str() {
+        arguments::read(arguments, &[], |name, value| {
+            match name {
                 "--command" => options.command = PathBuf::from(value),
-                "--sizes" => options.sizes = number()?,
-                "--trials" => options.trials = number()?,
-                "--strategy" => options.strategy.clone_from(value),
-                "--seed" => options.seed = number()?,
-                "--from" => options.from = usize::try_from(number()?).unwrap_or(usize::MAX),
-                _ => return Err(format!("no option {name}")),
+                "--sizes" => options.sizes = number(name, value)?,
+                "--trials" => options.trials = number(name, value)?,
+                "--strategy" => value.clone_into(&mut options.strategy),
+                "--seed" => options.seed = number(name, value)?,
+                "--from" => options.from = number(name, value)?,
+                _ => return Err(arguments::unknown(name)),
             }
-        }
+            Ok(())
+        })?;
         Ok(options)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::arguments::{self, number};
+
 /// The options of a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
@@ -33,28 +35,22 @@ impl Options {
             recheck: false,
             only: Vec::new(),
         };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            match name.as_str() {
-                "--resume" => options.resume = true,
-                "--recheck" => options.recheck = true,
-                _ => {
-                    let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-                    options.set(name, value)?;
-                }
-            }
-        }
+        let flags = ["--resume", "--recheck"];
+        arguments::read(arguments, &flags, |name, value| options.set(name, value))?;
         Ok(options)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let wrong = || format!("{name} needs a number, not `{value}`");
         match name {
+            "--resume" => self.resume = true,
+            "--recheck" => self.recheck = true,
             "--hours" => {
-                let hours: f64 = value.parse().map_err(|_| wrong())?;
-                self.hours = if (0.0..1e5).contains(&hours) { hours } else { return Err(wrong()) };
+                self.hours = number(name, value)?;
+                if !(0.0..1e5).contains(&self.hours) {
+                    return Err(format!("{name} needs a number, not `{value}`"));
+                }
             }
-            "--seed" => self.seed = Some(value.parse().map_err(|_| wrong())?),
+            "--seed" => self.seed = Some(number(name, value)?),
             "--state" => self.state = PathBuf::from(value),
             "--page" => self.page = Some(PathBuf::from(value)),
             "--only" => {
@@ -65,7 +61,7 @@ impl Options {
                     return Err(format!("no kind `{unknown}`; there are {}", names.join(", ")));
                 }
             }
-            _ => return Err(format!("no option {name}")),
+            _ => return Err(arguments::unknown(name)),
         }
         Ok(())
     }

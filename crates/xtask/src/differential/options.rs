@@ -7,6 +7,7 @@ use super::draw::SCHEDULES;
 use super::failure::Suspect;
 use super::programs::Programs;
 use super::schedules::Kind;
+use crate::arguments::{self, number};
 
 /// How many pairs a process runs: enough to make up for starting it.
 const CHUNK: u64 = 256;
@@ -66,22 +67,15 @@ impl Options {
             is_child: false,
             skip: Vec::new(),
         };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            match name.as_str() {
-                "--child" => options.is_child = true,
-                "--sanitize" => options.sanitize = true,
-                _ => {
-                    let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-                    options.set(name, value)?;
-                }
-            }
-        }
+        let flags = ["--child", "--sanitize"];
+        arguments::read(arguments, &flags, |name, value| options.set(name, value))?;
         Ok(options)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
+            "--child" => self.is_child = true,
+            "--sanitize" => self.sanitize = true,
             "--count" => self.count = number(name, value)?,
             "--seed" => self.seed = number(name, value)?,
             "--from" => self.from = number(name, value)?,
@@ -111,7 +105,7 @@ impl Options {
                 };
                 self.emitters = value.split(',').map(emitter).collect::<Result<_, _>>()?;
             }
-            _ => return Err(format!("no option {name}")),
+            _ => return Err(arguments::unknown(name)),
         }
         Ok(())
     }
@@ -149,10 +143,6 @@ impl Options {
         }
         arguments
     }
-}
-
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
-    value.replace('_', "").parse().map_err(|_| format!("{name} needs a number, not `{value}`"))
 }
 
 #[cfg(test)]

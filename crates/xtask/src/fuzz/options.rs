@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use super::targets::{TARGETS, Target};
+use crate::arguments::{self, number};
 
 /// What to run.
 #[derive(Clone)]
@@ -42,14 +43,9 @@ impl Options {
             max_bytes: 200_000,
             is_child: false,
         };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            if name == "--child" {
-                options.is_child = true;
-                continue;
-            }
-            let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-            match name.as_str() {
+        arguments::read(arguments, &["--child"], |name, value| {
+            match name {
+                "--child" => options.is_child = true,
                 "--count" => options.count = number(name, value)?,
                 "--seed" => options.seed = number(name, value)?,
                 "--from" => options.from = number(name, value)?,
@@ -63,9 +59,10 @@ impl Options {
                     })?;
                 }
                 "--max-bytes" => options.max_bytes = number(name, value)?,
-                _ => return Err(format!("no option {name}")),
+                _ => return Err(arguments::unknown(name)),
             }
-        }
+            Ok(())
+        })?;
         Ok(options)
     }
 
@@ -83,11 +80,6 @@ impl Options {
         }
         arguments
     }
-}
-
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
-    // `1_000_000` is easier to get right than `1000000`.
-    value.replace('_', "").parse().map_err(|_| format!("{name} needs a number, not `{value}`"))
 }
 
 #[cfg(test)]
