@@ -87,7 +87,7 @@ impl Session<'_> {
         for _ in 0..MOST_REMATCHES {
             let outrun = self.declare(&contest, replaces.as_ref());
             let Some(rival) = outrun.and_then(|()| self.stored_best()) else { break };
-            let entrants = vec![Entrant::stored(&rival), Some(contest.winner().clone())];
+            let entrants = vec![self.incumbent(&rival), Some(contest.winner().clone())];
             let Some(rematch) = self.contest(entrants.into_iter().flatten().collect()) else {
                 break;
             };
@@ -117,10 +117,16 @@ impl Session<'_> {
         best.filter(|best| best.declared.is_some())
     }
 
+    /// What was declared the best, if it can still be read and computes with numbers that are allowed.
+    fn incumbent(&self, best: &Best) -> Option<Entrant> {
+        Entrant::stored(best).filter(|entrant| self.tuner.allows(&entrant.candidate.schedule))
+    }
+
     /// The incumbent, the default schedule and the best candidates.
     fn entrants(&mut self, best: Option<&Best>) -> Vec<Entrant> {
         self.measured.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut entrants: Vec<Entrant> = best.and_then(Entrant::stored).into_iter().collect();
+        let mut entrants: Vec<Entrant> =
+            best.and_then(|best| self.incumbent(best)).into_iter().collect();
         let mut enter = |entrant: Entrant| {
             let text = &entrant.candidate.text;
             let is_new = entrants.iter().all(|other| other.candidate.text != *text);

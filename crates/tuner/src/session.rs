@@ -161,6 +161,9 @@ impl<'a> Session<'a> {
         });
         for trial in best.into_iter().take(FINALISTS) {
             let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
+            if !self.tuner.allows(&schedule) {
+                continue;
+            }
             let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
             let candidate = Candidate {
                 schedule,

@@ -1,6 +1,6 @@
 //! Where a run begins: what earlier runs found out about the program, and about similar ones.
 
-use tensorwright_kernel::{Module, Precision, Schedule};
+use tensorwright_kernel::{Module, Schedule};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Claim, Claims, Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
 use tensorwright_space::parameter::Domain;
@@ -61,9 +61,7 @@ impl Past {
             past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
             past.points.extend(translate(tuner, near, spaces));
         }
-        if tuner.precision == Precision::Exact {
-            past.schedules.retain(Schedule::is_exact);
-        }
+        past.schedules.retain(|schedule| tuner.allows(schedule));
         past
     }
 
