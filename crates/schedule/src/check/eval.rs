@@ -5,6 +5,7 @@ use tensorwright_lang::program::{Atom, Expr, Index, Read, wrap_integer};
 
 use super::Flaw;
 use super::run::Run;
+use crate::nest::BufferId;
 
 /// What is known of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +159,24 @@ impl Run<'_> {
         Ok(all)
     }
 
+    /// The place of an access whose subscripts are all known and in bounds: most are, and this takes
+    /// no memory. `None` for all others, which [`Run::subscripts`] can tell apart.
+    pub(super) fn place(&mut self, id: BufferId, indices: &[Index]) -> Result<Option<usize>, Flaw> {
+        let mut place = 0usize;
+        for (dimension, index) in indices.iter().enumerate() {
+            let Known(value) = self.index(index)? else { return Ok(None) };
+            let Some(next) = self.memory_of(id).step(place, dimension, value) else {
+                return Ok(None);
+            };
+            place = next;
+        }
+        Ok(Some(place))
+    }
+
     fn read(&mut self, read: &Read) -> Result<Value, Flaw> {
+        if let Some(place) = self.place(read.tensor, &read.subscripts)? {
+            return self.read_place(read.tensor, place);
+        }
         let subscripts = self.subscripts(&read.subscripts)?;
         match subscripts.iter().copied().collect::<Option<Vec<i128>>>() {
             Some(known) => self.read_at(read.tensor, &known),

@@ -79,15 +79,15 @@ impl Memory {
 
     /// The place of an element; `None` out of bounds.
     pub(super) fn place(&self, subscripts: &[i128]) -> Option<usize> {
-        let mut place = 0i128;
-        for (subscript, extent) in subscripts.iter().zip(&self.extents) {
-            let extent = i128::from(*extent);
-            if !(0..extent).contains(subscript) {
-                return None;
-            }
-            place = place * extent + subscript;
-        }
-        usize::try_from(place).ok()
+        let mut subscripts = subscripts.iter().enumerate();
+        subscripts.try_fold(0, |place, (dimension, at)| self.step(place, dimension, *at))
+    }
+
+    /// The place of an element from that of the row it is in; `None` out of bounds.
+    pub(super) fn step(&self, row: usize, dimension: usize, subscript: i128) -> Option<usize> {
+        let extent = usize::try_from(*self.extents.get(dimension)?).ok()?;
+        let subscript = usize::try_from(subscript).ok().filter(|at| *at < extent)?;
+        Some(row * extent + subscript)
     }
 
     /// The subscripts of a place.

@@ -33,7 +33,12 @@ pub(super) struct Run<'a> {
     blame: Option<Flaw>,
     /// Why elements are undefined that were written.
     blames: HashMap<(BufferId, usize), Flaw>,
+    /// What the lanes of a store write, empty between stores: kept for its memory.
+    made: Vec<Made>,
 }
+
+/// Where a lane of a store goes, what it writes there, and why that is undefined, if it is.
+type Made = (usize, Value, Option<Flaw>);
 
 impl<'a> Run<'a> {
     /// A run that has not begun; `None` if there is too much memory.
@@ -58,6 +63,7 @@ impl<'a> Run<'a> {
             met_data: false,
             blame: None,
             blames: HashMap::new(),
+            made: Vec::new(),
         }
     }
 
@@ -189,23 +195,21 @@ impl<'a> Run<'a> {
         if self.left == 0 {
             return Ok(());
         }
-        let conditions: Vec<_> =
-            store.domain.iter().map(|bound| &bound.index).chain(&store.mask).collect();
-        let mut made = Vec::new();
+        let mut made = std::mem::take(&mut self.made);
         // All lanes read before any writes.
         for lane in 0..count {
             if let Some(lanes) = store.lanes {
                 self.vars[lanes.var.0 as usize] = lane;
             }
             let mut takes_part = true;
-            for condition in &conditions {
+            for condition in store.domain.iter().map(|bound| &bound.index).chain(&store.mask) {
                 takes_part = takes_part && self.holds(condition)?;
             }
             if takes_part {
                 made.extend(self.term(store)?);
             }
         }
-        for (place, value, blame) in made {
+        for (place, value, blame) in made.drain(..) {
             let defined = value != Value::Undefined
                 && (store.combine.is_none() || self.memory_of(store.buffer).is_defined(place));
             match blame {
@@ -218,27 +222,27 @@ impl<'a> Run<'a> {
                 return Err(self.race(store.buffer, place));
             }
         }
+        self.made = made;
         Ok(())
     }
 
     /// Where a store goes and what it writes there; nothing if data decide where.
-    fn term(&mut self, store: &Store) -> Result<Option<(usize, Value, Option<Flaw>)>, Flaw> {
+    fn term(&mut self, store: &Store) -> Result<Option<Made>, Flaw> {
         self.blame = None;
         let mut value = self.expr(&store.value)?;
-        let subscripts = self.subscripts(&store.subscripts)?;
-        let known: Option<Vec<i128>> = subscripts.into_iter().collect();
-        let Some(known) = known else { return Ok(None) };
-        let Some(place) = self.memory_of(store.buffer).place(&known) else {
-            return Err(self.out_of_bounds(store.buffer, &known));
+        let Some(place) = self.place(store.buffer, &store.subscripts)? else {
+            let subscripts = self.subscripts(&store.subscripts)?;
+            let known: Option<Vec<i128>> = subscripts.into_iter().collect();
+            return known.map_or(Ok(None), |known| Err(self.out_of_bounds(store.buffer, &known)));
         };
-        if store.combine.is_some() && self.read_at(store.buffer, &known)? == Value::Undefined {
+        if store.combine.is_some() && self.read_place(store.buffer, place)? == Value::Undefined {
             value = Value::Undefined;
         }
         let blame = if value == Value::Undefined { self.blame.take() } else { None };
         Ok(Some((place, value, blame)))
     }
 
-    fn memory_of(&self, id: BufferId) -> &Memory {
+    pub(super) fn memory_of(&self, id: BufferId) -> &Memory {
         &self.memory[id.0 as usize]
     }
 
@@ -261,6 +265,11 @@ impl<'a> Run<'a> {
                 Err(self.out_of_bounds(id, subscripts))
             };
         };
+        self.read_place(id, place)
+    }
+
+    /// Reads the element at a place.
+    pub(super) fn read_place(&mut self, id: BufferId, place: usize) -> Result<Value, Flaw> {
         let iteration = self.iteration;
         if self.memory_mut(id).read(place, iteration) {
             return Err(self.race(id, place));

@@ -90,11 +90,6 @@ impl Drawn {
         if made.schedule.steps.iter().any(|step| is_algebraic(&step.primitive)) {
             case.inputs = case.inputs.finite();
         }
-        // Its errors are relative to the largest number of a tile, so all must be of one size.
-        let mut steps = made.schedule.steps.iter();
-        if steps.any(|step| matches!(step.primitive, Primitive::Winograd(_))) {
-            case.inputs = case.inputs.plain();
-        }
         Self { case, made }
     }
 
