@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import inputs
+from . import inputs, quiet
 from .runner import RunnerFailed
 
 PAUSE = 0.02
@@ -15,6 +15,7 @@ spin for up to 17 ms on processors whose pause instruction is slow."""
 SCREEN_ROUNDS = 3
 SCREEN_FACTOR = 1.5
 """Variants this much slower than the best peer are dropped after the first rounds."""
+SCREENED = "screened"
 SHORT = 50e-6
 """Below so many seconds the cost of a call is reported."""
 
@@ -54,15 +55,20 @@ def quartiles(values):
 
 
 class Contest:
-    """Ours against all peers on one workload."""
+    """Ours against all peers on one workload. `ours` are runners by precision; the first one's results count."""
 
     def __init__(self, workload, ours, peers, settings, scratch, say):
-        self.workload, self.ours_runner, self.peers = workload, ours, peers
+        self.workload, self.our_runners, self.peers = workload, ours, peers
         self.settings, self.scratch, self.say = settings, scratch, say
         self.troubles, self.versions, self.contenders = {}, {}, []
-        self.ours = None
+        self.ours = {}
         self.built = {}
         self.denials = 0
+
+    @property
+    def first(self):
+        """The kernel of ours that all are compared with."""
+        return next(iter(self.ours.values()))
 
     def build(self, runner, limit):
         """The contenders of a runner; what keeps it from taking part is noted."""
@@ -89,12 +95,18 @@ class Contest:
 
     def enter(self):
         """Builds everybody and compares the results, before anything is timed."""
-        mine = self.build(self.ours_runner, 300.0)
-        if not mine:
-            return
-        self.ours = mine[0]
-        result = self.result_of(self.ours)
-        allowed = inputs.tolerance(self.workload)
+        allowed, result = inputs.tolerance(self.workload), None
+        for precision, runner in self.our_runners.items():
+            mine = self.build(runner, 300.0)
+            if not mine:
+                return
+            found = self.result_of(mine[0])
+            result = found if result is None else result
+            mine[0].error = inputs.difference(found, result)
+            if mine[0].error > allowed:
+                self.troubles[runner.name] = f"differs from exact sums by {mine[0].error:.1e} of the largest value"
+                return
+            self.ours[precision] = mine[0]
         for peer, runner in self.peers:
             for contender in self.build(runner, peer.build_limit):
                 try:
@@ -110,10 +122,14 @@ class Contest:
 
     def rounds(self):
         """Samples in turns. Every round begins with ours and ends before the next round's, so that each sample of a
-        peer lies between two of ours."""
+        peer lies between two of ours. Gives the samples of all."""
+        for contender in self.everybody():
+            contender.times = []
+            if contender.dropped == SCREENED:
+                contender.dropped = ""
         for number in range(self.settings.rounds):
             self.say(f"round {number + 1} of {self.settings.rounds}, {len(self.alive())} peers")
-            self.ours.sample(self.settings.sample)
+            self.sample_ours()
             order = self.alive()
             turn = number % max(1, len(order))
             for contender in order[turn:] + order[:turn]:
@@ -123,7 +139,20 @@ class Contest:
                     contender.dropped = self.troubles[contender.name] = str(failure)
             if number + 1 == SCREEN_ROUNDS:
                 self.screen()
-        self.ours.sample(self.settings.sample)
+        self.sample_ours()
+        return [(contender, contender.times, contender.dropped) for contender in self.everybody()]
+
+    def sample_ours(self):
+        for contender in self.ours.values():
+            contender.sample(self.settings.sample)
+
+    def everybody(self):
+        return [*self.ours.values(), *self.contenders]
+
+    def sessions(self):
+        """The process groups that take part."""
+        runners = (*self.our_runners.values(), *(runner for _, runner in self.peers))
+        return {runner.process.pid for runner in runners if runner.process}
 
     def alive(self):
         return [contender for contender in self.contenders if not contender.dropped]
@@ -134,31 +163,31 @@ class Contest:
         best = min((min(contender.times) for contender in self.alive()), default=0.0)
         for contender in self.alive():
             if min(contender.times) > SCREEN_FACTOR * best:
-                contender.dropped = "screened"
+                contender.dropped = SCREENED
 
-    def ratios(self, contender):
+    def ratios(self, contender, ours):
         """A peer's time by ours, round by round: the mean of ours before and after it."""
-        mine = self.ours.times
+        mine = ours.times
         around = [(mine[i] * mine[i + 1]) ** 0.5 for i in range(len(mine) - 1)]
         return [theirs / ours for theirs, ours in zip(contender.times, around, strict=False)]
 
     def roof(self):
         """What the machine can do for this workload now; the best of two glances."""
         written = 4 * int(np.prod(self.workload["output"]))
-        looks = [self.ours_runner.ask("roof", bytes=self.workload["bytes"], written=written) for _ in range(2)]
+        looks = [self.first.runner.ask("roof", bytes=self.workload["bytes"], written=written) for _ in range(2)]
         best = {key: round(max(look[key] for look in looks), 2) for key in ("gflops", "gbps")}
         return {**best, "bandwidth": looks[0]["bandwidth"]}
 
     def overheads(self, best):
         """What an empty call costs, for ours and the best peer, where that matters."""
-        compared = [contender for contender in (self.ours, best) if contender]
+        compared = [contender for contender in (self.first, best) if contender]
         if all(contender.median >= SHORT * 1e9 for contender in compared):
             return {}
         replies = {contender.runner.name: contender.runner.ask("overhead") for contender in compared}
         return {name: round(statistics.median(reply["ns"]), 1) for name, reply in replies.items() if "ns" in reply}
 
     def standing(self, contender):
-        ratio = quartiles(self.ratios(contender)) if contender.times else None
+        ratio = quartiles(self.ratios(contender, self.first)) if contender.times else None
         return {
             "name": contender.name,
             "median_ns": round(contender.median, 1),
@@ -169,41 +198,50 @@ class Contest:
             **contender.extra,
         }
 
+    def own(self, contender, best):
+        """What is known of a kernel of ours, beside the best peer."""
+        built = self.built[contender.runner.name]
+        return {
+            "median_ns": round(contender.median, 1),
+            "quartiles_ns": quartiles(contender.times),
+            "min_ns": round(min(contender.times), 1),
+            "gflops": round(self.workload["flops"] / contender.median, 2),
+            "gbps": round(self.workload["bytes"] / contender.median, 2),
+            "ratio": quartiles(self.ratios(best, contender)) if best else None,
+            "schedule": built["schedule"],
+            "error_growth": built.get("error_growth", 1.0),
+            "error": float(f"{contender.error:.2e}"),
+            "compile_s": round(built["compile_s"], 3),
+        }
+
     def run(self):
         """The record of this workload."""
         self.enter()
-        if self.ours is None:
-            return {"failed": self.troubles.get(self.ours_runner.name, "?"), "troubles": self.troubles}
+        if len(self.ours) < len(self.our_runners):
+            why = (self.troubles[runner.name] for runner in self.our_runners.values() if runner.name in self.troubles)
+            return {"failed": next(why, "?"), "troubles": self.troubles}
         if not self.contenders and self.denials:
             # The others agree with each other or not: either way nothing is known to be right.
             return {"failed": "the result differs from every peer's", "troubles": self.troubles}
         roof = self.roof()
-        self.rounds()
+        samples, busy = quiet.quietest(self.rounds, self.sessions)
+        for contender, times, dropped in samples:
+            contender.times, contender.dropped = times, dropped
         timed = [contender for contender in self.contenders if contender.times]
         final = [contender for contender in timed if not contender.dropped]
         best = min(final, key=lambda contender: contender.median, default=None)
         later = self.roof()
         roof = {**roof, **{key: max(roof[key], later[key]) for key in ("gflops", "gbps")}}
         limit = max(self.workload["flops"] / roof["gflops"], self.workload["bytes"] / roof["gbps"])
-        built = self.built[self.ours_runner.name]
         return {
-            "ours": {
-                "median_ns": round(self.ours.median, 1),
-                "quartiles_ns": quartiles(self.ours.times),
-                "min_ns": round(min(self.ours.times), 1),
-                "gflops": round(self.workload["flops"] / self.ours.median, 2),
-                "gbps": round(self.workload["bytes"] / self.ours.median, 2),
-                "schedule": built["schedule"],
-                "error_growth": built.get("error_growth", 1.0),
-                "compile_s": round(built["compile_s"], 3),
-            },
+            "ours": {precision: self.own(contender, best) for precision, contender in self.ours.items()},
             "roof": {
                 **roof,
                 "bound": "compute" if limit == self.workload["flops"] / roof["gflops"] else "memory",
-                "share": round(limit / self.ours.median, 4),
+                "share": round(limit / self.first.median, 4),
             },
+            "busy": busy,
             "best": best.name if best else None,
-            "ratio": quartiles(self.ratios(best)) if best else None,
             "peers": [self.standing(contender) for contender in sorted(timed, key=lambda c: c.median)],
             "overhead_ns": self.overheads(best),
             "troubles": self.troubles,

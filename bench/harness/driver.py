@@ -9,13 +9,13 @@ import sys
 import tempfile
 import time
 
-from . import inputs, machine, peers, report, suites
+from . import inputs, peers, report, suites
 from .contest import Contest
 from .journal import Journal
-from .places import COMMAND, OURS
+from .run import Run
 from .runner import RunnerFailed
 from .settings import parse
-from .tuning import tune
+from .tuning import has_fast, tune
 
 
 @contextlib.contextmanager
@@ -47,26 +47,28 @@ class Progress:
         print(f"{start}[{self.done}/{self.total}] {text}", file=sys.stderr, flush=True)
 
 
-def measure(suite, workload, threads, runners, settings, say):
+def measure(suite, workload, threads, runners, run, settings, say):
     """The record of one workload at one number of threads."""
     ours, others = runners
     start = time.time()
-    record = {"suite": suite.name, "workload": workload["name"], "threads": threads, "tuned": not settings.untuned}
-    record.update(precision=settings.precision, flops=workload["flops"], bytes=workload["bytes"])
-    record["family"] = workload["family"]
+    record = {"suite": suite.name, "workload": workload["name"], "threads": threads, "family": workload["family"]}
+    record.update(flops=workload["flops"], bytes=workload["bytes"])
+    # Where nothing but exact sums is known, one kernel stands for both.
+    if len(ours) > 1 and not has_fast(workload, threads, run):
+        ours = {"exact": ours["exact"]}
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="inputs-", dir=settings.out))
     try:
         inputs.write(workload, scratch)
         with locked():
-            if not settings.untuned:
-                say(f"{workload['name']}, {threads} threads: tuning")
-                record["tuning"] = tune(workload, threads, settings, ours)
+            if run.about["tuned"]:
+                record["tuning"] = {}
+                for precision, runner in ours.items():
+                    say(f"{workload['name']}, {threads} threads: tuning, {precision}")
+                    record["tuning"][precision] = tune(suite, workload, threads, precision, run, settings, runner)
             entered = [(peer, runner) for peer, runner in others if peer.wants(workload)]
             prefix = f"{workload['name']}, {threads} threads: "
             contest = Contest(workload, ours, entered, settings, scratch, lambda text: say(prefix + text))
             record.update(contest.run())
-            # The runners themselves are a part of it: about as many as there are threads.
-            record["load"] = round(os.getloadavg()[0], 2)
     except RunnerFailed as failure:
         record["failed"] = str(failure)
     finally:
@@ -75,43 +77,41 @@ def measure(suite, workload, threads, runners, settings, say):
     return record
 
 
-def all_workloads(settings, journal):
+def all_workloads(run, settings, journal):
     chosen = suites.chosen(settings.suite, settings.only, settings.full_size)
     entered, missing = peers.chosen(settings.peers)
     if missing:
         print(f"not installed, so left out: {', '.join(missing)}", file=sys.stderr)
     # Threads outermost: the processes of peers have their number of threads for life.
     jobs = [(threads, suite, workload) for threads in settings.threads for suite, workload in chosen]
-    if not settings.fresh:
-        jobs = [job for job in jobs if not journal.has(job[1].name, job[2]["name"], job[0], settings)]
+    jobs = [job for job in jobs if not journal.has(job[1].name, job[2]["name"], job[0])]
     progress = Progress(len(jobs))
     for threads in settings.threads:
-        ours = peers.ours(threads, settings)
+        ours = {precision: peers.ours(threads, precision, run, settings) for precision in run.precisions}
         others = [(peer, peer.runner(threads, settings)) for peer in entered]
         try:
             for _, suite, workload in (job for job in jobs if job[0] == threads):
-                record = measure(suite, workload, threads, (ours, others), settings, progress.say)
+                record = measure(suite, workload, threads, (ours, others), run, settings, progress.say)
                 journal.add(record)
                 progress.finish(report.headline(record))
         finally:
-            for runner in (ours, *(runner for _, runner in others)):
+            for runner in (*ours.values(), *(runner for _, runner in others)):
                 runner.stop()
 
 
 def main(arguments=None):
     settings = parse(arguments)
     (settings.out / "logs").mkdir(parents=True, exist_ok=True)
-    for program in (COMMAND, OURS):
-        if not program.exists() and not settings.report:
-            sys.exit(f"bench/run: {program} is missing; run bench/install ours first")
+    run = Run.read(settings.out) if settings.report else Run.resume_or_start(settings)
+    if run is None:
+        sys.exit(f"bench/run: there is no run in {settings.out}")
     journal = Journal(settings.out / "results.jsonl")
     interrupted = False
     if not settings.report:
-        machine.describe(settings)
         try:
-            all_workloads(settings, journal)
+            all_workloads(run, settings, journal)
         except KeyboardInterrupt:
             interrupted = True
             print("\ninterrupted; the same command goes on from here", file=sys.stderr)
-    report.write(journal.records(), settings)
+    report.write(journal.records(), run, settings)
     return 130 if interrupted else 0

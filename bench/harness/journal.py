@@ -12,25 +12,18 @@ class Journal:
         if path.exists():
             for line in path.read_text().splitlines():
                 try:
-                    record = self.current(json.loads(line))
+                    record = json.loads(line)
                     self.results[self.key(record)] = record
                 except (ValueError, KeyError):  # a line that was cut short by an interruption
                     continue
 
     @staticmethod
-    def current(record):
-        """A line as it is written today; older ones say whether kernels had to be exact."""
-        if "exact" in record:
-            record["precision"] = "exact" if record.pop("exact") else "fast"
-        return record
-
-    @staticmethod
     def key(record):
-        return record["suite"], record["workload"], record["threads"], record["tuned"], record["precision"]
+        return record["suite"], record["workload"], record["threads"]
 
-    def has(self, suite, workload, threads, settings):
+    def has(self, suite, workload, threads):
         """Whether there is a result; one that failed is tried again."""
-        found = self.results.get((suite, workload, threads, not settings.untuned, settings.precision))
+        found = self.results.get((suite, workload, threads))
         return found is not None and "failed" not in found
 
     def add(self, record):

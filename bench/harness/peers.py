@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from .places import HOME, OURS, PEERS, python
+from .places import HOME, PEERS, python
 from .runner import Runner
 
 TVM_WORKLOADS = r"^(yolo_c8|mobilenet_dw_2|gemm_1024|conv2d_transpose_4|opevo_bmm1|tbmm_.*|mlp1)$"
@@ -86,9 +86,10 @@ def chosen(names):
     return [peer for peer in wanted if peer.installed()], [peer.name for peer in wanted if not peer.installed()]
 
 
-def ours(threads, settings):
-    """The project's own runner."""
-    command = [OURS, "--threads", threads, "--db", settings.db, "--precision", settings.precision]
-    if settings.untuned:
+def ours(threads, precision, run, settings):
+    """The project's own runner, of the kernels of a precision."""
+    name = "tensorwright" if precision == "exact" else f"tensorwright {precision}"
+    command = [run.ours, "--threads", threads, "--db", settings.db, "--precision", precision]
+    if not run.about["tuned"]:
         command.append("--untuned")
-    return Runner("tensorwright", command, threads, settings.out / "logs" / f"tensorwright-{threads}.log")
+    return Runner(name, command, threads, settings.out / "logs" / f"tensorwright-{precision}-{threads}.log")

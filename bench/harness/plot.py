@@ -31,8 +31,8 @@ def text(x, y, content, *, anchor="start", size=11, weight="normal", colour=INK)
             f'fill="{colour}">{escape(content)}</text>')  # fmt: skip
 
 
-def bar(scale, ratio, y, colour):
-    """A bar from 1 to the ratio, with its quartiles as a line."""
+def bar(scale, ratio, fast, y, colour):
+    """A bar from 1 to the ratio, with its quartiles as a line; a diamond where faster rounding gets."""
     low, middle, high = ratio
     one, end = scale(1.0), scale(middle)
     centre = y + BAR / 2
@@ -40,16 +40,24 @@ def bar(scale, ratio, y, colour):
     return [
         f'<rect x="{start:.1f}" y="{y:.1f}" width="{width:.1f}" height="{BAR}" fill="{colour}"/>',
         f'<line x1="{scale(low):.1f}" x2="{scale(high):.1f}" y1="{centre:.1f}" y2="{centre:.1f}" stroke="{INK}"/>',
+        *([diamond(scale(fast[1]), centre, colour)] if fast else []),
     ]
 
 
+def diamond(x, y, colour):
+    size = BAR / 2
+    corners = f"{x - size:.1f},{y:.1f} {x:.1f},{y - size:.1f} {x + size:.1f},{y:.1f} {x:.1f},{y + size:.1f}"
+    return f'<polygon points="{corners}" fill="{PAPER}" stroke="{colour}" stroke-width="1.5"/>'
+
+
 def rows(records):
-    """`(suite, [(workload, {threads: ratio})])`, in the order of the suites."""
+    """`(suite, [(workload, {threads: (ratio, ratio of fast or None)})])`, in the order of the suites."""
     for suite in SUITES:
         found = {}
         for r in records:
-            if r["suite"] == suite.name and r["ratio"]:
-                found.setdefault(r["workload"], {})[r["threads"]] = r["ratio"]
+            if r["suite"] == suite.name and r["best"]:
+                ratio, fast, *_ = [*(ours["ratio"] for ours in r["ours"].values()), None]
+                found.setdefault(r["workload"], {})[r["threads"]] = (ratio, fast)
         if found:
             yield suite, list(found.items())
 
@@ -58,7 +66,8 @@ def draw(records):
     """The plot of all results that have a peer."""
     groups = list(rows(records))
     threads = sorted({r["threads"] for r in records})
-    ratios = [value for _, items in groups for _, known in items for ratio in known.values() for value in ratio]
+    pairs = [pair for _, items in groups for _, known in items for pair in known.values()]
+    ratios = [value for pair in pairs for ratio in pair if ratio for value in ratio]
     if not ratios:
         return '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>\n'
     scale, height, shapes = Scale(ratios), 50.0, []
@@ -70,9 +79,9 @@ def draw(records):
             shapes.append(text(LABELS - 8, height + step / 2 + 4, name, anchor="end"))
             for place, count in enumerate(threads):
                 if count in known:
-                    shapes += bar(scale, known[count], height + place * BAR, COLOURS[place % len(COLOURS)])
+                    shapes += bar(scale, *known[count], height + place * BAR, COLOURS[place % len(COLOURS)])
                     shapes.append(text(LABELS + WIDTH + 8 + 40 * place, height + step / 2 + 4,
-                                       f"{known[count][1]:.2f}", colour=COLOURS[place % len(COLOURS)]))  # fmt: skip
+                                       f"{known[count][0][1]:.2f}", colour=COLOURS[place % len(COLOURS)]))  # fmt: skip
             height += step + GAP
         height += 10
     grid = []
@@ -81,6 +90,10 @@ def draw(records):
         grid.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="42" y2="{height:.1f}" stroke="{colour}"/>')
         grid.append(text(scale(tick), 36, f"{tick:g}", anchor="middle"))
     legend = [text(LABELS, 16, "time of the best peer / ours: to the right of 1, ours is faster", size=12)]
+    if any(fast for _, fast in pairs):
+        x = LABELS + WIDTH - 140 * len(threads) - 90
+        legend.append(diamond(x, 12, INK))
+        legend.append(text(x + 8, 16, "faster rounding", size=12))
     for place, count in enumerate(threads):
         x = LABELS + WIDTH - 140 * (len(threads) - place) + 60
         legend.append(f'<rect x="{x}" y="7" width="10" height="10" fill="{COLOURS[place % len(COLOURS)]}"/>')

@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 
-from . import plot
+from . import plot, quiet
 from .places import BENCH, ROOT
 from .suites import SUITES
 
@@ -17,16 +17,28 @@ def shown(ns):
     return f"{ns:.0f} ns"
 
 
+def first(record):
+    """Our kernel of the first precision: exact sums, unless only fast ones were wanted."""
+    return next(iter(record["ours"].values()))
+
+
+def of_precision(record, precision):
+    """Our kernel that is used if a precision is asked for. Exact ones are used where nothing else is known."""
+    return record["ours"].get(precision, first(record))
+
+
 def headline(record):
     """One line about a result, for the terminal."""
     name = f"{record['suite']}/{record['workload']}, {record['threads']} threads"
     if "failed" in record:
         return f"{name}: FAILED: {record['failed'].splitlines()[0]}"
-    share = f"{shown(record['ours']['median_ns'])}, {100 * record['roof']['share']:.0f} % of the roof"
+    share = f"{shown(first(record)['median_ns'])}, {100 * record['roof']['share']:.0f} % of the roof"
+    if not record["busy"]["quiet"]:
+        share += ", on a busy machine"
     if record["best"] is None:
         return f"{name}: {share}, no peer"
-    low, middle, high = record["ratio"]
-    return f"{name}: {share}, {middle:.2f} ({low:.2f} to {high:.2f}) times as fast as {record['best']}"
+    ratios = " and ".join("{1:.2f} ({0:.2f} to {2:.2f})".format(*ours["ratio"]) for ours in record["ours"].values())
+    return f"{name}: {share}, {ratios} times as fast as {record['best']}"
 
 
 def geometric_mean(values):
@@ -43,48 +55,77 @@ def table(lines):
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
-def goals(records):
+def mean(ratios):
+    """The geometric mean of medians, with those of the lower and the upper quartiles as its spread."""
+    low, middle, high = (geometric_mean([ratio[i] for ratio in ratios]) for i in range(3))
+    return f"**{middle:.2f}** ({low:.2f} to {high:.2f})"
+
+
+COLUMNS = {"exact": "exact sums", "fast": "faster rounding allowed"}
+
+
+def goals(records, run):
     """Suites with their geometric means and what is asked of them."""
-    rows = [["suite", "threads", "workloads", "geometric mean", "goal", "least", "goal", "below"]]
+    rows = [["suite", "threads", "workloads"]]
+    for precision in run.precisions:
+        rows[0] += [COLUMNS[precision], "goal", "least", "goal", "below"]
     for suite in SUITES:
         for threads in sorted({r["threads"] for r in records}):
-            ratios = {r["workload"]: r["ratio"][1] for r in of(records, suite, threads) if r["ratio"]}
-            if not ratios:
+            found = [r for r in of(records, suite, threads) if r["best"]]
+            if not found:
                 continue
-            least = min(ratios, key=ratios.get)
-            below = sum(suite.floor is not None and ratio < suite.floor for ratio in ratios.values())
-            goal = lambda value: "" if value is None else f"{value:.2f}"  # noqa: E731
-            mean = f"**{geometric_mean(ratios.values()):.2f}**"
-            worst = f"{ratios[least]:.2f} ({least})"
-            counts = [suite.name, str(threads), str(len(ratios))]
-            rows.append([*counts, mean, goal(suite.mean), worst, goal(suite.floor), str(below)])
+            rows.append([suite.name, str(threads), str(len(found))])
+            for precision in run.precisions:
+                rows[-1] += reached(suite, {r["workload"]: of_precision(r, precision)["ratio"] for r in found})
     return table(rows)
 
 
-def suite_table(records, suite, threads):
+def reached(suite, ratios):
+    """The cells of a suite in one precision."""
+    least = min(ratios, key=lambda name: ratios[name][1])
+    below = sum(suite.floor is not None and ratio[1] < suite.floor for ratio in ratios.values())
+    goal = lambda value: "" if value is None else f"{value:.2f}"  # noqa: E731
+    worst = f"{ratios[least][1]:.2f} ({least})"
+    counted = "" if suite.floor is None else str(below)
+    return [mean(ratios.values()), goal(suite.mean), worst, goal(suite.floor), counted]
+
+
+def ratio_cell(kernel):
+    low, middle, high = kernel["ratio"]
+    return f"**{middle:.2f}** ({low:.2f} to {high:.2f})"
+
+
+def suite_table(records, suite, threads, run):
     """Every workload of a suite."""
-    rows = [["workload", "time", "GFLOP/s", "roof", "ratio", "quartiles", "best peer", "its time", "tuned"]]
+    rows = [["workload", "time", "rate", "roof", "ratio"]]
+    both = len(run.precisions) > 1
+    if both:
+        rows[0] += ["time, fast", "ratio, fast"]
+    rows[0] += ["best peer", "its time", "tuned"]
     for r in of(records, suite, threads):
-        rate = f"{r['ours']['gflops']:.3g}" if r["flops"] else f"{r['ours']['gbps']:.3g} GB/s"
+        ours = first(r)
+        rate = f"{ours['gflops']:.3g} GFLOP/s" if r["flops"] else f"{ours['gbps']:.3g} GB/s"
         roof = f"{100 * r['roof']['share']:.0f} % ({r['roof']['bound']})"
-        tuning = r.get("tuning")
-        cost = f"{tuning['seconds']:.0f} s, {tuning['trials']} trials" if tuning else "no"
-        peer = ["", "", "none", ""]
-        if r["best"]:
-            low, middle, high = r["ratio"]
-            theirs = next(p["median_ns"] for p in r["peers"] if p["name"] == r["best"])
-            peer = [f"**{middle:.2f}**", f"{low:.2f} to {high:.2f}", r["best"], shown(theirs)]
-        rows.append([r["workload"], shown(r["ours"]["median_ns"]), rate, roof, *peer, cost])
+        name = r["workload"] if r["busy"]["quiet"] else f"{r['workload']} \\*"
+        row = [name, shown(ours["median_ns"]), rate, roof, ratio_cell(ours) if r["best"] else ""]
+        if both:
+            fast = r["ours"].get("fast")
+            row += [shown(fast["median_ns"]), ratio_cell(fast) if r["best"] else ""] if fast else ["", ""]
+        theirs = next((p["median_ns"] for p in r["peers"] if p["name"] == r["best"]), None)
+        row += [r["best"], shown(theirs)] if r["best"] else ["none", ""]
+        costs = [f"{known['seconds']:.0f} s, {known['trials']} trials" for known in r.get("tuning", {}).values()]
+        rows.append([*row, "; ".join(costs) or "no"])
     return table(rows) if len(rows) > 1 else ""
 
 
 def roundings(records):
-    """Kernels that use an algorithm which rounds differently, and how far their results are from the peers'."""
-    rows = [["workload", "threads", "errors by those of direct sums, for data of one magnitude", "largest difference to a peer"]]
+    """Kernels that use an algorithm which rounds differently, and how far their results are from exact sums."""
+    growth = "errors by those of direct sums, for data of one magnitude"
+    rows = [["workload", "threads", growth, "largest difference to exact sums"]]
     for r in records:
-        if r["ours"].get("error_growth", 1.0) > 1.0:
-            largest = max((p["error"] for p in r["peers"]), default=0.0)
-            rows.append([r["workload"], str(r["threads"]), f"{r['ours']['error_growth']:.3g}", f"{largest:.1e}"])
+        fast = r["ours"].get("fast")
+        if fast and fast["error_growth"] > 1.0:
+            rows.append([r["workload"], str(r["threads"]), f"{fast['error_growth']:.3g}", f"{fast['error']:.1e}"])
     return table(rows) if len(rows) > 1 else ""
 
 
@@ -96,7 +137,7 @@ def overheads(records):
             runner = next((name for name in r["overhead_ns"] if r["best"].startswith(name)), None)
             theirs = next(p["median_ns"] for p in r["peers"] if p["name"] == r["best"])
             cost = lambda name, known=r["overhead_ns"]: shown(known[name]) if name in known else ""  # noqa: E731
-            rows.append([r["workload"], str(r["threads"]), shown(r["ours"]["median_ns"]), cost("tensorwright"),
+            rows.append([r["workload"], str(r["threads"]), shown(first(r)["median_ns"]), cost("tensorwright"),
                          r["best"], shown(theirs), cost(runner)])  # fmt: skip
     return table(rows) if len(rows) > 1 else ""
 
@@ -107,34 +148,35 @@ def losses(records):
     notes = json.loads(notes_file.read_text()) if notes_file.exists() else {}
     short = []
     for suite in SUITES:
-        if suite.floor is None:
-            continue
-        found = [r for r in records if r["suite"] == suite.name and r.get("ratio") and r["ratio"][1] < suite.floor]
-        short += sorted(found, key=lambda r: r["ratio"][1])
+        if suite.floor is not None:
+            ratio = lambda r: first(r)["ratio"][1]  # noqa: E731
+            found = [r for r in records if r["suite"] == suite.name and r.get("best") and ratio(r) < suite.floor]
+            short += sorted(found, key=ratio)
     texts = []
     for r in short:
-        roof = r["roof"]
+        roof, ours = r["roof"], first(r)
         limit = f"{roof['gflops']:.0f} GFLOP/s" if roof["bound"] == "compute" else f"{roof['gbps']:.1f} GB/s"
         why = notes.get(f"{r['suite']}/{r['workload']}", notes.get(r["workload"], ""))
+        fast = f" (fast: {r['ours']['fast']['ratio'][1]:.2f})" if "fast" in r["ours"] else ""
         texts.append(
-            f"### {r['workload']}, {r['threads']} threads: {r['ratio'][1]:.2f} of {r['best']}\n\n"
+            f"### {r['workload']}, {r['threads']} threads: {ours['ratio'][1]:.2f}{fast} of {r['best']}\n\n"
             f"{100 * roof['share']:.0f} % of the roof, which is {roof['bound']} ({limit}). {why}\n\n"
-            f"```text\n{r['ours']['schedule'].strip()}\n```\n"
+            f"```text\n{ours['schedule'].strip()}\n```\n"
         )
     return "\n".join(texts)
 
 
-def load_text(records):
+def busy_text(records):
     """Whether the machine had other work to do."""
-    loads = sorted(r["load"] - r["threads"] for r in records if "load" in r)
-    if not loads:
-        return ""
-    busy = sum(load > 0.5 for load in loads)
-    middle, largest = max(0.0, loads[len(loads) // 2]), max(0.0, loads[-1])
-    return (
-        f"Load beside the measurement: median {middle:.1f}, largest {largest:.1f}; "
-        f"in {busy} of {len(loads)} measurements the machine had other work to do."
+    again = sum(r["busy"]["attempts"] > 1 for r in records)
+    never = sum(not r["busy"]["quiet"] for r in records)
+    text = (
+        f"{len(records)} measurements, of which {again} were taken again because other processes, or other machines on "
+        f"the same host, used more than {100 * quiet.NOISE:.0f} % of a processor meanwhile."
     )
+    if never:
+        text += f" {never} never got quiet in {quiet.ATTEMPTS} attempts: marked with \\*, the quietest attempt shown."
+    return text
 
 
 def peer_list(records):
@@ -144,7 +186,7 @@ def peer_list(records):
         versions.update(r.get("versions", {}))
         if r.get("best"):
             wins[r["best"]] = wins.get(r["best"], 0) + 1
-    lines = [f"- {name}: {version}" for name, version in sorted(versions.items())]
+    lines = [f"- {name}: {version}. {PEER_NOTES.get(name, '')}".rstrip() for name, version in sorted(versions.items())]
     best = ", ".join(f"{name} {count}" for name, count in sorted(wins.items(), key=lambda item: -item[1]))
     return "\n".join(lines) + (f"\n\nBest peer, in how many measurements: {best}." if best else "")
 
@@ -164,56 +206,75 @@ def troubles(records):
     return "\n".join(lines)
 
 
-def machine_text(settings):
-    path = settings.out / "machine.json"
-    m = json.loads(path.read_text()) if path.exists() else {}
+def run_text(run):
+    """The header: one machine, one build, one budget."""
+    about = run.about
+    m = about["machine"]
     measured = m.get("measured", {})
-    return (
+    text = (
         f"{m.get('model', '?')}, {m.get('logical_processors', '?')} processors, {m.get('system', '?')}; "
         f"{measured.get('fma_f32_gflops', 0):.0f} GFLOP/s of one thread, {measured.get('read_gbps', 0):.1f} GB/s. "
-        f"Measured on {m.get('date', '?')} at {m.get('revision', '?')}: {m.get('rounds', '?')} rounds of samples of "
-        f"{m.get('sample_s', '?')} s, after at most {m.get('trials', '?')} trials or {m.get('time_s', 0):.0f} s of "
-        "tuning."
+        f"One run, begun on {about['started']}, of the build at {about['revision']}: {about['rounds']} rounds of "
+        f"samples of {about['sample_s']} s"
     )
+    if not about["tuned"]:
+        return text + ", of schedules that nobody tuned."
+    seconds = about["time_s"]
+    usual = max(seconds.values(), key=list(seconds.values()).count)
+    other = ", ".join(f"{value:.0f} s for {name}" for name, value in seconds.items() if value != usual)
+    other = f" ({other})" if other else ""
+    return text + f", after {usual:.0f} s of tuning per workload, precision and number of threads{other}."
 
 
 PRECISIONS = {
-    "exact": "Our kernels were built with `--precision exact`: sums are computed from the terms that the program names.",
+    "exact": "Our kernels were built with `--precision exact`: sums are computed from the terms that programs name.",
     "fast": "Our kernels were built with `--precision fast`: they may use Winograd's algorithm and factored sums, as "
     "*Rounding* lists.",
+    "both": "*Exact sums* are kernels of the default, `--precision exact`: sums are computed from the terms that "
+    "programs name. *Faster rounding allowed* are those of `--precision fast`, which may use Winograd's algorithm and "
+    "factored sums, as *Rounding* lists; where no such algorithm exists, the exact kernel counts in both columns.",
 }
 
 METHOD = """\
-Times are medians. *Ratio* is the time of the fastest peer divided by ours: above 1, ours is faster. Our kernels and
-all peers run in separate processes, which are asked for short samples in an interleaved order, round by round, so
-that noise affects all alike. A ratio is the median over the rounds of a peer's sample divided by our neighbouring
-samples, with the quartiles as its spread. The best peer is the one with the lowest median. Peers that are 1.5 times
-slower than the best one after three rounds, by their fastest samples, are not measured further. All results are
-compared before anything is timed.
+Times are medians. Our kernels and all peers run in separate processes, which are asked for short samples in an
+interleaved order, round by round, so that noise affects all alike. A ratio is the median over the rounds of a
+peer's sample divided by our neighbouring samples, with the quartiles as its spread. The best peer is the one with
+the lowest median. Peers that are 1.5 times slower than the best one after three rounds, by their fastest samples,
+are not measured further. All results are compared before anything is timed.
 
 The number of threads is fixed for every library, processes are restricted to as many cores, spinning threads are
 pinned to one core each (ours, OpenMP's, OpenBLAS's), and the allocator keeps freed memory. Caches are warm. Weights
 are constant: every peer may prepack them before the calls, as we do. Inputs and results have the layout of the
 workload; peers may use their preferred one.
 *Roof* is the fraction of the roofline, measured in the same run: the peak rate of fused multiply-adds, or moving
-every input and result once. Operations are counted for the direct algorithm, so fast algorithms can exceed it.
-PyTorch runs eagerly in both memory formats, and through `torch.compile` with max-autotune and frozen weights.
-oneDNN is called directly, also in both formats. NumPy's OpenBLAS is given the core type if it does not recognise
-the CPU. Halide's convolutions are built with channels first and last; its Adams2019 autoscheduler is skipped for
-zero-padded ones, for which its search did not end within minutes. TVM's MetaSchedule runs on a few workloads only,
-as it tunes each for minutes."""
+every input and result once. Operations are counted for the direct algorithm, so fast algorithms can exceed it."""
+
+PEER_NOTES = {
+    "numpy": "NumPy's OpenBLAS is given the core type if it does not recognise the CPU.",
+    "torch": "PyTorch runs eagerly in both memory formats.",
+    "torch-compile": "`torch.compile` runs with max-autotune and frozen weights, in both memory formats.",
+    "onednn": "oneDNN is called directly, in both memory formats.",
+    "jax": "JAX's functions are compiled by XLA ahead of the timing.",
+    "halide-adams2019": "Halide's convolutions are built with channels first and last; its Adams2019 autoscheduler is "
+    "skipped for zero-padded ones, for which its search did not end within minutes.",
+    "halide-mullapudi2016": "Halide's Mullapudi2016 autoscheduler schedules the same algorithms as Adams2019.",
+    "tvm": "TVM's MetaSchedule runs on a few workloads only, as it tunes each for minutes.",
+}
 
 
-def page(records, settings, picture):
+def page(records, run, picture):
     """The whole report."""
+    measured = [r for r in records if "failed" not in r]
     parts = [
         "# Benchmarks",
-        "Written by `bench/run`; bench/README.md says how to repeat it.",
-        machine_text(settings),
-        load_text(records),
-        PRECISIONS[settings.precision],
+        "Written by `bench/run --docs`; bench/README.md says how to repeat it.",
+        run_text(run),
+        busy_text(measured),
+        PRECISIONS[run.about["precision"]],
         "## Summary",
-        goals(records),
+        "*Ratio* is the time of the fastest peer divided by ours: above 1, ours is faster. The means are geometric, "
+        "with those of the lower and upper quartiles of all rounds in brackets.",
+        goals(records, run),
         f"![The ratio of every workload]({picture})",
         "## Method",
         METHOD,
@@ -221,13 +282,13 @@ def page(records, settings, picture):
     ]
     for suite in SUITES:
         for threads in sorted({r["threads"] for r in records}):
-            if text := suite_table(records, suite, threads):
+            if text := suite_table(records, suite, threads, run):
                 parts += [f"## {suite.title}, {threads} thread{'s' if threads > 1 else ''}", text]
     if text := overheads(records):
         parts += ["## Calls", "Kernels below 50 us, and the overhead of a call that computes next to nothing.", text]
-    if text := roundings([r for r in records if "failed" not in r]):
-        said = "Kernels that compute with other numbers than the text names (`--precision fast` allows it); differences are "
-        parts += ["## Rounding", said + "shares of the largest value of the result.", text]
+    if text := roundings(measured):
+        said = "Kernels that compute with other numbers than the program names (`--precision fast` allows it). "
+        parts += ["## Rounding", said + "Differences are shares of the largest value of the result.", text]
     if text := losses(records):
         parts += ["## Below the goal", text]
     if text := troubles(records):
@@ -239,9 +300,8 @@ def page(records, settings, picture):
     return "\n\n".join(parts) + "\n"
 
 
-def write(records, settings):
+def write(records, run, settings):
     """Writes the page, the plot and all numbers, and prints the summary."""
-    records = [r for r in records if r["tuned"] != settings.untuned and r["precision"] == settings.precision]
     measured = [r for r in records if "failed" not in r]
     (settings.out / "results.json").write_text(json.dumps(records, indent=1) + "\n")
     if not measured:
@@ -249,9 +309,9 @@ def write(records, settings):
         return
     drawing = settings.out / "benchmarks.svg"
     drawing.write_text(plot.draw(measured))
-    (settings.out / "benchmarks.md").write_text(page(records, settings, "benchmarks.svg"))
+    (settings.out / "benchmarks.md").write_text(page(records, run, "benchmarks.svg"))
     if settings.docs:
         shutil.copy(drawing, ROOT / "docs" / "images" / "benchmarks.svg")
-        (ROOT / "docs" / "benchmarks.md").write_text(page(records, settings, "images/benchmarks.svg"))
-    print(goals(records))
+        (ROOT / "docs" / "benchmarks.md").write_text(page(records, run, "images/benchmarks.svg"))
+    print(goals(records, run))
     print(f"\n{settings.out / 'benchmarks.md'}, benchmarks.svg, results.json")

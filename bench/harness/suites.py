@@ -18,11 +18,13 @@ class Suite:
     """The least geometric mean of the ratio of the best peer's time to ours."""
     floor: float | None = None
     """The least ratio of any one workload."""
+    seconds: float = 30.0
+    """How long each workload is tuned."""
 
 
 SUITES = (
     Suite("yolo", "YOLO-v1's convolutions (FlexTensor, table 4)", ("flextensor_yolo",), 1.5, 0.95),
-    Suite("ops", "FlexTensor's operators", ("flextensor_ops",), 1.7, 0.9),
+    Suite("ops", "FlexTensor's operators", ("flextensor_ops",), 1.7, 0.9, 10.0),
     Suite("gemm", "Products of G-BFS, and OpEvo's operators", ("gbfs", "opevo"), 1.1, 0.93),
     Suite("tc", "Operators of Tensor Comprehensions", ("tc",), 1.5, 0.93),
     Suite("imaging", "Image pipelines around Halide", ("imaging",)),

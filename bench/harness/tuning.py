@@ -1,35 +1,52 @@
 """Tuning a workload by the command, unless the records have enough trials already."""
 
+import json
 import signal
 import subprocess
 
-from .places import COMMAND, ROOT
+from .places import ROOT
+from .run import output
 from .runner import take_priority
 
 
-def tune(workload, threads, settings, runner):
+def of(workload, threads):
+    """The options that name a workload."""
+    return [workload["file"], "--def", workload["def"], "--size", workload["size"], "--threads", threads]
+
+
+def has_fast(workload, threads, run):
+    """Whether there are algorithms that need `--precision fast`."""
+
+    def algorithms(precision):
+        text = output(run.command, "space", *of(workload, threads), "--precision", precision, "--format", "json")
+        return json.loads(text).get("algorithms") if text else None
+
+    return algorithms("fast") != algorithms("exact")
+
+
+def tune(suite, workload, threads, precision, run, settings, runner):
     """Tunes, and gives the trials and seconds that the records now hold."""
     known = runner.ask("records", workload=workload)
     if "error" in known:
         return {"trials": 0, "seconds": 0.0, "error": known["error"]}
-    if known["trials"] >= settings.trials or known["seconds"] >= 0.95 * settings.time:
+    trials, time = run.about["trials"], run.seconds(suite.name)
+    if known["trials"] >= trials or known["seconds"] >= 0.95 * time:
         return known
     # The runner holds the schedule of its last build only, so it may keep running; it sleeps.
-    left = settings.trials - known["trials"]
-    seconds = max(1, round(settings.time - known["seconds"]))
+    left = trials - known["trials"]
+    seconds = max(1, round(time - known["seconds"]))
     command = [
-        COMMAND, "tune", workload["file"], "--def", workload["def"], "--size", workload["size"],
-        "--threads", threads, "--trials", left, "--time", f"{seconds}s", "--db", settings.db,
-        "--precision", settings.precision,
+        run.command, "tune", *of(workload, threads), "--trials", left, "--time", f"{seconds}s", "--db", settings.db,
+        "--precision", precision,
     ]  # fmt: skip
-    code = run(command, settings.out / "logs" / "tune.log")
+    code = execute(command, settings.out / "logs" / "tune.log")
     now = runner.ask("records", workload=workload)
     if code != 0:
         now["error"] = f"tensorwright tune ended with {code}; see logs/tune.log"
     return now
 
 
-def run(command, path):
+def execute(command, path):
     """Runs the command with the priority of a measurement; when interrupted, it may still end its run properly."""
     with open(path, "ab") as log:
         process = subprocess.Popen(

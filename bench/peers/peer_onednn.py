@@ -116,7 +116,7 @@ def build(workload, inputs):
 def overhead():
     one = np.ones(1, np.float32)
     handle = LIBRARY.bench_matmul(long(1), long(1), long(1), long(1), 0, 0, floats(one), floats(one))
-    return variant(handle, [1]).call
+    return variant(handle, [1])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,103 @@
+"""What makes measurements one run: the programs, the budget and the machine. It may take many sittings."""
+
+import json
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import time
+
+from .places import COMMAND, OURS, ROOT
+from .suites import SUITES
+
+
+def output(*command):
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def budget(settings):
+    """What has to be the same for all results of a run."""
+    seconds = {suite.name: settings.time or suite.seconds for suite in SUITES}
+    return {
+        "rounds": settings.rounds,
+        "sample_s": settings.sample,
+        "tuned": not settings.untuned,
+        "trials": settings.trials,
+        "time_s": seconds,
+        "precision": settings.precision,
+    }
+
+
+def machine(command):
+    """The processor, and what it can do at the moment."""
+    text = output(command, "machine", "--format", "json")
+    found = json.loads(text) if text else {}
+    found["system"] = f"{platform.system()} {platform.release()}"
+    return found
+
+
+class Run:
+    """A run, as `run.json` describes it. Its programs are copies, so that later sittings measure the same ones."""
+
+    def __init__(self, out, about):
+        self.out, self.about = out, about
+        self.command, self.ours = out / "bin" / COMMAND.name, out / "bin" / OURS.name
+
+    @property
+    def precisions(self):
+        return ("exact", "fast") if self.about["precision"] == "both" else (self.about["precision"],)
+
+    def seconds(self, suite):
+        """How long workloads of a suite are tuned."""
+        return self.about["time_s"][suite]
+
+    @classmethod
+    def read(cls, out):
+        """The run of a directory; `None` if there is none."""
+        path = out / "run.json"
+        return cls(out, json.loads(path.read_text())) if path.exists() else None
+
+    @classmethod
+    def start(cls, settings):
+        """A new run."""
+        for program in (COMMAND, OURS):
+            if not program.exists():
+                sys.exit(f"bench/run: {program} is missing; run bench/install ours first")
+        run = cls(settings.out, {})
+        run.command.parent.mkdir(parents=True, exist_ok=True)
+        for program, copy in ((COMMAND, run.command), (OURS, run.ours)):
+            shutil.copy2(program, copy)
+        run.about = {
+            **budget(settings),
+            "started": time.strftime("%Y-%m-%d"),
+            "revision": output("git", "describe", "--always", "--dirty"),
+            "machine": machine(run.command),
+        }
+        (settings.out / "run.json").write_text(json.dumps(run.about, indent=1) + "\n")
+        return run
+
+    @classmethod
+    def resume_or_start(cls, settings):
+        """The run of the directory, if it is one of these settings."""
+        if settings.fresh:
+            forget(settings.out)
+        run = cls.read(settings.out)
+        if run is None:
+            return cls.start(settings)
+        differing = [name for name, value in budget(settings).items() if run.about.get(name) != value]
+        if differing:
+            listed = ", ".join(differing)
+            sys.exit(
+                f"bench/run: {settings.out} holds a run with other options ({listed}), and results of two budgets do "
+                "not belong into one table; name another directory with --out, or start over with --fresh"
+            )
+        return run
+
+
+def forget(out):
+    """Removes a run: its results, its programs and its records of tuning."""
+    shutil.rmtree(out / "bin", ignore_errors=True)
+    for path in (out / "run.json", out / "results.jsonl", *pathlib.Path(out).glob("records.sqlite3*")):
+        path.unlink(missing_ok=True)
