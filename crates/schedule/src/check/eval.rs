@@ -38,7 +38,7 @@ impl Value {
 
 impl Run<'_> {
     /// The value of an expression.
-    pub(super) fn expr(&mut self, expr: &Expr) -> Result<Value, Flaw> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Result<Value, Box<Flaw>> {
         Ok(match expr {
             Expr::Const(scalar) if scalar.dtype().is_float() => Data,
             Expr::Const(scalar) => Known(scalar.as_integer()),
@@ -83,7 +83,7 @@ impl Run<'_> {
         })
     }
 
-    fn logic(&mut self, op: LogicOp, a: &Expr, b: &Expr) -> Result<Value, Flaw> {
+    fn logic(&mut self, op: LogicOp, a: &Expr, b: &Expr) -> Result<Value, Box<Flaw>> {
         let settled = match op {
             LogicOp::And => 0,
             LogicOp::Or => 1,
@@ -103,16 +103,30 @@ impl Run<'_> {
     /// Evaluates what data may say is not evaluated.
     fn guessed(
         &mut self,
-        eval: impl FnOnce(&mut Self) -> Result<Value, Flaw>,
-    ) -> Result<Value, Flaw> {
+        eval: impl FnOnce(&mut Self) -> Result<Value, Box<Flaw>>,
+    ) -> Result<Value, Box<Flaw>> {
         self.guesses += 1;
         let value = eval(self);
         self.guesses -= 1;
         value
     }
 
-    /// The value of an index.
-    pub(super) fn index(&mut self, index: &Index) -> Result<Value, Flaw> {
+    /// The value of an index. Most are sums of loop variables, which 64 bits nearly always hold.
+    #[inline]
+    pub(super) fn index(&mut self, index: &Index) -> Result<Value, Box<Flaw>> {
+        let mut sum = Some(index.constant_term());
+        for term in index.terms() {
+            let Atom::Axis(var) = term.atom else { return self.any_index(index) };
+            let product = term.coefficient.checked_mul(self.var(var));
+            sum = sum.zip(product).and_then(|(sum, product)| sum.checked_add(product));
+        }
+        match sum {
+            Some(sum) => Ok(Known(sum.into())),
+            None => self.any_index(index),
+        }
+    }
+
+    fn any_index(&mut self, index: &Index) -> Result<Value, Box<Flaw>> {
         let mut sum = Known(i128::from(index.constant_term()));
         for term in index.terms() {
             let atom = match &term.atom {
@@ -146,7 +160,7 @@ impl Run<'_> {
     }
 
     /// The subscripts of an access: `None` for one that data decide.
-    pub(super) fn subscripts(&mut self, indices: &[Index]) -> Result<Vec<Option<i128>>, Flaw> {
+    pub(super) fn subscripts(&mut self, indices: &[Index]) -> Result<Vec<Option<i128>>, Box<Flaw>> {
         let mut all = Vec::with_capacity(indices.len());
         for index in indices {
             all.push(match self.index(index)? {
@@ -161,7 +175,11 @@ impl Run<'_> {
 
     /// The place of an access whose subscripts are all known and in bounds: most are, and this takes
     /// no memory. `None` for all others, which [`Run::subscripts`] can tell apart.
-    pub(super) fn place(&mut self, id: BufferId, indices: &[Index]) -> Result<Option<usize>, Flaw> {
+    pub(super) fn place(
+        &mut self,
+        id: BufferId,
+        indices: &[Index],
+    ) -> Result<Option<usize>, Box<Flaw>> {
         let mut place = 0usize;
         for (dimension, index) in indices.iter().enumerate() {
             let Known(value) = self.index(index)? else { return Ok(None) };
@@ -173,7 +191,7 @@ impl Run<'_> {
         Ok(Some(place))
     }
 
-    fn read(&mut self, read: &Read) -> Result<Value, Flaw> {
+    fn read(&mut self, read: &Read) -> Result<Value, Box<Flaw>> {
         if let Some(place) = self.place(read.tensor, &read.subscripts)? {
             return self.read_place(read.tensor, place);
         }

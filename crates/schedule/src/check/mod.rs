@@ -77,10 +77,10 @@ pub fn check(nest: &LoopNest, limit: u64) -> Result<Verdict, Flaw> {
     let mut started = nest.clone();
     crate::lower::start_reductions(&mut started);
     let Some(mut first) = Run::new(&started, limit) else { return Ok(Verdict::TooLong) };
-    let verdict = first.all()?;
+    let verdict = first.all().map_err(|flaw| *flaw)?;
     // What data decides may be any element that is written at all, which is known only now.
     match first.again() {
-        Some(mut second) if verdict == Verdict::Sound => second.all(),
+        Some(mut second) if verdict == Verdict::Sound => second.all().map_err(|flaw| *flaw),
         _ => Ok(verdict),
     }
 }

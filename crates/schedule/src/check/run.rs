@@ -30,15 +30,15 @@ pub(super) struct Run<'a> {
     /// Whether data decided about an access.
     met_data: bool,
     /// The undefined element that was read last.
-    blame: Option<Flaw>,
+    blame: Option<Box<Flaw>>,
     /// Why elements are undefined that were written.
-    blames: HashMap<(BufferId, usize), Flaw>,
+    blames: HashMap<(BufferId, usize), Box<Flaw>>,
     /// What the lanes of a store write, empty between stores: kept for its memory.
     made: Vec<Made>,
 }
 
 /// Where a lane of a store goes, what it writes there, and why that is undefined, if it is.
-type Made = (usize, Value, Option<Flaw>);
+type Made = (usize, Value, Option<Box<Flaw>>);
 
 impl<'a> Run<'a> {
     /// A run that has not begun; `None` if there is too much memory.
@@ -76,7 +76,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs everything: first what runs ahead of all calls, then a call.
-    pub(super) fn all(&mut self) -> Result<Verdict, Flaw> {
+    pub(super) fn all(&mut self) -> Result<Verdict, Box<Flaw>> {
         self.preparing = true;
         self.nodes(&self.nest.prepare)?;
         self.preparing = false;
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
     }
 
     /// The flaw of using an undefined value.
-    pub(super) fn blamed(&mut self) -> Flaw {
+    pub(super) fn blamed(&mut self) -> Box<Flaw> {
         let blame = self.blame.take();
         blame.unwrap_or_else(|| self.undefined(Some(self.stage), self.stage, 0))
     }
@@ -120,23 +120,23 @@ impl<'a> Run<'a> {
         self.nest.buffer(id).name.clone()
     }
 
-    fn undefined(&self, reader: Option<BufferId>, id: BufferId, place: usize) -> Flaw {
-        Flaw::Undefined {
+    fn undefined(&self, reader: Option<BufferId>, id: BufferId, place: usize) -> Box<Flaw> {
+        Box::new(Flaw::Undefined {
             reader: reader.map(|reader| self.name(reader)),
             buffer: self.name(id),
             element: self.memory[id.0 as usize].subscripts(place),
-        }
+        })
     }
 
-    fn race(&self, id: BufferId, place: usize) -> Flaw {
-        Flaw::Race {
+    fn race(&self, id: BufferId, place: usize) -> Box<Flaw> {
+        Box::new(Flaw::Race {
             stage: self.name(self.stage),
             buffer: self.name(id),
             element: self.memory[id.0 as usize].subscripts(place),
-        }
+        })
     }
 
-    fn nodes(&mut self, nodes: &[Node]) -> Result<(), Flaw> {
+    fn nodes(&mut self, nodes: &[Node]) -> Result<(), Box<Flaw>> {
         for node in nodes {
             match node {
                 Node::Loop(l) => self.iterate(l)?,
@@ -156,7 +156,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn iterate(&mut self, l: &Loop) -> Result<(), Flaw> {
+    fn iterate(&mut self, l: &Loop) -> Result<(), Box<Flaw>> {
         let outside = self.iteration;
         let is_parallel = l.kind == LoopKind::Parallel;
         let first = self.iterations + 1;
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a condition holds; what data decide is taken to.
-    fn holds(&mut self, condition: &Index) -> Result<bool, Flaw> {
+    fn holds(&mut self, condition: &Index) -> Result<bool, Box<Flaw>> {
         match self.index(condition)? {
             Value::Known(value) => Ok(value >= 0),
             Value::Data => Ok(true),
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn store(&mut self, store: &Store) -> Result<(), Flaw> {
+    fn store(&mut self, store: &Store) -> Result<(), Box<Flaw>> {
         self.stage = store.buffer;
         let count = store.lanes.map_or(1, |lanes| lanes.count);
         self.left = self.left.saturating_sub(count.unsigned_abs());
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
     }
 
     /// Where a store goes and what it writes there; nothing if data decide where.
-    fn term(&mut self, store: &Store) -> Result<Option<Made>, Flaw> {
+    fn term(&mut self, store: &Store) -> Result<Option<Made>, Box<Flaw>> {
         self.blame = None;
         let mut value = self.expr(&store.value)?;
         let Some(place) = self.place(store.buffer, &store.subscripts)? else {
@@ -250,13 +250,17 @@ impl<'a> Run<'a> {
         &mut self.memory[id.0 as usize]
     }
 
-    fn out_of_bounds(&self, id: BufferId, element: &[i128]) -> Flaw {
+    fn out_of_bounds(&self, id: BufferId, element: &[i128]) -> Box<Flaw> {
         let (stage, buffer) = (self.name(self.stage), self.name(id));
-        Flaw::OutOfBounds { stage, buffer, element: element.to_vec() }
+        Box::new(Flaw::OutOfBounds { stage, buffer, element: element.to_vec() })
     }
 
     /// Reads an element.
-    pub(super) fn read_at(&mut self, id: BufferId, subscripts: &[i128]) -> Result<Value, Flaw> {
+    pub(super) fn read_at(
+        &mut self,
+        id: BufferId,
+        subscripts: &[i128],
+    ) -> Result<Value, Box<Flaw>> {
         let Some(place) = self.memory_of(id).place(subscripts) else {
             // A condition on data may be what keeps it inside.
             return if self.guesses > 0 {
@@ -269,7 +273,7 @@ impl<'a> Run<'a> {
     }
 
     /// Reads the element at a place.
-    pub(super) fn read_place(&mut self, id: BufferId, place: usize) -> Result<Value, Flaw> {
+    pub(super) fn read_place(&mut self, id: BufferId, place: usize) -> Result<Value, Box<Flaw>> {
         let iteration = self.iteration;
         if self.memory_mut(id).read(place, iteration) {
             return Err(self.race(id, place));
@@ -293,7 +297,7 @@ impl<'a> Run<'a> {
         &mut self,
         id: BufferId,
         subscripts: &[Option<i128>],
-    ) -> Result<Value, Flaw> {
+    ) -> Result<Value, Box<Flaw>> {
         self.met_data = true;
         if !self.knows_ever || self.nest.buffer(id).scope == Scope::Input {
             return Ok(Value::Data);
