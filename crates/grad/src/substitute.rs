@@ -1,7 +1,7 @@
 //! Index variables replaced by what they were solved for.
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::ops::{ArithOp, CompareOp};
+use tensorwright_lang::ops::ArithOp;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::bounds::{Bounds, Ranges};
@@ -51,21 +51,21 @@ impl Substitute<'_> {
             (Some(Applied::Read(name, subscripts)), _) => {
                 build::apply(name, subscripts.iter().map(|s| self.index(s)).collect())
             }
-            (Some(Applied::Cast(dtype, arg)), _) if self.scope.kind(arg) == Kind::Int => {
-                build::apply(dtype.name(), vec![self.index(arg)])
+            (Some(Applied::Cast(dtype, arg)), _) => {
+                build::apply(dtype.name(), vec![self.side(arg)])
             }
-            (_, ExprKind::Compare(op, a, b)) => self.comparison(*op, a, b),
+            (_, ExprKind::Compare(op, a, b)) => build::compare(*op, self.side(a), self.side(b)),
             _ if self.scope.kind(expr) == Kind::Int => self.fraction(expr),
             _ => tree::map_children(expr, &mut |child| self.value(child)),
         }
     }
 
-    fn comparison(&self, op: CompareOp, a: &Expr, b: &Expr) -> Expr {
-        let side = |side: &Expr| match self.scope.kind(side) {
-            Kind::Int => self.index(side),
-            _ => self.value(side),
-        };
-        build::compare(op, side(a), side(b))
+    /// What is compared or converted: integers stay index arithmetic.
+    fn side(&self, expr: &Expr) -> Expr {
+        match self.scope.kind(expr) {
+            Kind::Int => self.index(expr),
+            _ => self.value(expr),
+        }
     }
 
     /// Index arithmetic where a fraction is wanted: a quotient of integers must say that rounding

@@ -52,3 +52,22 @@ fn derivatives_agree_with_finite_differences() {
     trunc: `f` has no gradient
     ");
 }
+
+/// Integers that are made of conditions and of fractions, in values and in subscripts.
+#[test]
+fn conversions_to_integers_of_what_is_solved_for() {
+    let values = "y(i) +=! a(i + k) * b(k) * double(int(i < 3)) where i in 0:5, k in 0:4";
+    let subscripts = "y(i) +=! a(i + k) * b(k + int(0.5 * i)) where i in 0:5, k in 0:4";
+    for statement in [values, subscripts] {
+        let case = Case {
+            text: format!("def f(double(N) a, double(N) b) -> (y) {{ {statement} }}"),
+            def: "f",
+            sizes: BTreeMap::from([("N".to_owned(), 12)]),
+            inputs: Buffers::new(),
+            index_inputs: BTreeMap::new(),
+            seed: 7,
+        };
+        let verdict = case.compare().unwrap_or_else(|error| panic!("{error}"));
+        assert!(matches!(verdict, Verdict::Agrees(directions) if directions > 3), "{statement}");
+    }
+}

@@ -1,5 +1,5 @@
-//! What is fuzzed: everything between bytes and a bound program, and the rendering of whatever
-//! there is to say about them.
+//! What is fuzzed: everything between bytes and a bound program or a gradient, and the rendering of
+//! whatever there is to say about them.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::Diagnostics;
@@ -44,6 +44,7 @@ fn run(input: &mut Input) -> Reached {
     render(&module.warnings(), rng);
     for def in module.defs() {
         let names = def.sizes().into_iter().chain(def.integer_scalars());
+        differentiate(&module, def.name(), rng);
         let sizes: Vec<(&str, i64)> = names.map(|name| (name, choose(name, known, rng))).collect();
         match def.bind(sizes) {
             Ok(program) => {
@@ -56,6 +57,16 @@ fn run(input: &mut Input) -> Reached {
         }
     }
     reached
+}
+
+/// The gradients of some definitions.
+fn differentiate(module: &Module, def: &str, rng: &mut Rng) {
+    if rng.chance(30) {
+        match tensorwright_grad::grad(module, def, &[]) {
+            Ok(gradient) => drop(std::hint::black_box(gradient)),
+            Err(diagnostics) => render(&diagnostics, rng),
+        }
+    }
 }
 
 /// Draws what there is to say. Drawing takes longer than all the rest, so only some are drawn.
