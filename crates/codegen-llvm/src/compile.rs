@@ -16,7 +16,7 @@ use crate::passes;
 use crate::target::CpuTarget;
 
 /// How code is generated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
     /// The passes between emission and code generation, as `opt -passes=` takes them.

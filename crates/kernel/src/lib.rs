@@ -13,7 +13,7 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Frozen, Kernel, KernelBuilder, Lowered, Outputs,
-    Verification, allow_for_rewriting, schedule_target,
+    Verification, allow_for_rewriting, compilations, schedule_target,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};

@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use super::command::{command, worker};
     #[pymodule_export]
-    use super::operator::Operator;
+    use super::operator::{Operator, compilations};
     #[pymodule_export]
     use super::source::{Source, define};
 

@@ -3,24 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use tensorwright::runtime::fork::hold_forks;
-use tensorwright::{DType, Def, Diagnostics, Module, Precision};
+use tensorwright::{DType, Def, Diagnostics, Frozen, Module, Precision};
 
 use crate::arguments::{Arguments, Given};
 use crate::call;
 use crate::error::{Class, diagnosed};
 use crate::outputs::{self, Outputs};
 use crate::source::Source;
-use crate::specialised::{Specialised, frozen};
+use crate::specialised::{Specialised, freeze};
 use crate::tuning;
 
 /// The choices of a user that hold for all calls of an operator.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub(crate) threads: usize,
     pub(crate) precision: Precision,
@@ -56,18 +56,37 @@ pub(crate) struct Operator {
     pub(crate) module: Module,
     pub(crate) signature: Signature,
     pub(crate) choices: Choices,
+    /// Those of this operator and of all that differ from it in frozen constants alone.
+    kernels: Arc<Kernels>,
     cache: Mutex<Cache>,
-    /// Held while a kernel is compiled, so that threads do not compile the same one.
-    compiling: Mutex<()>,
     /// `const` arguments that need not be given any more, by parameter.
     bound: Vec<Option<Py<PyAny>>>,
 }
 
-/// What was compiled, by what decides it: extents of tensors, values of shaping scalars and sizes.
+/// What decides which kernel is used: extents of tensors, values of shaping scalars and sizes.
+type Key = Vec<i64>;
+
+/// What was compiled.
+#[derive(Debug, Default)]
+struct Kernels {
+    all: Mutex<HashMap<Key, Arc<Specialised>>>,
+    /// Held while a kernel is compiled, so that threads do not compile the same one.
+    compiling: Mutex<()>,
+}
+
+/// What is ready to be called.
 #[derive(Debug, Default)]
 struct Cache {
-    all: HashMap<Vec<i64>, Arc<Specialised>>,
-    last: Option<Arc<Specialised>>,
+    all: HashMap<Key, Arc<Ready>>,
+    last: Option<Arc<Ready>>,
+}
+
+/// A kernel and the constants that one operator calls it with.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) kernel: Arc<Specialised>,
+    /// Those of the last call.
+    constants: Mutex<Option<Frozen>>,
 }
 
 impl fmt::Display for Param {
@@ -112,7 +131,7 @@ impl Signature {
 }
 
 impl Operator {
-    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,50 +163,102 @@ impl Operator {
             return Err(Class::Argument.error(py, message));
         }
         for (name, value) in named.into_iter().flatten() {
+            let frozen = self.signature.params.iter().zip(&self.bound);
+            let mut frozen = frozen.filter(|(_, bound)| bound.is_some()).map(|(param, _)| param);
+            let text = name.extract::<String>()?;
+            if frozen.any(|param| param.name == text) {
+                let message = format!(
+                    "`{text}` is frozen, and was given again; leave it out, or freeze another value"
+                );
+                return Err(Class::Argument.error(py, self.signature.says(&message)));
+            }
             full.set_item(name, value)?;
         }
         Arguments::read(&self.signature, &PyTuple::empty(py), Some(&full))
     }
 
     /// What was compiled for these arguments, or is now.
-    pub(crate) fn specialised(
-        &self,
-        py: Python<'_>,
-        arguments: &Arguments,
-    ) -> PyResult<Arc<Specialised>> {
+    pub(crate) fn ready(&self, py: Python<'_>, arguments: &Arguments) -> PyResult<Arc<Ready>> {
         let last = self.cache().last.clone();
-        if let Some(last) = last.filter(|last| last.is_for(arguments)) {
+        if let Some(last) =
+            last.filter(|last| !last.kernel.is_outdated() && last.kernel.is_for(arguments))
+        {
             return Ok(last);
         }
         let key = self.key(arguments);
         if let Some(found) = self.cache().find(&key) {
             return Ok(found);
         }
-        let sizes = Specialised::sizes(self, py, arguments)?;
-        let made = py.detach(|| {
-            // A child must not inherit these locks from a thread that it does not have.
-            let _hold = hold_forks();
-            let _one = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = self.cache().find(&key) {
-                return Ok(found);
-            }
-            let made = Arc::new(Specialised::compile(self, sizes)?);
-            let mut cache = self.cache();
-            cache.all.insert(key.clone(), Arc::clone(&made));
-            cache.last = Some(Arc::clone(&made));
-            Ok(made)
-        });
-        let made = made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))?;
-        let notes = std::mem::take(&mut *made.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let kernel = self.specialised(py, &key, arguments)?;
+        let notes =
+            std::mem::take(&mut *kernel.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let ready = Arc::new(Ready { kernel, constants: Mutex::default() });
+        self.cache().insert(key, &ready);
         for note in notes {
             let text = std::ffi::CString::new(note.replace('\0', " ")).unwrap_or_default();
             PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &text, 1)?;
         }
-        Ok(made)
+        Ok(ready)
+    }
+
+    /// The kernel for a key, which the arguments have.
+    fn specialised(
+        &self,
+        py: Python<'_>,
+        key: &Key,
+        arguments: &Arguments,
+    ) -> PyResult<Arc<Specialised>> {
+        if let Some(found) = self.kernels.find(key) {
+            return Ok(found);
+        }
+        let sizes = Specialised::sizes(self, py, arguments)?;
+        let made = py.detach(|| {
+            // A child must not inherit these locks from a thread that it does not have.
+            let _hold = hold_forks();
+            let compiling = &self.kernels.compiling;
+            let _one = compiling.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = self.kernels.find(key) {
+                return Ok(found);
+            }
+            let made = Arc::new(Specialised::compile(self, sizes)?);
+            self.kernels.all().insert(key.clone(), Arc::clone(&made));
+            Ok(made)
+        });
+        made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))
+    }
+
+    /// The constants of a call, in the layout that the kernel wants. What is frozen is prepared by the
+    /// first call with new shapes, and no call looks at it again; what a call is given is compared with
+    /// what the last one was given.
+    fn constants(
+        &self,
+        ready: &Ready,
+        arguments: &Arguments,
+    ) -> Result<Option<Frozen>, Diagnostics> {
+        if !ready.kernel.kernel.needs_constants() {
+            return Ok(None);
+        }
+        let known = ready.constants().clone();
+        if known.is_some() && self.is_frozen() {
+            return Ok(known);
+        }
+        let is_wanted = |place: usize| {
+            self.signature.params[place].is_const
+                && (known.is_none() || self.bound[place].is_none())
+        };
+        let frozen = freeze(&self.signature, &ready.kernel, arguments, known.as_ref(), is_wanted)?;
+        *ready.constants() = Some(frozen.clone());
+        Ok(Some(frozen))
+    }
+
+    /// Whether no call is given constants.
+    fn is_frozen(&self) -> bool {
+        let mut params = self.signature.params.iter().zip(&self.bound);
+        params.all(|(param, bound)| !param.is_const || bound.is_some())
     }
 
     /// What decides which kernel is used.
-    fn key(&self, arguments: &Arguments) -> Vec<i64> {
+    fn key(&self, arguments: &Arguments) -> Key {
         let mut key = Vec::with_capacity(16);
         for given in &arguments.given {
             match given {
@@ -208,13 +279,17 @@ impl Operator {
         key
     }
 
-    /// Forgets what was compiled, so that the next call looks at the records again.
+    /// Forgets what was compiled, so that the next call looks at the records again: of this operator, and
+    /// of all that share its kernels.
     pub(crate) fn forget(&self) {
+        for (_, kernel) in self.kernels.all().drain() {
+            kernel.outdate();
+        }
         *self.cache() = Cache::default();
     }
 
     fn last(&self) -> PyResult<Arc<Specialised>> {
-        let last = self.cache().last.clone();
+        let last = self.cache().last.as_ref().map(|last| Arc::clone(&last.kernel));
         last.ok_or_else(|| {
             let name = &self.signature.name;
             PyRuntimeError::new_err(format!(
@@ -224,20 +299,43 @@ impl Operator {
     }
 }
 
+impl Kernels {
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Arc<Specialised>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, key: &Key) -> Option<Arc<Specialised>> {
+        self.all().get(key).cloned()
+    }
+}
+
 impl Cache {
-    fn find(&mut self, key: &[i64]) -> Option<Arc<Specialised>> {
-        let found = self.all.get(key)?;
+    fn find(&mut self, key: &Key) -> Option<Arc<Ready>> {
+        let found = self.all.get(key).filter(|ready| !ready.kernel.is_outdated())?;
         self.last = Some(Arc::clone(found));
         self.last.clone()
+    }
+
+    fn insert(&mut self, key: Key, ready: &Arc<Ready>) {
+        self.all.retain(|_, ready| !ready.kernel.is_outdated());
+        self.all.insert(key, Arc::clone(ready));
+        self.last = Some(Arc::clone(ready));
+    }
+}
+
+impl Ready {
+    fn constants(&self) -> MutexGuard<'_, Option<Frozen>> {
+        self.constants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
 impl Operator {
     /// A definition of a text. `frozen` has values of `const` parameters by name, which need not be given
-    /// in calls.
+    /// in calls; they are copied. It shares kernels, and has what is frozen beside, of an operator `like` it:
+    /// of the same definition, with the same choices.
     #[new]
-    #[pyo3(signature = (source, name, threads, precision, db, frozen))]
+    #[pyo3(signature = (source, name, threads, precision, db, frozen, like = None))]
     fn new(
         source: &Bound<'_, Source>,
         name: &str,
@@ -245,19 +343,30 @@ impl Operator {
         precision: &str,
         db: Option<PathBuf>,
         frozen: &Bound<'_, PyDict>,
+        like: Option<&Bound<'_, Self>>,
     ) -> PyResult<Self> {
         let py = source.py();
         let module = &source.get().module;
         let def = module.def(name).map_err(|diagnostics| diagnosed(py, &diagnostics))?;
         let signature = Signature::new(&def);
-        let bound = bound(&signature, frozen)?;
+        let mut bound = bound(&signature, frozen)?;
         let precision = precision.parse::<Precision>().map_err(PyValueError::new_err::<String>)?;
+        let choices = Choices { threads: threads.max(1), precision, db };
+        let like = like.map(|like| like.get()).filter(|like| {
+            let is_same_text = like.module.source() == module.source();
+            is_same_text && like.signature.name == signature.name && like.choices == choices
+        });
+        if let Some(like) = like {
+            for (bound, before) in bound.iter_mut().zip(&like.bound).filter(|(b, _)| b.is_none()) {
+                *bound = before.as_ref().map(|value| value.clone_ref(py));
+            }
+        }
         Ok(Self {
             module: module.clone(),
             signature,
-            choices: Choices { threads: threads.max(1), precision, db },
+            choices,
+            kernels: like.map_or_else(Arc::default, |like| Arc::clone(&like.kernels)),
             cache: Mutex::default(),
-            compiling: Mutex::new(()),
             bound,
         })
     }
@@ -318,16 +427,20 @@ impl Operator {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(args, named)?;
-        let kernel = self.specialised(py, &arguments)?;
+        let ready = self.ready(py, &arguments)?;
+        let kernel = ready.kernel.as_ref();
         let mut inputs = Vec::with_capacity(arguments.given.len());
-        kernel.check(py, &self.signature, &arguments, &mut inputs)?;
-        let frozen = frozen(&self.signature, &kernel, &arguments)
+        let is_known = ready.constants().is_some();
+        let was_checked = |place: usize| is_known && self.bound[place].is_some();
+        kernel.check(py, &self.signature, &arguments, was_checked, &mut inputs)?;
+        let frozen = self
+            .constants(&ready, &arguments)
             .map_err(|diagnostics| diagnosed(py, &diagnostics))?;
         let outputs = match out {
-            Some(out) => Outputs::given(&self.signature, &kernel, &arguments, out)?,
-            None => Outputs::new(py, &kernel, arguments.library())?,
+            Some(out) => Outputs::given(&self.signature, kernel, &arguments, out)?,
+            None => Outputs::new(py, kernel, arguments.library())?,
         };
-        call::run(py, &kernel, frozen.as_ref(), &inputs, &outputs)?;
+        call::run(py, kernel, frozen.as_ref(), &inputs, &outputs)?;
         outputs.into_result(py)
     }
 
@@ -340,7 +453,7 @@ impl Operator {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let arguments = self.arguments(args, named)?;
-        self.specialised(py, &arguments).map(|_| ())
+        self.ready(py, &arguments).map(|_| ())
     }
 
     /// What is computed for these arguments or sizes, over which ranges, why, and at what cost.
@@ -445,11 +558,20 @@ fn bound(signature: &Signature, frozen: &Bound<'_, PyDict>) -> PyResult<Vec<Opti
     Ok(bound)
 }
 
-/// A copy of an array, which nobody else can change.
+/// A copy of an array, which nobody else can change. Numbers do not change.
 fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+        return Ok(value.clone());
+    }
     let name = if value.hasattr("clone")? { "clone" } else { "copy" };
     let copy = value.call_method0(name)?;
     if copy.hasattr("detach")? { copy.call_method0("detach") } else { Ok(copy) }
+}
+
+/// How many kernels this process has compiled. Equal ones share their code.
+#[pyfunction]
+pub(crate) fn compilations() -> u64 {
+    tensorwright::compilations()
 }
 
 /// The sizes of a definition, by name.

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "reads memory of other libraries, after checking it")]
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use tensorwright::{
@@ -35,6 +36,7 @@ pub(crate) struct Specialised {
     pub(crate) is_long: bool,
     /// Make results.
     pub(crate) makers: Makers,
+    outdated: AtomicBool,
 }
 
 /// A tensor as the program wants it.
@@ -181,7 +183,18 @@ impl Specialised {
             sizes,
             kernel,
             makers: Makers::default(),
+            outdated: AtomicBool::new(false),
         })
+    }
+
+    /// Whether records may have a better schedule by now.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.outdated.load(Ordering::Relaxed)
+    }
+
+    /// Keeps operators from using it again.
+    pub(crate) fn outdate(&self) {
+        self.outdated.store(true, Ordering::Relaxed);
     }
 
     /// Whether this is the kernel for these arguments, as far as shapes and numbers go.
@@ -199,12 +212,14 @@ impl Specialised {
             && self.inputs.iter().zip(&arguments.given).all(fits)
     }
 
-    /// Checks the arguments, and collects where they are, in the order of the program's inputs.
+    /// Checks the arguments, and collects where they are, in the order of the program's inputs. The values
+    /// of those that were checked before are not looked at.
     pub(crate) fn check(
         &self,
         py: Python<'_>,
         signature: &Signature,
         arguments: &Arguments,
+        was_checked: impl Fn(usize) -> bool,
         pointers: &mut Vec<*const u8>,
     ) -> PyResult<()> {
         for (place, (input, given)) in self.inputs.iter().zip(&arguments.given).enumerate() {
@@ -212,7 +227,9 @@ impl Specialised {
             let problem = match given {
                 Some(Given::Tensor(foreign)) => match expected.check(foreign) {
                     Ok(())
-                        if expected.dtype == DType::Bool && !is_bool(foreign, expected.bytes) =>
+                        if expected.dtype == DType::Bool
+                            && !was_checked(place)
+                            && !is_bool(foreign, expected.bytes) =>
                     {
                         "has elements that are neither True nor False".to_owned()
                     }
@@ -254,21 +271,21 @@ fn is_bool(foreign: &Foreign, bytes: usize) -> bool {
     bytes == 0 || elements.iter().all(|element| *element <= 1)
 }
 
-/// The `const` arguments of a call in the layout that the kernel wants. They are compared with those of
-/// the last call, and prepared again if they differ.
-pub(crate) fn frozen(
+/// The arguments that are wanted, all `const`, in the layout that the kernel wants. Those that are not
+/// wanted, or have the same value, stay as they are known.
+pub(crate) fn freeze(
     signature: &Signature,
     kernel: &Specialised,
     arguments: &Arguments,
-) -> Result<Option<Frozen>, Diagnostics> {
-    if !kernel.kernel.needs_constants() {
-        return Ok(None);
-    }
+    known: Option<&Frozen>,
+    is_wanted: impl Fn(usize) -> bool,
+) -> Result<Frozen, Diagnostics> {
     let mut given = KernelArguments::new();
-    for ((param, input), argument) in
-        signature.params.iter().zip(&kernel.inputs).zip(&arguments.given)
-    {
-        let (Input::Tensor(expected), Some(argument), true) = (input, argument, param.is_const)
+    if let Some(known) = known {
+        given = given.frozen(known);
+    }
+    for (place, (input, argument)) in kernel.inputs.iter().zip(&arguments.given).enumerate() {
+        let (Input::Tensor(expected), Some(argument), true) = (input, argument, is_wanted(place))
         else {
             continue;
         };
@@ -281,7 +298,7 @@ pub(crate) fn frozen(
         // SAFETY: `Specialised::check` found dense memory of this size and type behind the pointer,
         // which the caller of this function holds for longer than the views.
         let view = unsafe { View::from_raw(pointer, expected.dtype.bytes(), &extents) };
-        given = given.view(param.name.clone(), view);
+        given = given.view(signature.params[place].name.clone(), view);
     }
-    kernel.kernel.freeze(given).map(Some)
+    kernel.kernel.freeze(given)
 }

@@ -4,6 +4,7 @@ import concurrent.futures
 import multiprocessing
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -129,6 +130,73 @@ def test_constants_are_compared_and_can_be_frozen(rng):
     np.testing.assert_allclose(layer(x, w), 0)
     with pytest.raises(tw.ArgumentError, match="is not const"):
         layer.freeze(X=x)
+
+
+LAYER = """
+def layer(float(N,I) X, const float(O,I) W, const float(O) b) -> (Y) {
+    Y(n,o) = b(o)
+    Y(n,o) += X(n,i) * W(o,i)
+}
+"""
+
+
+def test_equal_layers_share_one_kernel(rng):
+    x = rng.random((8, 24), "float32")
+    weights = [(rng.random((24, 24), "float32"), rng.random(24, "float32")) for _ in range(5)]
+    before = tw.compilations()
+    layer = tw.define(LAYER).layer
+    layers = [layer.freeze(W=w, b=b) for w, b in weights]
+    # As a class does that defines its operator in every object.
+    layers += [tw.define(LAYER).layer.freeze(W=w, b=b) for w, b in weights]
+    for _ in range(2):
+        for frozen, (w, b) in zip(layers, weights * 2, strict=True):
+            np.testing.assert_allclose(frozen(x), x @ w.T + b, rtol=1e-4)
+    assert tw.compilations() == before + 1
+    layers[0](x[:4])
+    layers[1](x[:4])
+    assert tw.compilations() == before + 2
+    assert layers[0].output_shapes == [[4, 24]] and layers[2].output_shapes == [[8, 24]]
+
+
+def test_frozen_constants_are_a_snapshot(rng):
+    layer = tw.define(LAYER).layer
+    x, w, b = (rng.random(s, "float32") for s in [(8, 24), (24, 24), (24,)])
+    expected = x @ w.T + b
+    partly = layer.freeze(W=w)
+    w[:] = 0
+    whole = partly.freeze(b=b)
+    for _ in range(2):
+        np.testing.assert_allclose(partly(x, b), expected, rtol=1e-4)
+        np.testing.assert_allclose(whole(x), expected, rtol=1e-4)
+    # What is not frozen may change from call to call.
+    np.testing.assert_allclose(partly(x, b + 1), expected + 1, rtol=1e-4)
+    b[:] = 0
+    np.testing.assert_allclose(whole(x), expected, rtol=1e-4)
+    with pytest.raises(tw.ArgumentError, match="`W` is frozen, and was given again; leave it out"):
+        whole(x, W=w)
+
+
+def test_numbers_can_be_frozen():
+    scale = tw.define("def scale(float(N) A, const float s) -> (B) { B(i) = s * A(i) }").scale
+    assert scale.freeze(s=2.0)(np.ones(3, "float32")).tolist() == [2, 2, 2]
+
+
+def test_a_call_looks_at_no_frozen_constant():
+    # It takes as long with a table of 64 MB as with one of 64 bytes; to read that takes a thousand times as long.
+    look = tw.define(
+        "def look(const float(N) T, const bool(N) M, int32(K) at) -> (Y) { Y(i) = M(at(i)) ? T(at(i)) : 0.0 }"
+    ).look
+    at, best = np.arange(4, dtype="int32"), {}
+    for n in [16, 1 << 24]:
+        frozen = look.freeze(T=np.ones(n, "float32"), M=np.ones(n, "bool"))
+        frozen(at)
+        times = []
+        for _ in range(50):
+            start = time.perf_counter()
+            frozen(at)
+            times.append(time.perf_counter() - start)
+        best[n] = min(times)
+    assert best[1 << 24] < 50 * best[16]
 
 
 def test_an_operator_tells_about_itself(matmul):

@@ -33,6 +33,17 @@ print(op.origin)
     assert done.returncode == 0 and done.stdout.strip() == matmul.origin, done.stderr
 
 
+def test_layers_that_share_a_kernel_share_what_tuning_finds(rng):
+    layer = tw.define("def layer(float(N,I) X, const float(O,I) W) -> (Y) { Y(n,o) +=! X(n,i) * W(o,i) }").layer
+    x, w, v = (rng.random((16, 16), "float32") for _ in range(3))
+    first, second = layer.freeze(W=w), layer.freeze(W=v)
+    for frozen, weights in [(first, w), (second, v)]:
+        np.testing.assert_allclose(frozen(x), x @ weights.T, rtol=1e-4)
+    first.tune(x, trials=2, progress=False)
+    np.testing.assert_allclose(second(x), x @ v.T, rtol=1e-4)
+    assert "the schedule of" in second.origin
+
+
 def test_sizes_suffice_and_strategies_have_names(matmul):
     assert matmul.tune(M=32, N=32, K=32, trials=3, strategy="random", progress=False).trials >= 1
     with pytest.raises(tw.TuningError, match="portfolio"):

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tensorwright_runtime::{AllocError, View};
 
 use super::invoke::Memory;
-use super::memory;
+use super::{Frozen, memory};
 use crate::ir::Tensor;
 use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program};
 
@@ -29,6 +29,7 @@ use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program};
 #[derive(Debug, Clone, Default)]
 pub struct Arguments<'a> {
     map: BTreeMap<String, Argument<'a>>,
+    frozen: Option<&'a Frozen>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +58,20 @@ impl<'a> Arguments<'a> {
     pub fn view(mut self, name: impl Into<String>, view: View<'a>) -> Self {
         self.map.insert(name.into(), Argument::View(view));
         self
+    }
+
+    /// With the `const` inputs that a kernel [froze](crate::Kernel::freeze), for calls of that kernel.
+    /// Nothing of them is copied, prepared or compared. A `const` input that is given beside takes the
+    /// place of the frozen one.
+    #[must_use]
+    pub fn frozen(mut self, frozen: &'a Frozen) -> Self {
+        self.frozen = Some(frozen);
+        self
+    }
+
+    /// What was frozen before.
+    pub(super) fn constants(&self) -> Option<&'a Frozen> {
+        self.frozen
     }
 
     /// The memory of an input, or `None` if it was not given.
@@ -151,6 +166,6 @@ impl<'a> From<&'a Inputs> for Arguments<'a> {
     fn from(inputs: &'a Inputs) -> Self {
         let argument =
             |(name, buffer): (&String, &'a Buffer)| (name.clone(), Argument::Buffer(buffer));
-        Self { map: inputs.iter().map(argument).collect() }
+        Self { map: inputs.iter().map(argument).collect(), frozen: None }
     }
 }

@@ -92,8 +92,7 @@ impl Kernel {
     ) -> Result<Call<'a>, Diagnostics> {
         let arguments = arguments.into();
         self.loaded()?;
-        arguments.check(self.program(), |tensor| self.may_omit(tensor))?;
-        let constants = self.constants(&arguments)?;
+        let constants = self.constants_of_call(&arguments)?;
         let memory = |id: &BufferId| match constants.memory(*id) {
             Some(memory) => Ok(memory),
             None => self.memory(*id, &arguments),
@@ -138,7 +137,8 @@ impl Kernel {
             return Ok(());
         }
         let source = &self.program().ir().source;
-        let read = self.compiled.failed_read(status).map_err(|error| error.diagnose(source))?;
+        let read = self.code.compiled.failed_read(status);
+        let read = read.map_err(|error| error.diagnose(source))?;
         let Some(read) = read else { return Ok(()) };
         // The reference names the element, the axes and the value; if it is fast enough, ask it.
         if self.program().iterations() <= EXPLAIN_ITERATIONS

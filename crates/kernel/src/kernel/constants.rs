@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use tensorwright_runtime::AlignedBuffer;
 use tensorwright_schedule::nest::{BufferId, Scope};
 
+use super::code::Code;
 use super::invoke::{Bound, Function, Memory};
 use super::{Arguments, Diagnose, Kernel};
-use crate::Diagnostics;
-use crate::ir::Tensor;
+use crate::{Code as DiagnosticCode, Diagnostic, Diagnostics};
 
 /// The `const` inputs as they were given, and the buffers that were prepared from them.
 #[derive(Debug)]
@@ -18,11 +18,36 @@ pub(super) struct Constants {
     prepared: BTreeMap<BufferId, Arc<AlignedBuffer>>,
 }
 
-/// `const` inputs in the layout that a kernel wants. [`Kernel::freeze`] makes it, for calls
-/// [on the caller's memory](Kernel::call_on).
+/// A snapshot of `const` inputs in the layout that a kernel wants. [`Kernel::freeze`] makes it, for calls
+/// [with it](Arguments::frozen) or [on the caller's memory](Kernel::call_on). What it was made of may
+/// change or go: the snapshot stays as it is. Cheap to clone.
+///
+/// Layers that differ in their weights alone need one kernel and a snapshot each:
+///
+/// ```
+/// use tensorwright::{Arguments, Buffer, Module};
+///
+/// let text = "def scale(float(N) x, const float(N) w) -> (y) { y(i) = w(i) * x(i) }";
+/// let kernel = Module::parse("scale.tc", text)?.def("scale")?.bind([("N", 2)])?.compile().build()?;
+/// let weights = [Buffer::from(vec![1.0f32, 2.0]), Buffer::from(vec![3.0f32, 4.0])];
+/// let mut layers = Vec::new();
+/// for w in &weights {
+///     layers.push(kernel.freeze(Arguments::new().buffer("w", w))?);
+/// }
+///
+/// let mut x = Buffer::from(vec![1.0f32, 1.0]);
+/// for layer in &layers {
+///     let outputs = kernel.run(Arguments::new().buffer("x", &x).frozen(layer))?;
+///     x = outputs.get("y").ok_or("no output y")?.clone();
+/// }
+/// assert_eq!(x.as_f32(), Some(&[3.0, 8.0][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Frozen {
-    pub(super) constants: Arc<Constants>,
+    /// What the layout is for.
+    code: Arc<Code>,
+    constants: Arc<Constants>,
 }
 
 impl Constants {
@@ -48,32 +73,76 @@ impl Kernel {
     /// Brings the `const` inputs among the arguments into the layout that the kernel wants, ahead
     /// of the first call. Later calls need not be given these inputs again.
     ///
-    /// Calls that are given other values for them prepare them anew.
+    /// Calls that are given values for them compare these with what was prepared, and prepare other
+    /// ones anew. [`Kernel::freeze`] is for calls that compare nothing.
     ///
     /// # Errors
     /// Inputs that are missing, unknown or unfit.
     pub fn prepare<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<(), Diagnostics> {
-        self.freeze(arguments).map(|_| ())
+        let arguments = arguments.into();
+        let known = self.known(&arguments)?;
+        arguments.check(self.program(), |tensor| !tensor.is_const || known.is_some())?;
+        self.keep(&self.constants(known, &arguments)?);
+        Ok(())
     }
 
-    /// Like [`Kernel::prepare`], and hands out what was prepared: later calls with other values do not
-    /// change it.
+    /// A snapshot of the `const` inputs among the arguments, in the layout that the kernel wants. Other
+    /// calls do not change it, nor does it change what they find prepared.
+    ///
+    /// All `const` inputs are needed, except for those of an earlier snapshot among the
+    /// [arguments](Arguments::frozen).
     ///
     /// # Errors
-    /// As [`Kernel::prepare`].
+    /// Inputs that are missing, unknown or unfit.
     pub fn freeze<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<Frozen, Diagnostics> {
         let arguments = arguments.into();
-        arguments.check(self.program(), |tensor| !tensor.is_const || self.has_constants())?;
-        Ok(Frozen { constants: self.constants(&arguments)? })
+        let known = self.snapshot(arguments.constants())?;
+        arguments.check(self.program(), |tensor| !tensor.is_const || known.is_some())?;
+        let constants = self.constants(known.cloned(), &arguments)?;
+        Ok(Frozen { code: Arc::clone(&self.code), constants })
     }
 
-    /// Whether an input may be left out of a call.
-    pub(super) fn may_omit(&self, tensor: &Tensor) -> bool {
-        tensor.is_const && self.has_constants()
+    /// The constants of a call, whose arguments are checked.
+    pub(super) fn constants_of_call(
+        &self,
+        arguments: &Arguments<'_>,
+    ) -> Result<Arc<Constants>, Diagnostics> {
+        let known = self.known(arguments)?;
+        arguments.check(self.program(), |tensor| tensor.is_const && known.is_some())?;
+        let constants = self.constants(known, arguments)?;
+        if arguments.constants().is_none() {
+            self.keep(&constants);
+        }
+        Ok(constants)
     }
 
-    fn has_constants(&self) -> bool {
-        self.cache().is_some()
+    /// What calls may leave out: what is frozen among the arguments, or else what was prepared last.
+    fn known(&self, arguments: &Arguments<'_>) -> Result<Option<Arc<Constants>>, Diagnostics> {
+        match self.snapshot(arguments.constants())? {
+            Some(frozen) => Ok(Some(Arc::clone(frozen))),
+            None => Ok(self.cache().clone()),
+        }
+    }
+
+    /// The constants of a snapshot, if it is of this kernel's.
+    pub(super) fn snapshot<'a>(
+        &self,
+        frozen: Option<&'a Frozen>,
+    ) -> Result<Option<&'a Arc<Constants>>, Diagnostics> {
+        match frozen {
+            Some(frozen) if !Arc::ptr_eq(&frozen.code, &self.code) => {
+                let message = "the constants were frozen by another kernel";
+                let help = "freeze them with the kernel that is called";
+                let error =
+                    Diagnostic::without_place(DiagnosticCode::InputType, message).help(help);
+                Err(Diagnostics::new(self.program().ir().source.clone(), vec![error]))
+            }
+            frozen => Ok(frozen.map(|frozen| &frozen.constants)),
+        }
+    }
+
+    fn keep(&self, constants: &Arc<Constants>) {
+        *self.cache() = Some(Arc::clone(constants));
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Option<Arc<Constants>>> {
@@ -81,13 +150,14 @@ impl Kernel {
         self.constants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The constants of a call: those of the last one if the values are the same.
-    pub(super) fn constants(
+    /// The constants among arguments, in the place of known ones: these themselves if no argument has
+    /// another value. Only what is given is compared.
+    fn constants(
         &self,
+        known: Option<Arc<Constants>>,
         arguments: &Arguments<'_>,
     ) -> Result<Arc<Constants>, Diagnostics> {
         let source = &self.program().ir().source;
-        let known = self.cache().clone();
         let mut inputs = BTreeMap::new();
         let mut changed = known.is_none();
         for id in &self.nest().constants {
@@ -109,12 +179,7 @@ impl Kernel {
         }
         match known {
             Some(known) if !changed => Ok(known),
-            _ => {
-                let prepared = self.prepared(&inputs)?;
-                let constants = Arc::new(Constants { inputs, prepared });
-                *self.cache() = Some(Arc::clone(&constants));
-                Ok(constants)
-            }
+            _ => Ok(Arc::new(Constants { prepared: self.prepared(&inputs)?, inputs })),
         }
     }
 

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "hands the caller's pointers to compiled kernels")]
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use tensorwright_schedule::nest::BufferId;
 
@@ -24,7 +25,7 @@ impl Kernel {
     /// May be called by several threads at once.
     ///
     /// # Errors
-    /// Missing pointers or constants, a subscript from data that is out of bounds, no memory for a
+    /// Missing pointers or constants, constants that another kernel froze, a subscript from data that is out of bounds, no memory for a
     /// workspace, or a kernel for another machine.
     ///
     /// # Safety
@@ -38,7 +39,7 @@ impl Kernel {
         outputs: &[*mut u8],
     ) -> Result<(), Diagnostics> {
         let loaded = self.loaded()?;
-        let constants = frozen.map(|frozen| frozen.constants.as_ref());
+        let constants = self.snapshot(frozen)?.map(Arc::as_ref);
         let ir = self.program().ir();
         let pointer = |id: &BufferId| {
             if let Some(constant) = constants.and_then(|constants| constants.pointer(*id)) {

@@ -3,6 +3,7 @@
 mod arguments;
 mod builder;
 mod call;
+mod code;
 mod constants;
 mod diagnose;
 mod direct;
@@ -15,22 +16,20 @@ mod verify;
 pub use arguments::Arguments;
 pub use builder::{KernelBuilder, schedule_target};
 pub use call::{Call, Outputs};
+pub use code::compilations;
 pub use constants::Frozen;
 pub use lowered::Lowered;
 pub use rewritten::allow_for_rewriting;
 pub use verify::{Against, Verification};
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::error::Error;
-use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_runtime::Pool;
-use tensorwright_runtime::fork::hold_forks;
 use tensorwright_schedule::{LoopNest, Schedule};
 
+use self::code::Code;
 use self::constants::Constants;
 use self::diagnose::Diagnose;
 use self::invoke::Loaded;
@@ -40,15 +39,16 @@ use crate::{Diagnostics, Program};
 ///
 /// [`Kernel::run`] is the simple way to call it. [`Kernel::bind`] keeps inputs and outputs in place
 /// for many calls. Inputs that are `const` and that the schedule wants in another layout are
-/// brought into it once, and again only when other values are given.
+/// brought into it once: when they are [frozen](Kernel::freeze), or by the first call that is given
+/// their values, and again only when a call is given other values.
 ///
-/// Kernels can be shared between threads.
+/// Kernels can be shared between threads. Those of equal programs with the same schedule, processor and
+/// threads share their code while one of them exists ([`compilations`] counts).
 #[derive(Debug)]
 pub struct Kernel {
     lowered: Lowered,
-    compiled: codegen::Compiled,
-    /// Not there if this machine cannot run the code.
-    loaded: Option<Loaded>,
+    code: Arc<Code>,
+    /// Those of the last call.
     constants: Mutex<Option<Arc<Constants>>>,
 }
 
@@ -78,23 +78,8 @@ impl CompileTimes {
 
 impl Kernel {
     fn new(lowered: Lowered) -> Result<Self, Diagnostics> {
-        // LLVM has locks of its own.
-        let _hold = hold_forks();
-        let source = &lowered.program.ir().source;
-        let compiled = lowered.compile()?;
-        let loaded = if lowered.target.check_runs_here().is_ok() {
-            let pool = match lowered.threads {
-                1 => None,
-                threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
-            };
-            let kernel = jit()
-                .and_then(|jit| codegen::Kernel::load(jit, &compiled))
-                .map_err(|error| error.diagnose(source))?;
-            Some(Loaded::new(kernel, &lowered.nest, pool))
-        } else {
-            None
-        };
-        Ok(Self { lowered, compiled, loaded, constants: Mutex::new(None) })
+        let code = Code::of(&lowered)?;
+        Ok(Self { lowered, code, constants: Mutex::new(None) })
     }
 
     /// The loops that were compiled, with all texts that can be made of them.
@@ -154,19 +139,20 @@ impl Kernel {
     /// The relocatable object file, which exports [`Lowered::symbol`].
     #[must_use]
     pub fn object(&self) -> &[u8] {
-        &self.compiled.object
+        &self.code.compiled.object
     }
 
-    /// How long the steps to this kernel took.
+    /// How long the steps to this kernel took, those to code that it shares with an earlier one included.
     #[must_use]
     pub fn compile_times(&self) -> CompileTimes {
-        let times = self.compiled.times;
+        let times = self.code.compiled.times;
         CompileTimes {
             lowering: self.lowered.lowering,
             emit: times.emit,
             passes: times.passes,
             codegen: times.codegen,
             load: self
+                .code
                 .loaded
                 .as_ref()
                 .map(|loaded| loaded.kernel().load_time())
@@ -183,7 +169,7 @@ impl Kernel {
     /// The threads that parallel loops use beside the caller's, if there are any: for measurements.
     #[must_use]
     pub fn pool(&self) -> Option<&Pool> {
-        self.loaded.as_ref().and_then(Loaded::pool)
+        self.code.loaded.as_ref().and_then(Loaded::pool)
     }
 
     fn nest(&self) -> &LoopNest {
@@ -193,20 +179,9 @@ impl Kernel {
     /// The code, if this machine can run it.
     fn loaded(&self) -> Result<&Loaded, Diagnostics> {
         let source = &self.program().ir().source;
-        self.loaded.as_ref().ok_or_else(|| {
+        self.code.loaded.as_ref().ok_or_else(|| {
             let error = self.lowered.target.check_runs_here().err();
             error.unwrap_or(Error::Target("the kernel is not loaded".to_owned())).diagnose(source)
         })
     }
-}
-
-/// The session that links kernels into this process. Its code is for processors of this machine's
-/// kind, whatever their features.
-fn jit() -> codegen::error::Result<&'static Jit> {
-    static JIT: OnceLock<Jit> = OnceLock::new();
-    if let Some(jit) = JIT.get() {
-        return Ok(jit);
-    }
-    let jit = Jit::new(&CpuTarget::native()?)?;
-    Ok(JIT.get_or_init(|| jit))
 }

@@ -7,7 +7,7 @@
 (2, 4)
 """
 
-from ._native import __version__
+from ._native import __version__, compilations
 from ._operator import Module, Operator, Tuned, define, load
 from .errors import ArgumentError, CompileError, Error, IndexOutOfBoundsError, TuningError
 
@@ -21,6 +21,7 @@ __all__ = [
     "Tuned",
     "TuningError",
     "__version__",
+    "compilations",
     "define",
     "load",
     "torch",

@@ -168,10 +168,13 @@ class Operator(_native.Operator):
         return Tuned(**ended)
 
     def freeze(self, **constants: Any) -> Operator:
-        """The same operator with values for ``const`` parameters, which calls then leave out. They are copied, and
-        brought into the layout that kernels want once."""
+        """The same operator with values for ``const`` parameters, which calls then leave out.
+
+        They are copied: what becomes of the arrays afterwards changes no result. They are brought into the layout that
+        kernels want once, and no call looks at them again. Operators that were frozen from the same one share their
+        kernels, so a network of equal layers compiles one.
+        """
         text, choices = self.module._text, self.module._choices
-        constants = {**self.frozen, **constants}
-        made = type(self)(text, self.__name__, *choices, constants)
-        made.module, made.frozen = self.module, constants
+        made = type(self)(text, self.__name__, *choices, constants, self)
+        made.module, made.frozen = self.module, {**self.frozen, **constants}
         return made

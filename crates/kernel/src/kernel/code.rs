@@ -1,0 +1,118 @@
+//! Machine code, which equal kernels share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use tensorwright_codegen_llvm as codegen;
+use tensorwright_codegen_llvm::jit::Jit;
+use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_runtime::Pool;
+use tensorwright_runtime::fork::hold_forks;
+
+use super::diagnose::Diagnose;
+use super::invoke::Loaded;
+use super::lowered::Lowered;
+use crate::{CodegenOptions, Diagnostics, ProgramHash};
+
+static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How many kernels this process has compiled to machine code. Kernels of equal programs, with the same
+/// schedule, processor and threads, share their code while one of them exists, and count once.
+#[must_use]
+pub fn compilations() -> u64 {
+    COMPILATIONS.load(Ordering::Relaxed)
+}
+
+/// Machine code, and the means to call it.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) compiled: codegen::Compiled,
+    /// Not there if this machine cannot run the code.
+    pub(super) loaded: Option<Loaded>,
+}
+
+/// All that decides what the code is, and which places of the text its errors are about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    program: ProgramHash,
+    def: String,
+    text: Arc<str>,
+    symbol: String,
+    schedule: String,
+    target: CpuTarget,
+    threads: usize,
+    options: CodegenOptions,
+}
+
+impl Key {
+    fn new(lowered: &Lowered) -> Self {
+        Self {
+            program: lowered.program.hash(),
+            def: lowered.program.name().to_owned(),
+            text: lowered.program.ir().source.text().into(),
+            symbol: lowered.symbol(),
+            schedule: lowered.schedule.to_string(),
+            target: lowered.target.clone(),
+            threads: lowered.threads,
+            options: lowered.options.clone(),
+        }
+    }
+}
+
+impl Code {
+    /// The code of loops: that of an equal kernel, or new.
+    pub(super) fn of(lowered: &Lowered) -> Result<Arc<Self>, Diagnostics> {
+        // LLVM has locks of its own, and a child must not inherit ours from a thread that it has not.
+        let _hold = hold_forks();
+        let key = Key::new(lowered);
+        if let Some(found) = known().get(&key).and_then(Weak::upgrade) {
+            return Ok(found);
+        }
+        // Not locked: others may compile meanwhile. Whoever compiles the same gets the first.
+        let made = Arc::new(Self::new(lowered)?);
+        let mut known = known();
+        known.retain(|_, code| code.strong_count() > 0);
+        if let Some(found) = known.get(&key).and_then(Weak::upgrade) {
+            return Ok(found);
+        }
+        known.insert(key, Arc::downgrade(&made));
+        Ok(made)
+    }
+
+    fn new(lowered: &Lowered) -> Result<Self, Diagnostics> {
+        let source = &lowered.program.ir().source;
+        let compiled = lowered.compile()?;
+        COMPILATIONS.fetch_add(1, Ordering::Relaxed);
+        if lowered.target.check_runs_here().is_err() {
+            return Ok(Self { compiled, loaded: None });
+        }
+        let pool = match lowered.threads {
+            1 => None,
+            threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
+        };
+        let kernel = jit()
+            .and_then(|jit| codegen::Kernel::load(jit, &compiled))
+            .map_err(|error| error.diagnose(source))?;
+        let loaded = Some(Loaded::new(kernel, &lowered.nest, pool));
+        Ok(Self { compiled, loaded })
+    }
+}
+
+/// The code of the kernels that exist.
+fn known() -> MutexGuard<'static, HashMap<Key, Weak<Code>>> {
+    static KNOWN: OnceLock<Mutex<HashMap<Key, Weak<Code>>>> = OnceLock::new();
+    // Every change is one insertion or removal, so the map is whole even after a panic.
+    KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The session that links kernels into this process. Its code is for processors of this machine's
+/// kind, whatever their features.
+fn jit() -> codegen::error::Result<&'static Jit> {
+    static JIT: OnceLock<Jit> = OnceLock::new();
+    if let Some(jit) = JIT.get() {
+        return Ok(jit);
+    }
+    let jit = Jit::new(&CpuTarget::native()?)?;
+    Ok(JIT.get_or_init(|| jit))
+}
