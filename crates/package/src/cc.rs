@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use tempfile::TempDir;
 use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source};
 
-/// A C compiler, with a directory for files in between, which goes when it is dropped.
+/// A C compiler, with a directory for files in between, which nobody else can foresee or write to, and
+/// which goes when it is dropped.
 #[derive(Debug)]
 pub struct Compiler {
     program: PathBuf,
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Compiler {
@@ -19,13 +20,16 @@ impl Compiler {
     /// # Errors
     /// If there is no place for temporary files.
     pub fn new(program: &Path) -> Result<Self, Diagnostics> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tensorwright-cc-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            let message = format!("{} cannot be made: {error}", folder.display());
-            told(Diagnostic::without_place(Code::InvalidFile, message))
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("tensorwright-cc-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir().map_err(|error| {
+            let message = format!("there is no place for temporary files: {error}");
+            told(
+                Diagnostic::without_place(Code::InvalidFile, message)
+                    .help("name a folder that you may write to in the variable TMPDIR"),
+            )
         })?;
         // A name is looked up; a path must hold from elsewhere too.
         let is_path = program.components().count() > 1;
@@ -38,7 +42,7 @@ impl Compiler {
     /// # Errors
     /// If it cannot be written.
     pub fn file(&self, name: &str, content: &[u8]) -> Result<(), Diagnostics> {
-        let path = self.folder.join(name);
+        let path = self.folder.path().join(name);
         std::fs::write(&path, content).map_err(|error| {
             let message = format!("{} cannot be written: {error}", path.display());
             told(Diagnostic::without_place(Code::InvalidFile, message))
@@ -53,7 +57,7 @@ impl Compiler {
     pub fn run(&self, args: &[&str], output: &str) -> Result<Vec<u8>, Diagnostics> {
         let name = self.program.display();
         let mut command = Command::new(&self.program);
-        command.args(args).args(["-o", output]).current_dir(&self.folder);
+        command.args(args).args(["-o", output]).current_dir(self.folder.path());
         let result = command.output().map_err(|error| {
             let message = format!("the C compiler `{name}` cannot be started: {error}");
             told(
@@ -69,17 +73,10 @@ impl Compiler {
                 "for another machine, name its C compiler with --cc, or link an object (--emit object)",
             )));
         }
-        let path = self.folder.join(output);
+        let path = self.folder.path().join(output);
         std::fs::read(&path).map_err(|error| {
             told(failed(format!("the C compiler `{name}` wrote nothing: {error}")))
         })
-    }
-}
-
-impl Drop for Compiler {
-    fn drop(&mut self) {
-        // What stays behind is in the way of nobody.
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -89,4 +86,27 @@ fn failed(message: String) -> Diagnostic {
 
 fn told(diagnostic: Diagnostic) -> Diagnostics {
     Diagnostics::new(Source::new("the C compiler", ""), vec![diagnostic])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_can_write_where_the_compiler_works() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (first, second) =
+            (Compiler::new(Path::new("cc")).unwrap(), Compiler::new(Path::new("cc")).unwrap());
+        first.file("a.c", b"int a;").unwrap();
+        let folder = first.folder.path().to_owned();
+        assert_ne!(folder, second.folder.path());
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(!name.contains(&std::process::id().to_string()), "{name} can be foreseen");
+        drop(first);
+        assert!(!folder.exists());
+    }
 }

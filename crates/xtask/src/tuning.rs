@@ -57,8 +57,8 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let examples = Examples::load()?;
     let definitions = examples.definitions();
-    let folder = std::env::temp_dir().join(format!("tensorwright-odd-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let folder = tempfile::Builder::new().prefix("tensorwright-odd-").tempdir();
+    let mut folder = folder.map_err(|error| error.to_string())?;
     let started = Instant::now();
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut failures = 0;
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             // Some examples hold at few sizes only.
             let odd = Examples::at_odd_sizes(golden, &mut rng);
             let example = odd.unwrap_or_else(|| (*golden).clone());
-            match tune(options, &example, &folder)? {
+            match tune(options, &example, folder.path())? {
                 Ok(outcomes) => {
                     for (kind, count) in outcomes {
                         *counts.entry(kind).or_default() += count;
@@ -87,9 +87,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             started.elapsed().as_secs()
         );
     }
-    if failures == 0 {
-        // Otherwise the cases of the defects are beside the records.
-        let _ = std::fs::remove_dir_all(&folder);
+    if failures > 0 {
+        // The cases of the defects are beside the records.
+        folder.disable_cleanup(true);
     }
     let counts: Vec<String> = counts.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     println!(

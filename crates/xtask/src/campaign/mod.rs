@@ -76,8 +76,8 @@ fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(
     let count = if rate > 0.0 { ((rate * seconds) as u64).max(1) } else { FIRST };
     // Four pairs share a program.
     let count = count.next_multiple_of(4);
-    let summary = std::env::temp_dir().join(format!("tensorwright-slice-{}", std::process::id()));
-    let _ = std::fs::remove_file(&summary);
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let summary = folder.path().join("summary.json");
     let started = Instant::now();
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -96,7 +96,6 @@ fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(
     let status = command.status().map_err(|error| error.to_string())?;
     let text = std::fs::read_to_string(&summary)
         .map_err(|_| format!("{}: ended without a summary: {status}", kind.name))?;
-    let _ = std::fs::remove_file(&summary);
     let summary: Summary = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let failures = summary.failures.into_iter().map(|failure| keep(kind, failure));
     state.add(

@@ -23,7 +23,7 @@ const TEXT: &str = "def gemm(float(8,64) A) -> (C) { C(m,n) = A(m,n) }\n";
 /// A database with so many trials.
 pub(super) fn filled(scratch: &Scratch, trials: u64) -> Option<SqliteStore> {
     let options = Options { durable: false, ..Options::default() };
-    let mut store = SqliteStore::open(&scratch.0, options).ok()?;
+    let mut store = SqliteStore::open(&scratch.file, options).ok()?;
     let program = ProgramInfo {
         hash: "gemm-8".into(),
         family: "gemm".into(),
@@ -51,10 +51,10 @@ pub(super) fn filled(scratch: &Scratch, trials: u64) -> Option<SqliteStore> {
 /// Databases of one page and of several.
 fn corpus() -> Vec<Vec<u8>> {
     let bytes = |trials| {
-        let scratch = Scratch::new();
+        let scratch = Scratch::new()?;
         // Closing it writes what is waiting.
         drop(filled(&scratch, trials)?);
-        std::fs::read(&scratch.0).ok()
+        std::fs::read(&scratch.file).ok()
     };
     [0, 3, 300].into_iter().filter_map(bytes).collect()
 }
@@ -75,8 +75,8 @@ pub(super) fn use_everything(store: &mut SqliteStore) -> Result<(), Error> {
 }
 
 fn run(input: &mut Input) -> Reached {
-    let scratch = Scratch::new();
-    if std::fs::write(&scratch.0, &input.bytes).is_err() {
+    let Some(scratch) = Scratch::new() else { return Reached::Refused };
+    if std::fs::write(&scratch.file, &input.bytes).is_err() {
         return Reached::Refused;
     }
     let options = Options { durable: false, ..Options::default() };
@@ -84,7 +84,7 @@ fn run(input: &mut Input) -> Reached {
         std::hint::black_box((error.to_string(), error.help()));
         reached
     };
-    match SqliteStore::open(&scratch.0, options) {
+    match SqliteStore::open(&scratch.file, options) {
         Err(error) => told(error, Reached::Refused),
         Ok(mut store) => match use_everything(&mut store) {
             Ok(()) => Reached::Used,

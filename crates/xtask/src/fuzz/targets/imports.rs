@@ -21,7 +21,7 @@ pub(super) const TARGET: Target = Target {
 
 /// A small database, as lines: whole, and each line by itself after those before it.
 fn corpus() -> Vec<Vec<u8>> {
-    let scratch = Scratch::new();
+    let Some(scratch) = Scratch::new() else { return Vec::new() };
     let Some(store) = filled(&scratch, 6) else { return Vec::new() };
     let mut all = Vec::new();
     if write_lines(&store, &RunFilter::default(), &mut all, Path::new("export")).is_err() {
@@ -33,9 +33,9 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 fn run(input: &mut Input) -> Reached {
-    let scratch = Scratch::new();
+    let Some(scratch) = Scratch::new() else { return Reached::Refused };
     let options = Options { durable: false, ..Options::default() };
-    let Ok(mut store) = SqliteStore::open(&scratch.0, options) else { return Reached::Refused };
+    let Ok(mut store) = SqliteStore::open(&scratch.file, options) else { return Reached::Refused };
     match read_lines(&mut store, &mut &input.bytes[..], Path::new("import")) {
         Ok(imported) if imported.added > 0 => {
             use_everything(&mut store).map_or(Reached::Read, |()| Reached::Used)

@@ -87,34 +87,20 @@ fn files(folders: &[&str], extension: &str) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| std::fs::read(path).ok()).collect()
 }
 
-/// A file of this thread's own, in memory if the system has a place for that; gone when dropped,
+/// A file in a folder of its own, in memory if the system has a place for that; gone when dropped,
 /// with what SQLite puts beside it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let thread = format!("{:?}", std::thread::current().id());
-        let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
-        let scratch =
-            Self(folder.join(format!("tensorwright-fuzz-{}-{thread}.db", std::process::id())));
-        scratch.clean();
-        scratch
-    }
-
-    fn clean(&self) {
-        for suffix in ["", "-wal", "-shm", "-journal", ".pending"] {
-            let mut name = self.0.clone().into_os_string();
-            name.push(suffix);
-            // What is not there need not be removed.
-            let _ = std::fs::remove_file(name);
-        }
-    }
+struct Scratch {
+    _folder: tempfile::TempDir,
+    file: PathBuf,
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        self.clean();
+impl Scratch {
+    /// `None` if the system has no place for it.
+    fn new() -> Option<Self> {
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let folder =
+            tempfile::Builder::new().prefix("tensorwright-fuzz-").tempdir_in(folder).ok()?;
+        Some(Self { file: folder.path().join("records.db"), _folder: folder })
     }
 }
