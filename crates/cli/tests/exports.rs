@@ -24,9 +24,10 @@ const C_MAIN: &str = r#"
 int main(void) {
     static float a[2 * 3] = {1, 2, 3, 4, 5, 6}, w[3 * 20], c[2 * 20];
     for (int i = 0; i < 3 * 20; i++) w[i] = (float)(i % 20);
+    if (!dense_runs_here()) printf("needs %s: ", dense_target());
     void *prepared = aligned_alloc(64, (size_t)dense_prepared_bytes());
-    if (dense_prepare_call(w, prepared) != 0) return 1;
-    if (dense_call(a, c, prepared) != 0) return 2;
+    const int codes[2] = {dense_prepare_call(w, prepared), dense_call(a, c, prepared)};
+    if (codes[0] != 0 || codes[1] != 0) return printf("%d %d\n", codes[0], codes[1]), 0;
     printf("%g %g\n", c[2], c[20 + 19]);
     return 0;
 }
@@ -109,6 +110,28 @@ fn an_object_is_linked_with_its_wrapper() {
     scratch.write("main.c", &C_MAIN.replace("HEADER", "dense.h"));
     scratch.run("cc", &["-std=c11", "main.c", "dense_call.c", "dense.o", "-lm", "-o", "main"]);
     assert_eq!(scratch.run(scratch.main(), &[]), EXPECTED);
+}
+
+#[test]
+fn processors_that_lack_what_a_kernel_needs_are_told_so() {
+    let scratch = Scratch::new("processor");
+    let target = ["--target", "avx512"];
+    let args = ["compile", "dense.tc", "--size", "M=2,K=3,N=20", "--schedule", "dense.sched"];
+    let args = [&args[..], &target, &["--emit", "object", "-o", "dense.o"]].concat();
+    scratch.run(env!("CARGO_BIN_EXE_tensorwright"), &args);
+    let header = std::fs::read_to_string(scratch.0.join("dense.h")).unwrap();
+    let needs = "avx512 (skylake-avx512, x86_64-unknown-linux-gnu): x86-64 with sse3 ssse3 fma sse4.1 sse4.2 movbe \
+                 popcnt avx f16c bmi avx2 bmi2 avx512f avx512dq avx512cd avx512bw avx512vl lzcnt";
+    assert!(header.contains(needs), "{header}");
+
+    // As if this processor lacked something.
+    let wrapper = std::fs::read_to_string(scratch.0.join("dense_call.c")).unwrap();
+    let lacking = wrapper.replace("found = dense_has_all() ? 1 : -1", "found = -1");
+    assert_ne!(lacking, wrapper);
+    scratch.write("dense_call.c", &lacking);
+    scratch.write("main.c", &C_MAIN.replace("HEADER", "dense.h"));
+    scratch.run("cc", &["-std=c11", "main.c", "dense_call.c", "dense.o", "-lm", "-o", "main"]);
+    assert_eq!(scratch.run(scratch.main(), &[]), format!("needs {needs}: -5 -5\n"));
 }
 
 #[test]

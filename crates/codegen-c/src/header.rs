@@ -5,19 +5,21 @@ use tensorwright_schedule::nest::Scope;
 
 use crate::interface::{Interface, Parameter, type_text};
 use crate::names::{Names, symbol};
+use crate::processor::Processor;
 use crate::types::memory_type;
 
 /// The C header of a kernel. It serves for generated C and for object files alike, and C++ may
-/// include it too.
+/// include it too. It says for which processor an object file is; generated C is for any.
 #[must_use]
-pub fn header(nest: &LoopNest) -> String {
+pub fn header(nest: &LoopNest, processor: Option<&Processor>) -> String {
     let (name, interface, names) = (symbol(nest), Interface::of(nest), Names::of(nest));
     let guard = format!("TW_KERNEL_{}_H", name.to_uppercase());
     let mut text = format!(
         "#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{POOL}\n"
     );
-    text += &typed_declarations(&interface, &names);
+    text += &target_declarations(&name, processor);
+    text += &typed_declarations(&interface, &names, processor);
     text += &raw_declarations(&interface, &names);
     text + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
 }
@@ -25,9 +27,13 @@ pub fn header(nest: &LoopNest) -> String {
 /// C source of the functions with typed parameters that [`header`] declares. They call the raw
 /// kernel, so that it does for object files what [`emit`](crate::emit) does for generated C.
 #[must_use]
-pub fn wrapper(nest: &LoopNest) -> String {
-    format!("{}\n{INCLUDES}\n{}", header(nest), wrapper_functions(nest))
+pub fn wrapper(nest: &LoopNest, processor: &Processor) -> String {
+    let processor = Some(processor);
+    format!("{}\n{INCLUDES}\n{}", header(nest, processor), wrapper_functions(nest, processor))
 }
+
+/// What calls return on a processor that a kernel is not for, as those of packages do.
+const NO_PROCESSOR: i32 = -5;
 
 /// The system headers that definitions need.
 pub(crate) const INCLUDES: &str = "\
@@ -56,8 +62,27 @@ typedef struct tw_pool {
 #endif
 ";
 
+/// The declarations of the functions that say what a kernel needs of a processor.
+fn target_declarations(name: &str, processor: Option<&Processor>) -> String {
+    let needs = match processor {
+        Some(processor) => format!(
+            "/* The object file is for a processor as {name}_target() names it:\n   {}.\n   \
+             {name}_runs_here() is 1 if this one is, and 0 if not: the kernel must not be called then. */\n",
+            processor.requirement()
+        ),
+        None => format!(
+            "/* As C, the kernel is for any processor: {name}_target() says so, and {name}_runs_here() is 1. */\n"
+        ),
+    };
+    format!("{needs}const char *{name}_target(void);\nint {name}_runs_here(void);\n\n")
+}
+
 /// The declarations of the functions with typed parameters.
-fn typed_declarations(interface: &Interface<'_>, names: &Names) -> String {
+fn typed_declarations(
+    interface: &Interface<'_>,
+    names: &Names,
+    processor: Option<&Processor>,
+) -> String {
     let name = symbol(interface.nest);
     let mut text = String::new();
     if interface.has_prepare() {
@@ -72,6 +97,9 @@ fn typed_declarations(interface: &Interface<'_>, names: &Names) -> String {
     }
     text += &format!("/* Runs the kernel in the calling thread.\n\n{}\n", legend(interface, names));
     text += "   Returns 0; -1 if there is no memory for the workspace";
+    if processor.is_some() {
+        text += &format!("; {NO_PROCESSOR} if {name}_runs_here() is 0");
+    }
     if interface.checked > 0 {
         text += ";\n   1 + n if a subscript that is computed from data is out of bounds in read n \
                  of the kernel";
@@ -138,10 +166,17 @@ fn raw_declarations(interface: &Interface<'_>, names: &Names) -> String {
 }
 
 /// The definitions of the functions with typed parameters.
-pub(crate) fn wrapper_functions(nest: &LoopNest) -> String {
+pub(crate) fn wrapper_functions(nest: &LoopNest, processor: Option<&Processor>) -> String {
     let (name, interface, names) = (symbol(nest), Interface::of(nest), Names::of(nest));
     let (shared, private) = (interface.plan.shared_bytes, interface.plan.private_bytes);
-    let mut text = format!("int64_t {name}_workspace_bytes(int32_t workers) {{\n");
+    let mut text = match processor {
+        Some(processor) => processor.c_functions(&name),
+        None => format!(
+            "const char *{name}_target(void) {{\n    return \"any, as C\";\n}}\n\n\
+             int {name}_runs_here(void) {{\n    return 1;\n}}\n\n"
+        ),
+    };
+    text += &format!("int64_t {name}_workspace_bytes(int32_t workers) {{\n");
     text += &match private {
         0 => format!("    (void)workers;\n    return {shared};\n}}\n"),
         _ => {
@@ -153,17 +188,27 @@ pub(crate) fn wrapper_functions(nest: &LoopNest) -> String {
             "\nint64_t {name}_prepared_bytes(void) {{\n    return {};\n}}\n",
             interface.prepared_bytes
         );
-        text += &wrapper_function(&interface, &names, false);
+        text += &wrapper_function(&interface, &names, processor, false);
     }
-    text + &wrapper_function(&interface, &names, true)
+    text + &wrapper_function(&interface, &names, processor, true)
 }
 
-fn wrapper_function(interface: &Interface<'_>, names: &Names, body: bool) -> String {
+fn wrapper_function(
+    interface: &Interface<'_>,
+    names: &Names,
+    processor: Option<&Processor>,
+    body: bool,
+) -> String {
     let kernel = symbol(interface.nest) + if body { "" } else { "_prepare" };
     let list = parameter_list(interface, names, body);
     let pointers: Vec<String> =
         interface.parameters.iter().map(|p| pointer(p, names, body)).collect();
     let mut text = format!("\nint {kernel}_call({list}) {{\n");
+    if processor.is_some() {
+        let name = symbol(interface.nest);
+        text +=
+            &format!("    if (!{name}_runs_here()) {{\n        return {NO_PROCESSOR};\n    }}\n");
+    }
     text += &format!("    void *const buffers[] = {{{}}};\n", pointers.join(", "));
     if !body {
         // Padding of the layout is never random.

@@ -22,6 +22,7 @@ mod interface;
 mod kernel;
 mod names;
 mod nodes;
+mod processor;
 mod rust;
 mod text;
 mod types;
@@ -32,6 +33,7 @@ pub use error::EmitError;
 pub use header::{POOL, header, wrapper};
 pub use interface::{Interface, Parameter};
 pub use names::{c_names, rust_names, symbol};
+pub use processor::Processor;
 pub use rust::{element_type, rust_module};
 pub use types::memory_type;
 
@@ -93,9 +95,9 @@ pub fn emit_with(nest: &LoopNest, options: Options) -> Result<CSource, EmitError
         functions.push(emitter.function(true)?);
     }
     functions.push(emitter.function(false)?);
-    functions.push(header::wrapper_functions(nest));
+    functions.push(header::wrapper_functions(nest, None));
 
-    let header = header(nest);
+    let header = header(nest, None);
     let mut parts = vec![title(nest, &names), header.clone(), header::INCLUDES.to_owned()];
     parts.push(emitter.helpers.text());
     parts.extend(functions);

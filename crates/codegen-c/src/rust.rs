@@ -9,6 +9,7 @@ use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::interface::{Interface, Parameter, type_text};
 use crate::names::{rust_identifier, rust_names, symbol};
+use crate::processor::Processor;
 
 /// The number of parameters from which on clippy wonders.
 const MANY: usize = 8;
@@ -16,12 +17,13 @@ const MANY: usize = 8;
 /// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
 /// editions 2021 and 2024 and has no dependencies; 16-bit floats are `u16`.
 #[must_use]
-pub fn rust_module(nest: &LoopNest) -> String {
+pub fn rust_module(nest: &LoopNest, processor: &Processor) -> String {
     let module = Module::of(nest);
     let mut text = module.documentation();
     text += "use std::ffi::c_void;\nuse std::fmt;\n\n";
     text += &module.declarations();
     text += COMMON;
+    text += &processor.rust_function();
     if module.interface.has_prepare() {
         text += &module.prepared();
     }
@@ -78,7 +80,8 @@ impl<'a> Module<'a> {
              #[derive(Debug, Clone)]\npub struct Prepared {{\n    lines: Vec<Line>,\n}}\n\n\
              impl Prepared {{\n    /// Brings inputs into the layout of the kernel.\n    ///\n\
              {}    ///\n    /// # Errors\n    \
-             /// If a slice has another length than the type says.\n\
+             /// If a slice has another length than the type says, or the processor is not one that\n    \
+             /// the kernel is for.\n\
              {}    pub fn new({}) -> Result<Self, Error> {{\n{}    \
              let mut lines = vec![Line([0; 64]); {lines}];\n        \
              let prepared: *mut Line = lines.as_mut_ptr();\n{}        Ok(Self {{ lines }})\n    }}\n}}\n\n",
@@ -100,8 +103,8 @@ impl<'a> Module<'a> {
         }
         format!(
             "/// Runs the kernel in the calling thread.\n///\n{}///\n/// # Errors\n\
-             /// If a slice has another length than its type says, or a subscript that is computed \
-             from\n/// data is out of bounds.\n\
+             /// If a slice has another length than its type says, a subscript that is computed from\n\
+             /// data is out of bounds, or the processor is not one that the kernel is for.\n\
              {}pub fn {}({}) -> Result<(), Error> {{\n{start}{}    Ok(())\n}}\n",
             self.legend(true),
             self.lint(true),
@@ -145,14 +148,15 @@ impl<'a> Module<'a> {
         self.explicit(body).map(one).collect()
     }
 
-    /// Checks of the lengths of slices.
+    /// Checks of the processor and of the lengths of slices.
     fn checks(&self, body: bool) -> String {
+        let processor = "    if !runs_here() {\n        return Err(Error::Processor);\n    }\n";
         let slices = self.explicit(body).filter(|p| !p.buffer.shape.is_empty());
         let one = |p: &Parameter<'_>| {
             let (name, elements) = (self.name(p), p.buffer.elements());
             format!("    check(\"{name}\", {name}.len(), {elements})?;\n")
         };
-        slices.map(one).collect()
+        processor.to_owned() + &slices.map(one).collect::<String>()
     }
 
     /// The call of the compiled function.
@@ -237,6 +241,8 @@ pub enum Error {
         /// The number of the read in the kernel.
         read: i32,
     },
+    /// This processor, or its system, lacks instructions that the kernel uses.
+    Processor,
 }
 
 impl fmt::Display for Error {
@@ -247,6 +253,9 @@ impl fmt::Display for Error {
             }
             Error::OutOfBounds { read } => {
                 write!(f, "a subscript of read {read} is out of bounds")
+            }
+            Error::Processor => {
+                write!(f, "this processor lacks what the kernel needs: {TARGET}")
             }
         }
     }

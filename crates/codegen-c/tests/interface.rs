@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use support::{STRICT, compile, plain, program, scratch};
-use tensorwright_codegen_c::{emit, header, rust_module, wrapper};
+use tensorwright_codegen_c::{Processor, emit, header, rust_module, wrapper};
 use tensorwright_schedule::LoopNest;
 
 /// `y = a * A x`, with an input that is passed by value and names that C and Rust reserve.
@@ -20,6 +20,11 @@ fn scaled() -> LoopNest {
                   y(m) = a * t(m)
                 }";
     plain(&program(text, &[("M", 2), ("K", 3)]))
+}
+
+/// What all processors of this machine's kind are.
+fn plain_processor() -> Processor {
+    Processor::new("plain", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), [])
 }
 
 fn succeeds(directory: &Path, program: &str) {
@@ -48,10 +53,10 @@ fn c_programs_call_kernels_by_name() {
     compile("cc", &directory, &["main.c".into(), "scaled.c".into()], &flags);
     succeeds(&directory, "main");
     // The wrapper stands on its own: it calls a kernel from elsewhere.
-    write("wrapper.c", &wrapper(&nest));
+    write("wrapper.c", &wrapper(&nest, &plain_processor()));
     let flags: Vec<&str> = STRICT.into_iter().chain(["-c"]).collect();
     compile("cc", &directory, &["wrapper.c".into()], &flags);
-    assert_eq!(header(&nest), source.header);
+    assert_eq!(header(&nest, None), source.header);
 }
 
 #[test]
@@ -59,7 +64,7 @@ fn rust_programs_call_kernels_safely() {
     let (directory, nest) = (scratch("rust_interface"), scaled());
     let write = |file: &str, text: &str| std::fs::write(directory.join(file), text).unwrap();
     write("scaled.c", &emit(&nest).unwrap().code);
-    write("scaled.rs", &rust_module(&nest));
+    write("scaled.rs", &rust_module(&nest, &plain_processor()));
     write(
         "main.rs",
         "mod scaled;\n\
@@ -84,6 +89,10 @@ fn rust_programs_call_kernels_safely() {
 #[test]
 fn text_of_the_interfaces() {
     let nest = scaled();
-    insta::assert_snapshot!("header", header(&nest));
-    insta::assert_snapshot!("rust_module", rust_module(&nest));
+    let processor =
+        Processor::new("avx2 (haswell)", "x86_64-unknown-linux-gnu", ["avx2", "fma", "bmi2"]);
+    insta::assert_snapshot!("header", header(&nest, None));
+    insta::assert_snapshot!("header_of_an_object", header(&nest, Some(&processor)));
+    insta::assert_snapshot!("wrapper_of_an_object", wrapper(&nest, &processor));
+    insta::assert_snapshot!("rust_module", rust_module(&nest, &processor));
 }

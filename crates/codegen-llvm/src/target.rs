@@ -68,6 +68,11 @@ impl VectorIsa {
     }
 }
 
+/// Microarchitecture levels of x86-64.
+const X86_64_V3: &str = "sse3 ssse3 sse4.1 sse4.2 popcnt avx avx2 bmi bmi2 f16c fma lzcnt movbe";
+const X86_64_V4: &str = "sse3 ssse3 sse4.1 sse4.2 popcnt avx avx2 bmi bmi2 f16c fma lzcnt movbe \
+                         avx512f avx512bw avx512cd avx512dq avx512vl";
+
 /// A processor to generate code for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CpuTarget {
@@ -151,6 +156,18 @@ impl CpuTarget {
     #[must_use]
     pub fn features(&self) -> &str {
         &self.features
+    }
+
+    /// LLVM's names of the features that code for the target may use.
+    pub fn needs(&self) -> impl Iterator<Item = &str> {
+        // What the processors of the presets have beyond the features that presets name.
+        let level = match (self.name, self.isa) {
+            ("native", _) | (_, VectorIsa::Sse | VectorIsa::Neon) => "",
+            (_, VectorIsa::Avx2) => X86_64_V3,
+            (_, VectorIsa::Avx512) => X86_64_V4,
+        };
+        let given = self.features.split(',').filter_map(|feature| feature.strip_prefix('+'));
+        given.chain(level.split_whitespace())
     }
 
     /// The vector instructions.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tensorwright_codegen_c::Processor;
 use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, compile, listing};
 use tensorwright_lang::precision::Precision;
@@ -84,23 +85,30 @@ impl Lowered {
         Ok(source.code)
     }
 
-    /// The C header of the kernel, for the C source and for objects.
+    /// What objects need of a processor.
+    fn processor(&self) -> Processor {
+        let target = &self.target;
+        Processor::new(&target.to_string(), target.triple(), target.needs())
+    }
+
+    /// The C header of the kernel, for the C source and for objects. It says for which processor objects
+    /// are.
     #[must_use]
     pub fn c_header(&self) -> String {
-        tensorwright_codegen_c::header(&self.nest)
+        tensorwright_codegen_c::header(&self.nest, Some(&self.processor()))
     }
 
     /// C source of the functions of the header that an object does not have: those with typed
     /// parameters.
     #[must_use]
     pub fn c_wrapper(&self) -> String {
-        tensorwright_codegen_c::wrapper(&self.nest)
+        tensorwright_codegen_c::wrapper(&self.nest, &self.processor())
     }
 
     /// A Rust module with safe functions that call the compiled kernel.
     #[must_use]
     pub fn rust_module(&self) -> String {
-        tensorwright_codegen_c::rust_module(&self.nest)
+        tensorwright_codegen_c::rust_module(&self.nest, &self.processor())
     }
 
     /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
