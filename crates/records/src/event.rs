@@ -203,7 +203,7 @@ fn name(what: &str, value: &str) -> Result<()> {
     text(what, value)
 }
 
-/// A text, without the one character that PostgreSQL does not keep.
+/// A text, without the one character at which C's functions, SQLite's among them, end it.
 fn text(what: &str, value: &str) -> Result<()> {
     if value.contains('\0') {
         return Err(Error::invalid(what, "has a NUL character"));

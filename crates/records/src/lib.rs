@@ -1,8 +1,7 @@
 //! Records: every outcome of every run, kept where the next run finds it.
 //!
 //! An outcome is committed when it happens and is on disk when [`Store::insert`] returns. Records
-//! live in one SQLite file that several processes share; [`Store`] is what a store for an
-//! organisation has to offer as well, and [`schema`] is plain SQL for the same reason.
+//! live in one SQLite file that several processes share, the only [`Store`] that there is.
 //!
 //! ```
 //! use tensorwright_records::{Key, Options, ProgramInfo, RunInfo, SqliteStore, Store, Trial};

@@ -1,4 +1,4 @@
-//! The tables, in SQL that SQLite and PostgreSQL both understand.
+//! The tables, in SQLite's SQL.
 //!
 //! A trial is one narrow row. Its point is a few bytes; its schedule is a list of numbers of lines,
 //! because the schedules of candidates nearly all differ while their lines are nearly all the same;
@@ -8,23 +8,10 @@
 /// The version of the schema, kept in `meta`.
 pub const VERSION: i64 = 2;
 
-/// The database that SQL is written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// SQLite.
-    Sqlite,
-    /// PostgreSQL.
-    Postgres,
-}
-
-/// The statements that make the tables, for a database: the one place where dialects differ.
+/// The statements that make the tables.
 #[must_use]
-pub fn statements(dialect: Dialect) -> Vec<String> {
-    let (id, bytes) = match dialect {
-        Dialect::Sqlite => ("INTEGER PRIMARY KEY", "BLOB"),
-        Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "BYTEA"),
-    };
-    TABLES.iter().map(|table| table.replace("{id}", id).replace("{bytes}", bytes)).collect()
+pub fn statements() -> &'static [&'static str] {
+    TABLES
 }
 
 /// The statements that bring tables of an earlier version up to date.
@@ -53,7 +40,7 @@ const TABLES: &[&str] = &[
     // The version of the schema, and a number that changes when rows are removed.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE programs (
-       id {id},
+       id INTEGER PRIMARY KEY,
        hash TEXT NOT NULL UNIQUE,
        family TEXT NOT NULL,
        def TEXT NOT NULL,
@@ -63,14 +50,14 @@ const TABLES: &[&str] = &[
        bytes DOUBLE PRECISION NOT NULL)",
     "CREATE INDEX programs_family ON programs (family)",
     "CREATE TABLE keys (
-       id {id},
+       id INTEGER PRIMARY KEY,
        program_id BIGINT NOT NULL REFERENCES programs (id),
        target TEXT NOT NULL,
        threads BIGINT NOT NULL,
        compiler TEXT NOT NULL,
        UNIQUE (program_id, target, threads, compiler))",
     "CREATE TABLE runs (
-       id {id},
+       id INTEGER PRIMARY KEY,
        uid TEXT NOT NULL UNIQUE,
        key_id BIGINT NOT NULL REFERENCES keys (id),
        strategy TEXT NOT NULL,
@@ -82,17 +69,17 @@ const TABLES: &[&str] = &[
        status TEXT)",
     "CREATE INDEX runs_key ON runs (key_id)",
     "CREATE TABLE texts (
-       id {id},
-       hash {bytes} NOT NULL UNIQUE,
+       id INTEGER PRIMARY KEY,
+       hash BLOB NOT NULL UNIQUE,
        text TEXT NOT NULL)",
     "CREATE TABLE trials (
-       id {id},
+       id INTEGER PRIMARY KEY,
        run_id BIGINT NOT NULL REFERENCES runs (id),
        number BIGINT NOT NULL,
        key_id BIGINT NOT NULL REFERENCES keys (id),
        origin BIGINT NOT NULL REFERENCES texts (id),
-       point {bytes} NOT NULL,
-       schedule {bytes} NOT NULL,
+       point BLOB NOT NULL,
+       schedule BLOB NOT NULL,
        kind SMALLINT NOT NULL,
        cut SMALLINT NOT NULL,
        seconds DOUBLE PRECISION,
@@ -123,15 +110,6 @@ const TABLES: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_function_translates() {
-        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-            let all = statements(dialect).join("\n");
-            assert!(!all.contains('{'), "{all}");
-        }
-        assert!(!statements(Dialect::Postgres).join("\n").contains("BLOB"));
-    }
 
     #[test]
     fn the_index_has_the_condition_that_queries_use() {

@@ -1,7 +1,6 @@
 //! [`SqliteStore`]: records in one file that several processes share.
 //!
-//! Queries are plain SQL with `$1` parameters that first appear in their order, so that PostgreSQL
-//! takes the same texts.
+//! Parameters of queries are `$1` and so on, and first appear in their order.
 
 mod apply;
 mod collect;
@@ -27,7 +26,7 @@ use crate::model::{
     Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunId, RunSummary, Trial,
     Verification,
 };
-use crate::schema::{self, Dialect};
+use crate::schema;
 use crate::store::{RunFilter, Store};
 use db::Db;
 use texts::Texts;
@@ -189,7 +188,7 @@ fn create(db: &Db) -> Result<()> {
         if version(db)?.is_some() {
             return Ok(());
         }
-        schema::statements(Dialect::Sqlite).iter().try_for_each(|sql| db.batch(sql))?;
+        schema::statements().iter().try_for_each(|sql| db.batch(sql))?;
         let meta = "INSERT INTO meta (name, value) VALUES ($1, $2)";
         db.execute(meta, ["tensorwright-schema", &schema::VERSION.to_string()])?;
         db.execute(meta, ["generation", "0"])?;

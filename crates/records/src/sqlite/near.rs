@@ -24,7 +24,7 @@ struct Relative {
 
 /// The keys of the same program or family but for the key itself.
 fn relatives(store: &SqliteStore, key: &Key) -> Result<Vec<Relative>> {
-    // Two lookups by index; `OR` would make PostgreSQL read the table.
+    // Two lookups by index.
     let sql = format!(
         "SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} WHERE p.family = $1
          UNION SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} WHERE p.hash = $2"
