@@ -334,14 +334,36 @@ fn set_aside(file: &mut File, imported: &Imported, rejected: &Path) -> std::io::
     let listed = imported.bad == imported.bad_lines.len() as u64;
     let is_bad = |line: u64| !listed || imported.bad_lines.iter().any(|bad| bad.line == line);
     let mut aside = OpenOptions::new().create(true).append(true).open(rejected)?;
-    for (number, line) in (1..).zip(BufReader::new(file).split(b'\n')) {
-        let mut line = line?;
-        if is_bad(number) {
-            line.push(b'\n');
-            aside.write_all(&line)?;
+    copy_lines(&mut BufReader::new(file), &mut aside, is_bad)?;
+    aside.sync_data()
+}
+
+/// Copies the lines of some numbers, counted from one, piece by piece: a damaged line may be as long as the
+/// disk is large.
+fn copy_lines(
+    from: &mut impl BufRead,
+    to: &mut impl Write,
+    is_wanted: impl Fn(u64) -> bool,
+) -> std::io::Result<()> {
+    let (mut number, mut wanted, mut is_open) = (1, is_wanted(1), false);
+    loop {
+        let piece = from.fill_buf()?;
+        if piece.is_empty() {
+            // The last line may have no end.
+            return if wanted && is_open { to.write_all(b"\n") } else { Ok(()) };
+        }
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(piece.len(), |at| at + 1);
+        if wanted {
+            to.write_all(&piece[..length])?;
+        }
+        from.consume(length);
+        is_open = end.is_none();
+        if !is_open {
+            number += 1;
+            wanted = is_wanted(number);
         }
     }
-    aside.sync_data()
 }
 
 /// Adds events to the file of those that wait.
@@ -371,4 +393,45 @@ fn ends_with_newline(file: &mut File) -> std::io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps what is written, and the most that was written at once.
+    #[derive(Default)]
+    struct Pieces {
+        all: Vec<u8>,
+        longest: usize,
+    }
+
+    impl Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.all.extend_from_slice(bytes);
+            self.longest = self.longest.max(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn long_lines_are_set_aside_piece_by_piece() {
+        let long = "x".repeat(10_000);
+        let text = format!("one\n{long}\n\nfour\nfive");
+        let copied = |wanted: &[u64]| {
+            let mut pieces = Pieces::default();
+            let mut from = BufReader::with_capacity(16, text.as_bytes());
+            copy_lines(&mut from, &mut pieces, |line| wanted.contains(&line)).unwrap();
+            assert!(pieces.longest <= 16, "{}", pieces.longest);
+            String::from_utf8(pieces.all).unwrap()
+        };
+        assert_eq!(copied(&[2, 4]), format!("{long}\nfour\n"));
+        assert_eq!(copied(&[1, 3, 5]), "one\n\nfive\n");
+        assert_eq!(copied(&[1, 2, 3, 4, 5]), format!("{text}\n"));
+        assert_eq!(copied(&[]), "");
+    }
 }
