@@ -53,7 +53,13 @@ impl VectorIsa {
         }
     }
 
-    /// The same of LLVM's feature string.
+    /// The widest that the features of a processor of either kind allow. All of AArch64 name `neon`.
+    #[must_use]
+    pub fn of_features(has: impl Fn(&str) -> bool) -> Self {
+        if has("neon") { VectorIsa::Neon } else { Self::of_x86(has) }
+    }
+
+    /// [`VectorIsa::of_x86`] of LLVM's feature string.
     fn of_x86_features(features: &str) -> Self {
         Self::of_x86(|name| features.split(',').any(|f| f.strip_prefix('+') == Some(name)))
     }

@@ -193,7 +193,26 @@ impl Topology {
 /// The processor's name for itself.
 fn model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    parse_model(&text).unwrap_or(std::env::consts::ARCH).to_owned()
+    let arm = || parse_arm_model(&text);
+    parse_model(&text)
+        .map(str::to_owned)
+        .or_else(arm)
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// AArch64 says who made a processor and which one it is, by numbers. Machines with several kinds name all.
+fn parse_arm_model(cpuinfo: &str) -> Option<String> {
+    let values = |name: &str| -> Vec<&str> {
+        let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut values: Vec<&str> =
+            lines.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim()).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    };
+    let (makers, parts) = (values("CPU implementer"), values("CPU part"));
+    let is_known = !makers.is_empty() && !parts.is_empty();
+    is_known.then(|| format!("AArch64 {} {}", makers.join("+"), parts.join("+")))
 }
 
 fn parse_model(cpuinfo: &str) -> Option<&str> {
@@ -256,7 +275,9 @@ pub(crate) fn physical_memory() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Caches, Machine, Path, Size, TYPICAL, Topology, parse_model, parse_size};
+    use super::{
+        Caches, Machine, Path, Size, TYPICAL, Topology, parse_arm_model, parse_model, parse_size,
+    };
 
     #[test]
     fn sizes_are_read_as_sysfs_writes_them() {
@@ -283,6 +304,12 @@ mod tests {
         );
         assert_eq!(parse_model("model name :\n"), None);
         assert_eq!(parse_model(""), None);
+        let arm =
+            |part: &str| format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n\n");
+        let big_little = arm("0xd40") + &arm("0xd0c") + &arm("0xd40");
+        assert_eq!(parse_model(&big_little), None);
+        assert_eq!(parse_arm_model(&big_little).as_deref(), Some("AArch64 0x41 0xd0c+0xd40"));
+        assert_eq!(parse_arm_model("CPU part : 0xd40\n"), None);
     }
 
     #[test]

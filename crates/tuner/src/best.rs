@@ -141,14 +141,11 @@ fn listed(differs: &[Part]) -> String {
 impl Wanted<'_> {
     /// Whether a schedule of another key is worth a try.
     fn suits(&self, key: &Key, near: &Near) -> bool {
-        let same_vectors = || {
-            let features = fingerprint_features(&near.key.target);
-            VectorIsa::of_x86(|name| features.contains(name)) == self.target.isa()
-        };
         near.needs_only_verification()
             && self.precision.allows(near.key.precision)
             && near.key.threads == key.threads
-            && (!near.differs.contains(&Part::Target) || same_vectors())
+            && (!near.differs.contains(&Part::Target)
+                || has_vectors_of(self.target.isa(), &key.target, &near.key.target))
     }
 
     /// The schedule of a record, if it can be read and applied.
@@ -197,6 +194,37 @@ impl Wanted<'_> {
     }
 }
 
+/// Whether a machine with such vectors has those that schedules of another machine were made for. On
+/// AArch64, where the vectors are the same for all, it has to have the other instructions on vectors, too,
+/// that the other machine had: halves and products of small integers take another time without them.
+fn has_vectors_of(isa: VectorIsa, here: &str, there: &str) -> bool {
+    let (here, there) = (fingerprint_features(here), fingerprint_features(there));
+    VectorIsa::of_features(|name| there.contains(name)) == isa
+        && (isa != VectorIsa::Neon || there.is_subset(&here))
+}
+
 fn whose(trial: &TrialId) -> String {
     format!("the schedule of {trial}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_of_machines_of_both_kinds_are_told_apart() {
+        let has = |isa, here, there| has_vectors_of(isa, here, there);
+        let (avx2, avx512) = ("A [avx2 fma]", "B [avx2 avx512bw avx512dq avx512f avx512vl fma]");
+        assert!(has(VectorIsa::Avx2, avx2, "C [avx avx2 f16c fma]"));
+        assert!(!has(VectorIsa::Avx2, avx2, avx512) && !has(VectorIsa::Avx512, avx512, avx2));
+        assert!(has(VectorIsa::Sse, "A as sse []", "B [sse4.2]"));
+
+        let (plain, new) = ("A [neon]", "B [bf16 dotprod fp16 i8mm neon]");
+        assert!(has(VectorIsa::Neon, plain, "C [neon]"));
+        assert!(has(VectorIsa::Neon, new, plain), "all that is asked for is here");
+        assert!(!has(VectorIsa::Neon, plain, new), "it may count on what is not here");
+        assert!(!has(VectorIsa::Neon, "A [dotprod neon]", "B [neon sve]"));
+        // Neither kind takes what was made for the other.
+        assert!(!has(VectorIsa::Sse, "A as sse []", plain) && !has(VectorIsa::Neon, plain, avx2));
+    }
 }
