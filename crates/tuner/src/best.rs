@@ -154,18 +154,13 @@ impl Wanted<'_> {
         self.program.compile().schedule(schedule.clone()).lower().ok().map(|_| schedule)
     }
 
-    /// Whether a schedule computes with numbers that are not allowed, whatever its record says.
-    fn forbids(&self, schedule: &Schedule) -> bool {
-        self.precision == Precision::Exact && !schedule.is_exact()
-    }
-
     /// The best of the very key that can be used and is right.
     fn own(&self, trust: &mut Trust<'_>, ranked: Vec<Best>) -> Remembered {
         let mut unusable = None;
         for best in ranked {
             let (trial, seconds) = (best.id.clone(), best.seconds);
             match self.usable(&best) {
-                Some(schedule) if self.forbids(&schedule) => {
+                Some(schedule) if !self.precision.allows(schedule.precision()) => {
                     unusable = unusable.or(Some(Remembered::Inexact(trial)));
                 }
                 Some(schedule) if trust.trusts(&schedule, &best.trial.schedule, &whose(&trial)) => {
@@ -181,7 +176,7 @@ impl Wanted<'_> {
     fn near(&self, trust: &mut Trust<'_>, near: Near) -> Remembered {
         let (trial, differs) = (near.best.id.clone(), near.differs);
         let Some(schedule) = self.usable(&near.best) else { return Remembered::Stale(trial) };
-        if self.forbids(&schedule) {
+        if !self.precision.allows(schedule.precision()) {
             return Remembered::Inexact(trial);
         }
         let whose = whose(&trial);

@@ -119,7 +119,8 @@ impl Session<'_> {
 
     /// What was declared the best, if it can still be read and computes with numbers that are allowed.
     fn incumbent(&self, best: &Best) -> Option<Entrant> {
-        Entrant::stored(best).filter(|entrant| self.tuner.allows(&entrant.candidate.schedule))
+        Entrant::stored(best)
+            .filter(|entrant| self.tuner.precision.allows(entrant.candidate.schedule.precision()))
     }
 
     /// The incumbent, the default schedule and the best candidates.

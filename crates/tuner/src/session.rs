@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         });
         for trial in best.into_iter().take(FINALISTS) {
             let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
-            if !self.tuner.allows(&schedule) {
+            if !self.tuner.precision.allows(schedule.precision()) {
                 continue;
             }
             let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);

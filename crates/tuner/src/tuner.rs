@@ -146,11 +146,6 @@ impl Tuner {
         Self { fresh: false, seed: self.seed.wrapping_add(1), ..self }
     }
 
-    /// Whether a schedule computes with numbers that are allowed, whatever its record says.
-    pub(crate) fn allows(&self, schedule: &Schedule) -> bool {
-        self.precision == Precision::Fast || schedule.is_exact()
-    }
-
     /// What schedules need to know of the target.
     pub(crate) fn sizes_of_target(&self) -> Target {
         schedule_target(&self.target, self.threads).with_precision(self.precision)

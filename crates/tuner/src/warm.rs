@@ -61,7 +61,7 @@ impl Past {
             past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
             past.points.extend(translate(tuner, near, spaces));
         }
-        past.schedules.retain(|schedule| tuner.allows(schedule));
+        past.schedules.retain(|schedule| tuner.precision.allows(schedule.precision()));
         past
     }
 

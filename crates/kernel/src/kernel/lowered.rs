@@ -114,7 +114,7 @@ impl Lowered {
     /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
     #[must_use]
     pub fn precision(&self) -> Precision {
-        if self.schedule.is_exact() { Precision::Exact } else { Precision::Fast }
+        self.schedule.precision()
     }
 
     /// By how much rounding errors exceed those of the program's own sums on data of one magnitude; one

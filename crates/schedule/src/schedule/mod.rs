@@ -21,6 +21,8 @@ mod words;
 
 use std::fmt;
 
+use tensorwright_lang::precision::Precision;
+
 pub use words::{Span, Words};
 
 use crate::limits::{self, MAX_BYTES, MAX_STEPS};
@@ -89,6 +91,13 @@ impl Schedule {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.steps.iter().all(|step| step.primitive.is_exact())
+    }
+
+    /// With which numbers it computes sums. [`Precision::allows`] says where that may be used; what a record
+    /// says of its schedule does not count.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        if self.is_exact() { Precision::Exact } else { Precision::Fast }
     }
 
     /// Reads a schedule from text.
