@@ -49,7 +49,7 @@ impl Defects {
         }
         self.count += 1;
         self.folder = journal.case_folder();
-        let text = case(tuner, schedule, outcome);
+        let text = tuner.case(schedule, outcome);
         let hash = Sha256::digest(&text);
         let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
         let name = format!("{}-{hash}.case", outcome.kind());
@@ -69,19 +69,23 @@ fn is_defect(outcome: &Outcome) -> bool {
     }
 }
 
-/// What `xtask differential --replay` takes: the program with all sizes as numbers, the inputs, the
-/// target and the schedule.
-fn case(tuner: &Tuner, schedule: &str, outcome: &Outcome) -> String {
-    let reason = outcome.reason().unwrap_or_default();
-    let reason: String = printable(&reason).replace(['\n', '\t'], " ").chars().take(500).collect();
-    format!(
-        "def {}\nsizes\ninputs {} plain\ntarget {}\nthreads {}\noutcome {}: {reason}\n\
-         --- program\n{}--- schedule\n{schedule}",
-        tuner.program.name(),
-        tuner.seed,
-        tuner.target.name(),
-        tuner.threads,
-        outcome.kind(),
-        tuner.program
-    )
+impl Tuner {
+    /// A candidate and what became of it, as `xtask differential --replay` takes it: the program with all
+    /// sizes as numbers, the inputs, the target and the schedule. What is kept of a defect of the compiler.
+    #[must_use]
+    pub fn case(&self, schedule: &str, outcome: &Outcome) -> String {
+        let reason = outcome.reason().unwrap_or_default();
+        let reason = printable(&reason).replace(['\n', '\t'], " ");
+        let reason: String = reason.chars().take(500).collect();
+        format!(
+            "def {}\nsizes\ninputs {} plain\ntarget {}\nthreads {}\noutcome {}: {reason}\n\
+             --- program\n{}--- schedule\n{schedule}",
+            self.program.name(),
+            self.seed,
+            self.target.name(),
+            self.threads,
+            outcome.kind(),
+            self.program
+        )
+    }
 }

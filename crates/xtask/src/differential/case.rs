@@ -12,6 +12,9 @@
 //! T: split j 4
 //! ```
 //!
+//! Tuning keeps such files of defects of the compiler, with lines `threads` and `outcome`. Their schedules come from
+//! search spaces, so they must apply and lower.
+//!
 //! A comment `# refused: words` in the schedule says that the schedule must be refused, for a reason with
 //! these words.
 
@@ -66,6 +69,12 @@ impl Case {
             target: field("target")?.to_owned(),
             schedule: schedule.to_owned(),
         })
+    }
+
+    /// Whether a text is one that tuning has kept.
+    pub(crate) fn is_of_tuning(text: &str) -> bool {
+        let header = text.split_once(PROGRAM).map_or("", |(header, _)| header);
+        header.lines().any(|line| line.starts_with("outcome "))
     }
 
     /// Words of the reason for which the schedule must be refused, if it must.
@@ -125,5 +134,6 @@ mod tests {
         assert_eq!((case.def.as_str(), case.sizes.len()), ("f", 0));
         assert!(case.bind().is_ok());
         assert_eq!(case.schedule, "T: split i 4\n");
+        assert!(Case::is_of_tuning(text) && !Case::is_of_tuning(&case.to_string()));
     }
 }

@@ -153,7 +153,8 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     say_at(0, Suspect::Schedule);
-    let pair = Pair::of(&case, "kernel_0", options.schedules.is_promised());
+    let is_kept = Case::is_of_tuning(&text);
+    let pair = Pair::of(&case, "kernel_0", is_kept || options.schedules.is_promised());
     if let Some(why) = case.refused() {
         let refused = matches!(&pair, Err(NotRun::Problem(problem)) if problem.refuses(why));
         if !refused {
@@ -171,6 +172,11 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
             pairs.iter().for_each(|(index, pair)| emitters.check_llvm(*index, pair));
         }
         Err(NotRun::Problem(problem)) => say_failed(0, &problem),
+        // Whoever replays a defect must not take this for a good answer.
+        Err(NotRun::Skipped(why)) if is_kept => {
+            let message = format!("was not run: {why}");
+            say_failed(0, &Problem::new(Suspect::Schedule, Kind::Refused, message));
+        }
         Err(NotRun::Skipped(_)) => {}
     }
     Ok(ExitCode::SUCCESS)
