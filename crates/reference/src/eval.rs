@@ -8,7 +8,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::LogicOp;
 use tensorwright_lang::program::{AxisId, Expr, Index, Program, Read, Stage, TensorId};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, position_in};
 use crate::element::Value;
 use crate::number::Number;
 
@@ -45,12 +45,33 @@ impl Contents<'_> {
     }
 }
 
+/// Where the elements of tensors come from.
+pub(crate) trait Tensors {
+    /// The extents of a tensor; `None` if it is not there.
+    fn shape(&self, id: TensorId) -> Option<&[i64]>;
+
+    /// The element at a position; `None` past the end.
+    fn number(&self, id: TensorId, position: usize) -> Result<Option<Number>, Failure>;
+}
+
+/// The tensors of a program, by id; `None` if not computed yet or not needed any more.
+impl Tensors for [Option<Contents<'_>>] {
+    fn shape(&self, id: TensorId) -> Option<&[i64]> {
+        let contents = self.get(id.0 as usize)?.as_ref()?;
+        Some(contents.buffer.shape())
+    }
+
+    fn number(&self, id: TensorId, position: usize) -> Result<Option<Number>, Failure> {
+        let contents = self.get(id.0 as usize).and_then(Option::as_ref);
+        Ok(contents.and_then(|contents| contents.number(position)))
+    }
+}
+
 /// What an expression can see.
-pub(crate) struct Scope<'a> {
+pub(crate) struct Scope<'a, T: ?Sized> {
     pub(crate) program: &'a Program,
     pub(crate) stage: &'a Stage,
-    /// The tensors of the program, by id; `None` if not computed yet or not needed any more.
-    pub(crate) tensors: &'a [Option<Contents<'a>>],
+    pub(crate) tensors: &'a T,
     /// The values of the axes.
     pub(crate) point: &'a [i64],
 }
@@ -61,7 +82,7 @@ struct Evaluated {
     uncertain: bool,
 }
 
-impl Scope<'_> {
+impl<T: Tensors + ?Sized> Scope<'_, T> {
     /// The value of an expression. Recursion is as deep as the expression, which parsing limits.
     pub(crate) fn eval(&self, expr: &Expr) -> Result<Number, Failure> {
         Ok(match expr {
@@ -159,25 +180,22 @@ impl Scope<'_> {
 
     /// The position of an element of a tensor, with every subscript checked.
     pub(crate) fn position(&self, id: TensorId, subscripts: &[Index]) -> Result<usize, Failure> {
-        let slot = self.tensors.get(id.0 as usize).and_then(Option::as_ref);
-        let Some(contents) = slot else {
+        let Some(shape) = self.tensors.shape(id) else {
             return Err(self.defect("a statement writes a tensor that is not there"));
         };
         let mut at = Vec::with_capacity(subscripts.len());
         for subscript in subscripts {
             at.push(i64::try_from(self.index(subscript)?.value).unwrap_or(-1));
         }
-        let position = contents.buffer.position(&at);
+        let position = position_in(shape, &at);
         position.ok_or_else(|| self.defect("a statement writes outside of its tensor"))
     }
 
     /// An element of a tensor, with every subscript checked.
     fn read(&self, read: &Read) -> Result<Number, Failure> {
-        let slot = self.tensors.get(read.tensor.0 as usize).and_then(Option::as_ref);
-        let Some(contents) = slot else {
+        let Some(shape) = self.tensors.shape(read.tensor) else {
             return Err(self.defect("a stage reads a tensor that is not there"));
         };
-        let shape = contents.buffer.shape();
         if shape.len() != read.subscripts.len() {
             return Err(self.defect("a read has the wrong number of subscripts"));
         }
@@ -191,7 +209,7 @@ impl Scope<'_> {
             uncertain |= index.uncertain;
             position = position * (*extent as usize) + index.value as usize;
         }
-        let Some(number) = contents.number(position) else {
+        let Some(number) = self.tensors.number(read.tensor, position)? else {
             return Err(self.defect("a tensor is smaller than its shape"));
         };
         Ok(if uncertain { number.with_error(f64::INFINITY) } else { number })

@@ -8,7 +8,7 @@ use tensorwright_lang::diagnostic::{Code, Diagnostic, nearest};
 use tensorwright_lang::program::{Combine, Program, Stage, Tensor, TensorId};
 
 use crate::buffer::Buffer;
-use crate::eval::{Contents, Failure, Scope, defect};
+use crate::eval::{Contents, Failure, Scope, Tensors, defect};
 use crate::number::Number;
 use crate::output::{Output, Run};
 use crate::reduce::Accumulator;
@@ -159,7 +159,7 @@ fn take_output(
 }
 
 /// Makes one tensor.
-fn run_stage<'a>(
+pub(crate) fn run_stage<'a>(
     program: &Program,
     stage: &Stage,
     tensors: &[Option<Contents<'a>>],
@@ -200,10 +200,10 @@ fn run_stage<'a>(
 }
 
 /// One element: the value of the body, or its reduction over the reduce axes.
-fn element(
+pub(crate) fn element<T: Tensors + ?Sized>(
     program: &Program,
     stage: &Stage,
-    tensors: &[Option<Contents<'_>>],
+    tensors: &T,
     rank: usize,
     point: &mut [i64],
     start: Option<Number>,

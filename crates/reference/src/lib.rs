@@ -34,6 +34,7 @@ mod number;
 mod output;
 pub mod random;
 mod reduce;
+pub mod sample;
 pub mod tolerance;
 
 pub use buffer::{Buffer, BufferError, MAX_BYTES, Stored};

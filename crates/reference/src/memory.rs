@@ -78,8 +78,9 @@ impl<'a> Memory<'a> {
         Ok(Self { program: program.clone(), stage, tensors, sums })
     }
 
-    fn scope<'s>(&'s self, point: &'s [i64]) -> Scope<'s> {
-        Scope { program: &self.program, stage: &self.stage, tensors: &self.tensors, point }
+    fn scope<'s>(&'s self, point: &'s [i64]) -> Scope<'s, [Option<Contents<'a>>]> {
+        let tensors = self.tensors.as_slice();
+        Scope { program: &self.program, stage: &self.stage, tensors, point }
     }
 
     /// Whether all conditions are at least zero at a point of the axes.

@@ -310,25 +310,13 @@ impl Buffer {
     /// The position of an index in row-major order.
     #[must_use]
     pub fn position(&self, index: &[i64]) -> Option<usize> {
-        if index.len() != self.shape.len() {
-            return None;
-        }
-        let position = index.iter().zip(&self.shape).try_fold(0_i64, |position, (i, extent)| {
-            (0..*extent).contains(i).then(|| position * extent + i)
-        })?;
-        usize::try_from(position).ok()
+        position_in(&self.shape, index)
     }
 
     /// The index of a position in row-major order.
     #[must_use]
     pub fn index(&self, position: usize) -> Vec<i64> {
-        let mut rest = position as i64;
-        let mut index = vec![0; self.shape.len()];
-        for (i, extent) in index.iter_mut().zip(&self.shape).rev() {
-            *i = rest % (*extent).max(1);
-            rest /= (*extent).max(1);
-        }
-        index
+        index_in(&self.shape, position)
     }
 
     /// Stores a value, converted as [`Value::convert`] says, and returns what is stored now;
@@ -383,6 +371,28 @@ impl Buffer {
     pub fn type_text(&self) -> String {
         type_text(self.dtype(), &self.shape)
     }
+}
+
+/// The position of an index in a shape, in row-major order.
+pub(crate) fn position_in(shape: &[i64], index: &[i64]) -> Option<usize> {
+    if index.len() != shape.len() {
+        return None;
+    }
+    let position = index.iter().zip(shape).try_fold(0_i64, |position, (i, extent)| {
+        (0..*extent).contains(i).then(|| position * extent + i)
+    })?;
+    usize::try_from(position).ok()
+}
+
+/// The index of a position in a shape, in row-major order.
+pub(crate) fn index_in(shape: &[i64], position: usize) -> Vec<i64> {
+    let mut rest = position as i64;
+    let mut index = vec![0; shape.len()];
+    for (i, extent) in index.iter_mut().zip(shape).rev() {
+        *i = rest % (*extent).max(1);
+        rest /= (*extent).max(1);
+    }
+    index
 }
 
 /// A type as source text writes it, such as `float(16, 3)`, or `float` for a scalar.

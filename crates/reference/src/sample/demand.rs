@@ -1,0 +1,144 @@
+//! Elements on demand.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::{AxisKind, Program, Stage, TensorId};
+
+use super::{Place, Sampled};
+use crate::buffer::index_in;
+use crate::eval::{Contents, Failure, Tensors, defect};
+use crate::interpret::element;
+use crate::number::Number;
+
+/// The most stages that are computed inside each other. An element that needs more is not computed.
+pub(super) const MOST_STAGES: u32 = 64;
+
+/// One element may use one part in so many of the iterations that are left, so that those that need
+/// everything do not take it from all others.
+const ELEMENT_SHARE: u64 = 4;
+
+/// The tensors of a program, whose elements are computed when they are read.
+pub(super) struct Demand<'a> {
+    program: &'a Program,
+    /// What is there as a whole.
+    whole: &'a [Option<Contents<'a>>],
+    /// What was computed of the others.
+    known: Vec<RefCell<HashMap<usize, Number>>>,
+    /// The iterations that may still be run.
+    left: Cell<u64>,
+    /// Where they are when the element that is being computed has to give up.
+    floor: Cell<u64>,
+    /// Whether it gave up.
+    gave_up: Cell<bool>,
+    depth: Cell<u32>,
+}
+
+impl<'a> Demand<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        whole: &'a [Option<Contents<'a>>],
+        iterations: u64,
+    ) -> Self {
+        Self {
+            program,
+            whole,
+            known: program.tensors.iter().map(|_| RefCell::default()).collect(),
+            left: Cell::new(iterations),
+            floor: Cell::new(0),
+            gave_up: Cell::new(false),
+            depth: Cell::new(0),
+        }
+    }
+
+    /// As many of the elements as the iterations allow.
+    pub(super) fn elements(&self, places: &[Place]) -> Result<Vec<Sampled>, Failure> {
+        let mut sampled = Vec::with_capacity(places.len());
+        for place in places {
+            let Some(id) = self.program.outputs.get(place.output) else { continue };
+            let left = self.left.get();
+            self.floor.set(left - left / ELEMENT_SHARE);
+            self.gave_up.set(false);
+            let number = match self.number(*id, place.position) {
+                // What fails after it gave up need not be wrong.
+                _ if self.gave_up.get() => continue,
+                number => number?,
+            };
+            let Some(number) = number else { continue };
+            let (value, tolerance) = (number.value(), number.error());
+            sampled.push(Sampled { place: *place, value, tolerance });
+        }
+        Ok(sampled)
+    }
+
+    /// Takes the iterations of an element, or gives up.
+    fn charge(&self, stage: &Stage) -> Result<(), Failure> {
+        let cost = u64::try_from(stage.trip_count(AxisKind::Reduce)).unwrap_or(u64::MAX).max(1);
+        match self.left.get().checked_sub(cost) {
+            Some(left) if left >= self.floor.get() && !self.gave_up.get() => {
+                self.left.set(left);
+                Ok(())
+            }
+            _ => Err(self.give_up(stage)),
+        }
+    }
+
+    /// Ends the element that is being computed. Whoever asked for it sees the flag and not the failure.
+    fn give_up(&self, stage: &Stage) -> Failure {
+        self.gave_up.set(true);
+        defect(stage, "an element needs more than may be spent on it")
+    }
+
+    /// Computes an element of the tensor that a stage makes.
+    fn compute(&self, stage: &Stage, dtype: DType, position: usize) -> Result<Number, Failure> {
+        let shape = &self.program.tensor(stage.output).shape;
+        let rank = shape.len();
+        let mut point = index_in(shape, position);
+        let base = match stage.base {
+            Some(base) => self.number(base, position)?,
+            None => None,
+        };
+        let is_made = point.iter().zip(&stage.axes).all(|(i, axis)| (axis.lo..axis.hi).contains(i));
+        if !is_made {
+            return Ok(base.unwrap_or(Number::integer(DType::Int64, 0).cast(dtype)));
+        }
+        self.charge(stage)?;
+        point.extend(stage.axes.iter().skip(rank).map(|axis| axis.lo));
+        Ok(element(self.program, stage, self, rank, &mut point, base)?.store(dtype))
+    }
+}
+
+impl Tensors for Demand<'_> {
+    fn shape(&self, id: TensorId) -> Option<&[i64]> {
+        Some(&self.program.tensors.get(id.0 as usize)?.shape)
+    }
+
+    fn number(&self, id: TensorId, position: usize) -> Result<Option<Number>, Failure> {
+        let place = id.0 as usize;
+        if let Some(contents) = self.whole.get(place).and_then(Option::as_ref) {
+            return Ok(contents.number(position));
+        }
+        let (Some(known), Some(stage)) = (self.known.get(place), self.program.stage_of(id)) else {
+            return Ok(None);
+        };
+        let found = known.borrow().get(&position).copied();
+        if found.is_some() {
+            return Ok(found);
+        }
+        let dtype = self.program.tensor(id).dtype;
+        let depth = self.depth.get() + 1;
+        if depth > MOST_STAGES || self.gave_up.get() {
+            return Err(self.give_up(stage));
+        }
+        self.depth.set(depth);
+        let number = self.compute(stage, dtype, position);
+        self.depth.set(depth - 1);
+        let number = number?;
+        // A choice may have gone on without what was given up.
+        if !self.gave_up.get() {
+            known.borrow_mut().insert(position, number);
+        }
+        Ok(Some(number))
+    }
+}

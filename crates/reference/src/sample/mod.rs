@@ -1,0 +1,171 @@
+//! Chosen elements of the outputs of a program, for programs that are too large to [`run`](crate::run).
+//!
+//! An element is computed from what it is computed from, and nothing else: elements of tensors between
+//! the stages are made when they are read, and kept. So a few thousand elements of a matrix product cost
+//! a few thousand sums, and those of a softmax the sums of their rows. The values and tolerances are those of
+//! [`run`](crate::run), bit by bit, because the same code makes them.
+//!
+//! What an element needs can be the whole program. [`Effort::iterations`] limits the work, and what is
+//! left out is left out of the answer: there are fewer elements, each of them as exact as ever.
+
+mod choose;
+mod demand;
+
+pub use choose::choose;
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use tensorwright_lang::diagnostic::Diagnostic;
+use tensorwright_lang::program::{AxisKind, Program, Stage};
+
+use crate::buffer::Buffer;
+use crate::element::Value;
+use crate::eval::{Contents, Failure};
+use crate::interpret::{check_inputs, run_stage};
+use demand::Demand;
+
+/// One element of one output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The number of the output in [`Program::outputs`].
+    pub output: usize,
+    /// The position of the element in row-major order.
+    pub position: usize,
+}
+
+/// An element that was computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Sampled {
+    /// Which one.
+    pub place: Place,
+    /// Its value.
+    pub value: Value,
+    /// How far from it a correct evaluation may be; see [`tolerance`](crate::tolerance).
+    pub tolerance: f64,
+}
+
+/// How much work may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// The most innermost iterations, over all threads.
+    pub iterations: u64,
+    /// On how many threads.
+    pub threads: usize,
+}
+
+/// The stack of a thread that samples: room for the deepest expressions of [`demand::MOST_STAGES`] stages
+/// inside each other.
+const STACK_BYTES: usize = 128 << 20;
+
+/// How many wanted elements a thread takes together: neighbours share what they are computed from.
+const GROUP: usize = 32;
+
+/// The share of the work that may go into tensors that are computed as a whole, and the share of one of them.
+const WHOLE_SHARE: u64 = 4;
+const WHOLE_STAGE_SHARE: u64 = 64;
+
+/// Computes elements of the outputs, as many of those that are wanted as the effort allows, in their order.
+/// [`choose`] proposes which.
+///
+/// ```
+/// use tensorwright_lang::Module;
+/// use tensorwright_reference::sample::{Effort, choose, sample};
+/// use tensorwright_reference::{random_inputs, run};
+///
+/// let text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
+/// let module = Module::parse("mm.tc", text)?;
+/// let program = module.bind("mm", [("M", 40), ("K", 50), ("N", 60)])?;
+/// let inputs = random_inputs(&program, 1)?;
+///
+/// let wanted = choose(&program, 100, 7);
+/// let effort = Effort { iterations: 3000, threads: 2 };
+/// let elements = sample(&program, &inputs, &wanted, effort).map_err(|e| e.message)?;
+///
+/// // 50 terms each, so there is work for 60 of them; and they are what a whole run has.
+/// assert!(elements.len() > 40 && elements.len() <= 60);
+/// let run = run(&program, &inputs).map_err(|e| e.message)?;
+/// for element in elements {
+///     let position = element.place.position;
+///     assert_eq!(run.outputs[0].buffer.get(position), Some(element.value));
+///     assert_eq!(run.outputs[0].tolerance[position], element.tolerance);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`run`](crate::run), as far as the elements that are computed lead there.
+// A diagnostic is large, and there is one of them per run.
+#[allow(clippy::result_large_err)]
+pub fn sample(
+    program: &Program,
+    inputs: &BTreeMap<String, Buffer>,
+    wanted: &[Place],
+    effort: Effort,
+) -> Result<Vec<Sampled>, Diagnostic> {
+    let sampled = check_inputs(program, inputs)
+        .and_then(|tensors| sample_boxed(program, tensors, wanted, effort));
+    sampled.map_err(|failure| *failure)
+}
+
+fn sample_boxed(
+    program: &Program,
+    mut tensors: Vec<Option<Contents<'_>>>,
+    wanted: &[Place],
+    effort: Effort,
+) -> Result<Vec<Sampled>, Failure> {
+    let used = compute_small_stages(program, &mut tensors, effort.iterations)?;
+    let threads = effort.threads.clamp(1, 64);
+    let share = (effort.iterations - used) / threads as u64;
+    let tensors = &tensors;
+    let parts = thread::scope(|scope| {
+        let part = |number: usize| {
+            let places: Vec<Place> =
+                wanted.chunks(GROUP).skip(number).step_by(threads).flatten().copied().collect();
+            let work = move || Demand::new(program, tensors, share).elements(&places);
+            // A thread that there is not leaves its part out.
+            thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()
+        };
+        let started: Vec<_> = (0..threads).map(part).collect();
+        let joined = started.into_iter().flatten().filter_map(|thread| thread.join().ok());
+        joined.collect::<Vec<_>>()
+    });
+    let mut sampled = Vec::new();
+    for part in parts {
+        sampled.extend(part?);
+    }
+    let order: BTreeMap<Place, usize> = wanted.iter().copied().zip(0..).collect();
+    sampled.sort_by_key(|sampled| order.get(&sampled.place).copied());
+    Ok(sampled)
+}
+
+/// Computes stages as a whole that are little work, from the first one on: elements then need not go through
+/// them. The iterations that it took.
+fn compute_small_stages(
+    program: &Program,
+    tensors: &mut [Option<Contents<'_>>],
+    iterations: u64,
+) -> Result<u64, Failure> {
+    let mut used = 0;
+    for stage in &program.stages {
+        let mut is_ready = stage.base.is_none_or(|base| tensors[base.0 as usize].is_some());
+        stage.body.walk_reads(&mut |read| is_ready &= tensors[read.tensor.0 as usize].is_some());
+        // Copying what a stage starts from is work, too.
+        let cost = whole_cost(program, stage);
+        let is_small = cost <= iterations / WHOLE_STAGE_SHARE;
+        if is_ready && is_small && used + cost <= iterations / WHOLE_SHARE {
+            used += cost;
+            let made = run_stage(program, stage, tensors)?;
+            tensors[stage.output.0 as usize] = Some(made);
+        }
+    }
+    Ok(used)
+}
+
+fn whole_cost(program: &Program, stage: &Stage) -> u64 {
+    let trips =
+        stage.trip_count(AxisKind::Spatial).saturating_mul(stage.trip_count(AxisKind::Reduce));
+    let elements = program.tensor(stage.output).elements().unsigned_abs();
+    u64::try_from(trips).unwrap_or(u64::MAX).saturating_add(elements)
+}
