@@ -1,0 +1,427 @@
+//! The value of an expression in `double`, and the bound on its error, both as expressions.
+//!
+//! The rules are those of [`tolerance`](crate::tolerance), with two differences. Every error occurs once in the error
+//! that it leads to (or the expressions would double with every operation), which costs sharpness in places:
+//! `min` and `max` have the larger of both errors, whoever wins. And where a rule would be long and is rarely
+//! needed, the error is infinite.
+
+use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
+use tensorwright_lang::program::{Expr, Index, Interval, Program, Read, Rewrite, Stage, TensorId};
+
+use super::build::{
+    abs, add, both, call, compare, div, either, infinity, is_infinite, is_small, known, mul,
+    number, scaled, select, size, sub, unless,
+};
+use crate::tolerance::Rounding;
+
+/// A value and its error.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    /// The type in the program.
+    pub(super) dtype: DType,
+    /// A `double` for floating-point types, the type itself for others.
+    pub(super) value: Expr,
+    /// A `double`; without, every evaluation has this value, and it is one of the type.
+    pub(super) error: Option<Expr>,
+}
+
+/// A value whose error is `relative |value| + absolute + error`. Nothing is known where it is large.
+pub(super) struct Term {
+    pub(super) value: Expr,
+    pub(super) relative: f64,
+    pub(super) absolute: f64,
+    pub(super) error: Option<Expr>,
+}
+
+/// What stands for the tensors of the program.
+pub(super) struct Tensors<'a> {
+    pub(super) program: &'a Program,
+    /// The values: a tensor of `double` for a floating-point tensor that a stage makes, by id.
+    pub(super) values: Vec<TensorId>,
+    /// The errors; without, the tensor is exact.
+    pub(super) errors: Vec<Option<TensorId>>,
+}
+
+/// The result of rounding a value with an error to a type.
+pub(super) fn rounded(
+    value: &Expr,
+    error: Option<Expr>,
+    relative: f64,
+    rounding: Rounding,
+) -> Expr {
+    rounded_or(value, error, relative, rounding, infinity())
+}
+
+/// As [`rounded`], with what to add to the error where the value is not far inside of the type's range.
+pub(super) fn rounded_or(
+    value: &Expr,
+    error: Option<Expr>,
+    relative: f64,
+    rounding: Rounding,
+    otherwise: Expr,
+) -> Expr {
+    let magnitude = abs(value);
+    let inside = compare(CompareOp::Lt, magnitude.clone(), number(rounding.largest / 2.0));
+    let own = add(scaled(relative, magnitude), number(rounding.underflow));
+    let own = select(inside, own, otherwise);
+    match error {
+        Some(error) => add(bounded(scaled(1.0 + relative, error), rounding), own),
+        None => own,
+    }
+}
+
+/// The error itself, or infinity where it is half of the type's largest number: the product overflows then.
+fn bounded(error: Expr, rounding: Rounding) -> Expr {
+    let scale = 2_f64.powi(1024 - rounding.largest.log2().ceil() as i32);
+    if scale == 1.0 { error } else { scaled(1.0 / scale, scaled(scale, error)) }
+}
+
+impl Tensors<'_> {
+    /// The type of an expression.
+    fn dtype(&self, expr: &Expr) -> DType {
+        expr.dtype(&|id| self.program.tensor(id).dtype)
+    }
+
+    /// The value and the error of an expression; `None` where index arithmetic overflows.
+    pub(super) fn bound(&self, stage: &Stage, expr: &Expr) -> Option<Bound> {
+        let dtype = self.dtype(expr);
+        let (value, error) = match expr {
+            Expr::Const(scalar) if dtype.is_float() => (number(scalar.as_f64()), None),
+            Expr::Const(_) => (expr.clone(), None),
+            Expr::Index(index, _) => self.index_value(stage, index, dtype)?,
+            Expr::Read(read) => self.read(stage, read)?,
+            Expr::Unary(op, operand) => {
+                let operand = self.bound(stage, operand)?;
+                let is_integer = *op == UnaryOp::Neg && !dtype.is_float();
+                let error = operand.error.map(|e| if is_integer { infinity() } else { e });
+                (Expr::Unary(*op, Box::new(operand.value)), error)
+            }
+            Expr::Arith(op, a, b) if dtype.is_float() => {
+                let (a, b) = (self.bound(stage, a)?, self.bound(stage, b)?);
+                // An infinity absorbs whatever is finite.
+                let absorbs = either(is_infinite(abs(&a.value)), is_infinite(abs(&b.value)));
+                let rounding = Rounding::operation(dtype);
+                let Term { value, relative, error, .. } = arith(*op, a, b);
+                let error = match op {
+                    // Of exact numbers.
+                    ArithOp::Rem => error,
+                    ArithOp::Add | ArithOp::Sub => {
+                        Some(rounded_or(&value, error, relative, rounding, unless(absorbs)))
+                    }
+                    _ => Some(rounded(&value, error, relative, rounding)),
+                };
+                (value, error)
+            }
+            Expr::Arith(op, a, b) => {
+                let (a, b) = (self.bound(stage, a)?, self.bound(stage, b)?);
+                let value = Expr::Arith(*op, Box::new(a.value), Box::new(b.value));
+                let moves = matches!(op, ArithOp::Add | ArithOp::Sub);
+                let error = both(a.error, b.error)
+                    .map(|error| if moves { near(&value, error, dtype) } else { infinity() });
+                (value, error)
+            }
+            Expr::Compare(op, a, b) => self.compare(stage, *op, a, b)?,
+            Expr::CompareIndex(op, a, b) => {
+                let ((a, error_a), (b, error_b)) = (self.index(stage, a)?, self.index(stage, b)?);
+                (Expr::CompareIndex(*op, a, b), both(error_a, error_b))
+            }
+            Expr::Logic(op, a, b) => self.logic(stage, *op, a, b)?,
+            Expr::Select(condition, a, b) => self.select(stage, condition, a, b)?,
+            Expr::Call(builtin, args) => {
+                let args: Option<Vec<Bound>> = args.iter().map(|a| self.bound(stage, a)).collect();
+                super::call::call(*builtin, args?)
+            }
+            Expr::Cast(_, operand) => return self.cast(stage, operand, dtype),
+            _ => return None,
+        };
+        let error = error.map(|e| if is_small(&e) { e } else { infinity() });
+        Some(Bound { dtype, value, error })
+    }
+
+    /// A term of a sum. Whoever adds it up checks that nothing overflows.
+    pub(super) fn term(&self, stage: &Stage, expr: &Expr, dtype: DType) -> Option<Term> {
+        if let Expr::Arith(op, a, b) = expr
+            && self.dtype(expr) == dtype
+            && *op != ArithOp::Rem
+        {
+            return Some(arith(*op, self.bound(stage, a)?, self.bound(stage, b)?));
+        }
+        let Bound { value, error, .. } = self.stored(stage, expr, dtype)?;
+        Some(Term { value, relative: 0.0, absolute: 0.0, error })
+    }
+
+    /// An expression converted to a type.
+    pub(super) fn stored(&self, stage: &Stage, expr: &Expr, dtype: DType) -> Option<Bound> {
+        if self.dtype(expr) == dtype {
+            return self.bound(stage, expr);
+        }
+        self.cast(stage, expr, dtype)
+    }
+
+    fn compare(
+        &self,
+        stage: &Stage,
+        op: CompareOp,
+        a: &Expr,
+        b: &Expr,
+    ) -> Option<(Expr, Option<Expr>)> {
+        let (a, b) = (self.bound(stage, a)?, self.bound(stage, b)?);
+        let value = Expr::Compare(op, Box::new(a.value.clone()), Box::new(b.value.clone()));
+        let dtype = a.dtype;
+        let error = both(a.error, b.error).map(|error| {
+            let distance = abs_difference(as_double(a.value, dtype), as_double(b.value, dtype));
+            select(compare(CompareOp::Gt, distance, error), number(0.0), number(1.0))
+        });
+        Some((value, error))
+    }
+
+    fn logic(
+        &self,
+        stage: &Stage,
+        op: LogicOp,
+        a: &Expr,
+        b: &Expr,
+    ) -> Option<(Expr, Option<Expr>)> {
+        let (a, b) = (self.bound(stage, a)?, self.bound(stage, b)?);
+        // The right side may be read only where the left one does not decide.
+        let right = b.error.map(|error| match op {
+            LogicOp::And => select(a.value.clone(), error, number(0.0)),
+            LogicOp::Or => select(a.value.clone(), number(0.0), error),
+        });
+        let value = Expr::Logic(op, Box::new(a.value), Box::new(b.value));
+        Some((value, both(a.error, right)))
+    }
+
+    fn select(
+        &self,
+        stage: &Stage,
+        condition: &Expr,
+        a: &Expr,
+        b: &Expr,
+    ) -> Option<(Expr, Option<Expr>)> {
+        let may_read_both = self.is_always_inside(stage, a) && self.is_always_inside(stage, b);
+        let condition = self.bound(stage, condition)?;
+        let (a, b) = (self.bound(stage, a)?, self.bound(stage, b)?);
+        let dtype = a.dtype;
+        let value = select(condition.value.clone(), a.value.clone(), b.value.clone());
+        let is_exact = a.error.is_none() && b.error.is_none();
+        let error_a = a.error.unwrap_or_else(|| number(0.0));
+        let error_b = b.error.unwrap_or_else(|| number(0.0));
+        let Some(uncertain) = condition.error else {
+            let chosen = select(condition.value, error_a, error_b);
+            return Some((value, (!is_exact).then_some(chosen)));
+        };
+        let surely = compare(CompareOp::Eq, uncertain, number(0.0));
+        let error = if may_read_both {
+            // Either may be chosen; a sum, because each of them may be no number.
+            let apart = abs_difference(as_double(a.value, dtype), as_double(b.value, dtype));
+            let apart = add(apart, add(error_a.clone(), error_b.clone()));
+            select(surely, select(condition.value, error_a, error_b), apart)
+        } else {
+            select(surely, select(condition.value, error_a, error_b), infinity())
+        };
+        Some((value, Some(error)))
+    }
+
+    /// Whether no read of an expression needs a guard.
+    fn is_always_inside(&self, stage: &Stage, expr: &Expr) -> bool {
+        let axis = |id| {
+            let axis = stage.axis(id);
+            Interval { lo: i128::from(axis.lo), hi: i128::from(axis.hi - 1) }
+        };
+        let mut inside = true;
+        expr.walk_reads(&mut |read| {
+            let shape = &self.program.tensor(read.tensor).shape;
+            for (subscript, extent) in read.subscripts.iter().zip(shape) {
+                inside &= !subscript.has_value()
+                    && subscript
+                        .interval(&axis, &|_| Interval::point(-1))
+                        .within(0, i128::from(*extent) - 1);
+            }
+        });
+        inside
+    }
+
+    fn cast(&self, stage: &Stage, operand: &Expr, dtype: DType) -> Option<Bound> {
+        let Bound { dtype: from, value, error } = self.bound(stage, operand)?;
+        let double = |value: Expr| Expr::Cast(DType::Double, Box::new(value));
+        let converted = |value: Expr| Expr::Cast(dtype, Box::new(value));
+        let rounding = Rounding::operation(dtype);
+        let (value, error) = match (from.is_float(), dtype.is_float()) {
+            (true, true) => {
+                let widens = Rounding::operation(from).unit >= rounding.unit
+                    && Rounding::operation(from).largest <= rounding.largest;
+                let error = (!widens || error.is_some())
+                    .then(|| rounded(&value, error, rounding.unit, rounding));
+                (value, error)
+            }
+            (true, false) => {
+                let result = converted(value.clone());
+                // Truncation is monotone; far outside of the type it stays where it is.
+                let error = error.map(|e| {
+                    let at =
+                        |end: Expr| abs_difference(double(converted(end)), double(result.clone()));
+                    let ends = add(at(sub(value.clone(), e.clone())), at(add(value, e.clone())));
+                    add(ends, unless(compare(CompareOp::Lt, e, number(1e30))))
+                });
+                (result, error)
+            }
+            (false, true) => {
+                let value = double(value);
+                // The integers up to this one are exact.
+                let most = dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit);
+                let exact = compare(CompareOp::Le, abs(&value), number(most));
+                let own = rounded(&value, None, 2.0 * rounding.unit, rounding);
+                let error = both(error, Some(select(exact, number(0.0), own)));
+                let fits = from
+                    .integer_range()
+                    .is_some_and(|(lo, hi)| (lo as f64).abs() <= most && hi as f64 <= most);
+                (value, error.filter(|_| !fits))
+            }
+            (false, false) => {
+                let surely = |error| unless(compare(CompareOp::Eq, error, number(0.0)));
+                (converted(value), error.map(surely))
+            }
+        };
+        Some(Bound { dtype, value, error })
+    }
+
+    fn read(&self, stage: &Stage, read: &Read) -> Option<(Expr, Option<Expr>)> {
+        let mut elsewhere = None;
+        let mut subscripts = Vec::with_capacity(read.subscripts.len());
+        for subscript in &read.subscripts {
+            let (subscript, error) = self.index(stage, subscript)?;
+            elsewhere = both(elsewhere, error);
+            subscripts.push(subscript);
+        }
+        let at =
+            |tensor| Expr::Read(Read { tensor, subscripts: subscripts.clone(), ..read.clone() });
+        let place = read.tensor.0 as usize;
+        let error = self.errors[place].map(at);
+        let is_float = self.program.tensor(read.tensor).dtype.is_float();
+        let value = at(self.values[place]);
+        let value = if is_float && place < self.program.inputs {
+            Expr::Cast(DType::Double, Box::new(value))
+        } else {
+            value
+        };
+        Some((value, both(error, elsewhere)))
+    }
+
+    /// The number of an index in a type.
+    fn index_value(
+        &self,
+        stage: &Stage,
+        index: &Index,
+        dtype: DType,
+    ) -> Option<(Expr, Option<Expr>)> {
+        let (index, error) = self.index(stage, index)?;
+        if !dtype.is_float() {
+            return Some((Expr::Index(index, dtype), error));
+        }
+        let value = Expr::Cast(DType::Double, Box::new(Expr::Index(index, DType::Int64)));
+        let rounding = Rounding::operation(dtype);
+        let most = dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit);
+        let exact = compare(CompareOp::Le, abs(&value), number(most));
+        let own = rounded(&value, None, 2.0 * rounding.unit, rounding);
+        Some((value, both(error, Some(select(exact, number(0.0), own)))))
+    }
+
+    /// An index on what stands for the tensors. The error is infinite where another evaluation may have another
+    /// one.
+    fn index(&self, stage: &Stage, index: &Index) -> Option<(Index, Option<Expr>)> {
+        if !index.has_value() {
+            return Some((index.clone(), None));
+        }
+        let mut error = None;
+        for value in index.outermost_values() {
+            error = both(error, self.bound(stage, value)?.error);
+        }
+        let error = error.map(|error| unless(compare(CompareOp::Eq, error, number(0.0))));
+        Some((index.rewrite(&mut InIndex(self))?, error))
+    }
+}
+
+/// Arithmetic on floating-point numbers.
+fn arith(op: ArithOp, a: Bound, b: Bound) -> Term {
+    let Rounding { unit, underflow, .. } = Rounding::operation(a.dtype);
+    let value = Expr::Arith(op, Box::new(a.value.clone()), Box::new(b.value.clone()));
+    let error = match op {
+        ArithOp::Add | ArithOp::Sub => both(a.error, b.error),
+        ArithOp::Mul => product_error(a, b),
+        ArithOp::Div => quotient_error(&value, a, b),
+        // The remainder of exact numbers is exact.
+        ArithOp::Rem => both(a.error, b.error).map(|_| infinity()),
+    };
+    Term { value, relative: unit, absolute: underflow, error }
+}
+
+/// Reads in index arithmetic keep their types.
+struct InIndex<'a>(&'a Tensors<'a>);
+
+impl Rewrite for InIndex<'_> {
+    fn read(&mut self, read: Read) -> Option<Expr> {
+        let place = read.tensor.0 as usize;
+        let dtype = self.0.program.tensor(read.tensor).dtype;
+        let tensor = self.0.values[place];
+        let moved = Expr::Read(Read { tensor, ..read });
+        let is_double = dtype.is_float() && place >= self.0.program.inputs;
+        Some(if is_double { Expr::Cast(dtype, Box::new(moved)) } else { moved })
+    }
+}
+
+/// A value as a `double`, which those of floating-point types are.
+pub(super) fn as_double(value: Expr, dtype: DType) -> Expr {
+    if dtype.is_float() { value } else { Expr::Cast(DType::Double, Box::new(value)) }
+}
+
+/// The error of an integer, unless another evaluation may wrap around.
+pub(super) fn near(value: &Expr, error: Expr, dtype: DType) -> Expr {
+    let (lo, hi) = dtype.integer_range().unwrap_or_default();
+    let value = as_double(value.clone(), dtype);
+    // Far from the ends; 64 bits of integers are not exact in `double`.
+    let margin = add(scaled(2.0, error.clone()), number(if hi > 1 << 40 { 4096.0 } else { 0.0 }));
+    let above = compare(CompareOp::Ge, sub(value.clone(), margin.clone()), number(lo as f64));
+    let below = compare(CompareOp::Le, add(value, margin), number(hi as f64));
+    let inside = Expr::Logic(LogicOp::And, Box::new(above), Box::new(below));
+    select(inside, error.clone(), unless(compare(CompareOp::Eq, error, number(0.0))))
+}
+
+pub(super) fn abs_difference(a: Expr, b: Expr) -> Expr {
+    call(Builtin::Abs, vec![sub(a, b)])
+}
+
+/// `|a| eb + ea (|b| + eb)`; the larger error is written once.
+pub(super) fn product_error(a: Bound, b: Bound) -> Option<Expr> {
+    match (a.error, b.error) {
+        (None, None) => None,
+        (None, Some(error)) => Some(mul(abs(&a.value), error)),
+        (Some(error), None) => Some(mul(abs(&b.value), error)),
+        (Some(error_a), Some(error_b)) => {
+            let (once, its, twice, other) = if size(&error_a) >= size(&error_b) {
+                (error_a, a.value, error_b, b.value)
+            } else {
+                (error_b, b.value, error_a, a.value)
+            };
+            let rest = mul(once, add(abs(&other), twice.clone()));
+            Some(add(mul(abs(&its), twice), rest))
+        }
+    }
+}
+
+/// `(ea + |a / b| eb) / (|b| - eb)`, infinite if `b` may be zero.
+fn quotient_error(value: &Expr, a: Bound, b: Bound) -> Option<Expr> {
+    let magnitude = abs(&b.value);
+    let Some(error_b) = b.error else {
+        return Some(div(a.error?, magnitude));
+    };
+    let error_b = known(error_b);
+    let moved = mul(call(Builtin::Abs, vec![value.clone()]), error_b.clone());
+    let divisor = sub(magnitude, error_b);
+    let above = both(a.error, Some(moved)).unwrap_or_else(infinity);
+    // A divisor that may be zero gives a bound below zero, or none.
+    let quotient = div(above, divisor.clone());
+    Some(add(quotient, unless(compare(CompareOp::Gt, divisor, number(0.0)))))
+}
