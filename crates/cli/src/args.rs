@@ -131,8 +131,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) time: bool,
 
-    /// Compare the results with the reference interpreter; if that would take too long, with the
-    /// program compiled without a schedule
+    /// Compare the results with the reference interpreter; if that would take too long, on sampled
+    /// elements, and all elements within error bounds of their own
     #[arg(long)]
     pub(crate) verify: bool,
 

@@ -107,7 +107,7 @@ impl Program {
         reference::run(&self.ir, inputs).map_err(|error| self.diagnostics(error))
     }
 
-    fn diagnostics(&self, error: Diagnostic) -> Diagnostics {
+    pub(crate) fn diagnostics(&self, error: Diagnostic) -> Diagnostics {
         Diagnostics::new(self.ir.source.clone(), vec![error])
     }
 }

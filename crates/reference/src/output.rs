@@ -17,6 +17,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// Results that were computed in another way.
+    #[must_use]
+    pub fn new(outputs: Vec<Output>) -> Self {
+        Self { outputs }
+    }
+
     /// The output of a name.
     #[must_use]
     pub fn output(&self, name: &str) -> Option<&Output> {
@@ -106,6 +112,12 @@ pub struct Summary {
 }
 
 impl Output {
+    /// An output that was computed in another way, with one tolerance per element.
+    #[must_use]
+    pub fn new(name: String, buffer: Buffer, tolerance: Vec<f64>) -> Self {
+        Self { name, buffer, tolerance }
+    }
+
     /// How another evaluation of the same output differs from it by more than the tolerance;
     /// `None` if it does not. NaN equals NaN, and an infinity equals itself.
     #[must_use]

@@ -10,6 +10,7 @@ mod direct;
 mod invoke;
 mod lowered;
 mod memory;
+mod oracle;
 mod rewritten;
 mod verify;
 
@@ -19,8 +20,9 @@ pub use call::{Call, Outputs};
 pub use code::compilations;
 pub use constants::Frozen;
 pub use lowered::Lowered;
+pub use oracle::{Against, Expected, Oracle};
 pub use rewritten::allow_for_rewriting;
-pub use verify::{Against, Verification};
+pub use verify::Verification;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

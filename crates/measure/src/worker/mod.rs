@@ -7,7 +7,6 @@ mod expected;
 mod memory;
 mod probes;
 mod runner;
-mod sample;
 mod sandbox;
 mod timing;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tensorwright::{Against, Buffer, DType, Precision, Program, Value, Verification, summarize};
+use tensorwright::{Buffer, DType, Precision, Program, Value, Verification, summarize};
 use tensorwright_outcome::Seconds;
 
 use crate::args::{Format, RunArgs};
@@ -80,7 +80,7 @@ impl Report {
             "seconds": self.seconds,
             "outputs": outputs,
             "verified": verification.map(Verification::passed),
-            "verified_against": verification.map(|verification| against(verification.against)),
+            "verified_against": verification.map(|verification| verification.against.to_string()),
         });
         if let Engine::Compiled { target, threads, compile_seconds, precision, error_growth } =
             &self.engine
@@ -114,7 +114,7 @@ impl Report {
             )?;
         }
         if let Some(verification) = &self.verification {
-            let with = against(verification.against);
+            let with = verification.against;
             let verdict = if verification.passed() { "agrees" } else { "DISAGREES" };
             writeln!(out, "verified: {verdict} with {with}")?;
         }
@@ -141,15 +141,6 @@ impl Engine {
                 let compiled = Seconds(*compile_seconds);
                 format!("compiled for {target}, {threads} thread{plural}, in {compiled}: ran in")
             }
-        }
-    }
-}
-
-fn against(against: Against) -> &'static str {
-    match against {
-        Against::Reference => "the reference interpreter",
-        Against::Unscheduled => {
-            "the program compiled without a schedule (the interpreter would take too long)"
         }
     }
 }

@@ -1,0 +1,319 @@
+//! What a program ought to compute, however large it is, and how far from each element a right result may be.
+//!
+//! The reference interpreter says it all, at some millions of iterations per second. For more of them there are
+//! two things instead, which the tuner's workers and [`Kernel::verify`](super::Kernel::verify) share:
+//!
+//! - *All elements, within bounds of their own.* The error analysis of the reference is written as a program
+//!   ([`bounding`]) and compiled. It computes in `double`, and beside each element the bound that follows
+//!   from the magnitudes of its own terms. So a small element beside large ones is held to a small bound.
+//! - *Some elements by the interpreter itself*, with its own tolerances ([`sample`]): corners, edges, tails and any
+//!   others. They are also what the compiled analysis is checked by, so that a mistake of the compiler in it does not
+//!   go unnoticed.
+//!
+//! Where the compiled analysis knows no bound and the interpreter does, or where it cannot be compiled, an
+//! estimate stands in. [`Against`] says of how many elements.
+
+use std::fmt;
+
+use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_reference::bounding::{Bounding, bounding};
+use tensorwright_reference::sample::{self, Place, Sampled, choose};
+use tensorwright_schedule::{Draft, canonical, complete};
+
+use super::diagnose::Diagnose;
+use super::{Kernel, Outputs, schedule_target};
+use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program, Run, Value};
+
+/// The most elements that the interpreter is asked for where it cannot compute all.
+const SAMPLES: usize = 4096;
+
+/// The most memory that the compiled analysis may take.
+const ANALYSIS_BYTES: i128 = 8 << 30;
+
+/// How expected results are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oracle {
+    /// The most iterations of a program that the interpreter runs as a whole.
+    pub whole_iterations: u128,
+    /// About how many iterations it runs for a sample.
+    pub sample_iterations: u64,
+    /// The threads that may be used.
+    pub threads: usize,
+    /// What the choice of elements of a sample depends on.
+    pub seed: u64,
+}
+
+/// What a program ought to compute.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Expected {
+    /// The outputs with their tolerances.
+    pub run: Run,
+    /// Where they come from.
+    pub against: Against,
+}
+
+/// What results are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Against {
+    /// The reference interpreter, within the error that it allows for each element.
+    Reference,
+    /// The reference interpreter for some elements, and the compiled error analysis for all, because the
+    /// interpreter would take too long.
+    Sampled {
+        /// The elements that the interpreter computed.
+        sampled: usize,
+        /// The elements that have a bound of their own, those of the interpreter included.
+        bounded: usize,
+        /// The elements without one that are compared within an estimate: what rounding does to the longest sum
+        /// of numbers as large as the largest element.
+        estimated: usize,
+        /// All elements. Of those that are left nothing can be said, for instance because a sum may overflow.
+        elements: usize,
+    },
+}
+
+impl fmt::Display for Against {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Against::Sampled { sampled, bounded, estimated, elements } = *self else {
+            return f.write_str("the reference interpreter");
+        };
+        let count = |count: usize| Grouped(count);
+        write!(f, "the reference interpreter on {} sampled elements, and ", count(sampled))?;
+        match (elements - bounded, bounded) {
+            (0, _) => write!(f, "element-wise bounds on all {}", count(elements))?,
+            (_, 0) => f.write_str("element-wise bounds on none")?,
+            _ => write!(f, "element-wise bounds on {} of {}", count(bounded), count(elements))?,
+        }
+        if estimated > 0 {
+            write!(f, ", an estimate on {}", count(estimated))?;
+        }
+        match elements - bounded - estimated {
+            0 => Ok(()),
+            unknown => write!(f, ", nothing known of {}", count(unknown)),
+        }
+    }
+}
+
+/// A number with its digits in groups of three.
+struct Grouped(usize);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (place, digit) in digits.chars().enumerate() {
+            if place > 0 && (digits.len() - place).is_multiple_of(3) {
+                f.write_str(",")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    /// What the program ought to compute from inputs, and how far from each element a right result may be.
+    ///
+    /// ```
+    /// use tensorwright::{Against, Module, Oracle};
+    ///
+    /// let text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
+    /// let sizes = [("M", 100), ("K", 100), ("N", 100)];
+    /// let program = Module::parse("mm.tc", text)?.def("mm")?.bind(sizes)?;
+    /// let inputs = program.random_inputs(1)?;
+    ///
+    /// // As if a million iterations were too many for the interpreter.
+    /// let oracle =
+    ///     Oracle { whole_iterations: 100_000, sample_iterations: 50_000, threads: 1, seed: 7 };
+    /// let expected = program.expect(&inputs, oracle)?;
+    /// assert!(matches!(expected.against, Against::Sampled { bounded: 10_000, elements: 10_000, .. }));
+    ///
+    /// let outputs = program.compile().build()?.run(&inputs)?;
+    /// let result = outputs.get("C").ok_or("no C")?;
+    /// assert_eq!(expected.run.outputs[0].mismatch(result), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Inputs that do not fit, subscripts from data that are out of bounds, and a compiled analysis that the
+    /// interpreter contradicts, which is a defect of the compiler.
+    pub fn expect(&self, inputs: &Inputs, oracle: Oracle) -> Result<Expected, Diagnostics> {
+        if self.iterations() <= oracle.whole_iterations {
+            let run = self.run_reference(inputs)?;
+            return Ok(Expected { run, against: Against::Reference });
+        }
+        let sampled = self.sample(inputs, oracle)?;
+        let (mut run, is_analysed) = match self.analysed(inputs, oracle.threads)? {
+            Some(run) => (run, true),
+            None => (self.computed(inputs, oracle.threads)?, false),
+        };
+        if is_analysed {
+            self.check_analysis(&run, &sampled)?;
+        }
+        if is_analysed && sampled.is_empty() {
+            // Nothing of it was seen by the interpreter; at least another kernel has to agree.
+            let outputs = self.as_written(oracle.threads)?.run(inputs)?;
+            self.check_other(&run, &outputs)?;
+        }
+        let weak =
+            if is_analysed { weak_outputs(&run, &sampled) } else { vec![true; run.outputs.len()] };
+        adopt(&mut run, &sampled);
+        let bounded = finite_tolerances(&run);
+        let terms = longest_sum(self);
+        for (output, _) in run.outputs.iter_mut().zip(weak).filter(|(_, is_weak)| *is_weak) {
+            let estimate = allowance(&output.buffer, terms);
+            output.tolerance.iter_mut().filter(|t| t.is_infinite()).for_each(|t| *t = estimate);
+        }
+        let estimated = finite_tolerances(&run) - bounded;
+        let elements = run.outputs.iter().map(|output| output.buffer.len()).sum();
+        let against = Against::Sampled { sampled: sampled.len(), bounded, estimated, elements };
+        Ok(Expected { run, against })
+    }
+
+    fn sample(&self, inputs: &Inputs, oracle: Oracle) -> Result<Vec<Sampled>, Diagnostics> {
+        let wanted = choose(self.ir(), SAMPLES, oracle.seed);
+        let effort =
+            sample::Effort { iterations: oracle.sample_iterations, threads: oracle.threads };
+        let sampled = sample::sample(self.ir(), inputs, &wanted, effort);
+        sampled.map_err(|error| self.diagnostics(error))
+    }
+
+    /// The outputs by the compiled analysis; `None` if it cannot be compiled or takes too much memory.
+    fn analysed(&self, inputs: &Inputs, threads: usize) -> Result<Option<Run>, Diagnostics> {
+        let Some(Bounding { program, outputs, .. }) = bounding(self.ir()) else { return Ok(None) };
+        let bytes = |tensor: &crate::ir::Tensor| i128::from(tensor.bytes());
+        if program.tensors.iter().map(bytes).sum::<i128>() > ANALYSIS_BYTES {
+            return Ok(None);
+        }
+        let Ok(kernel) = Program::new(program).as_written(threads) else { return Ok(None) };
+        let computed = kernel.run(inputs)?;
+        drop(kernel);
+        let mut list = Vec::with_capacity(outputs.len());
+        for bounded in &outputs {
+            let Some(values) = computed.get(&bounded.values) else { return Ok(None) };
+            let bounds = bounded.bounds.as_deref().and_then(|name| computed.get(name));
+            list.push(bounded.output(values, bounds).map_err(|error| {
+                self.diagnostics(Diagnostic::without_place(Code::TooLarge, error.to_string()))
+            })?);
+        }
+        Ok(Some(Run::new(list)))
+    }
+
+    /// The outputs by a kernel, without bounds.
+    fn computed(&self, inputs: &Inputs, threads: usize) -> Result<Run, Diagnostics> {
+        let outputs = self.as_written(threads)?.run(inputs)?;
+        let list = outputs.into_iter().map(|(name, buffer)| {
+            let tolerance = vec![f64::INFINITY; buffer.len()];
+            tensorwright_reference::Output::new(name, buffer, tolerance)
+        });
+        Ok(Run::new(list.collect()))
+    }
+
+    /// The program without rewritings, scheduled by rules.
+    fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
+        let target = CpuTarget::native().map_err(|error| error.diagnose(&self.ir().source))?;
+        let draft = Draft::new(canonical(self.ir()));
+        let schedule = complete(draft, &schedule_target(&target, threads)).schedule;
+        self.compile().schedule(schedule).threads(threads).build()
+    }
+
+    /// What the interpreter computed has to be what the compiled analysis did, within both their bounds.
+    fn check_analysis(&self, run: &Run, sampled: &[Sampled]) -> Result<(), Diagnostics> {
+        for element in sampled {
+            let Place { output, position } = element.place;
+            let Some(output) = run.outputs.get(output) else { continue };
+            let (Some(value), Some(bound)) =
+                (output.buffer.get(position), output.tolerance.get(position))
+            else {
+                continue;
+            };
+            let allowed = element.tolerance + bound;
+            if value.distance(element.value) > allowed {
+                let index = output.buffer.index(position);
+                let what = format!(
+                    "the compiled error analysis has {value} for `{}` at {index:?}, and the reference {}, \
+                     within {allowed:.3e}",
+                    output.name, element.value
+                );
+                return Err(self.contradiction(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// What another kernel computed has to be within the bounds.
+    fn check_other(&self, run: &Run, outputs: &Outputs) -> Result<(), Diagnostics> {
+        for output in &run.outputs {
+            let other = outputs.get(&output.name);
+            if let Some(mismatch) = other.and_then(|other| output.mismatch(other)) {
+                let what = format!(
+                    "the compiled error analysis and the program disagree about `{}`: {mismatch}",
+                    output.name
+                );
+                return Err(self.contradiction(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn contradiction(&self, what: String) -> Diagnostics {
+        let diagnostic = Diagnostic::without_place(Code::WrongResult, what)
+            .note("the program is not at fault: this is a defect of the compiler")
+            .help("please report this with the program, its sizes and the seed");
+        self.diagnostics(diagnostic)
+    }
+}
+
+/// Which outputs have elements without a bound although the interpreter has one.
+fn weak_outputs(run: &Run, sampled: &[Sampled]) -> Vec<bool> {
+    let mut weak = vec![false; run.outputs.len()];
+    for element in sampled.iter().filter(|element| element.tolerance.is_finite()) {
+        let Place { output, position } = element.place;
+        let bound = run.outputs.get(output).and_then(|output| output.tolerance.get(position));
+        if let (Some(weak), Some(bound)) = (weak.get_mut(output), bound) {
+            *weak |= bound.is_infinite();
+        }
+    }
+    weak
+}
+
+fn finite_tolerances(run: &Run) -> usize {
+    let tolerances = run.outputs.iter().flat_map(|output| &output.tolerance);
+    tolerances.filter(|tolerance| tolerance.is_finite()).count()
+}
+
+/// Replaces elements by those of the interpreter.
+fn adopt(run: &mut Run, sampled: &[Sampled]) {
+    for element in sampled {
+        let Place { output, position } = element.place;
+        let Some(output) = run.outputs.get_mut(output) else { continue };
+        output.buffer.set(position, element.value);
+        if let Some(tolerance) = output.tolerance.get_mut(position) {
+            *tolerance = element.tolerance;
+        }
+    }
+}
+
+/// The number of terms of the longest reduction.
+fn longest_sum(program: &Program) -> f64 {
+    let stages = program.analysis().stages;
+    let terms = |trips: &[i64]| trips.iter().map(|trips| *trips as f64).product();
+    stages.iter().map(|stage| terms(&stage.reduce_trip_counts)).fold(1.0, f64::max)
+}
+
+/// An estimate of how far apart two right evaluations with rounding errors may be. Errors of a sum grow with the
+/// square root of its terms and with the size of partial sums, for which the largest element stands;
+/// eight times that is rare.
+fn allowance(expected: &Buffer, terms: f64) -> f64 {
+    let epsilon = match expected.dtype() {
+        DType::Double => f64::EPSILON,
+        DType::Float => f64::from(f32::EPSILON),
+        DType::Half => 2f64.powi(-10),
+        DType::BFloat16 => 2f64.powi(-7),
+        _ => 0.0,
+    };
+    let finite = |value: Value| Some(value.as_f64().abs()).filter(|value| value.is_finite());
+    let largest = expected.values().filter_map(finite).fold(0.0, f64::max);
+    8.0 * epsilon * terms.sqrt() * largest
+}
