@@ -265,17 +265,19 @@ impl Program {
     }
 }
 
-/// Which outputs have elements without a bound although the interpreter has one.
+/// Which outputs have elements without a bound of which the interpreter has one for all that it looked at. If it
+/// has none for some, others may rightly be anything, too.
 fn weak_outputs(run: &Run, sampled: &[Sampled]) -> Vec<bool> {
-    let mut weak = vec![false; run.outputs.len()];
-    for element in sampled.iter().filter(|element| element.tolerance.is_finite()) {
+    let mut known = vec![(false, false); run.outputs.len()];
+    for element in sampled {
         let Place { output, position } = element.place;
         let bound = run.outputs.get(output).and_then(|output| output.tolerance.get(position));
-        if let (Some(weak), Some(bound)) = (weak.get_mut(output), bound) {
-            *weak |= bound.is_infinite();
+        if let (Some((some, none)), Some(f64::INFINITY)) = (known.get_mut(output), bound.copied()) {
+            *some |= element.tolerance.is_finite();
+            *none |= element.tolerance.is_infinite();
         }
     }
-    weak
+    known.into_iter().map(|(some, none)| some && !none).collect()
 }
 
 fn finite_tolerances(run: &Run) -> usize {

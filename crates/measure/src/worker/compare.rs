@@ -66,9 +66,22 @@ fn is_clearly_right(
             })
         }};
     }
+    macro_rules! narrow_within {
+        ($type:ty) => {{
+            let (values, actual) = (values.as_chunks::<2>().0, actual.as_chunks::<2>().0);
+            let number = |bytes: &[u8; 2]| <$type>::from_le_bytes(*bytes).to_f32();
+            let triples = values.iter().zip(actual).zip(tolerances);
+            triples.fold(true, |right, ((value, actual), tolerance)| {
+                let distance = number(value) - number(actual);
+                right & (distance.abs() <= factor * f32::from_le_bytes(*tolerance))
+            })
+        }};
+    }
     match dtype {
         DType::Float => within!(f32, 4),
         DType::Double => within!(f64, 8),
+        DType::Half => narrow_within!(half::f16),
+        DType::BFloat16 => narrow_within!(half::bf16),
         _ => values == actual,
     }
 }
