@@ -180,6 +180,19 @@ fn gemm<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
+fn run_says_what_a_large_program_is_compared_with() {
+    let file = "examples/kernels/gemm.tc";
+    let sizes = "M=400,N=401,K=402";
+    let args = ["run", file, "--def", "gemm", "--size", sizes, "--untuned", "--verify"];
+    let text = stdout(&args);
+    let verified = text.lines().find(|line| line.starts_with("verified: ")).unwrap();
+    let expected = "the reference interpreter on 4,096 sampled elements, and element-wise bounds on all 160,400";
+    assert_eq!(verified, format!("verified: agrees with {expected}"));
+    let json = json(&[args.as_slice(), &["--format", "json"]].concat());
+    assert_eq!((&json["verified"], &json["verified_against"]), (&true.into(), &expected.into()));
+}
+
+#[test]
 fn run_tells_the_engine_and_verifies() {
     let compiled = json(&gemm("run", &["--verify", "--format", "json"]));
     assert_eq!(compiled["engine"], "compiled");

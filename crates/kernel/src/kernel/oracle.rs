@@ -28,7 +28,10 @@ use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program, Run, 
 const SAMPLES: usize = 4096;
 
 /// The most memory that the compiled analysis may take.
-const ANALYSIS_BYTES: i128 = 8 << 30;
+const ANALYSIS_BYTES: i128 = 2 << 30;
+
+/// The most iterations that it may take: about half a minute of them.
+const ANALYSIS_ITERATIONS: u128 = 200_000_000_000;
 
 /// How expected results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,10 +186,12 @@ impl Program {
     fn analysed(&self, inputs: &Inputs, threads: usize) -> Result<Option<Run>, Diagnostics> {
         let Some(Bounding { program, outputs, .. }) = bounding(self.ir()) else { return Ok(None) };
         let bytes = |tensor: &crate::ir::Tensor| i128::from(tensor.bytes());
-        if program.tensors.iter().map(bytes).sum::<i128>() > ANALYSIS_BYTES {
+        let bytes = program.tensors.iter().map(bytes).sum::<i128>();
+        let program = Program::new(program);
+        if bytes > ANALYSIS_BYTES || program.iterations() > ANALYSIS_ITERATIONS {
             return Ok(None);
         }
-        let Ok(kernel) = Program::new(program).as_written(threads) else { return Ok(None) };
+        let Ok(kernel) = program.compile().threads(threads).build() else { return Ok(None) };
         let computed = kernel.run(inputs)?;
         drop(kernel);
         let mut list = Vec::with_capacity(outputs.len());
@@ -210,7 +215,7 @@ impl Program {
         Ok(Run::new(list.collect()))
     }
 
-    /// The program without rewritings, scheduled by rules.
+    /// The program without rewritings, scheduled by rules: another way to the same results than the default.
     fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
         let target = CpuTarget::native().map_err(|error| error.diagnose(&self.ir().source))?;
         let draft = Draft::new(canonical(self.ir()));
