@@ -103,7 +103,7 @@ fn rows_are_computed_once() {
     let program = bound(SOFTMAX, 1000);
     let inputs = random_inputs(&program, 5).unwrap();
     let row: Vec<Place> = (0..1003).map(|position| Place { output: 0, position }).collect();
-    let effort = Effort { iterations: 8 * 1003, threads: 1 };
+    let effort = Effort { iterations: 16 * 1003, threads: 1 };
     assert!(sample(&program, &inputs, &row, effort).unwrap().len() > 900);
 }
 

@@ -6,7 +6,7 @@ use tensorwright_codegen_c::Processor;
 use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, compile, listing};
 use tensorwright_lang::precision::Precision;
-use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced};
+use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced, workspace};
 
 use super::diagnose::Diagnose;
 use crate::{Code, Diagnostic, Diagnostics, Program};
@@ -123,6 +123,14 @@ impl Lowered {
     #[must_use]
     pub fn error_growth(&self) -> f64 {
         self.nest.error_growth
+    }
+
+    /// The memory that a call takes: its parameters, inputs included, and the workspace.
+    pub(super) fn bytes(&self) -> i128 {
+        let workers = i32::try_from(self.threads).unwrap_or(i32::MAX);
+        let workspace = workspace::Plan::of(&self.nest).bytes(workers);
+        let parameters = self.nest.parameters.iter().map(|id| self.nest.buffer(*id).bytes());
+        parameters.map(i128::from).sum::<i128>() + i128::from(workspace)
     }
 
     /// The name of the function that objects export.

@@ -17,7 +17,7 @@ use std::fmt;
 
 use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_reference::bounding::{Bounding, bounding};
-use tensorwright_reference::sample::{self, Place, Sampled, choose};
+use tensorwright_reference::sample::{self, Place, Sampled, choose, work};
 use tensorwright_schedule::{Draft, canonical, complete};
 
 use super::diagnose::Diagnose;
@@ -36,9 +36,9 @@ const ANALYSIS_ITERATIONS: u128 = 200_000_000_000;
 /// How expected results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oracle {
-    /// The most iterations of a program that the interpreter runs as a whole.
+    /// The most [work](work) of a program that the interpreter runs as a whole, in iterations.
     pub whole_iterations: u128,
-    /// About how many iterations it runs for a sample.
+    /// About how much of it is done for a sample.
     pub sample_iterations: u64,
     /// The threads that may be used.
     pub threads: usize,
@@ -142,7 +142,7 @@ impl Program {
     /// Inputs that do not fit, subscripts from data that are out of bounds, and a compiled analysis that the
     /// interpreter contradicts, which is a defect of the compiler.
     pub fn expect(&self, inputs: &Inputs, oracle: Oracle) -> Result<Expected, Diagnostics> {
-        if self.iterations() <= oracle.whole_iterations {
+        if work(self.ir()) <= oracle.whole_iterations {
             let run = self.run_reference(inputs)?;
             return Ok(Expected { run, against: Against::Reference });
         }
@@ -185,13 +185,15 @@ impl Program {
     /// The outputs by the compiled analysis; `None` if it cannot be compiled or takes too much memory.
     fn analysed(&self, inputs: &Inputs, threads: usize) -> Result<Option<Run>, Diagnostics> {
         let Some(Bounding { program, outputs, .. }) = bounding(self.ir()) else { return Ok(None) };
-        let bytes = |tensor: &crate::ir::Tensor| i128::from(tensor.bytes());
-        let bytes = program.tensors.iter().map(bytes).sum::<i128>();
         let program = Program::new(program);
-        if bytes > ANALYSIS_BYTES || program.iterations() > ANALYSIS_ITERATIONS {
+        if program.iterations() > ANALYSIS_ITERATIONS {
             return Ok(None);
         }
-        let Ok(kernel) = program.compile().threads(threads).build() else { return Ok(None) };
+        let Ok(lowered) = program.compile().threads(threads).lower() else { return Ok(None) };
+        if lowered.bytes() > ANALYSIS_BYTES {
+            return Ok(None);
+        }
+        let Ok(kernel) = Kernel::new(lowered) else { return Ok(None) };
         let computed = kernel.run(inputs)?;
         drop(kernel);
         let mut list = Vec::with_capacity(outputs.len());

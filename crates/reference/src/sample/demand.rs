@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::program::{AxisKind, Program, Stage, TensorId};
+use tensorwright_lang::program::{Program, Stage, TensorId};
 
-use super::{Place, Sampled};
+use super::{Place, Sampled, element_work};
 use crate::buffer::index_in;
 use crate::eval::{Contents, Failure, Tensors, defect};
 use crate::interpret::element;
@@ -14,6 +14,9 @@ use crate::number::Number;
 
 /// The most stages that are computed inside each other. An element that needs more is not computed.
 pub(super) const MOST_STAGES: u32 = 64;
+
+/// What an element counts at least, however short its expression: it is kept, and takes memory.
+const LEAST_WORK: u64 = 4;
 
 /// One element may use one part in so many of the iterations that are left, so that those that need
 /// everything do not take it from all others.
@@ -74,7 +77,7 @@ impl<'a> Demand<'a> {
 
     /// Takes the iterations of an element, or gives up.
     fn charge(&self, stage: &Stage) -> Result<(), Failure> {
-        let cost = u64::try_from(stage.trip_count(AxisKind::Reduce)).unwrap_or(u64::MAX).max(1);
+        let cost = element_work(stage).max(LEAST_WORK);
         match self.left.get().checked_sub(cost) {
             Some(left) if left >= self.floor.get() && !self.gave_up.get() => {
                 self.left.set(left);

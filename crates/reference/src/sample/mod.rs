@@ -49,7 +49,7 @@ pub struct Sampled {
 /// How much work may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// The most innermost iterations, over all threads.
+    /// The most work, over all threads, in iterations as [`work`] counts them.
     pub iterations: u64,
     /// On how many threads.
     pub threads: usize,
@@ -140,6 +140,26 @@ fn sample_boxed(
     Ok(sampled)
 }
 
+/// The work of running a program, in innermost iterations of something short, such as a product of two elements: those of
+/// longer expressions count several times.
+#[must_use]
+pub fn work(program: &Program) -> u128 {
+    let stage = |stage: &Stage| {
+        stage.trip_count(AxisKind::Spatial).saturating_mul(u128::from(element_work(stage)))
+    };
+    program.stages.iter().map(stage).fold(0, u128::saturating_add)
+}
+
+/// The work of one element of a stage.
+fn element_work(stage: &Stage) -> u64 {
+    /// The nodes of an expression that count as one iteration.
+    const NODES: u64 = 5;
+    let mut nodes = 0_u64;
+    stage.body.walk(&mut |_| nodes += 1);
+    let terms = u64::try_from(stage.trip_count(AxisKind::Reduce)).unwrap_or(u64::MAX);
+    terms.saturating_mul(nodes.div_ceil(NODES).max(1))
+}
+
 /// Computes stages as a whole that are little work, from the first one on: elements then need not go through
 /// them. The iterations that it took.
 fn compute_small_stages(
@@ -164,8 +184,7 @@ fn compute_small_stages(
 }
 
 fn whole_cost(program: &Program, stage: &Stage) -> u64 {
-    let trips =
-        stage.trip_count(AxisKind::Spatial).saturating_mul(stage.trip_count(AxisKind::Reduce));
+    let made = u64::try_from(stage.trip_count(AxisKind::Spatial)).unwrap_or(u64::MAX);
     let elements = program.tensor(stage.output).elements().unsigned_abs();
-    u64::try_from(trips).unwrap_or(u64::MAX).saturating_add(elements)
+    made.saturating_mul(element_work(stage)).saturating_add(elements)
 }
