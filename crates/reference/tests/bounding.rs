@@ -95,3 +95,15 @@ fn bounds_cover_the_tolerances_of_the_examples() {
     }
     assert!(poor.is_empty(), "{poor:#?}");
 }
+
+#[test]
+fn an_uncertain_integer_stays_uncertain_when_it_is_converted_back() {
+    let text = "def f(float(N) X) -> (Y) { Y(i) = 0.5 * float(int8(X(i) * 10.0)) }";
+    let program = Module::parse("t", text).unwrap().bind("f", [("N", 100)]).unwrap();
+    // Tenths are not exact, so that their products with ten may be truncated to either side.
+    let tenths = (0..100).map(|i| i as f32 * 0.1).collect();
+    let inputs = BTreeMap::from([("X".to_owned(), Buffer::from_f32(&[100], tenths).unwrap())]);
+    compare(&program, &inputs, "tenths");
+    let bounded = &analysed(&program, &inputs)[0];
+    assert!(bounded.tolerance.iter().filter(|bound| (0.5..2.0).contains(*bound)).count() > 50);
+}

@@ -249,6 +249,7 @@ impl Tensors<'_> {
         let double = |value: Expr| Expr::Cast(DType::Double, Box::new(value));
         let converted = |value: Expr| Expr::Cast(dtype, Box::new(value));
         let rounding = Rounding::operation(dtype);
+        let was_exact = error.is_none();
         let (value, error) = match (from.is_float(), dtype.is_float()) {
             (true, true) => {
                 let widens = Rounding::operation(from).unit >= rounding.unit
@@ -270,15 +271,13 @@ impl Tensors<'_> {
             }
             (false, true) => {
                 let value = double(value);
-                // The integers up to this one are exact.
-                let most = dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit);
-                let exact = compare(CompareOp::Le, abs(&value), number(most));
-                let own = rounded(&value, None, 2.0 * rounding.unit, rounding);
-                let error = both(error, Some(select(exact, number(0.0), own)));
+                let (value, error) = from_integer(value, error, dtype);
+                let most = exact_integers(dtype);
                 let fits = from
                     .integer_range()
                     .is_some_and(|(lo, hi)| (lo as f64).abs() <= most && hi as f64 <= most);
-                (value, error.filter(|_| !fits))
+                let is_exact = fits && was_exact;
+                (value, error.filter(|_| !is_exact))
             }
             (false, false) => {
                 let surely = |error| unless(compare(CompareOp::Eq, error, number(0.0)));
@@ -322,11 +321,7 @@ impl Tensors<'_> {
             return Some((Expr::Index(index, dtype), error));
         }
         let value = Expr::Cast(DType::Double, Box::new(Expr::Index(index, DType::Int64)));
-        let rounding = Rounding::operation(dtype);
-        let most = dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit);
-        let exact = compare(CompareOp::Le, abs(&value), number(most));
-        let own = rounded(&value, None, 2.0 * rounding.unit, rounding);
-        Some((value, both(error, Some(select(exact, number(0.0), own)))))
+        Some(from_integer(value, error, dtype))
     }
 
     /// An index on what stands for the tensors. The error is infinite where another evaluation may have another
@@ -370,6 +365,20 @@ impl Rewrite for InIndex<'_> {
         let is_double = dtype.is_float() && place >= self.0.program.inputs;
         Some(if is_double { Expr::Cast(dtype, Box::new(moved)) } else { moved })
     }
+}
+
+/// The integers up to this one are exact in a type.
+fn exact_integers(dtype: DType) -> f64 {
+    dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit)
+}
+
+/// An integer, as a `double`, that is converted to a type.
+fn from_integer(value: Expr, error: Option<Expr>, dtype: DType) -> (Expr, Option<Expr>) {
+    let rounding = Rounding::operation(dtype);
+    let exact = compare(CompareOp::Le, abs(&value), number(exact_integers(dtype)));
+    let own = rounded(&value, None, 2.0 * rounding.unit, rounding);
+    let error = both(error, Some(select(exact, number(0.0), own)));
+    (value, error)
 }
 
 /// A value as a `double`, which those of floating-point types are.
