@@ -226,8 +226,12 @@ fn kernels_of_random_programs_are_within_the_bounds() {
         let Ok(program) = module.def(&generated.def).unwrap().bind(sizes) else { continue };
         let inputs = program.random_inputs(seed).unwrap();
         let Ok(outputs) = program.compile().build().unwrap().run(&inputs) else { continue };
-        // Nothing is sampled, so that only the compiled analysis judges.
-        let oracle = Oracle { whole_iterations: 0, sample_iterations: 0, threads: 1, seed };
+        let oracle = Oracle { whole_iterations: 0, sample_iterations: 100_000, threads: 1, seed };
+        if let Err(contradiction) = program.expect(&inputs, oracle) {
+            panic!("seed {seed}: {contradiction}\n{program}");
+        }
+        // If nothing is sampled, the compiled analysis judges alone.
+        let oracle = Oracle { sample_iterations: 0, ..oracle };
         let expected = program.expect(&inputs, oracle).unwrap();
         let Against::Sampled { bounded: known, .. } = expected.against else { panic!("{seed}") };
         bounded += known;
