@@ -238,7 +238,7 @@ impl Program {
             if value.distance(element.value) > allowed {
                 let index = output.buffer.index(position);
                 let what = format!(
-                    "what results are compared with has {value} for `{}` at {index:?}, and the reference {}, \
+                    "the compiled program that results are compared with has {value} for `{}` at {index:?}, and the reference {}, \
                      within {allowed:.3e}",
                     output.name, element.value
                 );
@@ -324,4 +324,32 @@ fn allowance(expected: &Buffer, terms: f64) -> f64 {
     let finite = |value: Value| Some(value.as_f64().abs()).filter(|value| value.is_finite());
     let largest = expected.values().filter_map(finite).fold(0.0, f64::max);
     8.0 * epsilon * terms.sqrt() * largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Module;
+
+    #[test]
+    fn a_contradiction_is_a_defect_of_the_compiler_and_says_where() {
+        let text = "def twice(float(M,N) A) -> (B) { B(m,n) = 2 * A(m,n) }";
+        let module = Module::parse("t", text).unwrap();
+        let program = module.def("twice").unwrap().bind([("M", 3), ("N", 4)]).unwrap();
+        let inputs =
+            Inputs::from([("A".to_owned(), Buffer::from_f32(&[3, 4], vec![0.5; 12]).unwrap())]);
+        let oracle = Oracle { whole_iterations: 0, sample_iterations: 1000, threads: 1, seed: 1 };
+        let mut sampled = program.sample(&inputs, oracle).unwrap();
+        let run = program.analysed(&inputs, 1).unwrap().unwrap();
+        assert!(program.check_sampled(&run, &sampled).is_ok());
+        sampled[6].value = Value::Float(1.25);
+        let contradiction = program.check_sampled(&run, &sampled).unwrap_err();
+        assert_eq!(
+            contradiction.render(false).trim_end(),
+            "[E1008] Error: the compiled program that results are compared with has 1.0 for `B` at \
+             [1, 2], and the reference 1.25, within 2.384e-7\n   \
+             Help: please report this with the program, its sizes and the seed\n   \
+             Note: the program is not at fault: this is a defect of the compiler"
+        );
+    }
 }
