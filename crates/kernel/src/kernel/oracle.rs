@@ -28,7 +28,7 @@ use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program, Run, 
 const SAMPLES: usize = 4096;
 
 /// The most memory that the compiled analysis may take.
-const ANALYSIS_BYTES: i128 = 2 << 30;
+const ANALYSIS_BYTES: i128 = 4 << 30;
 
 /// The most iterations that it may take: about half a minute of them.
 const ANALYSIS_ITERATIONS: u128 = 200_000_000_000;
