@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, wrap_integer};
+use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_reference::{Buffer, Value};
-use tensorwright_schedule::{LoopNest, Schedule, Target, canonical, default_schedule, lower};
+use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
+use tensorwright_target::{Cpu, Goal};
 
 /// The definitions whose data may be anything, or those whose reads are checked, with `m` elements.
 pub(crate) fn programs(checked: bool, m: i64) -> Vec<Program> {
@@ -31,7 +33,8 @@ pub(crate) fn nests(program: &Program) -> Vec<(String, LoopNest)> {
     };
     let axis = program.stages[0].axes[0].name.clone();
     let vectors = format!("Z: split {axis} 8\nZ: vectorize {axis}.1\n");
-    let mut schedules = vec![Schedule::default(), default_schedule(program, &Target::avx2())];
+    let mut schedules =
+        vec![Schedule::default(), schedule_by_rules(program, &Goal::new(Cpu::avx2()))];
     // Rows are vectors already; a reduction stands inside.
     if program.stages[0].axes.len() == 1 {
         schedules.push(Schedule::parse(&vectors).unwrap_or_else(|error| panic!("{error:?}")));

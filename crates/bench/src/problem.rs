@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tensorwright::{CpuTarget, Inputs, Kernel, Module, Precision, Program, Schedule, npy};
+use tensorwright::{Inputs, Kernel, Module, Precision, Program, Schedule, Target, npy};
 use tensorwright_records::{RunFilter, Store, open_existing};
 use tensorwright_tuner::key_of;
 
@@ -47,7 +47,7 @@ pub(crate) fn inputs(program: &Program, workload: &Workload, directory: &Path) -
 
 /// The kernel of a program: with the best schedule of the records, or the default one.
 pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
-    let target = CpuTarget::native()?;
+    let target = Target::native()?;
     let builder = program.compile().target(target.clone()).threads(options.threads as usize);
     let builder = builder.precision(options.precision);
     let best = if options.untuned { None } else { best(program, &target, options)? };
@@ -57,7 +57,7 @@ pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
     })
 }
 
-fn best(program: &Program, target: &CpuTarget, options: &Options) -> Result<Option<Schedule>> {
+fn best(program: &Program, target: &Target, options: &Options) -> Result<Option<Schedule>> {
     let Some(store) = open_existing(options.db.as_deref())? else { return Ok(None) };
     let Some(best) = store.best(&key_of(program, options.threads, target, options.precision))?
     else {
@@ -73,7 +73,7 @@ fn best(program: &Program, target: &CpuTarget, options: &Options) -> Result<Opti
 /// What tuning a program has cost, by the records.
 pub(crate) fn tuning(program: &Program, options: &Options) -> Result<Tuning> {
     let Some(store) = open_existing(options.db.as_deref())? else { return Ok(Tuning::default()) };
-    let key = key_of(program, options.threads, &CpuTarget::native()?, options.precision);
+    let key = key_of(program, options.threads, &Target::native()?, options.precision);
     let keys = store.keys()?;
     let trials = keys.iter().filter(|known| known.key == key).map(|k| k.trials + k.removed).sum();
     let runs = store.runs(&RunFilter { key: Some(key), ..RunFilter::default() })?;

@@ -88,7 +88,6 @@ impl Emitter<'_> {
                 let operand = self.expr(operand)?;
                 self.cast(*dtype, operand)
             }
-            _ => return Err(EmitError::malformed("an expression of a kind that has no C")),
         })
     }
 

@@ -20,12 +20,16 @@ impl Emitter<'_> {
     /// Nodes, one after the other.
     pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
         nodes.iter().try_for_each(|node| match node {
-            Node::Loop(inner) if inner.kind == LoopKind::Parallel => self.parallel_loop(inner),
-            Node::Loop(inner) => self.serial_loop(inner),
+            Node::Loop(inner) => match inner.kind {
+                LoopKind::Parallel => self.parallel_loop(inner),
+                // Without lowering they are slower, and no less right.
+                LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized => {
+                    self.serial_loop(inner)
+                }
+            },
             Node::Guard(guard) => self.guard(guard),
             Node::Store(store) => self.store(store),
             Node::Prefetch(prefetch) => self.prefetch(prefetch),
-            _ => Err(EmitError::malformed("a node of a kind that has no C")),
         })
     }
 

@@ -218,7 +218,7 @@ pub fn element_type(dtype: DType) -> &'static str {
         DType::UInt32 => "u32",
         DType::UInt64 => "u64",
         DType::Float => "f32",
-        _ => "f64",
+        DType::Double => "f64",
     }
 }
 

@@ -19,8 +19,7 @@ pub fn memory_type(dtype: DType) -> &'static str {
         DType::UInt32 => "uint32_t",
         DType::UInt64 => "uint64_t",
         DType::Float => "float",
-        // No type is wider, and one that is unknown here has no buffers.
-        _ => "double",
+        DType::Double => "double",
     }
 }
 
@@ -34,8 +33,9 @@ pub(crate) fn suffix(dtype: DType) -> &'static str {
         DType::UInt16 => "u16",
         DType::UInt32 => "u32",
         DType::UInt64 => "u64",
-        // `bool` computes as `int`.
-        _ => "i32",
+        // `bool` computes as `int`; floats have no such helpers.
+        DType::Bool | DType::Int32 => "i32",
+        DType::Half | DType::BFloat16 | DType::Float | DType::Double => "i32",
     }
 }
 

@@ -59,7 +59,6 @@ impl Uses {
                 self.buffers.insert(prefetch.buffer);
                 prefetch.subscripts.iter().for_each(|subscript| self.index(subscript));
             }
-            _ => {}
         }
     }
 

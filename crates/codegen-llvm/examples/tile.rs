@@ -12,8 +12,8 @@ use std::ffi::c_void;
 use std::ptr;
 use std::time::Instant;
 
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_codegen_llvm::{Kernel, Options, compile};
 use tensorwright_lang::Module;
 use tensorwright_schedule::{Schedule, canonical, lower};
@@ -34,7 +34,7 @@ C: vectorize n.2
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let target = CpuTarget::native()?;
+    let target = Processor::native()?;
     for (m, n, k) in [(6, 64, 256), (240, 256, 256)] {
         let module = Module::parse("gemm.tc", SOURCE).map_err(|e| e.to_string())?;
         let sizes = BTreeMap::from([("M", m), ("N", n), ("K", k)]);

@@ -7,12 +7,12 @@
 use std::error::Error;
 
 use inkwell::context::Context;
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let cycles = std::env::args().nth(1).map_or(Ok(10_000), |count| count.parse::<u64>())?;
-    let target = CpuTarget::native()?;
+    let target = Processor::native()?;
     let jit = Jit::new(&target)?;
     for cycle in 0..=cycles {
         let value = run(&target, &jit, cycle)?;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One life of a function that returns a number.
-fn run(target: &CpuTarget, jit: &Jit, number: u64) -> Result<u64, Box<dyn Error>> {
+fn run(target: &Processor, jit: &Jit, number: u64) -> Result<u64, Box<dyn Error>> {
     let machine = target.machine()?;
     let context = Context::create();
     let module = context.create_module("unload");

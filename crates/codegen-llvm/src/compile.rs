@@ -13,7 +13,7 @@ use crate::emit::{self, CheckedRead};
 use crate::error::{Error, Result};
 use crate::object;
 use crate::passes;
-use crate::target::CpuTarget;
+use crate::processor::Processor;
 
 /// How code is generated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -108,7 +108,7 @@ impl From<CodegenLevel> for OptimizationLevel {
 /// # Errors
 ///
 /// If the nest is not [lowered](LoopNest::is_lowered), is too large, or LLVM refuses it.
-pub fn compile(nest: &LoopNest, target: &CpuTarget, options: &Options) -> Result<Compiled> {
+pub fn compile(nest: &LoopNest, target: &Processor, options: &Options) -> Result<Compiled> {
     let mut clock = Clock(Instant::now());
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
@@ -149,7 +149,7 @@ fn hide(module: &Module<'_>) {
 /// As for [`compile`].
 pub fn listing(
     nest: &LoopNest,
-    target: &CpuTarget,
+    target: &Processor,
     options: &Options,
     kind: Listing,
 ) -> Result<String> {

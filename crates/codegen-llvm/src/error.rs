@@ -43,6 +43,12 @@ impl fmt::Display for Error {
 
 impl error::Error for Error {}
 
+impl From<tensorwright_target::TargetError> for Error {
+    fn from(error: tensorwright_target::TargetError) -> Self {
+        Error::Target(error.to_string())
+    }
+}
+
 impl From<inkwell::builder::BuilderError> for Error {
     fn from(error: inkwell::builder::BuilderError) -> Self {
         Error::Build(error.to_string())

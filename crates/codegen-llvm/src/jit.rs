@@ -31,7 +31,7 @@ use inkwell::targets::TargetMachine;
 
 use crate::error::{Error, Result};
 use crate::object;
-use crate::target::{self, CpuTarget};
+use crate::processor::{self, Processor};
 
 /// A session that links objects into this process.
 #[derive(Debug, Clone)]
@@ -45,9 +45,9 @@ impl Jit {
     /// # Errors
     ///
     /// If this machine cannot run code of the target, or LLVM has no JIT for it.
-    pub fn new(target: &CpuTarget) -> Result<Self> {
-        target.check_runs_here()?;
-        target::initialize();
+    pub fn new(target: &Processor) -> Result<Self> {
+        target.cpu().check_runs_here()?;
+        processor::initialize();
         Ok(Self { session: Arc::new(Session::new()?) })
     }
 

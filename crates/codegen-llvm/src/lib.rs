@@ -1,7 +1,7 @@
 //! Machine code through LLVM.
 //!
 //! - [`compile()`]: from a lowered loop nest to an object, [`Kernel`] to call it;
-//! - [`target`]: the processors that code is generated for;
+//! - [`Processor`]: what LLVM has to know of a processor;
 //! - [`math`]: the builtin functions, on scalars and vectors;
 //! - [`passes`], [`object`]: from IR to an object file;
 //! - [`jit`]: from an object file to code in this process, and out of it again.
@@ -14,8 +14,9 @@ mod kernel;
 pub mod math;
 pub mod object;
 pub mod passes;
-pub mod target;
+mod processor;
 
 pub use compile::{CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, listing};
 pub use emit::CheckedRead;
 pub use kernel::{Kernel, Pool, Task};
+pub use processor::Processor;

@@ -52,11 +52,11 @@ mod tests {
     use inkwell::context::Context;
 
     use super::*;
-    use crate::target::CpuTarget;
+    use crate::processor::Processor;
 
     #[test]
     fn a_module_becomes_text_and_an_object() {
-        let machine = CpuTarget::named("avx2").unwrap().machine().unwrap();
+        let machine = Processor::named("avx2").unwrap().machine().unwrap();
         let context = Context::create();
         let module = context.create_module("m");
         let i32_type = context.i32_type();

@@ -45,11 +45,11 @@ mod tests {
     use inkwell::context::Context;
 
     use super::*;
-    use crate::target::CpuTarget;
+    use crate::processor::Processor;
 
     #[test]
     fn failures_are_values() {
-        let machine = CpuTarget::native().unwrap().machine().unwrap();
+        let machine = Processor::native().unwrap().machine().unwrap();
         let context = Context::create();
         let module = context.create_module("m");
         run(&module, &machine, DEFAULT_PIPELINE).unwrap();

@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Inputs, call, check, check_with, load, program, scheduled};
-use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{Listing, Options, compile, listing};
 use tensorwright_lang::dtype::DType;
 use tensorwright_reference::{Buffer, random_inputs};
@@ -209,7 +209,7 @@ fn every_builtin_in_vectors() {
 #[test]
 fn failures_are_values_and_text_is_stable() {
     let program = program(GEMM, None, &[("M", 4), ("N", 4), ("K", 4)]);
-    let target = CpuTarget::native().unwrap();
+    let target = Processor::native().unwrap();
     let options = Options::default();
     let mut vectorized = canonical(&program);
     assert!(compile(&vectorized, &target, &options).is_err(), "it is not lowered");
@@ -244,7 +244,7 @@ fn three_lanes_that_become_bytes_are_not_truncated_on_aarch64() {
     let text = "def f(int64(N) X) -> (O) { O(i) = int8(X(i)) }";
     let program = program(text, None, &[("N", 9)]);
     let nest = scheduled(&program, "O: split i 3\nO: vectorize i.1\n");
-    let target = CpuTarget::named("neon").unwrap();
+    let target = Processor::named("neon").unwrap();
     let ir = listing(&nest, &target, &Options::default(), Listing::Ir).unwrap();
     assert!(!ir.contains("trunc <3 x i64>"), "{ir}");
     assert!(ir.contains("shufflevector <24 x i8>"), "{ir}");

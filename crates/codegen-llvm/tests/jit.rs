@@ -5,15 +5,15 @@
 use std::thread;
 
 use inkwell::context::Context;
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::error::Error;
 use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_codegen_llvm::object;
-use tensorwright_codegen_llvm::target::CpuTarget;
 
 type Unary = unsafe extern "C" fn(f32) -> f32;
 
 /// An object with `f(x) = callee(x) + addend`.
-fn object_calling(target: &CpuTarget, callee: &str, addend: f64) -> Vec<u8> {
+fn object_calling(target: &Processor, callee: &str, addend: f64) -> Vec<u8> {
     let machine = target.machine().unwrap();
     let context = Context::create();
     let module = context.create_module("m");
@@ -33,8 +33,8 @@ fn object_calling(target: &CpuTarget, callee: &str, addend: f64) -> Vec<u8> {
     object::object(&module, &machine).unwrap()
 }
 
-fn native() -> (CpuTarget, Jit) {
-    let target = CpuTarget::native().unwrap();
+fn native() -> (Processor, Jit) {
+    let target = Processor::native().unwrap();
     let jit = Jit::new(&target).unwrap();
     (target, jit)
 }
@@ -84,7 +84,7 @@ fn failures_are_values_and_leave_the_session_usable() {
 #[test]
 fn foreign_code_is_refused() {
     let foreign = if cfg!(target_arch = "aarch64") { "avx2" } else { "neon" };
-    let target = CpuTarget::named(foreign).unwrap();
+    let target = Processor::named(foreign).unwrap();
     assert!(matches!(Jit::new(&target), Err(Error::Target(_))));
     let (_, jit) = native();
     let object = object_calling(&target, "expf", 0.0);

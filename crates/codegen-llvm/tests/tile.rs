@@ -3,7 +3,7 @@
 
 mod support;
 
-use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{Listing, Options, listing};
 
 /// The lines between a label and the branch back to it that holds the most multiplications.
@@ -35,7 +35,7 @@ fn a_tile_stays_in_registers() {
         C: cache_write at n.0\nC.tile: unroll m.1\nC.tile: unroll n.1\nC.tile: vectorize n.2\n\
         C: unroll m.1\nC: unroll n.1\nC: vectorize n.2\n";
     let nest = support::scheduled(&program, schedule);
-    let target = CpuTarget::named("avx512").unwrap();
+    let target = Processor::named("avx512").unwrap();
     let text = listing(&nest, &target, &Options::default(), Listing::Assembly).unwrap();
     let body = hottest_loop(&text);
     let shown = body.join("\n");

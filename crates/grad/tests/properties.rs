@@ -10,7 +10,8 @@ use common::{Buffers, Case, Verdict};
 use tensorwright_grad::{Gradient, Input, Output, grad};
 use tensorwright_lang::Module;
 use tensorwright_lang::precision::Precision;
-use tensorwright_schedule::{canonical, rewritings};
+use tensorwright_policy::rewritings;
+use tensorwright_schedule::canonical;
 
 fn gradient(text: &str, def: &str, wrt: &[&str]) -> Gradient {
     grad(&Module::parse("program.tc", text).unwrap(), def, wrt).unwrap()

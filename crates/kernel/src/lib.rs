@@ -13,7 +13,7 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder, Lowered,
-    Oracle, Outputs, Verification, allow_for_rewriting, compilations, schedule_target,
+    Oracle, Outputs, Verification, allow_for_rewriting, compilations,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
@@ -32,9 +32,10 @@ pub use tensorwright_reference::{
 };
 
 pub use tensorwright_codegen_llvm::Options as CodegenOptions;
-pub use tensorwright_codegen_llvm::target::{CpuTarget, VectorIsa};
+pub use tensorwright_codegen_llvm::Processor;
 pub use tensorwright_runtime::View;
 pub use tensorwright_schedule::Schedule;
+pub use tensorwright_target::{Cpu, Goal, Target, TargetError, VectorIsa};
 
 /// What kernels run on, and how they are measured.
 pub use tensorwright_runtime as runtime;

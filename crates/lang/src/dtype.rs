@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The element type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum DType {
     /// `bool`: one byte, 0 or 1.
     Bool,

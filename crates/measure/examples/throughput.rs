@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{CpuTarget, Module, Schedule};
+use tensorwright_kernel::{Module, Schedule, Target};
 use tensorwright_measure::{Config, Measurer, WorkerCommand};
 use tensorwright_outcome::Tally;
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let default = program.compile().lower()?.schedule().to_string();
     let worker = std::env::current_exe()?.with_file_name("../tensorwright-worker");
     let start = Instant::now();
-    let config = Config::new(WorkerCommand::new(worker), CpuTarget::native()?);
+    let config = Config::new(WorkerCommand::new(worker), Target::native()?);
     let mut measurer = Measurer::start(&program, config)?;
     println!("started after {:.2?}; {:?}", start.elapsed(), measurer.roofline());
     let (trials, mut best, mut tally) = (100, f64::INFINITY, Tally::default());

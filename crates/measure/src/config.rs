@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tensorwright_kernel::CpuTarget;
+use tensorwright_kernel::Target;
 
 /// How to start a child process: a program whose `main` calls [`serve`](crate::serve) with the
 /// arguments that follow `args`.
@@ -38,7 +38,7 @@ pub struct Config {
     /// How many threads kernels use.
     pub threads: usize,
     /// The processor that code is generated for; this machine must be able to run it.
-    pub target: CpuTarget,
+    pub target: Target,
     /// The seed of the random inputs.
     pub seed: u64,
     /// How long building a candidate may take.
@@ -58,7 +58,7 @@ pub struct Config {
 impl Config {
     /// One thread, one builder, and deadlines that no sensible candidate meets.
     #[must_use]
-    pub fn new(worker: WorkerCommand, target: CpuTarget) -> Self {
+    pub fn new(worker: WorkerCommand, target: Target) -> Self {
         Self {
             worker,
             threads: 1,

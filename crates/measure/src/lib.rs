@@ -6,13 +6,13 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use tensorwright_kernel::{CpuTarget, Module, Schedule};
+//! use tensorwright_kernel::{Target, Module, Schedule};
 //! use tensorwright_measure::{Config, Measurer, WorkerCommand};
 //!
 //! let text = "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }";
 //! let program = Module::parse("twice.tc", text)?.def("twice")?.bind([("N", 1000)])?;
 //! let worker = WorkerCommand::new("tensorwright").arg("worker");
-//! let mut measurer = Measurer::start(&program, Config::new(worker, CpuTarget::native()?))?;
+//! let mut measurer = Measurer::start(&program, Config::new(worker, Target::native()?))?;
 //! measurer.submit(1, &Schedule::parse("B: split i 8\nB: vectorize i.1")?);
 //! while let Some(finished) = measurer.next(Duration::from_secs(60)) {
 //!     // `finished.outcome` says what became of candidate `finished.id`.

@@ -189,7 +189,7 @@ fn cancelled_candidates_do_not_come_back() {
 
 #[test]
 fn what_cannot_start_is_an_error() {
-    let config = |worker| Config::new(worker, tensorwright_kernel::CpuTarget::native().unwrap());
+    let config = |worker| Config::new(worker, tensorwright_kernel::Target::native().unwrap());
     let missing = Measurer::start(&matmul(4), config(WorkerCommand::new("/nonexistent/worker")));
     assert!(matches!(missing, Err(MeasureError::Spawn { .. })), "{missing:?}");
     let other = Measurer::start(&matmul(4), config(WorkerCommand::new("true")));

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tensorwright_codegen_c::{Interface, Parameter as KernelParameter};
-use tensorwright_kernel::{CodegenOptions, CpuTarget, Diagnostics, Lowered, Program, Schedule};
+use tensorwright_kernel::{CodegenOptions, Diagnostics, Lowered, Program, Schedule, Target};
+use tensorwright_policy::Untuned;
 use tensorwright_records::{Store, TrialId};
-use tensorwright_space::Untuned;
 use tensorwright_tuner::{Remembered, Wanted};
 
 use crate::BuildOptions;
@@ -176,7 +176,9 @@ impl Job<'_> {
     /// The schedule that records have, if they have one.
     fn remember(&self, store: &dyn Store, notes: &dyn Fn(&str)) -> Option<(Schedule, Origin)> {
         let level = self.level.target();
-        let here = CpuTarget::native().ok().filter(|native| native.isa() == level.isa());
+        let is_level =
+            |native: &Target| native.cpu().is_some_and(|cpu| cpu.isa() == self.level.isa());
+        let here = Target::native().ok().filter(is_level);
         // What was tuned for this machine as it is suits the level that it has.
         for target in here.iter().chain([level]) {
             let Case { threads, precision, .. } = *self.case;
@@ -197,7 +199,7 @@ impl Job<'_> {
     }
 
     fn build(&self) -> Result<Built, Diagnostics> {
-        let sizes = self.level.sizes(self.case.threads).with_precision(self.case.precision);
+        let sizes = self.level.goal(self.case.threads).with_precision(self.case.precision);
         let untuned = Untuned::of(self.program.ir(), &sizes);
         let (schedule, origin) = match &self.remembered {
             Some((schedule, origin)) => (schedule.clone(), origin.clone()),

@@ -1,12 +1,12 @@
 //! [`Level`]: a processor that a package has kernels for.
 
-use tensorwright_kernel::schedule::Target;
-use tensorwright_kernel::{CpuTarget, VectorIsa};
+use tensorwright_kernel::{Cpu, Goal, Target, VectorIsa};
 
 /// A processor that a package has kernels for. Which one is used is decided when the library runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    target: CpuTarget,
+    cpu: Cpu,
+    target: Target,
 }
 
 impl Level {
@@ -20,18 +20,19 @@ impl Level {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = Self::ALL.into_iter().find(|known| *known == name)?;
-        Some(Self { target: CpuTarget::named(name).ok()? })
+        let target = Target::named(name).ok()?;
+        Some(Self { cpu: target.cpu()?.clone(), target })
     }
 
     /// The name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.target.name()
+        self.cpu.name()
     }
 
     /// What code is generated for.
     #[must_use]
-    pub fn target(&self) -> &CpuTarget {
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
@@ -39,19 +40,23 @@ impl Level {
     /// all of it, not only the vectors.
     #[must_use]
     pub fn requirement(&self) -> &'static str {
-        match self.target.isa() {
+        match self.cpu.isa() {
             VectorIsa::Avx512 => "x86-64-v4",
             VectorIsa::Avx2 => "x86-64-v3",
             _ => "x86-64",
         }
     }
 
-    /// The sizes that schedules go by. They are typical ones, and not those of the machine that builds,
-    /// so that every machine builds the same package.
+    /// What schedules are made for. Cache sizes are typical ones, and not those of the machine that
+    /// builds, so that every machine builds the same package.
     #[must_use]
-    pub fn sizes(&self, threads: usize) -> Target {
-        let target = Target::avx2().with_workers(threads as i64);
-        let (bytes, registers) = (self.target.vector_bytes(), self.target.vector_registers());
-        target.with_vectors(bytes.into(), registers.into())
+    pub fn goal(&self, threads: usize) -> Goal<Cpu> {
+        Goal::new(self.cpu.clone()).with_workers(threads as i64)
+    }
+
+    /// The vector instructions.
+    #[must_use]
+    pub fn isa(&self) -> VectorIsa {
+        self.cpu.isa()
     }
 }

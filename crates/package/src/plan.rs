@@ -114,7 +114,7 @@ impl Reader<'_> {
             })?;
             levels.push(level);
         }
-        levels.sort_by_key(|level| level.target().isa());
+        levels.sort_by_key(|level| level.isa());
         levels.dedup();
         if levels.is_empty() {
             let diagnostic = Diagnostic::without_place(Code::InvalidManifest, "levels is empty");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::{CpuTarget, Diagnostics, Inputs, Module};
+use tensorwright_kernel::{Diagnostics, Inputs, Module, Target};
 use tensorwright_package::buckets::{BucketedKernel, Kind, Padding, Ranged, Variation};
 use tensorwright_tuner::{Extent, SizeRange};
 
@@ -77,7 +77,7 @@ impl Case {
         let range = range(text);
         let module = Module::parse("case.tc", self.text).unwrap();
         let def = module.chosen(None, "").unwrap();
-        let native = CpuTarget::native().unwrap();
+        let native = Target::native().unwrap();
         let kernel =
             BucketedKernel::new(&def, &self.fixed(), self.varying, &range, &native).unwrap();
         for value in range.first..=range.last {
@@ -223,7 +223,7 @@ fn a_short_range_of_what_cannot_vary_has_a_kernel_for_every_value() {
 fn inputs_and_values_that_do_not_fit_are_refused() {
     let module = Module::parse("case.tc", OUTERMOST.text).unwrap();
     let def = module.chosen(None, "").unwrap();
-    let (fixed, native) = (OUTERMOST.fixed(), CpuTarget::native().unwrap());
+    let (fixed, native) = (OUTERMOST.fixed(), Target::native().unwrap());
     let kernel = BucketedKernel::new(&def, &fixed, "M", &range("1..40@8,40"), &native).unwrap();
     let inputs = |value| {
         let mut sizes = fixed.clone();

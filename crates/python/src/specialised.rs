@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use tensorwright::{
-    Arguments as KernelArguments, CpuTarget, DType, Diagnostics, Frozen, Kernel, Program, View, ir,
+    Arguments as KernelArguments, DType, Diagnostics, Frozen, Kernel, Program, Target, View, ir,
 };
 use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
@@ -256,7 +256,7 @@ impl Specialised {
 /// What the records have for a program. Records that cannot be read are as good as none.
 fn remembered(program: &Program, choices: &Choices) -> Recalled {
     let look = || {
-        let target = CpuTarget::native().ok()?;
+        let target = Target::native().ok()?;
         let store = open_existing(choices.db.as_deref()).ok()??;
         let (threads, precision) = (choices.threads, choices.precision);
         Remembered::best(&store, &Wanted { program, threads, target: &target, precision }).ok()

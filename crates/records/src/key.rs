@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use tensorwright_lang::precision::Precision;
+use tensorwright_target::fingerprint_parts;
 
 use crate::model::ProgramInfo;
 
@@ -16,7 +17,7 @@ pub struct Key {
     pub program: String,
     /// The hash of the program without its numbers: the same for all sizes.
     pub family: String,
-    /// The [`fingerprint`] of the machine.
+    /// The [fingerprint](tensorwright_target::Target::fingerprint) of the target.
     pub target: String,
     /// The threads that parallel loops use.
     pub threads: u32,
@@ -152,29 +153,10 @@ impl fmt::Display for Part {
     }
 }
 
-/// The text that stands for a machine: its model and its features in alphabetical order.
-///
-/// ```
-/// let target = tensorwright_records::fingerprint("A Processor", ["fma", "avx2"]);
-/// assert_eq!(target, "A Processor [avx2 fma]");
-/// ```
-#[must_use]
-pub fn fingerprint<'f>(model: &str, features: impl IntoIterator<Item = &'f str>) -> String {
-    let features: BTreeSet<&str> = features.into_iter().filter(|name| !name.is_empty()).collect();
-    let features: Vec<&str> = features.into_iter().collect();
-    format!("{} [{}]", model.trim(), features.join(" "))
-}
-
-/// The features that a [`fingerprint`] lists.
-#[must_use]
-pub fn fingerprint_features(target: &str) -> BTreeSet<&str> {
-    parts(target).1
-}
-
 /// How a stored machine differs from the wanted one, in words.
 pub(crate) fn machine_difference(wanted: &str, stored: &str) -> String {
-    let (wanted_model, wanted) = parts(wanted);
-    let (stored_model, stored) = parts(stored);
+    let (wanted_model, wanted) = fingerprint_parts(wanted);
+    let (stored_model, stored) = fingerprint_parts(stored);
     let mut words = Vec::new();
     if wanted_model != stored_model {
         words.push(format!("measured on `{stored_model}`, this is `{wanted_model}`"));
@@ -192,18 +174,10 @@ pub(crate) fn machine_difference(wanted: &str, stored: &str) -> String {
     words.join("; ")
 }
 
-/// The model and the features of a fingerprint.
-fn parts(target: &str) -> (&str, BTreeSet<&str>) {
-    let whole = (target, BTreeSet::new());
-    let Some((model, features)) = target.strip_suffix(']').and_then(|text| text.rsplit_once(" ["))
-    else {
-        return whole;
-    };
-    (model, features.split_whitespace().collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use tensorwright_target::fingerprint;
+
     use super::*;
 
     #[test]

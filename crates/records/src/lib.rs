@@ -49,7 +49,7 @@ pub use claim::{Claim, Claims};
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
 pub use journal::{Journal, Kept};
-pub use key::{Key, Part, fingerprint, fingerprint_features};
+pub use key::{Key, Part};
 pub use location::{default_path, location};
 pub use model::{
     Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo,

@@ -20,23 +20,17 @@
 pub mod access;
 pub mod canonical;
 pub mod check;
-pub mod default;
 pub mod draft;
 pub mod limits;
 pub mod lower;
 pub mod nest;
 pub mod placement;
 pub mod primitives;
-pub mod rewriting;
 pub mod schedule;
-pub mod target;
 pub mod workspace;
 
 pub use canonical::canonical;
-pub use default::{complete, default_schedule};
 pub use draft::Draft;
 pub use lower::{LowerError, lower, lower_traced};
 pub use nest::LoopNest;
-pub use rewriting::rewritings;
 pub use schedule::{Refusal, Schedule, ScheduleError};
-pub use target::Target;

@@ -1,6 +1,6 @@
 //! Where stages may be computed: inlined, inside the tiles of their reader, or on their own.
 //!
-//! What the [default schedule](crate::default) decides by rules, spaces of schedules leave open; both
+//! What rules decide, spaces of schedules leave open; both
 //! ask here.
 
 use tensorwright_lang::program::{Atom, Expr, Index};

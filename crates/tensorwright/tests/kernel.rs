@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use tensorwright::{
-    Against, Arguments, Buffer, Code, CpuTarget, Inputs, Kernel, Module, Program, Schedule, View,
+    Against, Arguments, Buffer, Code, Inputs, Kernel, Module, Program, Schedule, Target, View,
 };
 
 fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
@@ -120,7 +120,7 @@ fn parallel_loops_use_threads() {
 fn kernels_of_other_machines_are_written_and_not_run() {
     let program = program(DENSE, &DENSE_SIZES);
     let foreign = if cfg!(target_arch = "x86_64") { "neon" } else { "avx2" };
-    let kernel = program.compile().target(CpuTarget::named(foreign).unwrap()).build().unwrap();
+    let kernel = program.compile().target(Target::named(foreign).unwrap()).build().unwrap();
     assert!(!kernel.object().is_empty());
     assert!(kernel.assembly().unwrap().contains("dense"));
     let error = kernel.run(&program.random_inputs(0).unwrap()).unwrap_err();

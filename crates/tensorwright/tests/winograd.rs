@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use tensorwright::schedule::primitives::Winograd;
-use tensorwright::schedule::{Draft, Target, canonical, complete};
-use tensorwright::{Buffer, Inputs, Kernel, Module, Precision, Program, Value};
+use tensorwright::schedule::{Draft, canonical};
+use tensorwright::{Buffer, Cpu, Goal, Inputs, Kernel, Module, Precision, Program, Value};
+use tensorwright_policy::cpu::rules::complete;
 
 const CONV2D: &str = "def conv(TYPE(N,C,H,W) in, const TYPE(K,C,R,S) weight) -> (out) {
   out(n,k,h,w) +=! in(n,c,h+r,w+s) * weight(k,c,r,s)
@@ -46,7 +47,7 @@ fn check(program: &Program, stage: &str, loops: &[&str], results: i64) {
     let mut draft = Draft::new(canonical(program.ir()));
     draft.apply(stage, Winograd { targets, results }).unwrap();
     assert!(draft.nest.error_growth > 1.0);
-    let scheduled = complete(draft.clone(), &Target::avx512().with_workers(2));
+    let scheduled = complete(draft.clone(), &Goal::new(Cpu::avx512()).with_workers(2));
     assert!(scheduled.schedule.steps.len() > draft.schedule.steps.len());
     let inputs = program.random_inputs(7).unwrap();
     for (draft, threads) in [(draft, 1), (scheduled.clone(), 1), (scheduled, 2)] {
@@ -148,7 +149,7 @@ fn kernels(program: &Program) -> Vec<Kernel> {
         let targets = vec!["h".to_owned(), "w".to_owned()];
         let mut draft = Draft::new(canonical(program.ir()));
         draft.apply("out", Winograd { targets, results }).unwrap();
-        let scheduled = complete(draft.clone(), &Target::avx2());
+        let scheduled = complete(draft.clone(), &Goal::new(Cpu::avx2()));
         [draft, scheduled].map(|d| program.compile().schedule(d.schedule).build().unwrap())
     };
     [2, 3, 4].into_iter().flat_map(kernel).collect()

@@ -15,9 +15,10 @@
 use std::error::Error;
 use std::path::Path;
 
-use tensorwright_kernel::{CpuTarget, Module, schedule_target};
+use tensorwright_kernel::{Goal, Module, Target};
+use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_records::{Options, RunFilter, SqliteStore, Store};
-use tensorwright_space::{Point, Preset, ScheduleSpace};
+use tensorwright_space::Point;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,10 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Some(program) = store.program(&run.key.program)? else { continue };
         let module = Module::parse("record", &program.text)?;
         let program = module.def(&program.def)?.bind(Vec::<(&str, i64)>::new())?;
-        let target = schedule_target(&CpuTarget::native()?, run.key.threads as usize)
-            .with_precision(run.key.precision);
+        let threads = run.key.threads as usize;
+        let goal = Goal::of(&Target::native()?, threads, run.key.precision)?;
         let options = Preset::Full.options();
-        let spaces = ScheduleSpace::alternatives(program.ir(), &target, &options);
+        let spaces = ScheduleSpace::alternatives(program.ir(), &goal, &options);
         for (arm, space) in spaces.iter().enumerate() {
             let mut pairs: Vec<(f64, f64)> = Vec::new();
             for trial in store.trials(&run.info.id, None, 100_000)? {

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use tensorwright_outcome::Outcome;
+use tensorwright_policy::ScheduleSpace;
 use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
-use tensorwright_space::{Point, ScheduleSpace};
+use tensorwright_space::Point;
 
 /// Trials that every algorithm gets.
 const BEGINNING: u64 = 6;

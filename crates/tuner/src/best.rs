@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tensorwright_kernel::{CpuTarget, Precision, Program, Schedule, VectorIsa};
+use tensorwright_kernel::{Precision, Program, Schedule, Target, VectorIsa};
 use tensorwright_outcome::{Seconds, printable};
-use tensorwright_records::{Best, Key, Near, Part, Store, TrialId, fingerprint_features};
+use tensorwright_records::{Best, Key, Near, Part, Store, TrialId};
+use tensorwright_target::fingerprint_features;
 
 use crate::identity::key_of;
 use crate::trust::Trust;
@@ -64,7 +65,7 @@ pub struct Wanted<'a> {
     /// The threads of parallel loops.
     pub threads: usize,
     /// The processor.
-    pub target: &'a CpuTarget,
+    pub target: &'a Target,
     /// With which numbers sums may be computed.
     pub precision: Precision,
 }
@@ -145,7 +146,10 @@ impl Wanted<'_> {
             && self.precision.allows(near.key.precision)
             && near.key.threads == key.threads
             && (!near.differs.contains(&Part::Target)
-                || has_vectors_of(self.target.isa(), &key.target, &near.key.target))
+                || self
+                    .target
+                    .cpu()
+                    .is_some_and(|cpu| has_vectors_of(cpu.isa(), &key.target, &near.key.target)))
     }
 
     /// The schedule of a record, if it can be read and applied.

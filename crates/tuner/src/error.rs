@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tensorwright_kernel::Diagnostics;
+use tensorwright_kernel::{Diagnostics, TargetError};
 use tensorwright_measure::MeasureError;
 use tensorwright_records::Error as RecordsError;
 
@@ -12,6 +12,8 @@ use tensorwright_records::Error as RecordsError;
 pub enum TuneError {
     /// The program cannot be compiled for the target.
     Program(Diagnostics),
+    /// There is no such target, or nothing can be tuned for it.
+    Target(TargetError),
     /// Candidates cannot be measured here.
     Measure(MeasureError),
     /// Records cannot be read.
@@ -26,6 +28,7 @@ impl fmt::Display for TuneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program(error) => error.fmt(f),
+            Self::Target(error) => write!(f, "{error}\n  help: {}", error.help()),
             Self::Measure(error) => error.fmt(f),
             Self::Records(error) => error.fmt(f),
             Self::UnknownStrategy(name) => {
@@ -43,6 +46,12 @@ impl fmt::Display for TuneError {
 }
 
 impl std::error::Error for TuneError {}
+
+impl From<TargetError> for TuneError {
+    fn from(error: TargetError) -> Self {
+        Self::Target(error)
+    }
+}
 
 impl From<Diagnostics> for TuneError {
     fn from(error: Diagnostics) -> Self {

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tensorwright_kernel::runtime::Machine;
-use tensorwright_kernel::{CpuTarget, Precision, Program};
-use tensorwright_records::{Key, ProgramInfo, fingerprint};
-use tensorwright_space::{ScheduleSpace, SearchSpace};
+use tensorwright_kernel::{Precision, Program, Target};
+use tensorwright_policy::ScheduleSpace;
+use tensorwright_records::{Key, ProgramInfo};
+use tensorwright_space::SearchSpace;
 
 /// The version of Tensorwright and of the LLVM that it is built on.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
 
 /// The key of a program.
 #[must_use]
-pub fn key_of(program: &Program, threads: u32, target: &CpuTarget, precision: Precision) -> Key {
+pub fn key_of(program: &Program, threads: u32, target: &Target, precision: Precision) -> Key {
     Key {
         program: program.hash().to_string(),
         family: program.ir().family_hash().to_string(),
-        target: machine(target),
+        target: target.fingerprint(),
         threads,
         compiler: COMPILER.to_owned(),
         precision,
@@ -38,16 +38,6 @@ pub fn program_info(program: &Program, sizes: BTreeMap<String, i64>) -> ProgramI
         flops: analysis.flops as f64,
         bytes: analysis.min_bytes as f64,
     }
-}
-
-/// The fingerprint of this machine; code for a lesser target than it has is a machine of its own.
-fn machine(target: &CpuTarget) -> String {
-    let machine = Machine::detect();
-    if target.name() == "native" {
-        return fingerprint(&machine.model, machine.features);
-    }
-    let features = target.features().split(',').map(|feature| feature.trim_start_matches('+'));
-    fingerprint(&format!("{} as {}", machine.model, target.name()), features)
 }
 
 /// The name of this machine with this build of the compiler, in records: a hash, since what it is made

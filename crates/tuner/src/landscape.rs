@@ -9,7 +9,8 @@ use tensorwright_kernel::runtime::Machine;
 use tensorwright_landscape::{Landscape, Origin};
 use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;
-use tensorwright_space::{Point, Rng, ScheduleSpace};
+use tensorwright_policy::ScheduleSpace;
+use tensorwright_space::{Point, Rng};
 
 use crate::arms::Place;
 use crate::candidates::{Admission, Candidates};
@@ -76,10 +77,12 @@ impl LandscapePlan {
     }
 
     /// The space.
-    #[must_use]
-    pub fn space(&self) -> ScheduleSpace {
-        let target = self.tuner.sizes_of_target();
-        ScheduleSpace::new(self.tuner.program.ir(), &target, &self.tuner.options)
+    ///
+    /// # Errors
+    /// If there is none for the target.
+    pub fn space(&self) -> Result<ScheduleSpace, TuneError> {
+        let goal = self.tuner.goal()?;
+        Ok(ScheduleSpace::new(self.tuner.program.ir(), &goal, &self.tuner.options))
     }
 }
 
@@ -93,7 +96,7 @@ pub fn record_landscape(
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&Point, &Outcome, usize, usize),
 ) -> Result<Landscape, TuneError> {
-    let space = plan.space();
+    let space = plan.space()?;
     let (points, complete) = plan.points(&space)?;
     let tuner = &plan.tuner;
     let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());

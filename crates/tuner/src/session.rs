@@ -4,15 +4,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::Machine;
+use tensorwright_kernel::{Cpu, Goal, Schedule};
 use tensorwright_measure::{Config, Finished, Measurer, Roofline};
 use tensorwright_outcome::Outcome;
+use tensorwright_policy::{ScheduleSpace, untuned_schedule};
 use tensorwright_records::{
     Claim, Journal, Kept, Key, RunEnd, RunId, RunInfo, Store, Trial, TrialId,
 };
 use tensorwright_search::{Proposal, Settings};
-use tensorwright_space::{ScheduleSpace, untuned_schedule};
 
 use crate::arms::{Arms, Place};
 use crate::candidates::{Admission, Candidate, Candidates};
@@ -41,6 +41,7 @@ pub(crate) struct Session<'a> {
     pub(crate) journal: &'a mut Journal,
     pub(crate) watch: &'a mut dyn FnMut(&Event<'_>),
     begun: Instant,
+    goal: Goal<Cpu>,
     arms: Arms,
     strategy_time: Duration,
     spent: [Duration; 3],
@@ -70,8 +71,8 @@ impl<'a> Session<'a> {
         let begun = Instant::now();
         let strategy = tensorwright_search::find(&tuner.strategy)
             .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
-        let target = tuner.sizes_of_target();
-        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &target, &tuner.options);
+        let goal = tuner.goal()?;
+        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options);
         let threads = u32::try_from(tuner.threads).unwrap_or(u32::MAX);
         let key = key_of(&tuner.program, threads, &tuner.target, tuner.precision);
         let hash = space_hash(spaces.iter());
@@ -111,6 +112,7 @@ impl<'a> Session<'a> {
             journal,
             watch,
             begun,
+            goal,
             arms,
             strategy_time,
             spent: [Duration::ZERO; 3],
@@ -209,7 +211,7 @@ impl<'a> Session<'a> {
 
     /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
     fn first_candidates(&mut self, schedules: Vec<Schedule>) {
-        let default = untuned_schedule(self.tuner.program.ir(), &self.tuner.sizes_of_target());
+        let default = untuned_schedule(self.tuner.program.ir(), &self.goal);
         // It is measured in every run, also if a record knows it.
         self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
         if let Admission::New(number) = self.candidates.admit(default.clone(), None, "default") {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tensorwright_kernel::{CpuTarget, Schedule};
+use tensorwright_kernel::{Schedule, Target};
 use tensorwright_records::{Key, Store, Verification};
 
 use crate::best::Wanted;
@@ -105,7 +105,7 @@ impl Wanted<'_> {
     fn verifies(&self, schedule: &Schedule) -> bool {
         // What is for another machine cannot run here; its loops can.
         let here = self.target.check_runs_here().is_ok();
-        let native = if here { Some(self.target.clone()) } else { CpuTarget::native().ok() };
+        let native = if here { Some(self.target.clone()) } else { Target::native().ok() };
         let Some(target) = native else { return false };
         let Ok(inputs) = self.program.random_inputs(0) else { return false };
         let builder = self.program.compile().target(target).threads(self.threads);
@@ -180,7 +180,7 @@ mod tests {
         texts: &[&str],
         verify: Verify,
     ) -> (Vec<bool>, Vec<String>) {
-        let target = CpuTarget::native().unwrap();
+        let target = Target::native().unwrap();
         let wanted = Wanted { program, threads: 1, target: &target, precision: Precision::Fast };
         let key = key_of(program, 1, &target, Precision::Fast);
         let mut trust = Trust::new(store, &wanted, &key);

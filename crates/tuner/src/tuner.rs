@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tensorwright_kernel::schedule::Target;
-use tensorwright_kernel::{CpuTarget, Precision, Program, Schedule, schedule_target};
+use tensorwright_kernel::{Cpu, Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
+use tensorwright_policy::{Options, Preset};
 use tensorwright_records::Journal;
-use tensorwright_space::{Options, Preset};
 
 use crate::session::Session;
 use crate::{Budget, Event, TuneError, Tuned};
@@ -23,7 +22,7 @@ pub struct Tuner {
     pub(crate) program: Program,
     pub(crate) sizes: BTreeMap<String, i64>,
     pub(crate) worker: WorkerCommand,
-    pub(crate) target: CpuTarget,
+    pub(crate) target: Target,
     pub(crate) threads: usize,
     pub(crate) strategy: String,
     pub(crate) budget: Budget,
@@ -43,9 +42,7 @@ impl Tuner {
     /// # Errors
     /// If this machine's processor is not known.
     pub fn new(program: &Program, worker: WorkerCommand) -> Result<Self, TuneError> {
-        let target = CpuTarget::native().map_err(|error| {
-            TuneError::Measure(tensorwright_measure::MeasureError::Worker(error.to_string()))
-        })?;
+        let target = Target::native()?;
         let strategy = tensorwright_search::registry::STRATEGIES.last();
         Ok(Self {
             program: program.clone(),
@@ -73,7 +70,7 @@ impl Tuner {
     }
 
     /// Tunes for a processor that this machine can run as well.
-    pub fn target(mut self, target: CpuTarget) -> Self {
+    pub fn target(mut self, target: Target) -> Self {
         self.target = target;
         self
     }
@@ -146,9 +143,9 @@ impl Tuner {
         Self { fresh: false, seed: self.seed.wrapping_add(1), ..self }
     }
 
-    /// What schedules need to know of the target.
-    pub(crate) fn sizes_of_target(&self) -> Target {
-        schedule_target(&self.target, self.threads).with_precision(self.precision)
+    /// What schedules are made for.
+    pub(crate) fn goal(&self) -> Result<Goal<Cpu>, TuneError> {
+        Ok(Goal::of(&self.target, self.threads, self.precision)?)
     }
 
     /// Runs. Every outcome is committed to the journal before the search is told of it.

@@ -2,9 +2,10 @@
 
 use tensorwright_kernel::{Module, Schedule};
 use tensorwright_outcome::Outcome;
+use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{Claim, Claims, Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
 use tensorwright_space::parameter::Domain;
-use tensorwright_space::{Parameter, Point, ScheduleSpace};
+use tensorwright_space::{Parameter, Point};
 
 use crate::Tuner;
 use crate::arms::{Arms, Place};
@@ -142,8 +143,8 @@ fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Pla
     let module = Module::parse("record", &near.program.text).ok()?;
     let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
     // The algorithms that its run chose from.
-    let target = tuner.sizes_of_target().with_precision(near.key.precision);
-    let others = ScheduleSpace::alternatives(program.ir(), &target, &tuner.options);
+    let goal = tuner.goal().ok()?.with_precision(near.key.precision);
+    let others = ScheduleSpace::alternatives(program.ir(), &goal, &tuner.options);
     let (number, ranks) = match near.best.trial.point.split_first() {
         Some((number, ranks)) if others.len() > 1 => (usize::try_from(*number).ok()?, ranks),
         _ => (0, &near.best.trial.point[..]),

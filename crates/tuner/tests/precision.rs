@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tensorwright_kernel::{CpuTarget, Module, Precision, Program};
+use tensorwright_kernel::{Module, Precision, Program, Target};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{Options, Part, RunInfo, SqliteStore, Store, Trial};
 use tensorwright_tuner::{Remembered, Wanted, key_of, program_info};
@@ -23,7 +23,7 @@ fn program() -> Program {
 
 /// What records that hold these bests say to a wish.
 fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
-    let (program, target) = (program(), CpuTarget::native().unwrap());
+    let (program, target) = (program(), Target::native().unwrap());
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("tensorwright-precision-{}-{number}", std::process::id());

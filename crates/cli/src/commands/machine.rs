@@ -9,7 +9,7 @@ use tensorwright::runtime::probe::{
     CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
 };
 use tensorwright::runtime::{Machine, Pool};
-use tensorwright::{CpuTarget, Diagnostics};
+use tensorwright::{Diagnostics, Processor};
 
 use crate::args::{Format, MachineArgs};
 use crate::failure::{InFormat, Outcome};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &MachineArgs) -> Outcome {
     let format = args.output.format;
     let machine = Machine::detect();
     let measured = measure(&machine).in_format(format)?;
-    let target = CpuTarget::native().map(|target| target.to_string()).unwrap_or_default();
+    let target = Processor::native().map(|target| target.to_string()).unwrap_or_default();
     match format {
         Format::Json => {
             let Caches { line, l1d, l2, l3, .. } = machine.caches;

@@ -22,9 +22,7 @@ pub(crate) mod worker;
 
 use std::collections::BTreeMap;
 
-use tensorwright::{
-    Code, CpuTarget, Def, Diagnostic, Diagnostics, KernelBuilder, Module, Program, Source,
-};
+use tensorwright::{Def, Diagnostics, KernelBuilder, Module, Program, Source, Target, TargetError};
 
 use tensorwright_tuner::Wanted;
 
@@ -78,11 +76,11 @@ pub(crate) fn kernel<'p>(
 }
 
 /// The target of a name.
-pub(crate) fn target(name: &str) -> Result<CpuTarget, Diagnostics> {
-    CpuTarget::named(name).map_err(|_| {
-        let message = format!("there is no target `{name}`");
-        let diagnostic = Diagnostic::without_place(Code::UnknownTarget, message)
-            .help(format!("the targets are {}", CpuTarget::NAMES.join(", ")));
-        Diagnostics::new(Source::new("--target", ""), vec![diagnostic])
-    })
+pub(crate) fn target(name: &str) -> Result<Target, Diagnostics> {
+    Target::named(name).map_err(|error| unavailable(&error))
+}
+
+/// Says what is wrong with a target.
+pub(crate) fn unavailable(error: &TargetError) -> Diagnostics {
+    Diagnostics::new(Source::new("--target", ""), vec![error.diagnostic()])
 }

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use clap::Args;
-use tensorwright::schedule_target;
-use tensorwright_space::{Count, Options, Point, Preset, Rng, ScheduleSpace};
+use tensorwright::Goal;
+use tensorwright_policy::{Count, Options, Preset, ScheduleSpace};
+use tensorwright_space::{Point, Rng};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::failure::{InFormat, Outcome};
@@ -77,11 +78,12 @@ pub(crate) fn run(args: &SpaceArgs) -> Outcome {
     let format = args.output.format;
     let program = super::program(&args.program).in_format(format)?;
     let target = super::target(&args.target.target).in_format(format)?;
-    let sizes = schedule_target(&target, args.target.threads.into())
-        .with_precision(args.target.precision());
+    let goal = Goal::of(&target, args.target.threads.into(), args.target.precision())
+        .map_err(|error| super::unavailable(&error))
+        .in_format(format)?;
     let options = args.space.options();
-    let space = ScheduleSpace::new(program.ir(), &sizes, &options);
-    let algorithms = algorithms(&ScheduleSpace::alternatives(program.ir(), &sizes, &options));
+    let space = ScheduleSpace::new(program.ir(), &goal, &options);
+    let algorithms = algorithms(&ScheduleSpace::alternatives(program.ir(), &goal, &options));
     match format {
         Format::Json => json(&space, &algorithms, args)?,
         Format::Text => text(&space, &algorithms, args)?,

@@ -88,8 +88,7 @@ fn calls(scratch: &Scratch) -> Vec<Call> {
 
 /// The levels of a usual package that this machine can run.
 fn levels() -> Vec<&'static str> {
-    let runs =
-        |name: &&str| tensorwright::CpuTarget::named(name).unwrap().check_runs_here().is_ok();
+    let runs = |name: &&str| tensorwright::Target::named(name).unwrap().check_runs_here().is_ok();
     ["avx2", "avx512"].into_iter().filter(runs).collect()
 }
 

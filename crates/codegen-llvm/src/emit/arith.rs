@@ -10,12 +10,12 @@ use tensorwright_lang::program::Index;
 use super::ir::{Value, width};
 use super::{Active, Emitter};
 use crate::error::Result;
-use crate::target::VectorIsa;
+use tensorwright_target::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// Whether `a*b + c` of a type becomes one instruction. Without one it would be a slow call.
     pub(super) fn fuses(&self, dtype: DType) -> bool {
-        dtype.is_float() && self.ir.target.isa() != VectorIsa::Sse
+        dtype.is_float() && self.ir.target.cpu().isa() != VectorIsa::Sse
     }
 
     pub(super) fn negate(&self, dtype: DType, value: Value<'ctx>) -> Result<Value<'ctx>> {

@@ -9,17 +9,18 @@ use super::Emitter;
 use super::arith::is_signed;
 use super::ir::{Value, widened, width};
 use crate::error::Result;
-use crate::target::VectorIsa;
+use tensorwright_target::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// The integer type of expressions.
     pub(super) fn integer_type(&self, dtype: DType) -> IntType<'ctx> {
-        match (dtype, dtype.bytes()) {
-            (DType::Bool, _) => self.ir.context.bool_type(),
-            (_, 1) => self.ir.context.i8_type(),
-            (_, 2) => self.ir.context.i16_type(),
-            (_, 4) => self.ir.context.i32_type(),
-            _ => self.ir.context.i64_type(),
+        let context = self.ir.context;
+        match dtype {
+            DType::Bool => context.bool_type(),
+            DType::Int8 | DType::UInt8 => context.i8_type(),
+            DType::Int16 | DType::UInt16 | DType::Half | DType::BFloat16 => context.i16_type(),
+            DType::Int32 | DType::UInt32 | DType::Float => context.i32_type(),
+            DType::Int64 | DType::UInt64 | DType::Double => context.i64_type(),
         }
     }
 
@@ -89,7 +90,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         to_bits: u32,
     ) -> Result<Option<Value<'ctx>>> {
         let ir = &self.ir;
-        let lanes = match (ir.target.isa(), width(value)) {
+        let lanes = match (ir.target.cpu().isa(), width(value)) {
             (VectorIsa::Avx512, Some(4)) => 4,
             (VectorIsa::Neon, Some(3)) => 3,
             _ => return Ok(None),

@@ -13,7 +13,7 @@ use tensorwright_lang::program::{Expr, Index, Scalar};
 use super::ir::{Value, defect};
 use super::read::offset;
 use super::{Active, Emitter};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::math::Math;
 
 impl<'ctx> Emitter<'_, 'ctx> {
@@ -50,7 +50,6 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 let value = self.expr(operand, active)?;
                 self.cast(value, self.dtype(operand), *dtype)
             }
-            _ => Err(Error::Build("an expression that this emitter does not know".into())),
         }
     }
 

@@ -165,7 +165,6 @@ impl Captures {
                 Node::Prefetch(prefetch) => {
                     mentioned.insert(prefetch.buffer);
                 }
-                _ => {}
             }
         }
     }

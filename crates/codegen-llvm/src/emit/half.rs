@@ -8,7 +8,7 @@ use tensorwright_lang::dtype::DType;
 use super::Emitter;
 use super::ir::Value;
 use crate::error::Result;
-use crate::target::VectorIsa;
+use tensorwright_target::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// What an expression works on, from what memory holds.
@@ -57,7 +57,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
 
     /// Whether the target has instructions for `half`. LLVM calls a library otherwise.
     fn converts_half(&self) -> bool {
-        self.ir.target.isa() != VectorIsa::Sse
+        self.ir.target.cpu().isa() != VectorIsa::Sse
     }
 
     fn shift(&self, op: InstructionOpcode, bits: Value<'ctx>, by: i64) -> Result<Value<'ctx>> {

@@ -17,7 +17,7 @@ use inkwell::values::{
 use inkwell::{FloatPredicate, IntPredicate};
 
 use crate::error::{Error, Result};
-use crate::target::CpuTarget;
+use crate::processor::Processor;
 
 /// A scalar or a vector.
 pub(super) type Value<'ctx> = BasicValueEnum<'ctx>;
@@ -27,7 +27,7 @@ pub(super) struct Ir<'a, 'ctx> {
     pub(super) context: &'ctx Context,
     pub(super) module: &'a Module<'ctx>,
     pub(super) builder: Builder<'ctx>,
-    pub(super) target: &'a CpuTarget,
+    pub(super) target: &'a Processor,
 }
 
 /// The error of something that a correct emitter rules out.

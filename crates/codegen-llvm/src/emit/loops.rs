@@ -17,7 +17,6 @@ impl<'ctx> Emitter<'_, 'ctx> {
             Node::Guard(guard) => self.guard(guard),
             Node::Store(store) => self.store(store),
             Node::Prefetch(prefetch) => self.prefetch(prefetch),
-            _ => Err(Error::Build("a node that this emitter does not know".into())),
         })
     }
 
@@ -31,7 +30,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 self.iterate(inner, begin, end)
             }
             LoopKind::Parallel => self.parallel(inner),
-            _ => Err(Error::Build("the loop nest is not lowered".into())),
+            LoopKind::Unrolled | LoopKind::Vectorized => {
+                Err(Error::Build("the loop nest is not lowered".into()))
+            }
         }
     }
 

@@ -49,7 +49,7 @@ use tensorwright_schedule::nest::{Buffer, BufferId, Lanes};
 use tensorwright_schedule::workspace::Plan;
 
 use crate::error::{Error, Result};
-use crate::target::CpuTarget;
+use crate::processor::Processor;
 use function::Frame;
 use ir::Ir;
 
@@ -78,7 +78,7 @@ pub(crate) struct Emitted<'ctx> {
 pub(crate) fn emit<'ctx>(
     context: &'ctx Context,
     nest: &LoopNest,
-    target: &CpuTarget,
+    target: &Processor,
     machine: &TargetMachine,
 ) -> Result<Emitted<'ctx>> {
     if !nest.is_lowered() {

@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::object;
-    use crate::target::CpuTarget;
+    use crate::processor::Processor;
 
     /// `float f(float)`, as wide as asked for.
     fn function<'ctx>(
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn vectors_are_not_taken_apart() {
         for name in ["sse", "avx2", "avx512", "neon"] {
-            let target = CpuTarget::named(name).unwrap();
+            let target = Processor::named(name).unwrap();
             let machine = target.machine().unwrap();
             for builtin in [
                 Builtin::Exp,
@@ -244,7 +244,7 @@ mod tests {
                 let context = Context::create();
                 let module = context.create_module("m");
                 target.prepare(&module, &machine);
-                let function = function(&context, &module, target.vector_bytes() / 4);
+                let function = function(&context, &module, target.cpu().vector_bytes() as u32 / 4);
                 target.annotate(function);
                 let builder = context.create_builder();
                 builder.position_at_end(context.append_basic_block(function, ""));

@@ -4,10 +4,10 @@ use inkwell::IntPredicate;
 use inkwell::context::Context;
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValue, BasicValueEnum, PointerValue};
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::{Jit, LoadedCode};
 use tensorwright_codegen_llvm::math::Math;
 use tensorwright_codegen_llvm::passes::{self, DEFAULT_PIPELINE};
-use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_lang::builtin::{Builtin, Signature};
 
 /// `f(x, y, z, out, vectors)`.
@@ -48,7 +48,7 @@ pub(crate) struct Kernel {
 impl Kernel {
     pub(crate) fn new<T: Element>(
         jit: &Jit,
-        target: &CpuTarget,
+        target: &Processor,
         builtin: Builtin,
         lanes: u32,
     ) -> Self {
@@ -87,7 +87,7 @@ impl Kernel {
 fn emit<'ctx, T: Element>(
     context: &'ctx Context,
     module: &inkwell::module::Module<'ctx>,
-    target: &CpuTarget,
+    target: &Processor,
     builtin: Builtin,
     lanes: u32,
 ) {

@@ -9,9 +9,10 @@
 mod kernel;
 
 use kernel::{Element, Kernel};
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_lang::builtin::{Builtin, Signature};
+use tensorwright_target::Cpu;
 
 /// A function with an implementation of our own, a reference and the error that is stated, in ulp.
 type Implemented = (Builtin, fn(f64) -> f64, f64);
@@ -43,18 +44,18 @@ fn rsqrt(x: f64) -> f64 {
 }
 
 /// The presets that this machine runs.
-fn targets() -> Vec<(CpuTarget, Jit)> {
-    let targets = CpuTarget::NAMES.map(|name| CpuTarget::named(name).unwrap());
+fn targets() -> Vec<(Processor, Jit)> {
+    let targets = Cpu::NAMES.map(|name| Processor::named(name).unwrap());
     targets.into_iter().filter_map(|t| Jit::new(&t).ok().map(|jit| (t, jit))).collect()
 }
 
-fn native() -> (CpuTarget, Jit) {
+fn native() -> (Processor, Jit) {
     targets().swap_remove(0)
 }
 
 /// As many lanes as a register has.
-fn full<T>(target: &CpuTarget) -> u32 {
-    target.vector_bytes() / u32::try_from(size_of::<T>()).unwrap()
+fn full<T>(target: &Processor) -> u32 {
+    target.cpu().vector_bytes() as u32 / u32::try_from(size_of::<T>()).unwrap()
 }
 
 /// The distance from the exact value in units in the last place of single precision.
@@ -304,7 +305,7 @@ fn combinations(arity: usize) -> [Vec<f64>; 3] {
 #[test]
 fn every_builtin_works_in_both_precisions() {
     for (target, jit) in targets() {
-        let lengths = if target.name() == "native" { &[1, 16][..] } else { &[5] };
+        let lengths = if target.cpu().is_native() { &[1, 16][..] } else { &[5] };
         for (&builtin, &lanes) in
             Builtin::ALL.iter().flat_map(|b| lengths.iter().map(move |n| (b, n)))
         {

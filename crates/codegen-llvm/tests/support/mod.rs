@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
 
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_codegen_llvm::{Compiled, Kernel, Options, Pool, Task, compile};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, random_inputs, run};
 use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
+use tensorwright_target::Cpu;
 
 pub(crate) type Inputs = BTreeMap<String, Buffer>;
 
@@ -122,7 +123,7 @@ pub(crate) struct Loaded {
 
 /// Compiles and loads a nest.
 pub(crate) fn load(nest: &LoopNest, target: &str) -> Loaded {
-    let target = CpuTarget::named(target).unwrap();
+    let target = Processor::named(target).unwrap();
     let compiled = compile(nest, &target, &Options::default())
         .unwrap_or_else(|error| panic!("{error}\n{nest}"));
     let jit = Jit::new(&target).unwrap();
@@ -194,9 +195,9 @@ pub(crate) fn difference(
 /// The named targets that this machine runs.
 pub(crate) fn targets() -> Vec<&'static str> {
     let runs = |name: &&str| {
-        *name != "native" && CpuTarget::named(name).is_ok_and(|t| t.check_runs_here().is_ok())
+        *name != "native" && Processor::named(name).is_ok_and(|t| t.cpu().check_runs_here().is_ok())
     };
-    CpuTarget::NAMES.into_iter().filter(runs).collect()
+    Cpu::NAMES.into_iter().filter(runs).collect()
 }
 
 /// Checks a program with a schedule on all targets.

@@ -2,12 +2,11 @@
 
 use std::time::Instant;
 
-use tensorwright_codegen_llvm::Options;
-use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_codegen_llvm::{Options, Processor};
 use tensorwright_lang::precision::Precision;
-use tensorwright_runtime::Machine;
-use tensorwright_schedule::{Schedule, Target, canonical, lower};
-use tensorwright_space::untuned_schedule;
+use tensorwright_policy::untuned_schedule;
+use tensorwright_schedule::{Schedule, canonical, lower};
+use tensorwright_target::{Goal, Target};
 
 use super::Kernel;
 use super::diagnose::Diagnose;
@@ -23,7 +22,7 @@ const UNNAMED: &str = "<schedule>";
 /// a target this machine, without a number of threads one.
 ///
 /// ```
-/// use tensorwright::{CpuTarget, Module};
+/// use tensorwright::{Target, Module};
 ///
 /// let text = "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }";
 /// let program = Module::parse("twice.tc", text)?.def("twice")?.bind([("N", 64)])?;
@@ -32,7 +31,7 @@ const UNNAMED: &str = "<schedule>";
 /// assert!(kernel.loops().contains("[i.1 = 0..16]"));
 ///
 /// // For another machine: it cannot run here, but can be written to files.
-/// let kernel = program.compile().target(CpuTarget::named("neon")?).build()?;
+/// let kernel = program.compile().target(Target::named("neon")?).build()?;
 /// assert!(kernel.assembly()?.contains("fadd") || kernel.assembly()?.contains("fmul"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -41,7 +40,7 @@ const UNNAMED: &str = "<schedule>";
 pub struct KernelBuilder<'p> {
     program: &'p Program,
     schedule: Option<(Schedule, Source)>,
-    target: Option<CpuTarget>,
+    target: Option<Target>,
     threads: usize,
     precision: Precision,
     symbol: Option<String>,
@@ -110,7 +109,7 @@ impl KernelBuilder<'_> {
     }
 
     /// Compiles for a processor other than this machine's.
-    pub fn target(mut self, target: CpuTarget) -> Self {
+    pub fn target(mut self, target: Target) -> Self {
         self.target = Some(target);
         self
     }
@@ -150,13 +149,13 @@ impl KernelBuilder<'_> {
     pub fn lower(self) -> Result<Lowered, Diagnostics> {
         let start = Instant::now();
         let program = self.program.clone();
-        let target = match self.target {
-            Some(target) => target,
-            None => CpuTarget::native().map_err(|error| error.diagnose(&program.ir().source))?,
-        };
-        let sizes = schedule_target(&target, self.threads).with_precision(self.precision);
+        let target = self.target.map_or_else(Target::native, Ok);
+        let known = target.and_then(|target| {
+            Goal::of(&target, self.threads, self.precision).map(|goal| (target, goal))
+        });
+        let (target, goal) = known.map_err(|error| error.diagnose(&program.ir().source))?;
         let (schedule, source) = self.schedule.unwrap_or_else(|| {
-            let schedule = untuned_schedule(program.ir(), &sizes);
+            let schedule = untuned_schedule(program.ir(), &goal);
             let source = Source::new(UNNAMED, &schedule.to_string());
             (schedule, source)
         });
@@ -172,6 +171,7 @@ impl KernelBuilder<'_> {
         Ok(Lowered {
             program,
             schedule,
+            processor: Processor::of(&goal.target),
             target,
             threads: self.threads,
             options: self.options,
@@ -188,17 +188,4 @@ impl KernelBuilder<'_> {
     pub fn build(self) -> Result<Kernel, Diagnostics> {
         Kernel::new(self.lower()?)
     }
-}
-
-/// What schedules need to know of a processor. Cache sizes are this machine's if it is the target,
-/// and typical ones otherwise.
-#[must_use]
-pub fn schedule_target(cpu: &CpuTarget, threads: usize) -> Target {
-    let target = Target::avx2().with_workers(threads as i64);
-    let target = target.with_vectors(cpu.vector_bytes().into(), cpu.vector_registers().into());
-    if cpu.check_runs_here().is_ok() {
-        let caches = Machine::detect().caches;
-        return target.with_caches(caches.l1d as i64, caches.l2 as i64);
-    }
-    target
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
 use tensorwright_runtime::Pool;
 use tensorwright_runtime::fork::hold_forks;
+use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
 use super::invoke::Loaded;
@@ -40,7 +40,7 @@ struct Key {
     text: Arc<str>,
     symbol: String,
     schedule: String,
-    target: CpuTarget,
+    target: Target,
     threads: usize,
     options: CodegenOptions,
 }
@@ -113,6 +113,6 @@ fn jit() -> codegen::error::Result<&'static Jit> {
     if let Some(jit) = JIT.get() {
         return Ok(jit);
     }
-    let jit = Jit::new(&CpuTarget::native()?)?;
+    let jit = Jit::new(&codegen::Processor::native()?)?;
     Ok(JIT.get_or_init(|| jit))
 }

@@ -5,6 +5,7 @@ use tensorwright_codegen_llvm::error::Error as CodegenError;
 use tensorwright_runtime::{AllocError, PoolError};
 use tensorwright_schedule::primitives::{Primitive, Tail};
 use tensorwright_schedule::{LowerError, Schedule, ScheduleError};
+use tensorwright_target::TargetError;
 
 use crate::{Code, Diagnostic, Diagnostics, Program, Source, Span};
 
@@ -65,6 +66,12 @@ impl Diagnose for (LowerError, &Schedule) {
             _ => "use smaller factors or sizes",
         };
         at(Code::ScheduleNotLowered, span, error.to_string()).help(help)
+    }
+}
+
+impl Diagnose for TargetError {
+    fn diagnostic(&self) -> Diagnostic {
+        self.diagnostic()
     }
 }
 

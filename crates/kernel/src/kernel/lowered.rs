@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use tensorwright_codegen_c::Processor;
-use tensorwright_codegen_llvm::target::CpuTarget;
-use tensorwright_codegen_llvm::{Compiled, Listing, Options, compile, listing};
+use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
 use tensorwright_lang::precision::Precision;
 use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced, workspace};
+use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
 use crate::{Code, Diagnostic, Diagnostics, Program};
@@ -17,7 +16,8 @@ use crate::{Code, Diagnostic, Diagnostics, Program};
 pub struct Lowered {
     pub(super) program: Program,
     pub(super) schedule: Schedule,
-    pub(super) target: CpuTarget,
+    pub(super) target: Target,
+    pub(super) processor: Processor,
     pub(super) threads: usize,
     pub(super) options: Options,
     /// After the schedule, before lowering.
@@ -40,10 +40,16 @@ impl Lowered {
         &self.schedule
     }
 
-    /// The processor that code is generated for.
+    /// What code is generated for.
     #[must_use]
-    pub fn target(&self) -> &CpuTarget {
+    pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// What LLVM has to know of the target.
+    #[must_use]
+    pub fn processor(&self) -> &Processor {
+        &self.processor
     }
 
     /// The lowered loops, for tools that look inside.
@@ -86,29 +92,30 @@ impl Lowered {
     }
 
     /// What objects need of a processor.
-    fn processor(&self) -> Processor {
-        let target = &self.target;
-        Processor::new(&target.to_string(), target.triple(), target.needs())
+    fn requirement(&self) -> tensorwright_codegen_c::Processor {
+        let Self { processor, .. } = self;
+        let (triple, needs) = (processor.triple(), processor.needs());
+        tensorwright_codegen_c::Processor::new(&processor.to_string(), triple, needs)
     }
 
     /// The C header of the kernel, for the C source and for objects. It says for which processor objects
     /// are.
     #[must_use]
     pub fn c_header(&self) -> String {
-        tensorwright_codegen_c::header(&self.nest, Some(&self.processor()))
+        tensorwright_codegen_c::header(&self.nest, Some(&self.requirement()))
     }
 
     /// C source of the functions of the header that an object does not have: those with typed
     /// parameters.
     #[must_use]
     pub fn c_wrapper(&self) -> String {
-        tensorwright_codegen_c::wrapper(&self.nest, &self.processor())
+        tensorwright_codegen_c::wrapper(&self.nest, &self.requirement())
     }
 
     /// A Rust module with safe functions that call the compiled kernel.
     #[must_use]
     pub fn rust_module(&self) -> String {
-        tensorwright_codegen_c::rust_module(&self.nest, &self.processor())
+        tensorwright_codegen_c::rust_module(&self.nest, &self.requirement())
     }
 
     /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
@@ -165,12 +172,12 @@ impl Lowered {
 
     /// Generates code.
     pub(super) fn compile(&self) -> Result<Compiled, Diagnostics> {
-        compile(&self.nest, &self.target, &self.options)
+        compile(&self.nest, &self.processor, &self.options)
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 
     fn listing(&self, kind: Listing) -> Result<String, Diagnostics> {
-        listing(&self.nest, &self.target, &self.options, kind)
+        listing(&self.nest, &self.processor, &self.options, kind)
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 }

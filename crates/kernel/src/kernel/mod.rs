@@ -15,7 +15,7 @@ mod rewritten;
 mod verify;
 
 pub use arguments::Arguments;
-pub use builder::{KernelBuilder, schedule_target};
+pub use builder::KernelBuilder;
 pub use call::{Call, Outputs};
 pub use code::compilations;
 pub use constants::Frozen;
@@ -181,9 +181,9 @@ impl Kernel {
     /// The code, if this machine can run it.
     fn loaded(&self) -> Result<&Loaded, Diagnostics> {
         let source = &self.program().ir().source;
-        self.code.loaded.as_ref().ok_or_else(|| {
-            let error = self.lowered.target.check_runs_here().err();
-            error.unwrap_or(Error::Target("the kernel is not loaded".to_owned())).diagnose(source)
+        self.code.loaded.as_ref().ok_or_else(|| match self.lowered.target.check_runs_here() {
+            Err(error) => error.diagnose(source),
+            Ok(()) => Error::Target("the kernel is not loaded".to_owned()).diagnose(source),
         })
     }
 }

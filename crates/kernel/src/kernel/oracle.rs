@@ -15,14 +15,15 @@
 
 use std::fmt;
 
-use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_policy::cpu::rules::complete;
 use tensorwright_reference::bounding::{Bounding, bounding};
 use tensorwright_reference::sample::{self, Place, Sampled, choose, work};
-use tensorwright_schedule::{Draft, canonical, complete};
+use tensorwright_schedule::{Draft, canonical};
+use tensorwright_target::{Goal, Target};
 
 use super::diagnose::Diagnose;
-use super::{Kernel, Outputs, schedule_target};
-use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program, Run, Value};
+use super::{Kernel, Outputs};
+use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Precision, Program, Run, Value};
 
 /// The most elements that the interpreter is asked for where it cannot compute all.
 const SAMPLES: usize = 4096;
@@ -217,9 +218,10 @@ impl Program {
 
     /// The program without rewritings, scheduled by rules: another way to the same results than the default.
     fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
-        let target = CpuTarget::native().map_err(|error| error.diagnose(&self.ir().source))?;
-        let draft = Draft::new(canonical(self.ir()));
-        let schedule = complete(draft, &schedule_target(&target, threads)).schedule;
+        let goal = Target::native()
+            .and_then(|target| Goal::of(&target, threads, Precision::Exact))
+            .map_err(|error| error.diagnose(&self.ir().source))?;
+        let schedule = complete(Draft::new(canonical(self.ir())), &goal).schedule;
         self.compile().schedule(schedule).threads(threads).build()
     }
 

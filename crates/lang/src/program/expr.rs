@@ -12,7 +12,6 @@ use crate::source::Span;
 /// An expression. Types are explicit: the operands of an operator have one type, and every change
 /// of type is a [`Expr::Cast`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum Expr {
     /// A constant.
     Const(Scalar),

@@ -2,7 +2,7 @@
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_kernel::ir::TensorId;
-use tensorwright_kernel::{CodegenOptions, CpuTarget, Diagnostics, Lowered, Program, Schedule};
+use tensorwright_kernel::{CodegenOptions, Diagnostics, Lowered, Program, Schedule, Target};
 use tensorwright_schedule::nest::Scope;
 use tensorwright_schedule::{ScheduleError, canonical, workspace};
 
@@ -15,13 +15,13 @@ const LEAST_MEMORY: u64 = 2 << 30;
 
 struct Builder {
     program: Program,
-    target: CpuTarget,
+    target: Target,
     threads: usize,
 }
 
 pub(super) fn serve(mut connection: Connection) -> Served {
     let Some((setup, program)) = connection.setup()? else { return Ok(()) };
-    let target = CpuTarget::named(&setup.target).map_err(|error| error.to_string())?;
+    let target = Target::named(&setup.target).map_err(|error| error.to_string())?;
     let builder = Builder { program, target, threads: setup.threads };
     connection.reply(GREETING, &BuilderReply::Ready, &[])?;
     let mut is_limited = false;
@@ -75,7 +75,7 @@ impl Builder {
         if lower_only {
             return (BuilderReply::Built(interface), Vec::new());
         }
-        match codegen::compile(lowered.nest(), &self.target, &CodegenOptions::default()) {
+        match codegen::compile(lowered.nest(), lowered.processor(), &CodegenOptions::default()) {
             Ok(compiled) => (BuilderReply::Built(interface), compiled.object),
             // Only the emitter counts exactly; the limits of schedules are an estimate.
             Err(codegen::error::Error::TooLarge(reason)) => {

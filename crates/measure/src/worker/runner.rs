@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_kernel::CpuTarget;
 use tensorwright_outcome::Timing;
 use tensorwright_runtime::probe::Probe;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
@@ -35,7 +35,7 @@ pub(super) fn serve(mut connection: Connection) -> Served {
     let layout = Layout::of(&program).ok_or("the tensors are too large")?;
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let machine = Machine::detect();
-    let jit = CpuTarget::native().and_then(|native| Jit::new(&native)).map_err(|e| text(&e))?;
+    let jit = Processor::native().and_then(|native| Jit::new(&native)).map_err(|e| text(&e))?;
     // The linker asks the system about itself when it is first used; that must not be in the sandbox.
     let _ = jit.load(&[]).map(drop);
     let arena = Arena::new(&layout, &connection.shared).map_err(|error| text(&error))?;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{CpuTarget, Module, Program, Schedule};
+use tensorwright_kernel::{Module, Program, Schedule, Target};
 use tensorwright_measure::{Config, Finished, Measurer, WorkerCommand};
 use tensorwright_outcome::Outcome;
 
@@ -25,7 +25,7 @@ pub(crate) fn matmul(size: i64) -> Program {
 
 pub(crate) fn config() -> Config {
     let worker = WorkerCommand::new(env!("CARGO_BIN_EXE_tensorwright-worker"));
-    let mut config = Config::new(worker, CpuTarget::native().unwrap());
+    let mut config = Config::new(worker, Target::native().unwrap());
     config.run_deadline = Duration::from_secs(20);
     config.build_deadline = Duration::from_secs(60);
     config

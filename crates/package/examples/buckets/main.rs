@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_kernel::{CpuTarget, Module, Source};
+use tensorwright_kernel::{Module, Source, Target};
 use tensorwright_package::buckets::choose;
 use tensorwright_package::{BuildOptions, Level, Plan};
 use tensorwright_space::Rng;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The highest level that runs here.
 fn best_level() -> Option<&'static str> {
-    let runs = |name: &&str| CpuTarget::named(name).is_ok_and(|t| t.check_runs_here().is_ok());
+    let runs = |name: &&str| Target::named(name).is_ok_and(|t| t.check_runs_here().is_ok());
     Level::ALL.into_iter().rev().find(runs)
 }
 

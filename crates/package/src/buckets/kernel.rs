@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::{
-    Buffer, Code, CpuTarget, Def, Diagnostic, Diagnostics, Inputs, Kernel, Program, schedule_target,
+    Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Precision, Program, Source,
+    Target,
 };
-use tensorwright_space::Untuned;
+use tensorwright_policy::Untuned;
 use tensorwright_tuner::SizeRange;
 
 use super::layout::Slice;
@@ -19,14 +20,14 @@ pub type Results = BTreeMap<String, Buffer>;
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use tensorwright_kernel::{CpuTarget, Module};
+/// use tensorwright_kernel::{Target, Module};
 /// use tensorwright_package::buckets::BucketedKernel;
 /// use tensorwright_tuner::SizeRange;
 ///
 /// let text = "def scale(float(N) A) -> (B) { B(i) = 2 * A(i) }";
 /// let module = Module::parse("scale.tc", text)?;
 /// let range = SizeRange::new(1, 40, vec![8, 40])?;
-/// let native = CpuTarget::native()?;
+/// let native = Target::native()?;
 /// let kernel = BucketedKernel::new(&module.def("scale")?, &BTreeMap::new(), "N", &range, &native)?;
 ///
 /// let inputs = [("A".to_owned(), vec![1.0f32; 11].into())].into();
@@ -63,11 +64,14 @@ impl BucketedKernel {
         fixed: &BTreeMap<String, i64>,
         name: &str,
         range: &SizeRange,
-        target: &CpuTarget,
+        target: &Target,
     ) -> Result<Self, Diagnostics> {
         let ranged = Ranged::of(def, fixed, name, range)?;
+        let goal = Goal::of(target, 1, Precision::Exact).map_err(|error| {
+            Diagnostics::new(Source::new("target", ""), vec![error.diagnostic()])
+        })?;
         let build = |(_, program): &(i64, Program)| {
-            let untuned = Untuned::of(program.ir(), &schedule_target(target, 1));
+            let untuned = Untuned::of(program.ir(), &goal);
             let builder = program.compile().target(target.clone()).schedule(untuned.schedule);
             Ok((builder.build()?, untuned.cycles))
         };

@@ -134,7 +134,6 @@ impl Tensors<'_> {
                 super::call::call(*builtin, args?)
             }
             Expr::Cast(_, operand) => return self.cast(stage, operand, dtype),
-            _ => return None,
         };
         let error = error.map(|e| if is_small(&e) { e } else { infinity() });
         Some(Bound { dtype, value, error })

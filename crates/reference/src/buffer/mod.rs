@@ -64,7 +64,6 @@ macro_rules! storage {
             ($dtype:expr, $element:ident => $run:expr) => {
                 match $dtype {
                     $(DType::$variant => { type $element = $type; $run })*
-                    dtype => Err(BufferError::UnsupportedType { dtype }),
                 }
             };
         }

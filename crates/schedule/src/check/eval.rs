@@ -78,8 +78,6 @@ impl Run<'_> {
                 Known(value) if !dtype.is_float() => Known(wrap_integer(*dtype, value)),
                 value => value.with(Data),
             },
-            // A kind of expression that is not known yet is not known to be defined.
-            _ => Undefined,
         })
     }
 

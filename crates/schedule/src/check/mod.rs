@@ -29,7 +29,6 @@ use run::Run;
 
 /// What a nest does that no nest may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Flaw {
     /// An element is used that nothing has written.
     Undefined {

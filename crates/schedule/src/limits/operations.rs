@@ -84,7 +84,6 @@ impl Cost<'_> {
                 };
                 call.saturating_add(sum(args.iter().map(|arg| self.of(arg))))
             }
-            _ => self.wide(1),
         }
     }
 

@@ -60,7 +60,6 @@ pub fn lower_traced(
 
 /// Why a nest cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LowerError {
     /// Unrolling makes more stores than [`MAX_STORES`].
     TooLarge,

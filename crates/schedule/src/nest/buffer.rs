@@ -24,7 +24,6 @@ pub struct Buffer {
 
 /// Who owns the memory of a buffer, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Scope {
     /// The caller; the nest only reads.
     Input,
@@ -165,7 +164,6 @@ enum Part {
 
 /// Why something is not a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LayoutError {
     /// A part that is not a dimension, a quotient or a remainder.
     NotAPart(usize),

@@ -60,7 +60,6 @@ pub struct LoopNest {
 
 /// A step of a nest.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Node {
     /// A loop.
     Loop(Loop),
@@ -99,7 +98,6 @@ pub struct Loop {
 
 /// How the iterations of a loop run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum LoopKind {
     /// One after the other.
     Serial,

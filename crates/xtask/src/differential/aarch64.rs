@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use tensorwright_codegen_c::{POOL, symbol};
-use tensorwright_codegen_llvm::target::CpuTarget;
+use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{Options, compile};
 
 use super::batch::{Toolchain, Translated};
@@ -15,7 +15,7 @@ const EMULATOR: [&str; 3] = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"];
 
 /// The cross compiler and the emulator.
 pub(crate) struct Aarch64 {
-    target: CpuTarget,
+    target: Processor,
 }
 
 impl Aarch64 {
@@ -29,7 +29,7 @@ impl Aarch64 {
                 )
             })?;
         }
-        let target = CpuTarget::named("neon").map_err(|error| error.to_string())?;
+        let target = Processor::named("neon").map_err(|error| error.to_string())?;
         Ok(Self { target })
     }
 }

@@ -5,11 +5,11 @@ use std::ffi::c_void;
 use std::ptr;
 
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::target::CpuTarget;
-use tensorwright_codegen_llvm::{Kernel, Options, Pool, Task, compile};
+use tensorwright_codegen_llvm::{Kernel, Options, Pool, Processor, Task, compile};
 use tensorwright_runtime::Pool as Threads;
 use tensorwright_schedule::nest::Scope;
 use tensorwright_schedule::workspace::{ALIGNMENT, Plan};
+use tensorwright_target::Cpu;
 
 use super::failure::{Kind, Problem, Suspect};
 use super::memory::Guarded;
@@ -18,7 +18,7 @@ use super::pair::Pair;
 /// What runs code in this process.
 pub(crate) struct Llvm {
     /// The processors whose code runs here; this machine is the first.
-    targets: Vec<CpuTarget>,
+    targets: Vec<Processor>,
     jit: Jit,
     threads: Threads,
 }
@@ -39,11 +39,11 @@ unsafe extern "C" fn run_backwards(pool: *mut Pool, task: Task, context: *mut c_
 impl Llvm {
     /// Makes ready to run code.
     pub(crate) fn new() -> Result<Self, String> {
-        let native = CpuTarget::native().map_err(|error| error.to_string())?;
+        let native = Processor::native().map_err(|error| error.to_string())?;
         let jit = Jit::new(&native).map_err(|error| error.to_string())?;
         let threads = Threads::new(2).map_err(|error| error.to_string())?;
-        let named = CpuTarget::NAMES.iter().filter_map(|name| CpuTarget::named(name).ok());
-        let others = named.filter(|target| target.check_runs_here().is_ok());
+        let named = Cpu::NAMES.iter().filter_map(|name| Processor::named(name).ok());
+        let others = named.filter(|target| target.cpu().check_runs_here().is_ok());
         let targets = [native].into_iter().chain(others).collect();
         Ok(Self { targets, jit, threads })
     }
@@ -52,7 +52,7 @@ impl Llvm {
     pub(crate) fn check(&self, pair: &Pair) -> Result<(), Problem> {
         let problem = |kind, message: String| Problem::new(Suspect::Llvm, kind, message);
         // This machine in place of a processor that it is not.
-        let target = self.targets.iter().find(|target| target.name() == pair.target);
+        let target = self.targets.iter().find(|target| target.cpu().name() == pair.target);
         let target = target.unwrap_or(&self.targets[0]);
         let compiled = compile(&pair.nest, target, &Options::default())
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;

@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::{LoopNest, Schedule, Target, canonical};
+use tensorwright_schedule::{LoopNest, Schedule, canonical};
+use tensorwright_target::{Cpu, Goal};
 use tensorwright_testkit::Rng;
 
 use super::tally::Tally;
@@ -103,14 +104,14 @@ fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, Failed> {
 }
 
 /// The sizes of a processor, with or without workers, with or without other algorithms.
-fn target(rng: &mut Rng) -> Target {
-    let target = match rng.below(4) {
-        0 => Target::neon(),
-        1 => Target::avx2(),
-        _ => Target::avx512(),
+fn goal(rng: &mut Rng) -> Goal<Cpu> {
+    let goal = match rng.below(4) {
+        0 => Goal::new(Cpu::neon()),
+        1 => Goal::new(Cpu::avx2()),
+        _ => Goal::new(Cpu::avx512()),
     };
     let precision = if rng.chance(20) { Precision::Exact } else { Precision::Fast };
-    target.with_workers(rng.range(1, 2)).with_precision(precision)
+    goal.with_workers(rng.range(1, 2)).with_precision(precision)
 }
 
 /// A schedule with its nest, if that is small. A schedule that is refused passes: whoever applies it

@@ -1,10 +1,11 @@
 //! Points of the spaces that searches work on, decoded.
 
 use tensorwright_lang::program::Program;
-use tensorwright_space::{Preset, Rng as SpaceRng, ScheduleSpace};
+use tensorwright_policy::{Preset, ScheduleSpace};
+use tensorwright_space::Rng as SpaceRng;
 use tensorwright_testkit::Rng;
 
-use super::{Made, small, target};
+use super::{Made, goal, small};
 use crate::differential::tally::Tally;
 
 /// How many points are drawn until one is small.
@@ -19,10 +20,10 @@ pub(crate) struct Spaces(Vec<ScheduleSpace>);
 impl Spaces {
     /// The spaces for a random target and preset.
     pub(super) fn of(program: &Program, rng: &mut Rng) -> Self {
-        let target = target(rng);
+        let goal = goal(rng);
         let (_, other) = rng.pick(&Preset::ALL);
         let preset = if rng.chance(FULL) { Preset::default() } else { *other };
-        Self(ScheduleSpace::alternatives(program, &target, &preset.options()))
+        Self(ScheduleSpace::alternatives(program, &goal, &preset.options()))
     }
 
     /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.

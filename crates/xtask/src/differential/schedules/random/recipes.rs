@@ -1,12 +1,12 @@
 //! Sequences of primitives that belong together, with random arguments and random omissions.
 
 use tensorwright_lang::precision::Precision;
+use tensorwright_policy::rewritings;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Fuse, Inline, Parallel, Reorder, Rfactor, SetLayout, Split, Tail,
     Unroll, Vectorize, winograd_choices,
 };
-use tensorwright_schedule::rewritings;
 
 use super::propose::{self, cache_read, factor, layout_of, split_of, tail};
 use super::{Around, Draft};

@@ -1,0 +1,343 @@
+//! How long a tiling takes, without running it: an analytical model.
+//!
+//! The time of a register tile is what its multiply-adds, its loads, their latency or the front end
+//! need, whichever is most. What the caches bring in follows from the loops: a level holds the
+//! outermost loop whose data fits, and everything outside of it brings the data in again, but for
+//! loops next to it that do not move a tensor (the model of Anderson et al. 2021, section 4, reads
+//! the same quantities as features). Copies into panels, stores of results and tails are added.
+//!
+//! Times are in cycles of a core. The constants were fitted on records of the benchmark suites;
+//! `docs/cost-model.md` says how, and how well the model ranks operators that it was not fitted on.
+
+mod operand;
+mod terms;
+
+pub(crate) use operand::{Extents, Operand};
+pub(crate) use terms::{Constants, TERMS};
+
+use tensorwright_target::{Cpu, Goal};
+
+use crate::cpu::group::{Group, Mover, Vector};
+use crate::cpu::tiling::Tiling;
+
+/// Bytes of the first-level cache that differ in their place: 64 sets of 64 bytes.
+const L1_PERIOD: f64 = 4096.0;
+
+/// The same for the second-level cache: 1024 sets.
+const L2_PERIOD: f64 = 65_536.0;
+
+/// A loop around register tiles.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    mover: Mover,
+    trips: i64,
+}
+
+/// A tiling as the model sees it.
+struct Model<'a> {
+    group: &'a Group,
+    tiling: &'a Tiling,
+    goal: &'a Goal<Cpu>,
+    /// Where each tensor of the group's packs is packed.
+    packed: &'a [Option<&'a str>],
+    /// The loops around a register tile, outermost first.
+    around: Vec<Around>,
+    /// How many of them are outermost loops over results, and how many are not loops over innermost
+    /// terms.
+    outer: usize,
+    places: usize,
+    /// One iteration of all of them.
+    tile: Extents,
+}
+
+/// The cycles of a tiling, term by term, in the order of [`TERMS`].
+pub(crate) fn terms(
+    group: &Group,
+    tiling: &Tiling,
+    goal: &Goal<Cpu>,
+    packed: &[Option<&str>],
+) -> [f64; TERMS.len()] {
+    let model = Model::new(group, tiling, goal, packed);
+    let tiles = model.executions(model.around.len());
+    let [fma, loads, latency, gathers] = model.step();
+    let workers = model.workers();
+    let near = model.traffic(0.75 * goal.target.caches().l1 as f64, L1_PERIOD);
+    let far = model.traffic(0.75 * goal.target.caches().l2 as f64, L2_PERIOD);
+    [
+        fma.max(latency) * tiles / workers,
+        loads * tiles / workers,
+        gathers * tiles / workers,
+        model.loop_overhead() * tiles / workers,
+        near / workers,
+        far / workers.sqrt(),
+        model.copies() / workers,
+        model.stores() / workers,
+    ]
+}
+
+/// The estimated cycles of a tiling.
+pub(crate) fn cycles(
+    group: &Group,
+    tiling: &Tiling,
+    goal: &Goal<Cpu>,
+    packed: &[Option<&str>],
+    constants: &Constants,
+) -> f64 {
+    constants.cycles(&terms(group, tiling, goal, packed))
+}
+
+impl<'a> Model<'a> {
+    fn new(
+        group: &'a Group,
+        tiling: &'a Tiling,
+        goal: &'a Goal<Cpu>,
+        packed: &'a [Option<&'a str>],
+    ) -> Self {
+        let mut around: Vec<Around> = Vec::new();
+        for axis in &tiling.outer_order {
+            let whole = Mover::Spatial(*axis, 1);
+            around.push(Around { mover: whole, trips: outer_trips(group, tiling, *axis) });
+        }
+        let outer = around.len();
+        let mut middle: Vec<Option<Around>> = Vec::new();
+        for (axis, parts) in tiling.spatial.iter().enumerate() {
+            if parts.len() > 3 {
+                let between = parts[1..parts.len() - 2].iter();
+                around
+                    .extend(between.map(|t| Around { mover: Mover::Spatial(axis, 1), trips: *t }));
+            }
+            if parts.len() > 1 {
+                let trips = parts[parts.len() - 2];
+                let mover = Mover::Spatial(axis, 1);
+                middle.push((parts.len() > 2).then_some(Around { mover, trips }));
+            }
+        }
+        for (axis, parts) in tiling.reduce.iter().enumerate() {
+            if parts.len() > 1 {
+                middle.push(Some(Around { mover: Mover::Reduce(axis, 1), trips: parts[0] }));
+            }
+        }
+        let order = tiling.middle_order.iter();
+        around.extend(order.filter_map(|item| middle.get(*item).copied().flatten()));
+        let places = around.len();
+        for axis in &tiling.reduce_order {
+            let parts = &tiling.reduce[*axis];
+            let inner: i64 = if parts.len() > 1 { parts[1..].iter().product() } else { parts[0] };
+            let lanes = match tiling.vector {
+                Vector::Reduce { axis: vector, lanes } if vector == *axis => lanes,
+                _ => 1,
+            };
+            let trips = (inner + lanes - 1) / lanes.max(1);
+            around.push(Around { mover: Mover::Reduce(*axis, 1), trips });
+        }
+        let register = |axis: usize| match tiling.vector {
+            Vector::Spatial { axis: vector, lanes } if vector == axis => {
+                tiling.register(axis).max(lanes)
+            }
+            _ => tiling.register(axis),
+        };
+        let lanes_of = |axis: usize| match tiling.vector {
+            Vector::Reduce { axis: vector, lanes } if vector == axis => lanes,
+            _ => 1,
+        };
+        let tile = Extents {
+            spatial: (0..tiling.spatial.len()).map(register).collect(),
+            reduce: (0..tiling.reduce.len()).map(lanes_of).collect(),
+        };
+        Self { group, tiling, goal, packed, around, outer, places, tile }
+    }
+
+    /// How often what stands inside the first `level` loops runs.
+    fn executions(&self, level: usize) -> f64 {
+        self.around[..level].iter().map(|l| l.trips as f64).product()
+    }
+
+    /// The iterations inside the first `level` loops.
+    fn extents(&self, level: usize) -> Extents {
+        let mut extents = self.tile.clone();
+        for l in &self.around[level..] {
+            match l.mover {
+                Mover::Spatial(axis, _) => extents.spatial[axis] *= l.trips,
+                Mover::Reduce(axis, _) => extents.reduce[axis] *= l.trips,
+            }
+        }
+        for (extent, split) in extents.spatial.iter_mut().zip(&self.group.spatial) {
+            *extent = (*extent).min(split.axis.extent.max(1));
+        }
+        for (extent, split) in extents.reduce.iter_mut().zip(&self.group.reduce) {
+            *extent = (*extent).min(split.axis.extent.max(1));
+        }
+        extents
+    }
+
+    /// Where an operand is packed.
+    fn packed_at(&self, operand: &Operand) -> Option<&'a str> {
+        let place = self.group.packs.iter().position(|pack| pack.tensor == operand.tensor)?;
+        self.packed.get(place).copied().flatten().filter(|choice| *choice != "none")
+    }
+
+    /// Multiply-adds, loads, latency and gathers of one step of a register tile, in cycles.
+    fn step(&self) -> [f64; 4] {
+        let lanes = self.tiling.lanes() as f64;
+        let accumulators = self.tiling.accumulators().max(1) as f64;
+        let (mut loads, mut gathers) = (0.0, 0.0);
+        for operand in &self.group.reads {
+            let elements = operand.elements(&self.tile);
+            let stride = match self.tiling.vector {
+                Vector::Scalar => Some(0),
+                Vector::Spatial { axis, .. } => operand.spatial.get(axis).copied().flatten(),
+                Vector::Reduce { axis, .. } => operand.reduce.get(axis).copied().flatten(),
+            };
+            let vectors = elements / lanes;
+            loads += self.page_walks(operand);
+            match stride {
+                Some(0) => loads += elements,
+                Some(1) => loads += 1.1 * vectors,
+                _ if self.packed_at(operand).is_some() => loads += vectors,
+                _ => gathers += vectors * (4.0 + 0.7 * lanes),
+            }
+        }
+        let wide = if lanes * self.group.element_bytes as f64 > 32.0 { 1.0 } else { 0.9 };
+        let latency = if self.group.reduce.is_empty() { 0.0 } else { 4.0 };
+        // More accumulators than latency asks for ride out what the caches do.
+        let uneven = 1.0 + 2.5 / accumulators;
+        let spills = if self.writes_out_overlapping_taps() { 2.5 } else { 1.0 };
+        [accumulators / 2.0 * wide * uneven * spills, loads / 2.0, latency, gathers]
+    }
+
+    /// Loads that stand for finding the page of an operand whose terms are in a page each.
+    fn page_walks(&self, operand: &Operand) -> f64 {
+        let extents = self.group.reduce.iter().map(|split| split.axis.extent);
+        let longest = extents.enumerate().max_by_key(|(_, extent)| *extent);
+        let far = longest.is_some_and(|(axis, extent)| {
+            let step = operand.reduce[axis].unwrap_or(0).saturating_mul(operand.element_bytes);
+            step >= 1024 && extent > 32
+        });
+        if far && self.packed_at(operand).is_none() { 8.0 } else { 0.0 }
+    }
+
+    /// Whether iterations over taps are written out that read what neighbours in the register tile
+    /// read too: the compiler then keeps common operands in registers that it does not have (rule 4 of
+    /// the measurements in docs/performance.md).
+    fn writes_out_overlapping_taps(&self) -> bool {
+        let Some(innermost) = self.tiling.reduce_order.last() else { return false };
+        if self.group.reduce[*innermost].axis.extent < 2 {
+            return false;
+        }
+        let is_tap = |mover: &Mover| matches!(mover, Mover::Reduce(axis, _) if axis == innermost);
+        let is_tiled = |mover: &Mover| match *mover {
+            Mover::Spatial(axis, _) => self.tiling.register(axis) > 1,
+            Mover::Reduce(..) => false,
+        };
+        let mut dimensions = self.group.reads.iter().flat_map(|operand| &operand.moved_by);
+        self.tiling.unroll > 1
+            && self.tiling.accumulators() > 8
+            && dimensions.any(|movers| movers.iter().any(is_tap) && movers.iter().any(is_tiled))
+    }
+
+    /// Counting and jumping, per step.
+    fn loop_overhead(&self) -> f64 {
+        1.0 / self.tiling.unroll.max(1) as f64
+    }
+
+    /// The share of the work that one worker does, as a divisor.
+    fn workers(&self) -> f64 {
+        let loops = usize::try_from(self.tiling.parallel).unwrap_or(0).min(self.outer);
+        if loops == 0 || self.goal.workers < 2 {
+            return 1.0;
+        }
+        let (items, workers) = (self.executions(loops), self.goal.workers as f64);
+        items / (items / workers).ceil()
+    }
+
+    /// The bytes that come into a cache of a size, of which every `period` bytes go to one place.
+    fn traffic(&self, size: f64, period: f64) -> f64 {
+        let operands = || self.group.reads.iter().chain([&self.group.write]);
+        let footprint = |operand: &Operand, extents: &Extents| {
+            operand.footprint(extents, self.packed_at(operand).is_some())
+        };
+        let fits = |level: &usize| {
+            let extents = self.extents(*level);
+            let room = |operand: &Operand| {
+                operand.room(&extents, self.packed_at(operand).is_some(), period)
+            };
+            operands().map(room).sum::<f64>() <= size
+        };
+        let level = (0..self.around.len()).find(fits).unwrap_or(self.around.len());
+        let extents = self.extents(level);
+        operands()
+            .map(|operand| {
+                let (mut times, mut stays) = (1.0, true);
+                for l in self.around[..level].iter().rev() {
+                    stays &= !operand.moves(l.mover);
+                    times *= if stays { 1.0 } else { l.trips as f64 };
+                }
+                times * footprint(operand, &extents)
+            })
+            .sum()
+    }
+
+    /// The cycles of copies into panels.
+    fn copies(&self) -> f64 {
+        let copy = |operand: &Operand| {
+            let level = match self.packed_at(operand) {
+                Some("outer") => 1,
+                Some("middle") => self.outer,
+                Some("inner") => self.places,
+                _ => return 0.0,
+            };
+            let level = level.min(self.around.len());
+            let elements = operand.elements(&self.extents(level));
+            self.executions(level) * elements * if self.turns(operand) { 4.0 } else { 0.8 }
+        };
+        let copies: f64 = self.group.reads.iter().map(copy).sum();
+        copies
+    }
+
+    /// Whether a copy changes the order of elements.
+    fn turns(&self, operand: &Operand) -> bool {
+        match self.tiling.vector {
+            Vector::Spatial { axis, .. } => !matches!(operand.spatial.get(axis), Some(Some(0 | 1))),
+            _ => false,
+        }
+    }
+
+    /// The cycles in which register tiles are started and written back.
+    fn stores(&self) -> f64 {
+        let is_result = |l: &Around| matches!(l.mover, Mover::Spatial(..));
+        let host = self.around[..self.places].iter().rposition(is_result).map_or(0, |at| at + 1);
+        let accumulates = self.around[..host].iter().any(|l| !is_result(l) && l.trips > 1);
+        let accumulators = self.tiling.accumulators().max(1) as f64;
+        let lanes = self.tiling.lanes() as f64;
+        let one = match self.tiling.vector {
+            Vector::Spatial { axis, .. } => match self.group.write.spatial.get(axis) {
+                Some(Some(1)) => 1.5,
+                _ if self.tiling.transposes => self.turned_store(),
+                _ => 2.0 * lanes,
+            },
+            Vector::Reduce { .. } => 10.0,
+            Vector::Scalar => 1.5,
+        };
+        let again = if accumulates { 2.0 } else { 1.0 };
+        self.executions(host) * (accumulators * one * again + 12.0)
+    }
+}
+
+impl Model<'_> {
+    /// The cycles of a vector of a tile that is turned on its way to memory: it is gathered from the
+    /// first-level cache, and scattered where results are not next to each other.
+    fn turned_store(&self) -> f64 {
+        let along = self.group.contiguous.and_then(|axis| self.group.write.spatial[axis]);
+        if along == Some(1) { 16.0 } else { 40.0 }
+    }
+}
+
+/// The iterations of an outermost loop over results.
+fn outer_trips(group: &Group, tiling: &Tiling, axis: usize) -> i64 {
+    let extent = group.spatial[axis].axis.extent.max(1);
+    let cover = tiling.cover(axis).max(1);
+    if tiling.spatial[axis].len() == 1 && cover == 1 {
+        return extent;
+    }
+    (extent + cover - 1) / cover
+}

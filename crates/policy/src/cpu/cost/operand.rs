@@ -1,0 +1,131 @@
+//! How an operand of a stage moves with its loops, and what of it a nest of loops touches.
+
+use tensorwright_schedule::access::{Access, Axis};
+use tensorwright_schedule::nest::LoopNest;
+
+use crate::cpu::generate::movers;
+use crate::cpu::group::Mover;
+
+/// Bytes of a line of a cache.
+const LINE: f64 = 64.0;
+
+/// A tensor that a stage reads or writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Operand {
+    pub(crate) tensor: String,
+    pub(crate) element_bytes: i64,
+    pub(crate) shape: Vec<i64>,
+    /// The loops that move each dimension.
+    pub(crate) moved_by: Vec<Vec<Mover>>,
+    /// How far an iteration of each loop over results moves it in memory; `None` if that differs.
+    pub(crate) spatial: Vec<Option<i64>>,
+    /// The same for loops over terms.
+    pub(crate) reduce: Vec<Option<i64>>,
+}
+
+/// Pieces of memory that are next to each other.
+struct Rows {
+    count: f64,
+    /// Lines of each.
+    lines: f64,
+    /// Bytes from one to the next.
+    distance: i64,
+}
+
+/// So many iterations of every loop.
+#[derive(Debug, Clone)]
+pub(crate) struct Extents {
+    pub(crate) spatial: Vec<i64>,
+    pub(crate) reduce: Vec<i64>,
+}
+
+impl Operand {
+    pub(crate) fn new(nest: &LoopNest, access: &Access, spatial: &[Axis], reduce: &[Axis]) -> Self {
+        let buffer = nest.buffer(access.buffer);
+        let (subscripts, shape) = buffer.merged(&access.subscripts);
+        Self {
+            tensor: buffer.name.clone(),
+            element_bytes: buffer.dtype.bytes() as i64,
+            shape,
+            moved_by: subscripts.iter().map(|index| movers(index, spatial, reduce)).collect(),
+            spatial: spatial.iter().map(|axis| access.stride(axis)).collect(),
+            reduce: reduce.iter().map(|axis| access.stride(axis)).collect(),
+        }
+    }
+
+    /// Whether a loop over results moves it.
+    pub(crate) fn moves(&self, mover: Mover) -> bool {
+        match mover {
+            Mover::Spatial(axis, _) => self.spatial.get(axis) != Some(&Some(0)),
+            Mover::Reduce(axis, _) => self.reduce.get(axis) != Some(&Some(0)),
+        }
+    }
+
+    /// The extent of each dimension that so many iterations touch.
+    fn reaches(&self, extents: &Extents) -> impl Iterator<Item = i64> {
+        self.moved_by.iter().zip(&self.shape).map(|(movers, most)| {
+            let reach = movers.iter().fold(1i64, |reach, mover| {
+                let (extent, distance) = match *mover {
+                    Mover::Spatial(axis, distance) => (extents.spatial[axis], distance),
+                    Mover::Reduce(axis, distance) => (extents.reduce[axis], distance),
+                };
+                reach.saturating_add((extent - 1).saturating_mul(distance.abs()))
+            });
+            reach.min(*most)
+        })
+    }
+
+    /// The elements that so many iterations touch.
+    pub(crate) fn elements(&self, extents: &Extents) -> f64 {
+        self.reaches(extents).map(|reach| reach as f64).product()
+    }
+
+    /// The bytes of the lines that so many iterations touch; of a packed copy if it is one.
+    pub(crate) fn footprint(&self, extents: &Extents, packed: bool) -> f64 {
+        if packed {
+            return (self.elements(extents) * self.element_bytes as f64).max(LINE);
+        }
+        let rows = self.rows(extents);
+        rows.count * rows.lines * LINE
+    }
+
+    /// The room that these lines take in a cache of which every `period` bytes go to the same place:
+    /// rows that are a large power of two apart share few places.
+    pub(crate) fn room(&self, extents: &Extents, packed: bool, period: f64) -> f64 {
+        let bytes = self.footprint(extents, packed);
+        if packed {
+            return bytes;
+        }
+        let rows = self.rows(extents);
+        let starts = period / common_divisor(rows.distance, period as i64) as f64;
+        let places = period / LINE;
+        let used = places.min(starts.min(rows.count) * rows.lines);
+        bytes * if rows.count > starts { places / used.max(1.0) } else { 1.0 }
+    }
+
+    /// The rows that so many iterations touch.
+    fn rows(&self, extents: &Extents) -> Rows {
+        // Rows that are touched whole run into the next one.
+        let bytes = self.element_bytes;
+        let (mut run, mut count, mut distance, mut whole) = (1.0, 1.0, bytes, true);
+        let reaches: Vec<i64> = self.reaches(extents).collect();
+        for (reach, extent) in reaches.iter().zip(&self.shape).rev() {
+            if whole {
+                run *= *reach as f64;
+                whole = reach == extent;
+                distance = distance.saturating_mul(*extent);
+            } else {
+                count *= *reach as f64;
+            }
+        }
+        Rows { count, lines: (run * bytes as f64 / LINE).ceil() + 0.5, distance }
+    }
+}
+
+fn common_divisor(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.max(1), b.max(1));
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

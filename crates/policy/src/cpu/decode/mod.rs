@@ -1,0 +1,162 @@
+//! From a point to a schedule.
+//!
+//! Every step is applied to the nest as it is made. A step that the point asks for and that is
+//! refused makes the point illegal, with the reason; steps that only help (vectors in the copy of a
+//! panel) are left out if they are refused.
+
+mod loops;
+mod pack;
+mod partial;
+mod tiled;
+
+use crate::cpu::rules::movement;
+use tensorwright_schedule::access::Accesses;
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::placement::{latest_loop, store_of};
+use tensorwright_schedule::primitives::{
+    ComputeAt, Fuse, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
+};
+use tensorwright_schedule::{Draft, Schedule, ScheduleError};
+use tensorwright_target::{Cpu, Goal};
+
+use crate::cpu::generate::{Generated, Placement};
+use crate::cpu::group::{Group, Vector};
+use crate::cpu::tiling::{Tiling, Values};
+use loops::Loops;
+use tensorwright_space::Rejection;
+
+/// Decodes the values of all parameters.
+pub(crate) fn decode(
+    begun: &Draft,
+    made: &Generated,
+    values: Values<'_>,
+    goal: &Goal<Cpu>,
+) -> Result<Schedule, Rejection> {
+    let mut decoder = Decoder { draft: begun.clone(), made, values, goal };
+    for placement in &made.placements {
+        if decoder.place(placement) == "inline" {
+            decoder.apply(&placement.stage, Inline)?;
+        }
+    }
+    // Readers first: their loops must be there for what is computed inside.
+    for group in made.groups.iter().rev() {
+        decoder.group(group)?;
+    }
+    for stage in &made.fixed {
+        movement(&mut decoder.draft, stage, goal);
+    }
+    Ok(decoder.draft.schedule)
+}
+
+struct Decoder<'a> {
+    draft: Draft,
+    made: &'a Generated,
+    values: Values<'a>,
+    goal: &'a Goal<Cpu>,
+}
+
+impl Decoder<'_> {
+    /// A step that the point asks for.
+    fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), Rejection> {
+        let primitive = primitive.into();
+        let rule = primitive.keyword();
+        let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
+        self.draft.apply(stage, primitive).map_err(refused)
+    }
+
+    /// Brings loops into an order, if there are several.
+    fn reorder(&mut self, stage: &str, order: Vec<String>) -> Result<(), Rejection> {
+        if order.len() < 2 {
+            return Ok(());
+        }
+        self.apply(stage, Reorder { order })
+    }
+
+    fn place(&self, placement: &Placement) -> &str {
+        self.values.choice(Some(placement.slot)).unwrap_or("root")
+    }
+
+    fn placement_of(&self, stage: &str) -> Option<&Placement> {
+        self.made.placements.iter().find(|placement| placement.stage == stage)
+    }
+
+    fn group(&mut self, group: &Group) -> Result<(), Rejection> {
+        // It may be inlined, or have become a part of another group.
+        if store_of(&self.draft.nest, &group.root).is_none() || self.is_inside(&group.root) {
+            return Ok(());
+        }
+        let tiling = Tiling::of(group, self.values);
+        let is_partial = matches!(tiling.vector, Vector::Reduce { .. });
+        let loops = match tiling.vector {
+            Vector::Reduce { .. } => self.partial(group, &tiling)?,
+            _ => self.tiled(group, &tiling)?,
+        };
+        self.pack(group, &tiling, &loops)?;
+        for placement in self.made.placements.iter().rev() {
+            let reads = placement.reader.as_deref();
+            if reads == Some(&group.root) || reads == group.epilogue_of.as_deref() {
+                self.inside(placement, &loops)?;
+            }
+        }
+        if tiling.parallel > 0
+            && let Some(outermost) = loops.outer.first()
+        {
+            let fused = group.epilogue_of.is_some() && tiling.fuses && !is_partial;
+            let stage = if fused { &group.root } else { group.stage() };
+            self.apply(stage, Parallel { target: outermost.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a stage is computed inside the loops of its reader.
+    fn is_inside(&self, stage: &str) -> bool {
+        let nest = &self.draft.nest;
+        let own = store_of(nest, stage).map(|store| store.buffer);
+        loops_of(nest, stage).iter().any(|l| l.stage != own)
+    }
+
+    /// Computes a stage inside the loops of its reader: where the point says, or in the next loop around
+    /// if a reduction starts from it earlier. Where it starts outside of all loops, the stage stays on
+    /// its own.
+    fn inside(&mut self, placement: &Placement, loops: &Loops) -> Result<(), Rejection> {
+        let at = match self.place(placement) {
+            "outer" => loops.outer.last(),
+            "middle" => loops.host(),
+            _ => return Ok(()),
+        };
+        let (Some(at), Some(reader)) = (at, placement.reader.clone()) else { return Ok(()) };
+        let Some(at) = latest_loop(&self.draft.nest, &placement.stage, &reader, at) else {
+            return Ok(());
+        };
+        self.apply(&placement.stage, ComputeAt { consumer: reader, at })?;
+        self.rows(&placement.stage);
+        Ok(())
+    }
+
+    /// Vectors along the rows of a stage that has no parameters of its own.
+    fn rows(&mut self, stage: &str) {
+        let Some(accesses) = Accesses::of(&self.draft.nest, stage) else { return };
+        let bytes = self.draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+        let lanes = self.goal.target.lanes(bytes);
+        let row = accesses.of_role(Role::Spatial).find(|a| accesses.write.stride(a) == Some(1));
+        let Some(row) = row.cloned().filter(|row| row.extent > 1 && lanes > 1) else { return };
+        self.draft.steps(|draft| {
+            let split = Split::new(&row.name, &[lanes]).tail(Tail::Guard);
+            draft.step(stage, split)
+                && draft.step(stage, Vectorize { target: format!("{}.1", row.name) })
+        });
+    }
+
+    /// Fuses the outermost loops that workers share.
+    fn fuse(&mut self, group: &Group, tiling: &Tiling, loops: &mut Loops) -> Result<(), Rejection> {
+        let wanted = usize::try_from(tiling.parallel).unwrap_or(0).min(loops.outer.len());
+        for _ in 1..wanted {
+            let (outer, inner) = (loops.outer[0].clone(), loops.outer[1].clone());
+            let name = format!("{outer}_{inner}");
+            let fuse = Fuse { outer, inner, name: Some(name.clone()) };
+            self.apply(&group.root, fuse)?;
+            loops.outer.splice(..2, [name]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! Register tiles: vectors along results, or none.
+
+use tensorwright_schedule::primitives::{CacheWrite, ComputeAt, Split, Unroll, Vectorize};
+
+use super::Decoder;
+use super::loops::{self, Loops, TERMS_TAIL};
+use crate::cpu::group::{Group, Vector};
+use crate::cpu::tiling::Tiling;
+use tensorwright_space::Rejection;
+
+impl Decoder<'_> {
+    /// Tiles the loops of a group, and returns those of its root.
+    pub(super) fn tiled(&mut self, group: &Group, tiling: &Tiling) -> Result<Loops, Rejection> {
+        match &group.epilogue_of {
+            Some(reduction) if tiling.fuses => self.fused(group, tiling, reduction),
+            Some(reduction) => {
+                self.rows(&group.root);
+                self.alone(group, tiling, reduction)
+            }
+            None => self.alone(group, tiling, &group.root),
+        }
+    }
+
+    /// A stage on its own.
+    fn alone(&mut self, group: &Group, tiling: &Tiling, stage: &str) -> Result<Loops, Rejection> {
+        let names: Vec<String> = group.spatial.iter().map(|s| s.axis.name.clone()).collect();
+        let mut loops = self.split_results(tiling, stage, &names)?;
+        loops.middle.extend(loops::middle(group, tiling, &names, true));
+        self.split_terms(group, tiling, stage, &mut loops, true)?;
+        self.reorder(stage, loops.order())?;
+        // What is fused must be so before anything stands between the loops.
+        let on_root = Group { root: stage.to_owned(), ..group.clone() };
+        self.fuse(&on_root, tiling, &mut loops)?;
+        if tiling.transposes && group.epilogue_of.is_none() && !group.reduce.is_empty() {
+            self.transposed(group, tiling, stage, &loops)?;
+            return Ok(loops);
+        }
+        self.inner_kinds(stage, &loops)?;
+        if !group.reduce.is_empty()
+            && let Some(host) = loops.host()
+        {
+            self.apply(stage, CacheWrite { at: host.clone() })?;
+        }
+        Ok(loops)
+    }
+
+    /// A reduction inside the tiles of the stage that reads it in place.
+    fn fused(
+        &mut self,
+        group: &Group,
+        tiling: &Tiling,
+        reduction: &str,
+    ) -> Result<Loops, Rejection> {
+        let root = &group.root;
+        let mut loops = self.split_results(tiling, root, &group.root_loops)?;
+        loops.middle.extend(loops::middle(group, tiling, &group.root_loops, false));
+        self.reorder(root, loops.order())?;
+        self.fuse(group, tiling, &mut loops)?;
+        let Some(host) = loops.host().cloned() else { return Ok(loops) };
+        self.apply(reduction, ComputeAt { consumer: root.clone(), at: host })?;
+        self.inside_tile(group, tiling, reduction)?;
+        self.inner_kinds(root, &loops)?;
+        Ok(loops)
+    }
+
+    /// The loops of a reduction over a register tile of its reader.
+    fn inside_tile(
+        &mut self,
+        group: &Group,
+        tiling: &Tiling,
+        stage: &str,
+    ) -> Result<(), Rejection> {
+        let mut loops = Loops::default();
+        let mut vector_row = None;
+        for (axis, split) in group.spatial.iter().enumerate() {
+            let name = &split.axis.name;
+            match tiling.vector {
+                Vector::Spatial { axis: vector, lanes } if vector == axis => {
+                    self.apply(stage, Split::new(name, &[lanes]))?;
+                    vector_row = Some(format!("{name}.0"));
+                    loops.lanes = Some(format!("{name}.1"));
+                }
+                _ => loops.register.push(name.clone()),
+            }
+        }
+        loops.register.extend(vector_row);
+        for (axis, split) in group.reduce.iter().enumerate() {
+            if tiling.reduce[axis].len() > 1 {
+                loops.middle.push((format!("{}.0", split.axis.name), false));
+            }
+        }
+        self.split_terms(group, tiling, stage, &mut loops, true)?;
+        self.reorder(stage, loops.order())?;
+        self.inner_kinds(stage, &loops)
+    }
+
+    fn split_results(
+        &mut self,
+        tiling: &Tiling,
+        stage: &str,
+        names: &[String],
+    ) -> Result<Loops, Rejection> {
+        for (axis, name) in names.iter().enumerate() {
+            if let Some(split) = loops::split(tiling, axis, name) {
+                self.apply(stage, split)?;
+            }
+        }
+        Ok(loops::spatial(tiling, names))
+    }
+
+    /// Splits the loops over terms, and writes out some iterations of the innermost.
+    pub(super) fn split_terms(
+        &mut self,
+        group: &Group,
+        tiling: &Tiling,
+        stage: &str,
+        loops: &mut Loops,
+        unrolls: bool,
+    ) -> Result<(), Rejection> {
+        let innermost = tiling.reduce_order.last().copied();
+        for axis in &tiling.reduce_order {
+            let (split, parts) = (&group.reduce[*axis], &tiling.reduce[*axis]);
+            let name = &split.axis.name;
+            let mut factors = parts[1..].to_vec();
+            let last = factors.last().copied().unwrap_or(split.axis.extent);
+            let unroll = if unrolls && innermost == Some(*axis) { tiling.unroll } else { 1 };
+            let whole = factors.is_empty();
+            let written_out = unroll > 1 && last > unroll;
+            if written_out {
+                if let Some(inner) = factors.last_mut() {
+                    *inner = (last + unroll - 1) / unroll;
+                }
+                factors.push(unroll);
+            }
+            if !factors.is_empty() {
+                self.apply(stage, Split::new(name, &factors).tail(TERMS_TAIL))?;
+            }
+            let level = parts.len() - 1;
+            let term = match (whole, written_out) {
+                (true, false) => name.clone(),
+                (true, true) => format!("{name}.0"),
+                (false, _) => format!("{name}.{level}"),
+            };
+            match (unroll > 1, written_out) {
+                // All of it.
+                (true, false) => loops.unrolled = Some(term),
+                (true, true) => {
+                    loops.terms.push(term);
+                    loops.unrolled = Some(format!("{name}.{}", level + 1));
+                }
+                (false, _) => loops.terms.push(term),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes out the register tile and vectorizes its lanes.
+    pub(super) fn inner_kinds(&mut self, stage: &str, loops: &Loops) -> Result<(), Rejection> {
+        for name in loops.unrolled.iter().chain(&loops.register) {
+            self.apply(stage, Unroll { target: name.clone() })?;
+        }
+        if let Some(lanes) = &loops.lanes {
+            self.apply(stage, Vectorize { target: lanes.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Accumulates in registers along the vectors, turns the tile in memory, and writes it along the
+    /// rows of the result.
+    fn transposed(
+        &mut self,
+        group: &Group,
+        tiling: &Tiling,
+        stage: &str,
+        loops: &Loops,
+    ) -> Result<(), Rejection> {
+        let Some(host) = loops.host().cloned() else { return Ok(()) };
+        let refused = |reason: &str| Rejection { rule: "store", reason: reason.to_owned() };
+        let Some(row) = self.contiguous_row(group, tiling) else {
+            return Err(refused("no loop of the register tile is along the rows of the result"));
+        };
+        self.apply(stage, CacheWrite { at: host.clone() })?;
+        let mut order: Vec<String> = loops
+            .register
+            .iter()
+            .chain(&loops.lanes)
+            .filter(|name| **name != row)
+            .cloned()
+            .collect();
+        order.push(row.clone());
+        self.reorder(stage, order)?;
+        self.apply(stage, Vectorize { target: row })?;
+        let tile = format!("{stage}.tile");
+        self.apply(&tile, CacheWrite { at: host })?;
+        let copied = Loops { unrolled: None, ..loops.clone() };
+        self.inner_kinds(&tile, &copied)?;
+        self.inner_kinds(&format!("{tile}.tile"), loops)
+    }
+
+    /// The loop of the register tile along which results are contiguous in memory.
+    fn contiguous_row(&self, group: &Group, tiling: &Tiling) -> Option<String> {
+        let place = group.contiguous?;
+        let levels = tiling.spatial.get(place)?.len();
+        let is_vector = matches!(tiling.vector, Vector::Spatial { axis, .. } if axis == place);
+        let name = &group.spatial.get(place)?.axis.name;
+        (levels > 1 && !is_vector).then(|| format!("{name}.{}", levels - 1))
+    }
+}

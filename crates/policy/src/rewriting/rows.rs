@@ -1,0 +1,51 @@
+//! Rows that follow each other in every tensor of a sum: fused, they make longer ones.
+//!
+//! A convolution with a window of one is a product of matrices, of which the image is one long row per
+//! channel, however short its own rows are.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Access, Accesses, Axis};
+use tensorwright_schedule::nest::{Role, Scope};
+use tensorwright_schedule::primitives::{Fuse, stages};
+
+/// Rows of multiples of this need no help.
+const LANES: i64 = 16;
+
+/// Fuses loops over results of all sums where that makes rows longer; says whether there were any.
+pub(super) fn fuse(draft: &mut Draft) -> bool {
+    let mut fused = false;
+    for stage in stages(&draft.nest) {
+        while let Some((outer, inner)) = pair(draft, &stage) {
+            if !draft.step(&stage, Fuse { outer, inner, name: None }) {
+                break;
+            }
+            fused = true;
+        }
+    }
+    fused
+}
+
+/// Two loops, one right inside the other, that move through every tensor as one would.
+fn pair(draft: &Draft, stage: &str) -> Option<(String, String)> {
+    let accesses = Accesses::of(&draft.nest, stage)?;
+    accesses.of_role(Role::Reduce).next()?;
+    // A stage that reads the sum in place has loops of its own, which would have to go along.
+    if draft.nest.buffer(accesses.write.buffer).scope != Scope::Output {
+        return None;
+    }
+    let as_one = |(outer, inner): (&Axis, &Axis)| {
+        let follows = |access: &Access| match (access.stride(outer), access.stride(inner)) {
+            (Some(outer), Some(step)) => outer == step.saturating_mul(inner.extent),
+            _ => false,
+        };
+        let both = outer.role == Role::Spatial && inner.role == Role::Spatial;
+        both && outer.extent > 1
+            && inner.extent > 1
+            && inner.extent % LANES != 0
+            && accesses.write.stride(inner) == Some(1)
+            && accesses.reads.iter().chain([&accesses.write]).all(follows)
+    };
+    let mut pairs = accesses.axes.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
+    let (outer, inner) = pairs.find(|pair| as_one(*pair))?;
+    Some((outer.name.clone(), inner.name.clone()))
+}

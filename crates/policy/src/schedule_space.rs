@@ -1,0 +1,309 @@
+//! [`ScheduleSpace`]: all schedules of a program that searches consider.
+
+use std::sync::Arc;
+
+use num_bigint::BigUint;
+use tensorwright_lang::program::Program;
+use tensorwright_schedule::{Draft, Schedule, canonical};
+use tensorwright_target::{Cpu, Goal};
+
+use crate::cpu::cost::{self, TERMS};
+use crate::cpu::decode::decode;
+use crate::cpu::generate::{Generated, generate};
+use crate::cpu::group::Group;
+use crate::cpu::limits;
+use crate::cpu::rank;
+use crate::cpu::start;
+use crate::cpu::tiling::{Tiling, Values};
+use crate::{Options, alternatives};
+use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
+
+/// Spaces up to this size are counted point by point.
+const COUNTED: u64 = 1 << 21;
+
+/// Of larger spaces so many points are drawn.
+const DRAWN: u32 = 20_000;
+
+/// All schedules of a program that searches consider, for a goal.
+///
+/// ```
+/// use tensorwright_lang::Module;
+/// use tensorwright_policy::{Preset, ScheduleSpace};
+/// use tensorwright_space::Rng;
+/// use tensorwright_target::{Cpu, Goal};
+///
+/// let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
+/// let module = Module::parse("gemm.tc", text)?;
+/// let program = module.bind("gemm", [("M", 1024), ("N", 1024), ("K", 1024)])?;
+///
+/// // The tiling space of the G-BFS paper has exactly as many points as it says.
+/// let tiles = ScheduleSpace::new(&program, &Goal<Cpu>::avx512(), &Preset::Gbfs.options());
+/// assert_eq!(tiles.search_space().size(), 899_756u32.into());
+///
+/// let space = ScheduleSpace::new(&program, &Goal<Cpu>::avx512(), &Preset::Full.options());
+/// let point = space.search_space().sample_legal(&mut Rng::new(1)).ok_or("no legal point")?;
+/// let schedule = space.decode(&point).map_err(|refused| refused.reason)?;
+/// assert!(schedule.to_string().contains("C: split"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ScheduleSpace {
+    inner: Arc<Inner>,
+    search: Arc<SearchSpace>,
+}
+
+/// What the public type and its rules share.
+#[derive(Debug)]
+struct Inner {
+    /// The nest to schedule, and the steps that chose the algorithm.
+    begun: Draft,
+    goal: Goal<Cpu>,
+    made: Generated,
+    /// The value of every parameter that is not free, and where searches start.
+    base: Point,
+    /// Whether each parameter is free.
+    free: Vec<bool>,
+}
+
+/// The number of points that are left after a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pruning {
+    /// The rule.
+    pub rule: &'static str,
+    /// The points that are left, exactly if the space was counted.
+    pub left: Count,
+}
+
+/// A number of points.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Count {
+    /// Exactly so many.
+    Exact(BigUint),
+    /// The share of uniform draws that is left, and its standard error.
+    Share {
+        /// The share.
+        share: f64,
+        /// Its standard error.
+        error: f64,
+    },
+}
+
+impl ScheduleSpace {
+    /// The space of a program, computed as it is written.
+    #[must_use]
+    pub fn new(program: &Program, goal: &Goal<Cpu>, options: &Options) -> Self {
+        Self::of(Draft::new(canonical(program)), goal, options)
+    }
+
+    /// One space per algorithm that is worth a try for a program, the most promising first: as it is
+    /// written, and as [rewritings](crate::alternatives) make it.
+    #[must_use]
+    pub fn alternatives(program: &Program, goal: &Goal<Cpu>, options: &Options) -> Vec<Self> {
+        // Spaces of tiles alone are the papers': the program as it is written.
+        if options.only.is_some() {
+            return vec![Self::new(program, goal, options)];
+        }
+        let drafts = alternatives(program, goal.precision).into_iter();
+        drafts.map(|draft| Self::of(draft, goal, options)).collect()
+    }
+
+    /// The space of what a draft has begun: it may have rewritten stages, and nothing else.
+    #[must_use]
+    pub fn of(begun: Draft, goal: &Goal<Cpu>, options: &Options) -> Self {
+        let made = generate(&begun, goal, options);
+        let free: Vec<bool> = made.parameters.iter().map(|p| options.is_free(p.name())).collect();
+        let base = start::start(&made, goal);
+        let names = made.parameters.iter().zip(&free).filter(|(_, free)| **free);
+        let parameters: Vec<Parameter> = names.map(|(parameter, _)| parameter.clone()).collect();
+        let inner = Arc::new(Inner { begun, goal: goal.clone(), made, base, free });
+        let rules: Arc<dyn Rules> = Arc::new(Legality(Arc::clone(&inner)));
+        Self { inner, search: Arc::new(SearchSpace::with_rules(parameters, rules)) }
+    }
+
+    /// The space as searches see it.
+    #[must_use]
+    pub fn search_space(&self) -> &Arc<SearchSpace> {
+        &self.search
+    }
+
+    /// All parameters, those that are fixed included, with the text of their value at the start.
+    pub fn all_parameters(&self) -> impl Iterator<Item = (&Parameter, bool, String)> {
+        let inner = &self.inner;
+        let ranks = inner.base.ranks().iter();
+        let all = inner.made.parameters.iter().zip(&inner.free).zip(ranks);
+        all.map(|((parameter, free), rank)| (parameter, *free, parameter.text(*rank)))
+    }
+
+    /// Where a search may start: the point nearest to the default schedule.
+    #[must_use]
+    pub fn start(&self) -> Point {
+        self.inner.narrow(&self.inner.base)
+    }
+
+    /// The most promising points by the cost model, best first. Nothing is measured. Primitives may
+    /// still refuse one.
+    #[must_use]
+    pub fn ranked(&self, count: usize) -> Vec<Point> {
+        let Inner { made, goal, base, free, .. } = &*self.inner;
+        let points = rank::ranked(made, goal, base, free, count);
+        points.iter().map(|point| self.inner.narrow(point)).collect()
+    }
+
+    /// The estimated cycles of a point by the cost model; infinite for one that a rule forbids.
+    #[must_use]
+    pub fn estimate(&self, point: &Point) -> f64 {
+        let Inner { made, goal, free, .. } = &*self.inner;
+        let point = self.inner.expand(point);
+        let estimate = |group: &Group| rank::estimate(made, group, goal, &point, free);
+        made.groups.iter().map(estimate).sum()
+    }
+
+    /// What the estimate of a point is made of, summed over all stages, with names: for fitting the
+    /// model and for explaining it.
+    #[must_use]
+    pub fn estimate_terms(&self, point: &Point) -> Vec<(&'static str, f64)> {
+        let point = self.inner.expand(point);
+        let values = self.inner.values(&point);
+        let mut sum: Vec<(&'static str, f64)> = TERMS.iter().map(|name| (*name, 0.0)).collect();
+        for group in &self.inner.made.groups {
+            let tiling = Tiling::of(group, values);
+            let packed = values.packed(group);
+            let terms = cost::terms(group, &tiling, &self.inner.goal, &packed);
+            sum.iter_mut().zip(terms).for_each(|(sum, term)| sum.1 += term);
+        }
+        sum
+    }
+
+    /// Whether some stage sums over loops that the space tiles.
+    #[must_use]
+    pub fn has_sums(&self) -> bool {
+        self.inner.made.groups.iter().any(|group| !group.reduce.is_empty())
+    }
+
+    /// The schedule of a point.
+    ///
+    /// # Errors
+    /// Why the point is illegal: a rule, or a primitive that is refused.
+    pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
+        self.search.check(point)?;
+        let point = self.inner.expand(point);
+        let values = self.inner.values(&point);
+        decode(&self.inner.begun, &self.inner.made, values, &self.inner.goal)
+    }
+
+    /// The algorithm: the rewritings that the program goes through first, as text; `as written` if
+    /// there are none.
+    #[must_use]
+    pub fn algorithm(&self) -> String {
+        let steps: Vec<String> =
+            self.inner.begun.schedule.steps.iter().map(ToString::to_string).collect();
+        if steps.is_empty() { "as written".to_owned() } else { steps.join("; ") }
+    }
+
+    /// How many points each rule leaves, in their order.
+    #[must_use]
+    pub fn prunings(&self, seed: u64) -> Vec<Pruning> {
+        let size = self.search.size();
+        let counted = size <= COUNTED.into();
+        let mut left = vec![0u32; limits::RULES.len()];
+        let mut count = |point: &Point| {
+            let point = self.inner.expand(point);
+            let passed = self.inner.first_refusal(&point).map_or(left.len(), |(rule, _)| rule);
+            left[..passed].iter_mut().for_each(|left| *left += 1);
+        };
+        if counted {
+            self.search.points().for_each(|point| count(&point));
+        } else {
+            let mut rng = Rng::new(seed);
+            (0..DRAWN).for_each(|_| count(&self.search.sample(&mut rng)));
+        }
+        let rules = limits::RULES.iter().zip(left);
+        let pruning = rules.map(|((rule, _), left)| {
+            let share = f64::from(left) / f64::from(DRAWN);
+            let error = (share * (1.0 - share) / f64::from(DRAWN)).sqrt();
+            let left =
+                if counted { Count::Exact(left.into()) } else { Count::Share { share, error } };
+            Pruning { rule, left }
+        });
+        pruning.collect()
+    }
+}
+
+impl Inner {
+    fn values<'a>(&'a self, point: &'a Point) -> Values<'a> {
+        Values { parameters: &self.made.parameters, point, free: &self.free }
+    }
+
+    /// The values of the free parameters from those of all.
+    fn narrow(&self, point: &Point) -> Point {
+        let ranks = point.ranks().iter().zip(&self.free);
+        Point::new(ranks.filter(|(_, free)| **free).map(|(rank, _)| *rank).collect::<Box<[u32]>>())
+    }
+
+    /// The values of all parameters from those of the free ones.
+    fn expand(&self, point: &Point) -> Point {
+        let mut free = point.ranks().iter();
+        let ranks = self.base.ranks().iter().zip(&self.free);
+        let rank = |(base, is_free): (&u32, &bool)| {
+            if *is_free { free.next().copied().unwrap_or(*base) } else { *base }
+        };
+        Point::new(ranks.map(rank).collect::<Box<[u32]>>())
+    }
+
+    /// The number of the first rule that refuses a point of all parameters.
+    fn first_refusal(&self, point: &Point) -> Option<(usize, Rejection)> {
+        let values = self.values(point);
+        let mut first: Option<(usize, Rejection)> = None;
+        for group in &self.made.groups {
+            let limit = first.as_ref().map_or(limits::RULES.len(), |(rule, _)| *rule);
+            if let Some(refused) = self.refusal(group, values, limit) {
+                let rule = limits::RULES.iter().position(|(name, _)| *name == refused.rule);
+                first = Some((rule.unwrap_or(0), refused));
+            }
+        }
+        first
+    }
+
+    /// The first of so many rules that refuses a group.
+    fn refusal(&self, group: &Group, values: Values<'_>, rules: usize) -> Option<Rejection> {
+        let tiling = Tiling::of(group, values);
+        let packed = values.packed(group);
+        limits::check(group, &tiling, &self.goal, &packed, rules).err()
+    }
+}
+
+/// The rules of a space of schedules.
+#[derive(Debug)]
+struct Legality(Arc<Inner>);
+
+impl Rules for Legality {
+    fn check(&self, _: &SearchSpace, point: &Point) -> Result<(), Rejection> {
+        match self.0.first_refusal(&self.0.expand(point)) {
+            Some((_, refused)) => Err(refused),
+            None => Ok(()),
+        }
+    }
+
+    /// Groups have no parameter in common.
+    fn to_blame(&self, _: &SearchSpace, point: &Point) -> Vec<usize> {
+        let point = self.0.expand(point);
+        let values = self.0.values(&point);
+        let refused = |group: &&Group| self.0.refusal(group, values, usize::MAX).is_some();
+        let Some(group) = self.0.made.groups.iter().find(refused) else { return Vec::new() };
+        let own = group.parameters();
+        let free = self.0.free.iter().enumerate().filter(|(_, free)| **free);
+        let numbered = free.enumerate().filter(|(_, (slot, _))| own.contains(slot));
+        numbered.map(|(place, _)| place).collect()
+    }
+
+    fn features(&self, _: &SearchSpace, point: &Point) -> Vec<f32> {
+        let point = self.0.expand(point);
+        let values = self.0.values(&point);
+        self.0
+            .made
+            .groups
+            .iter()
+            .flat_map(|group| crate::cpu::features::features(group, values))
+            .collect()
+    }
+}
