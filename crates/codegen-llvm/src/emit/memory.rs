@@ -13,6 +13,7 @@ use tensorwright_lang::program::Index;
 use tensorwright_schedule::nest::{BufferId, Lanes};
 
 use super::access::{Access, is_progression};
+use super::idle::idle;
 use super::ir::{Ir, Value, defect, vector_of};
 use super::{Active, Emitter};
 use crate::error::{Error, Result};
@@ -20,14 +21,14 @@ use crate::error::{Error, Result};
 /// The type of an element in memory.
 pub(super) fn storage<'ctx>(ir: &Ir<'_, 'ctx>, dtype: DType) -> BasicTypeEnum<'ctx> {
     match dtype {
+        DType::Bool | DType::Int8 | DType::UInt8 => ir.context.i8_type().into(),
+        DType::Int16 | DType::UInt16 | DType::Half | DType::BFloat16 => {
+            ir.context.i16_type().into()
+        }
+        DType::Int32 | DType::UInt32 => ir.context.i32_type().into(),
+        DType::Int64 | DType::UInt64 => ir.context.i64_type().into(),
         DType::Float => ir.context.f32_type().into(),
         DType::Double => ir.context.f64_type().into(),
-        other => match other.bytes() {
-            1 => ir.context.i8_type().into(),
-            2 => ir.context.i16_type().into(),
-            4 => ir.context.i32_type().into(),
-            _ => ir.context.i64_type().into(),
-        },
     }
 }
 
@@ -158,13 +159,15 @@ impl<'ctx> Emitter<'_, 'ctx> {
         mask: Option<VectorValue<'ctx>>,
     ) -> Result<Value<'ctx>> {
         let dtype = self.buffer(id)?.dtype;
+        let idle = mask.map(idle).unwrap_or_default();
         if is_progression(steps, 1) {
-            return self.load_row(dtype, base, steps.len(), mask);
+            return self.load_row(dtype, base, steps.len(), mask, &idle);
         }
         if is_progression(steps, -1) {
             let lowest = self.displaced(dtype, base, 1 - steps.len() as i64)?;
             let mask = mask.map(|mask| self.ir.reverse(mask)).transpose()?;
-            let row = self.load_row(dtype, lowest, steps.len(), mask)?.into_vector_value();
+            let idle: Vec<bool> = idle.into_iter().rev().collect();
+            let row = self.load_row(dtype, lowest, steps.len(), mask, &idle)?.into_vector_value();
             return Ok(self.ir.reverse(row)?.into());
         }
         if let Some(mask) = mask {
@@ -179,16 +182,48 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.load_each(dtype, base, steps)
     }
 
-    /// Elements side by side.
+    /// Elements side by side, of which some are known to be idle.
     fn load_row(
         &self,
         dtype: DType,
         address: PointerValue<'ctx>,
         count: usize,
         mask: Option<VectorValue<'ctx>>,
+        idle: &[bool],
     ) -> Result<Value<'ctx>> {
         let kind = vector_of(storage(&self.ir, dtype), count as u32);
         let Some(mask) = mask else { return self.load_as(dtype, kind.into(), address) };
+        let register = (self.ir.target.cpu().vector_bytes() as usize / dtype.bytes()).max(1);
+        if !idle.chunks(register).any(|lanes| lanes.iter().all(|idle| *idle)) {
+            return self.load_masked(dtype, address, mask);
+        }
+        // Nothing is loaded for registers that are idle as a whole: see `idle.rs`.
+        let mut row = kind.const_zero();
+        for (number, lanes) in idle.chunks(register).enumerate() {
+            if lanes.iter().all(|idle| *idle) {
+                continue;
+            }
+            let (first, count) = ((number * register) as i64, count as i64);
+            let here = first..first + lanes.len() as i64;
+            let part = self.ir.shuffle(mask, mask.get_type().get_poison(), here.clone())?;
+            let address = self.displaced(dtype, address, first)?;
+            let part = self.load_masked(dtype, address, part)?.into_vector_value();
+            let places = (0..count).map(|lane| if here.contains(&lane) { lane - first } else { 0 });
+            let part = self.ir.shuffle(part, part.get_type().get_poison(), places)?;
+            let joined = (0..count).map(|lane| lane + if here.contains(&lane) { count } else { 0 });
+            row = self.ir.shuffle(row, part, joined)?;
+        }
+        Ok(row.into())
+    }
+
+    /// Elements side by side, where a mask says so; zeros elsewhere.
+    fn load_masked(
+        &self,
+        dtype: DType,
+        address: PointerValue<'ctx>,
+        mask: VectorValue<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        let kind = vector_of(storage(&self.ir, dtype), mask.get_type().get_size());
         let alignment = self.ir.i32(dtype.bytes() as i64).into();
         // Idle lanes are zero, not poison: they may reach a division.
         let args = [address.into(), alignment, mask.into(), kind.const_zero().into()];
@@ -221,7 +256,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
             // The last row ends where the elements do.
             let start = covered.min(span - row);
             let address = self.displaced(dtype, base, lowest + start)?;
-            let loaded = self.load_row(dtype, address, row as usize, None)?.into_vector_value();
+            let loaded =
+                self.load_row(dtype, address, row as usize, None, &[])?.into_vector_value();
             let place = |step: &i64| step - lowest - start;
             let is_here = |step: &i64| step - lowest >= covered && place(step) < row;
             result = Some(match result {

@@ -30,6 +30,7 @@ mod function;
 mod half;
 mod hoist;
 mod horizontal;
+mod idle;
 mod index;
 mod ir;
 mod loops;
