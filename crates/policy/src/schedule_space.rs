@@ -37,10 +37,10 @@ const DRAWN: u32 = 20_000;
 /// let program = module.bind("gemm", [("M", 1024), ("N", 1024), ("K", 1024)])?;
 ///
 /// // The tiling space of the G-BFS paper has exactly as many points as it says.
-/// let tiles = ScheduleSpace::new(&program, &Goal<Cpu>::avx512(), &Preset::Gbfs.options());
+/// let tiles = ScheduleSpace::new(&program, &Goal::new(Cpu::avx512()), &Preset::Gbfs.options());
 /// assert_eq!(tiles.search_space().size(), 899_756u32.into());
 ///
-/// let space = ScheduleSpace::new(&program, &Goal<Cpu>::avx512(), &Preset::Full.options());
+/// let space = ScheduleSpace::new(&program, &Goal::new(Cpu::avx512()), &Preset::Full.options());
 /// let point = space.search_space().sample_legal(&mut Rng::new(1)).ok_or("no legal point")?;
 /// let schedule = space.decode(&point).map_err(|refused| refused.reason)?;
 /// assert!(schedule.to_string().contains("C: split"));

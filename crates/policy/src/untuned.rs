@@ -24,7 +24,7 @@ const MOST_STAGES: usize = 24;
 ///
 /// let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 /// let program = Module::parse("gemm.tc", text)?.bind("gemm", [("M", 64), ("N", 64), ("K", 64)])?;
-/// let schedule = untuned_schedule(&program, &Goal<Cpu>::avx512());
+/// let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512()));
 /// assert!(schedule.to_string().contains("vectorize"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
