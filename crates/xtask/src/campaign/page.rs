@@ -42,19 +42,25 @@ pub(super) fn page(state: &State) -> String {
         state.seed,
         table(state)
     );
-    let mut state = state.clone();
-    let open: Vec<String> = KINDS
-        .iter()
-        .flat_map(|kind| {
-            let open = state.failures_mut(kind.name).iter().filter(|known| known.is_open);
-            open.map(|known| format!("- {} {}: {}\n", kind.name, known.index, known.title))
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    if !open.is_empty() {
-        let _ = write!(text, "\n## Open\n\n{}", open.concat());
+    for (title, is_open) in [("Found and fixed", false), ("Open", true)] {
+        let list = failures(state, is_open);
+        if !list.is_empty() {
+            let _ = write!(text, "\n## {title}\n\n{list}");
+        }
     }
     text
+}
+
+/// A line for each failure that is open or is not.
+fn failures(state: &State, is_open: bool) -> String {
+    let mut state = state.clone();
+    let mut lines = String::new();
+    for kind in KINDS {
+        for known in state.failures_mut(kind.name).iter().filter(|known| known.is_open == is_open) {
+            let _ = writeln!(lines, "- {} {}: {}", kind.name, known.index, known.title);
+        }
+    }
+    lines
 }
 
 /// A number with its thousands apart.
@@ -93,6 +99,7 @@ mod tests {
         let page = page(&state);
         let row = "| points of search spaces, native code and C | 1,234,567 | 12 | 2 | 1 | 0.50 |";
         assert!(page.contains(row), "{page}");
+        assert!(page.contains("## Found and fixed\n\n- space 9: llvm wrong\n"), "{page}");
         assert!(page.ends_with("## Open\n\n- space 9: llvm wrong\n"), "{page}");
         assert_eq!(page.lines().filter(|line| line.starts_with("| ")).count(), KINDS.len() + 2);
     }
