@@ -2,7 +2,7 @@
 
 use crate::{Cpu, Gpu, Target, TargetError};
 
-/// A way to make a target, given what follows the colon of its name.
+/// Makes the target of a name.
 type Make = fn(&str) -> Result<Target, TargetError>;
 
 /// A line: what people write, other words for it, and what it means.
@@ -16,22 +16,33 @@ const fn line(shown: &'static str, words: &'static [&'static str], make: Make) -
     Line { shown, words, make }
 }
 
+/// The shared memory of a block and of a multiprocessor is that of the CUDA C++ programming guide, "Technical
+/// specifications per compute capability".
 #[rustfmt::skip]
 const LINES: &[Line] = &[
-    line("native", &["native"], |_| Target::native()),
-    line("sse", &["sse", "generic", "x86-64"], |_| Ok(Cpu::sse().into())),
-    line("avx2", &["avx2"], |_| Ok(Cpu::avx2().into())),
-    line("avx512", &["avx512"], |_| Ok(Cpu::avx512().into())),
-    line("neon", &["neon"], |_| Ok(Cpu::neon().into())),
-    line("opencl:N", &["opencl"], opencl),
-    line("cuda:sm_70", &[], cuda),
-    line("cuda:sm_80", &[], cuda),
-    line("cuda:sm_90", &["cuda"], cuda),
+    line("native", &[], |_| Target::native()),
+    line("sse", &["generic", "x86-64"], |_| Ok(Cpu::sse().into())),
+    line("avx2", &[], |_| Ok(Cpu::avx2().into())),
+    line("avx512", &[], |_| Ok(Cpu::avx512().into())),
+    line("neon", &[], |_| Ok(Cpu::neon().into())),
+    line("opencl:N", &[], opencl),
+    line("cuda:sm_70", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, 96 << 10, 96 << 10)))),
+    line("cuda:sm_80", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, 163 << 10, 164 << 10)))),
+    line("cuda:sm_90", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, 227 << 10, 228 << 10)))),
 ];
 
-/// The architectures of NVIDIA's that there are, with the shared memory of a block and of a multiprocessor in
-/// KiB (CUDA C++ programming guide, "Technical specifications per compute capability").
-const CUDA: &[(&str, i64, i64)] = &[("sm_70", 96, 96), ("sm_80", 163, 164), ("sm_90", 227, 228)];
+impl Line {
+    /// Whether the line is for a name. An `N` stands for a number.
+    fn is_for(&self, name: &str) -> bool {
+        match self.shown.strip_suffix(":N") {
+            Some(device) => {
+                let number = name.strip_prefix(device).and_then(|rest| rest.strip_prefix(':'));
+                number.is_some_and(|number| number.parse::<u32>().is_ok())
+            }
+            None => self.shown == name || self.words.contains(&name),
+        }
+    }
+}
 
 /// The names, for people.
 pub(crate) fn names() -> Vec<&'static str> {
@@ -40,31 +51,15 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// The target of a name.
 pub(crate) fn named(name: &str) -> Result<Target, TargetError> {
-    let (word, rest) = name.split_once(':').unwrap_or((name, ""));
-    let unknown = || TargetError::Unknown { name: name.to_owned() };
-    let line = LINES.iter().find(|line| line.words.contains(&word)).ok_or_else(unknown)?;
-    // A colon belongs to devices.
-    if name.contains(':') != line.shown.contains(':') {
-        return Err(unknown());
-    }
-    (line.make)(rest)
-}
-
-fn cuda(architecture: &str) -> Result<Target, TargetError> {
-    let name = format!("cuda:{architecture}");
-    match CUDA.iter().find(|(known, ..)| *known == architecture) {
-        Some((_, block, unit)) => Ok(Target::Gpu(Gpu::cuda(&name, block << 10, unit << 10))),
-        None => Err(TargetError::Unknown { name }),
+    match LINES.iter().find(|line| line.is_for(name)) {
+        Some(line) => (line.make)(name),
+        None => Err(TargetError::Unknown { name: name.to_owned() }),
     }
 }
 
 /// Devices are numbered by the runtime, which is not asked yet.
-fn opencl(number: &str) -> Result<Target, TargetError> {
-    let name = format!("opencl:{number}");
-    match number.parse::<u32>() {
-        Ok(_) => Err(TargetError::Unavailable { name }),
-        Err(_) => Err(TargetError::Unknown { name }),
-    }
+fn opencl(name: &str) -> Result<Target, TargetError> {
+    Err(TargetError::Unavailable { name: name.to_owned() })
 }
 
 #[cfg(test)]
