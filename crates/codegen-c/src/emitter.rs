@@ -1,10 +1,10 @@
 //! What emission knows at a point of the nest.
 
-use tensorwright_lang::program::{Read, TensorId};
-use tensorwright_lang::source::Span;
-use tensorwright_schedule::LoopNest;
-use tensorwright_schedule::nest::{Buffer, BufferId, Node, Var, for_each_store};
+use tensorwright_lang::program::Read;
+use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::nest::{Buffer, BufferId, Var};
 use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::{Interface, LoopNest};
 
 use crate::Options;
 use crate::error::EmitError;
@@ -25,43 +25,43 @@ pub(crate) struct Variable {
 #[derive(Debug)]
 pub(crate) struct Emitter<'a> {
     pub(crate) nest: &'a LoopNest,
+    pub(crate) interface: &'a Interface,
     pub(crate) names: &'a Names,
     pub(crate) plan: &'a Plan,
     pub(crate) options: Options,
     pub(crate) helpers: Helpers,
     /// The variables in scope, outermost first.
     pub(crate) scope: Vec<Variable>,
-    /// The reads of the function that are checked, in the order of their error codes.
-    pub(crate) checked: Vec<(TensorId, Span)>,
     /// The functions of parallel loops, finished.
     pub(crate) tasks: Vec<String>,
     /// The lines of the function that is being written.
     pub(crate) lines: Lines,
     /// The function that is being written is that of a parallel loop.
     pub(crate) in_task: bool,
-    /// The function that is being written fills prepared buffers.
-    pub(crate) preparing: bool,
+    /// Which function of the kernel is being written, or what it calls.
+    pub(crate) function: Function,
 }
 
 impl<'a> Emitter<'a> {
     pub(crate) fn new(
         nest: &'a LoopNest,
+        interface: &'a Interface,
         names: &'a Names,
         plan: &'a Plan,
         options: Options,
     ) -> Self {
         Self {
             nest,
+            interface,
             names,
             plan,
             options,
             helpers: Helpers::default(),
             scope: Vec::new(),
-            checked: Vec::new(),
             tasks: Vec::new(),
             lines: Lines::default(),
             in_task: false,
-            preparing: false,
+            function: Function::Compute,
         }
     }
 
@@ -99,34 +99,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// The error code of a checked read.
-    pub(crate) fn error_code(&mut self, read: &Read) -> usize {
-        let key = (read.tensor, read.place.0);
-        let found = self.checked.iter().position(|other| *other == key);
-        let number = found.unwrap_or_else(|| {
-            self.checked.push(key);
-            self.checked.len() - 1
-        });
-        number + 1
+    pub(crate) fn error_code(&self, read: &Read) -> Result<usize, EmitError> {
+        let number = self.interface.check_number(read);
+        number.map(|number| number + 1).ok_or_else(|| {
+            EmitError::malformed("it checks a read that is not among those that are checked")
+        })
     }
-}
-
-/// The reads of a kernel whose subscripts are checked when it runs, in the order of the numbers in
-/// error codes: a kernel that returns `1 + n` met an out-of-bounds subscript of read `n`. The
-/// copies of one read of the source text (after unrolling, say) have one number.
-#[must_use]
-pub fn checked_reads(nest: &LoopNest) -> Vec<&Read> {
-    let mut found: Vec<&Read> = Vec::new();
-    collect_checked(&nest.body, &mut found);
-    found
-}
-
-pub(crate) fn collect_checked<'a>(nodes: &'a [Node], found: &mut Vec<&'a Read>) {
-    for_each_store(nodes, &mut |store| {
-        for (_, read) in store.reads() {
-            let same = |other: &&Read| (other.tensor, other.place.0) == (read.tensor, read.place.0);
-            if !read.checked.is_empty() && !found.iter().any(same) {
-                found.push(read);
-            }
-        }
-    });
 }

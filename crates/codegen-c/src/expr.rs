@@ -116,7 +116,7 @@ impl Emitter<'_> {
             let offset = self.offset(read.tensor, &read.subscripts)?;
             return Ok(format!("{name}[{}]", offset.into_code()));
         }
-        let code = self.error_code(read);
+        let code = self.error_code(read)?;
         let shape = &self.buffer(read.tensor)?.shape;
         let mut proven = read.subscripts.clone();
         let mut summands = Vec::new();

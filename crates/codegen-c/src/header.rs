@@ -1,35 +1,36 @@
 //! The C interface of a kernel: its header, and functions with typed parameters.
 
-use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::Interface;
+use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Scope;
 
-use crate::interface::{Interface, Parameter, type_text};
-use crate::names::{Names, symbol};
+use crate::names::Names;
 use crate::processor::Processor;
-use crate::types::memory_type;
+use crate::types::{memory_type, type_text};
 
 /// The C header of a kernel. It serves for generated C and for object files alike, and C++ may
 /// include it too. It says for which processor an object file is; generated C is for any.
 #[must_use]
-pub fn header(nest: &LoopNest, processor: Option<&Processor>) -> String {
-    let (name, interface, names) = (symbol(nest), Interface::of(nest), Names::of(nest));
+pub fn header(interface: &Interface, processor: Option<&Processor>) -> String {
+    let (name, names) = (&interface.symbol, Names::of_parameters(interface));
     let guard = format!("TW_KERNEL_{}_H", name.to_uppercase());
     let mut text = format!(
         "#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{POOL}\n"
     );
-    text += &target_declarations(&name, processor);
-    text += &typed_declarations(&interface, &names, processor);
-    text += &raw_declarations(&interface, &names);
+    text += &target_declarations(name, processor);
+    text += &typed_declarations(interface, &names, processor);
+    text += &raw_declarations(interface, &names);
     text + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
 }
 
 /// C source of the functions with typed parameters that [`header`] declares. They call the raw
 /// kernel, so that it does for object files what [`emit`](crate::emit) does for generated C.
 #[must_use]
-pub fn wrapper(nest: &LoopNest, processor: &Processor) -> String {
+pub fn wrapper(interface: &Interface, processor: &Processor) -> String {
     let processor = Some(processor);
-    format!("{}\n{INCLUDES}\n{}", header(nest, processor), wrapper_functions(nest, processor))
+    let functions = wrapper_functions(interface, processor);
+    format!("{}\n{INCLUDES}\n{functions}", header(interface, processor))
 }
 
 /// What calls return on a processor that a kernel is not for, as those of packages do.
@@ -79,20 +80,20 @@ fn target_declarations(name: &str, processor: Option<&Processor>) -> String {
 
 /// The declarations of the functions with typed parameters.
 fn typed_declarations(
-    interface: &Interface<'_>,
+    interface: &Interface,
     names: &Names,
     processor: Option<&Processor>,
 ) -> String {
-    let name = symbol(interface.nest);
+    let name = &interface.symbol;
     let mut text = String::new();
-    if interface.has_prepare() {
+    if interface.has_prepare {
         text += &format!(
             "/* Some inputs do not change between calls and are brought into another layout once.\n   \
              {name}_prepare_call does that; `prepared` is memory of {name}_prepared_bytes() bytes\n   \
              at a multiple of 64. It returns what {name}_call returns. */\n\
              int64_t {name}_prepared_bytes(void);\n\
              int {name}_prepare_call({});\n\n",
-            parameter_list(interface, names, false)
+            parameter_list(interface, names, Function::Prepare)
         );
     }
     text += &format!("/* Runs the kernel in the calling thread.\n\n{}\n", legend(interface, names));
@@ -100,54 +101,47 @@ fn typed_declarations(
     if processor.is_some() {
         text += &format!("; {NO_PROCESSOR} if {name}_runs_here() is 0");
     }
-    if interface.checked > 0 {
+    if !interface.checked.is_empty() {
         text += ";\n   1 + n if a subscript that is computed from data is out of bounds in read n \
                  of the kernel";
     }
-    text += &format!(". */\nint {name}_call({});\n\n", parameter_list(interface, names, true));
-    text
+    let list = parameter_list(interface, names, Function::Compute);
+    text + &format!(". */\nint {name}_call({list});\n\n")
 }
 
 /// What the parameters are, one per line.
-fn legend(interface: &Interface<'_>, names: &Names) -> String {
+fn legend(interface: &Interface, names: &Names) -> String {
     let mut text = String::new();
-    for parameter in interface.parameters.iter().filter(|p| p.in_body && p.is_explicit()) {
-        let (name, buffer) = (names.buffer(parameter.id), parameter.buffer);
-        let direction = if buffer.scope == Scope::Output { "out" } else { "in" };
-        text += &format!("   {direction:<4} {name}: {}\n", type_text(buffer));
+    for parameter in interface.explicit(Function::Compute) {
+        let name = names.buffer(parameter.id);
+        let direction = if parameter.owner == Scope::Output { "out" } else { "in" };
+        let ctype = type_text(parameter.dtype, &parameter.shape);
+        text += &format!("   {direction:<4} {name}: {ctype}\n");
     }
     text
 }
 
 /// The parameters of the call of the kernel, or of preparation.
-fn parameter_list(interface: &Interface<'_>, names: &Names, body: bool) -> String {
+fn parameter_list(interface: &Interface, names: &Names, function: Function) -> String {
     let mut list: Vec<String> = Vec::new();
-    for parameter in explicit(interface, body) {
-        let (name, ctype) = (names.buffer(parameter.id), memory_type(parameter.buffer.dtype));
-        list.push(match parameter.buffer.scope {
+    for parameter in interface.explicit(function) {
+        let (name, ctype) = (names.buffer(parameter.id), memory_type(parameter.dtype));
+        list.push(match parameter.owner {
             _ if parameter.is_scalar_input() => format!("{ctype} {name}"),
             Scope::Input => format!("const {ctype} *{name}"),
             _ => format!("{ctype} *{name}"),
         });
     }
-    if interface.has_prepare() {
-        list.push(if body { "const void *prepared" } else { "void *prepared" }.to_owned());
+    if interface.has_prepare {
+        let constness = if function == Function::Compute { "const " } else { "" };
+        list.push(format!("{constness}void *prepared"));
     }
     if list.is_empty() { "void".to_owned() } else { list.join(", ") }
 }
 
-/// The inputs and outputs that a function needs.
-fn explicit<'a>(
-    interface: &'a Interface<'_>,
-    body: bool,
-) -> impl Iterator<Item = &'a Parameter<'a>> {
-    let needed = move |p: &&Parameter<'_>| if body { p.in_body } else { p.in_prepare };
-    interface.parameters.iter().filter(|p| p.is_explicit()).filter(needed)
-}
-
 /// The declarations of the functions that take buffers by number.
-fn raw_declarations(interface: &Interface<'_>, names: &Names) -> String {
-    let name = symbol(interface.nest);
+fn raw_declarations(interface: &Interface, names: &Names) -> String {
+    let name = &interface.symbol;
     let order: Vec<&str> = interface.parameters.iter().map(|p| names.buffer(p.id)).collect();
     let mut text = format!(
         "/* The kernel itself. `buffers` points to {}; `workspace` to\n   \
@@ -157,7 +151,7 @@ fn raw_declarations(interface: &Interface<'_>, names: &Names) -> String {
          int64_t {name}_workspace_bytes(int32_t workers);\n",
         order.join(", ")
     );
-    if interface.has_prepare() {
+    if interface.has_prepare {
         text += &format!(
             "int32_t {name}_prepare(void *const *buffers, void *workspace, tw_pool *pool);\n"
         );
@@ -166,11 +160,11 @@ fn raw_declarations(interface: &Interface<'_>, names: &Names) -> String {
 }
 
 /// The definitions of the functions with typed parameters.
-pub(crate) fn wrapper_functions(nest: &LoopNest, processor: Option<&Processor>) -> String {
-    let (name, interface, names) = (symbol(nest), Interface::of(nest), Names::of(nest));
-    let (shared, private) = (interface.plan.shared_bytes, interface.plan.private_bytes);
+pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Processor>) -> String {
+    let (name, names) = (&interface.symbol, Names::of_parameters(interface));
+    let (shared, private) = (interface.workspace.shared_bytes, interface.workspace.private_bytes);
     let mut text = match processor {
-        Some(processor) => processor.c_functions(&name),
+        Some(processor) => processor.c_functions(name),
         None => format!(
             "const char *{name}_target(void) {{\n    return \"any, as C\";\n}}\n\n\
              int {name}_runs_here(void) {{\n    return 1;\n}}\n\n"
@@ -183,38 +177,38 @@ pub(crate) fn wrapper_functions(nest: &LoopNest, processor: Option<&Processor>) 
             format!("    return {shared} + INT64_C({private}) * (workers > 1 ? workers : 1);\n}}\n")
         }
     };
-    if interface.has_prepare() {
+    if interface.has_prepare {
         text += &format!(
             "\nint64_t {name}_prepared_bytes(void) {{\n    return {};\n}}\n",
             interface.prepared_bytes
         );
-        text += &wrapper_function(&interface, &names, processor, false);
+        text += &wrapper_function(interface, &names, processor, Function::Prepare);
     }
-    text + &wrapper_function(&interface, &names, processor, true)
+    text + &wrapper_function(interface, &names, processor, Function::Compute)
 }
 
 fn wrapper_function(
-    interface: &Interface<'_>,
+    interface: &Interface,
     names: &Names,
     processor: Option<&Processor>,
-    body: bool,
+    function: Function,
 ) -> String {
-    let kernel = symbol(interface.nest) + if body { "" } else { "_prepare" };
-    let list = parameter_list(interface, names, body);
+    let kernel = interface.function(function);
+    let list = parameter_list(interface, names, function);
     let pointers: Vec<String> =
-        interface.parameters.iter().map(|p| pointer(p, names, body)).collect();
+        interface.parameters.iter().map(|p| pointer(p, names, function)).collect();
     let mut text = format!("\nint {kernel}_call({list}) {{\n");
     if processor.is_some() {
-        let name = symbol(interface.nest);
+        let name = &interface.symbol;
         text +=
             &format!("    if (!{name}_runs_here()) {{\n        return {NO_PROCESSOR};\n    }}\n");
     }
     text += &format!("    void *const buffers[] = {{{}}};\n", pointers.join(", "));
-    if !body {
+    if function == Function::Prepare {
         // Padding of the layout is never random.
         text += &format!("    memset(prepared, 0, {});\n", interface.prepared_bytes);
     }
-    let bytes = interface.plan.bytes(1);
+    let bytes = interface.workspace.bytes(1);
     if bytes == 0 {
         return text + &format!("    return {kernel}(buffers, NULL, NULL);\n}}\n");
     }
@@ -229,15 +223,14 @@ fn wrapper_function(
 }
 
 /// What a function passes to the kernel for a parameter.
-fn pointer(parameter: &Parameter<'_>, names: &Names, body: bool) -> String {
+fn pointer(parameter: &Parameter, names: &Names, function: Function) -> String {
     let name = names.buffer(parameter.id);
-    let needed = if body { parameter.in_body } else { parameter.in_prepare };
     match parameter.prepared_at {
         Some(0) => "(void *)prepared".to_owned(),
         Some(offset) => format!("(char *)prepared + {offset}"),
-        None if !needed => "NULL".to_owned(),
+        None if !parameter.is_needed_by(function) => "NULL".to_owned(),
         None if parameter.is_scalar_input() => format!("&{name}"),
-        None if parameter.buffer.scope == Scope::Input => format!("(void *){name}"),
+        None if parameter.owner == Scope::Input => format!("(void *){name}"),
         None => name.to_owned(),
     }
 }

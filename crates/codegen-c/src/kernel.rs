@@ -16,25 +16,23 @@
 //!     for (int64_t i = begin; i < end; ++i) {
 //! ```
 
-use tensorwright_schedule::nest::{BufferId, Loop, Node, Scope};
+use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::nest::{BufferId, Loop, Node, Scope, Uses};
 
-use crate::emitter::{Emitter, Variable, collect_checked};
+use crate::emitter::{Emitter, Variable};
 use crate::error::EmitError;
 use crate::helpers::Helper;
-use crate::names::symbol;
 use crate::types::memory_type;
-use crate::uses::Uses;
 
 impl Emitter<'_> {
     /// A function of the kernel's interface, with those of its parallel loops before it.
-    pub(crate) fn function(&mut self, preparing: bool) -> Result<String, EmitError> {
-        let nodes = if preparing { &self.nest.prepare } else { &self.nest.body };
-        self.preparing = preparing;
-        let mut checked = Vec::new();
-        collect_checked(nodes, &mut checked);
-        self.checked = checked.into_iter().map(|read| (read.tensor, read.place.0)).collect();
-
-        let name = symbol(self.nest) + if preparing { "_prepare" } else { "" };
+    pub(crate) fn function(&mut self, function: Function) -> Result<String, EmitError> {
+        let nodes = match function {
+            Function::Prepare => &self.nest.prepare,
+            Function::Compute => &self.nest.body,
+        };
+        self.function = function;
+        let name = self.interface.function(function);
         let uses = Uses::of(nodes);
         self.lines
             .open(&format!("int32_t {name}(void *const *buffers, void *workspace, tw_pool *pool)"));
@@ -56,13 +54,15 @@ impl Emitter<'_> {
 
     /// Declares the buffers of the caller and those that belong to no loop.
     fn parameters(&mut self, uses: &Uses) -> Result<(), EmitError> {
-        for (number, id) in self.nest.parameters.iter().enumerate() {
-            if uses.buffers.contains(id) {
-                let (ctype, name) = (self.pointer(*id)?, self.names.buffer(*id));
+        let interface = self.interface;
+        for (number, parameter) in interface.parameters.iter().enumerate() {
+            if uses.buffers.contains(&parameter.id) {
+                let id = parameter.id;
+                let (ctype, name) = (self.pointer(id)?, self.names.buffer(id));
                 self.lines.line(format!("{ctype}restrict {name} = buffers[{number}];"));
             }
         }
-        for id in uses.buffers.iter().filter(|id| !self.nest.parameters.contains(id)) {
+        for id in uses.buffers.iter().filter(|id| interface.position(**id).is_none()) {
             self.declare(*id)?;
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Emitter<'_> {
 
     /// Uses the parameters of the function that are not used.
     fn silence(&mut self, uses: &Uses, nodes: &[Node]) {
-        if !uses.buffers.iter().any(|id| self.nest.parameters.contains(id)) {
+        if !uses.buffers.iter().any(|id| self.interface.position(*id).is_some()) {
             self.lines.line("(void)buffers;");
         }
         let is_ours = |id: &BufferId| self.plan.offset(*id).is_some();
@@ -104,7 +104,7 @@ impl Emitter<'_> {
         let buffer = self.buffer(id)?;
         let is_const = match buffer.scope {
             Scope::Input => true,
-            Scope::Prepared => !self.preparing,
+            Scope::Prepared => self.function == Function::Compute,
             _ => false,
         };
         let constness = if is_const { "const " } else { "" };
@@ -126,7 +126,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         let workspace = self.is_in_workspace(parallel) || self.declares_workspace(&parallel.body);
-        let prefix = symbol(self.nest) + if self.preparing { "_prepare" } else { "" };
+        let prefix = self.interface.function(self.function);
         let name = format!("{prefix}_parallel_{}", self.tasks.len() + 1);
         let task = Task { name, uses, workspace };
 

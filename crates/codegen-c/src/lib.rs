@@ -4,9 +4,8 @@
 //! library, compiles without warnings, and has no undefined behaviour whatever the data. It is the
 //! portable target, and the one to read when a schedule does not do what it should.
 //!
-//! [`header`], [`wrapper`] and [`rust_module`] describe the interface of the kernel. They serve for
-//! object files that other code generators make as well; [`Interface`] and the names are what they, and others
-//! that write such text, are made from.
+//! [`header`], [`wrapper`] and [`rust_module`] write an [`Interface`] for callers. They serve for object
+//! files that other code generators make as well.
 //!
 //! Nothing here does I/O, and the same nest always gives the same text.
 
@@ -18,7 +17,6 @@ mod expr;
 mod header;
 mod helpers;
 mod index;
-mod interface;
 mod kernel;
 mod names;
 mod nodes;
@@ -26,20 +24,18 @@ mod processor;
 mod rust;
 mod text;
 mod types;
-mod uses;
 
-pub use emitter::checked_reads;
 pub use error::EmitError;
 pub use header::{POOL, header, wrapper};
-pub use interface::{Interface, Parameter};
-pub use names::{c_names, rust_names, symbol};
+pub use names::{c_names, rust_names};
 pub use processor::Processor;
 pub use rust::{element_type, rust_module};
 pub use types::memory_type;
 
-use tensorwright_schedule::LoopNest;
-use tensorwright_schedule::nest::{BufferId, Scope};
+use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::nest::{BufferId, Scope, Uses};
 use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::{Interface, LoopNest};
 
 use crate::emitter::Emitter;
 use crate::names::Names;
@@ -88,17 +84,19 @@ pub fn emit_with(nest: &LoopNest, options: Options) -> Result<CSource, EmitError
     if !nest.is_lowered() {
         return Err(EmitError::NotLowered);
     }
-    let (names, plan) = (Names::of(nest), Plan::of(nest));
-    let mut emitter = Emitter::new(nest, &names, &plan, options);
+    let (interface, plan) = (Interface::of(nest), Plan::of(nest));
+    let names = Names::of(nest, &interface);
+    let mut emitter = Emitter::new(nest, &interface, &names, &plan, options);
     let mut functions = Vec::new();
-    if !nest.prepare.is_empty() {
-        functions.push(emitter.function(true)?);
+    if interface.has_prepare {
+        functions.push(emitter.function(Function::Prepare)?);
     }
-    functions.push(emitter.function(false)?);
-    functions.push(header::wrapper_functions(nest, None));
+    functions.push(emitter.function(Function::Compute)?);
+    functions.push(header::wrapper_functions(&interface, None));
 
-    let header = header(nest, None);
-    let mut parts = vec![title(nest, &names), header.clone(), header::INCLUDES.to_owned()];
+    let header = header(&interface, None);
+    let mut parts =
+        vec![title(nest, &interface.symbol, &names), header.clone(), header::INCLUDES.to_owned()];
     parts.push(emitter.helpers.text());
     parts.extend(functions);
     parts.retain(|part| !part.is_empty());
@@ -106,10 +104,10 @@ pub fn emit_with(nest: &LoopNest, options: Options) -> Result<CSource, EmitError
 }
 
 /// The comment at the top: the buffers that a reader will meet.
-fn title(nest: &LoopNest, names: &Names) -> String {
-    let mut text = format!("/* {}: a kernel made by Tensorwright.\n\n", symbol(nest));
-    let mut uses = uses::Uses::mentioned(&nest.prepare);
-    uses.extend(uses::Uses::mentioned(&nest.body));
+fn title(nest: &LoopNest, symbol: &str, names: &Names) -> String {
+    let mut text = format!("/* {symbol}: a kernel made by Tensorwright.\n\n");
+    let mut uses = Uses::mentioned(&nest.prepare);
+    uses.extend(Uses::mentioned(&nest.body));
     let is_parameter = |id: &BufferId| nest.parameters.contains(id);
     let others = uses.into_iter().filter(|id| !is_parameter(id));
     for id in nest.parameters.iter().copied().chain(others) {
@@ -121,7 +119,7 @@ fn title(nest: &LoopNest, names: &Names) -> String {
             Scope::Stack => "stack",
             _ => "workspace",
         };
-        let (name, ctype) = (names.buffer(id), interface::type_text(buffer));
+        let (name, ctype) = (names.buffer(id), types::type_text(buffer.dtype, &buffer.shape));
         text += &format!("   {scope:<9}  {name}: {ctype}\n");
     }
     text + "*/\n"

@@ -4,7 +4,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::Index;
 use tensorwright_schedule::nest::{
-    Buffer, BufferId, Guard, Loop, LoopKind, Node, Prefetch, Scope, Store,
+    Buffer, BufferId, Guard, Loop, LoopKind, Node, Prefetch, Scope, Store, Uses,
 };
 use tensorwright_schedule::workspace::Place;
 
@@ -14,7 +14,6 @@ use crate::expr::Value;
 use crate::helpers::Helper;
 use crate::text::Text;
 use crate::types::{is_short, is_single, memory_type};
-use crate::uses::Uses;
 
 impl Emitter<'_> {
     /// Nodes, one after the other.
@@ -80,7 +79,7 @@ impl Emitter<'_> {
 
     /// A place in the worker's own part of the workspace.
     fn private_place(&self, offset: i64) -> String {
-        let (shared, private) = (self.plan.shared_bytes, self.plan.private_bytes);
+        let (shared, private) = (self.plan.size.shared_bytes, self.plan.size.private_bytes);
         match self.in_task {
             true => {
                 format!("(char *)workspace + {} + worker * INT64_C({private})", shared + offset)

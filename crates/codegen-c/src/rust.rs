@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::Interface;
+use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::{BufferId, Scope};
 use tensorwright_schedule::workspace::ALIGNMENT;
 
-use crate::interface::{Interface, Parameter, type_text};
-use crate::names::{rust_identifier, rust_names, symbol};
+use crate::names::{rust_identifier, rust_names};
 use crate::processor::Processor;
+use crate::types::type_text;
 
 /// The number of parameters from which on clippy wonders.
 const MANY: usize = 8;
@@ -17,37 +18,36 @@ const MANY: usize = 8;
 /// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
 /// editions 2021 and 2024 and has no dependencies; 16-bit floats are `u16`.
 #[must_use]
-pub fn rust_module(nest: &LoopNest, processor: &Processor) -> String {
-    let module = Module::of(nest);
+pub fn rust_module(interface: &Interface, processor: &Processor) -> String {
+    let module = Module::of(interface);
     let mut text = module.documentation();
     text += "use std::ffi::c_void;\nuse std::fmt;\n\n";
     text += &module.declarations();
     text += COMMON;
     text += &processor.rust_function();
-    if module.interface.has_prepare() {
+    if module.interface.has_prepare {
         text += &module.prepared();
     }
     text + &module.kernel()
 }
 
 struct Module<'a> {
-    interface: Interface<'a>,
+    interface: &'a Interface,
     /// The name of the function.
     name: String,
     names: BTreeMap<BufferId, String>,
 }
 
 impl<'a> Module<'a> {
-    fn of(nest: &'a LoopNest) -> Self {
-        let interface = Interface::of(nest);
+    fn of(interface: &'a Interface) -> Self {
         let parameters = &interface.parameters;
-        let names = rust_names(parameters.iter().map(|parameter| parameter.buffer.name.as_str()));
+        let names = rust_names(parameters.iter().map(|parameter| parameter.name.as_str()));
         let names = parameters.iter().map(|parameter| parameter.id).zip(names).collect();
-        Self { interface, name: rust_identifier(&nest.name, |_| false), names }
+        Self { interface, name: rust_identifier(&interface.symbol, |_| false), names }
     }
 
     fn documentation(&self) -> String {
-        let (name, symbol) = (&self.name, symbol(self.interface.nest));
+        let (name, symbol) = (&self.name, &self.interface.symbol);
         format!(
             "//! `{name}`: a kernel made by Tensorwright.\n//!\n\
              //! The program has to be linked with the compiled kernel, which exports the symbol\n\
@@ -56,7 +56,6 @@ impl<'a> Module<'a> {
     }
 
     fn declarations(&self) -> String {
-        let symbol = symbol(self.interface.nest);
         let one = |symbol: &str, name: &str| {
             format!(
                 "    #[link_name = \"{symbol}\"]\n    fn {name}(\n        \
@@ -65,9 +64,9 @@ impl<'a> Module<'a> {
             )
         };
         let mut text = "unsafe extern \"C\" {\n".to_owned();
-        text += &one(&symbol, "kernel");
-        if self.interface.has_prepare() {
-            text += &one(&format!("{symbol}_prepare"), "prepare_kernel");
+        text += &one(&self.interface.symbol, "kernel");
+        if self.interface.has_prepare {
+            text += &one(&self.interface.function(Function::Prepare), "prepare_kernel");
         }
         text + "}\n\n"
     }
@@ -85,19 +84,19 @@ impl<'a> Module<'a> {
              {}    pub fn new({}) -> Result<Self, Error> {{\n{}    \
              let mut lines = vec![Line([0; 64]); {lines}];\n        \
              let prepared: *mut Line = lines.as_mut_ptr();\n{}        Ok(Self {{ lines }})\n    }}\n}}\n\n",
-            indent(&self.legend(false)),
-            indent(&self.lint(false)),
-            self.parameter_list(false).join(", "),
-            indent(&self.checks(false)) + "    ",
-            indent(&self.invocation(false)),
+            indent(&self.legend(Function::Prepare)),
+            indent(&self.lint(Function::Prepare)),
+            self.parameter_list(Function::Prepare).join(", "),
+            indent(&self.checks(Function::Prepare)) + "    ",
+            indent(&self.invocation(Function::Prepare)),
         )
     }
 
     /// The function that runs the kernel.
     fn kernel(&self) -> String {
-        let mut list = self.parameter_list(true);
-        let mut start = self.checks(true);
-        if self.interface.has_prepare() {
+        let mut list = self.parameter_list(Function::Compute);
+        let mut start = self.checks(Function::Compute);
+        if self.interface.has_prepare {
             list.push("prepared: &Prepared".to_owned());
             start += "    let prepared: *mut Line = prepared.lines.as_ptr().cast_mut();\n";
         }
@@ -106,65 +105,64 @@ impl<'a> Module<'a> {
              /// If a slice has another length than its type says, a subscript that is computed from\n\
              /// data is out of bounds, or the processor is not one that the kernel is for.\n\
              {}pub fn {}({}) -> Result<(), Error> {{\n{start}{}    Ok(())\n}}\n",
-            self.legend(true),
-            self.lint(true),
+            self.legend(Function::Compute),
+            self.lint(Function::Compute),
             self.name,
             list.join(", "),
-            self.invocation(true)
+            self.invocation(Function::Compute)
         )
     }
 
-    /// The inputs and outputs that a function needs.
-    fn explicit(&self, body: bool) -> impl Iterator<Item = &Parameter<'a>> {
-        let needed = move |p: &&Parameter<'_>| if body { p.in_body } else { p.in_prepare };
-        self.interface.parameters.iter().filter(|p| p.is_explicit()).filter(needed)
-    }
-
-    fn name(&self, parameter: &Parameter<'_>) -> &str {
+    fn name(&self, parameter: &Parameter) -> &str {
         self.names.get(&parameter.id).map_or("unknown", String::as_str)
     }
 
-    fn legend(&self, body: bool) -> String {
-        let one = |p| format!("/// - `{}`: `{}`\n", self.name(p), type_text(p.buffer));
-        self.explicit(body).map(one).collect()
+    fn legend(&self, function: Function) -> String {
+        let one = |p: &Parameter| {
+            format!("/// - `{}`: `{}`\n", self.name(p), type_text(p.dtype, &p.shape))
+        };
+        self.interface.explicit(function).map(one).collect()
     }
 
-    fn lint(&self, body: bool) -> String {
-        let many = self.explicit(body).count() + 1 > MANY - 1;
+    fn lint(&self, function: Function) -> String {
+        let many = self.interface.explicit(function).count() + 1 > MANY - 1;
         let lint = "#[allow(clippy::too_many_arguments, reason = \"one per tensor\")]\n";
         if many { lint.to_owned() } else { String::new() }
     }
 
-    fn parameter_list(&self, body: bool) -> Vec<String> {
-        let one = |p: &Parameter<'_>| {
-            let (name, element) = (self.name(p), element_type(p.buffer.dtype));
-            match (p.buffer.scope, p.buffer.shape.is_empty()) {
+    fn parameter_list(&self, function: Function) -> Vec<String> {
+        let one = |p: &Parameter| {
+            let (name, element) = (self.name(p), element_type(p.dtype));
+            match (p.owner, p.shape.is_empty()) {
                 (Scope::Input, true) => format!("{name}: {element}"),
                 (Scope::Input, false) => format!("{name}: &[{element}]"),
                 (_, true) => format!("{name}: &mut {element}"),
                 (_, false) => format!("{name}: &mut [{element}]"),
             }
         };
-        self.explicit(body).map(one).collect()
+        self.interface.explicit(function).map(one).collect()
     }
 
     /// Checks of the processor and of the lengths of slices.
-    fn checks(&self, body: bool) -> String {
+    fn checks(&self, function: Function) -> String {
         let processor = "    if !runs_here() {\n        return Err(Error::Processor);\n    }\n";
-        let slices = self.explicit(body).filter(|p| !p.buffer.shape.is_empty());
-        let one = |p: &Parameter<'_>| {
-            let (name, elements) = (self.name(p), p.buffer.elements());
+        let slices = self.interface.explicit(function).filter(|p| !p.shape.is_empty());
+        let one = |p: &Parameter| {
+            let (name, elements) = (self.name(p), p.elements());
             format!("    check(\"{name}\", {name}.len(), {elements})?;\n")
         };
         processor.to_owned() + &slices.map(one).collect::<String>()
     }
 
     /// The call of the compiled function.
-    fn invocation(&self, body: bool) -> String {
+    fn invocation(&self, function: Function) -> String {
         let pointers: Vec<String> =
-            self.interface.parameters.iter().map(|p| self.pointer(p, body)).collect();
-        let lines = self.interface.plan.bytes(1) / ALIGNMENT;
-        let kernel = if body { "kernel" } else { "prepare_kernel" };
+            self.interface.parameters.iter().map(|p| self.pointer(p, function)).collect();
+        let lines = self.interface.workspace.bytes(1) / ALIGNMENT;
+        let kernel = match function {
+            Function::Compute => "kernel",
+            Function::Prepare => "prepare_kernel",
+        };
         format!(
             "    let buffers: [*mut c_void; {}] = [\n{}    ];\n    \
              let mut workspace: Vec<Line> = Vec::with_capacity({lines});\n    \
@@ -178,16 +176,15 @@ impl<'a> Module<'a> {
         )
     }
 
-    fn pointer(&self, parameter: &Parameter<'_>, body: bool) -> String {
+    fn pointer(&self, parameter: &Parameter, function: Function) -> String {
         let name = self.name(parameter);
-        let needed = if body { parameter.in_body } else { parameter.in_prepare };
-        let is_scalar = parameter.buffer.shape.is_empty();
-        let pointer = match (parameter.prepared_at, parameter.buffer.scope) {
+        let is_scalar = parameter.shape.is_empty();
+        let pointer = match (parameter.prepared_at, parameter.owner) {
             (Some(offset), _) => match offset / ALIGNMENT {
                 0 => "prepared.cast()".to_owned(),
                 line => format!("prepared.wrapping_add({line}).cast()"),
             },
-            _ if !needed => "std::ptr::null_mut()".to_owned(),
+            _ if !parameter.is_needed_by(function) => "std::ptr::null_mut()".to_owned(),
             (_, Scope::Input) if is_scalar => {
                 format!("std::ptr::from_ref(&{name}).cast_mut().cast()")
             }

@@ -86,6 +86,15 @@ fn float_literal(value: f64, single: bool) -> String {
     if value.is_sign_negative() && !value.is_nan() { format!("(-{text})") } else { text }
 }
 
+/// A type as source text writes it, such as `float(16, 3)`.
+pub(crate) fn type_text(dtype: DType, shape: &[i64]) -> String {
+    if shape.is_empty() {
+        return dtype.to_string();
+    }
+    let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
+    format!("{dtype}({})", extents.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,12 +9,12 @@ mod support;
 use std::path::Path;
 
 use support::{Case, plain, program, run_loaded, run_sanitized};
-use tensorwright_codegen_c::{EmitError, Options, checked_reads, emit, emit_with};
+use tensorwright_codegen_c::{EmitError, Options, emit, emit_with};
 use tensorwright_lang::Module;
 use tensorwright_lang::dtype::DType;
 use tensorwright_reference::{Buffer, Value};
 use tensorwright_schedule::nest::{LoopKind, Node, Role};
-use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
+use tensorwright_schedule::{Interface, LoopNest, Schedule, canonical, lower};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
@@ -175,7 +175,7 @@ fn out_of_bounds_subscripts_are_reported_and_not_followed() {
                 }";
     let program = program(text, &[("N", 6), ("D", 3), ("A", 4)]);
     let mut case = Case::new("gather", &program, plain(&program));
-    assert_eq!(checked_reads(&case.nest).len(), 2);
+    assert_eq!(Interface::of(&case.nest).checked.len(), 2);
     let mut gather = |i: [i64; 4], j: [i64; 4]| {
         case.inputs.insert("I".to_owned(), Buffer::new(&[4], i.to_vec()).unwrap());
         case.inputs.insert("J".to_owned(), Buffer::new(&[4], j.to_vec()).unwrap());
@@ -212,7 +212,7 @@ fn other_compilers_and_levels_do_not_warn() {
         let mut nest = plain(program);
         parallelise(&mut nest.body);
         nest.name.clone_from(name);
-        let file = format!("{}.c", tensorwright_codegen_c::symbol(&nest));
+        let file = format!("{}.c", Interface::of(&nest).symbol);
         std::fs::write(directory.join(&file), emit(&nest).unwrap().code).unwrap();
         sources.push(file.into());
     }

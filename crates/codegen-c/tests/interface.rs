@@ -11,7 +11,7 @@ use std::process::Command;
 
 use support::{STRICT, compile, plain, program, scratch};
 use tensorwright_codegen_c::{Processor, emit, header, rust_module, wrapper};
-use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::{Interface, LoopNest};
 
 /// `y = a * A x`, with an input that is passed by value and names that C and Rust reserve.
 fn scaled() -> LoopNest {
@@ -53,10 +53,10 @@ fn c_programs_call_kernels_by_name() {
     compile("cc", &directory, &["main.c".into(), "scaled.c".into()], &flags);
     succeeds(&directory, "main");
     // The wrapper stands on its own: it calls a kernel from elsewhere.
-    write("wrapper.c", &wrapper(&nest, &plain_processor()));
+    write("wrapper.c", &wrapper(&Interface::of(&nest), &plain_processor()));
     let flags: Vec<&str> = STRICT.into_iter().chain(["-c"]).collect();
     compile("cc", &directory, &["wrapper.c".into()], &flags);
-    assert_eq!(header(&nest, None), source.header);
+    assert_eq!(header(&Interface::of(&nest), None), source.header);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn rust_programs_call_kernels_safely() {
     let (directory, nest) = (scratch("rust_interface"), scaled());
     let write = |file: &str, text: &str| std::fs::write(directory.join(file), text).unwrap();
     write("scaled.c", &emit(&nest).unwrap().code);
-    write("scaled.rs", &rust_module(&nest, &plain_processor()));
+    write("scaled.rs", &rust_module(&Interface::of(&nest), &plain_processor()));
     write(
         "main.rs",
         "mod scaled;\n\
@@ -91,8 +91,8 @@ fn text_of_the_interfaces() {
     let nest = scaled();
     let processor =
         Processor::new("avx2 (haswell)", "x86_64-unknown-linux-gnu", ["avx2", "fma", "bmi2"]);
-    insta::assert_snapshot!("header", header(&nest, None));
-    insta::assert_snapshot!("header_of_an_object", header(&nest, Some(&processor)));
-    insta::assert_snapshot!("wrapper_of_an_object", wrapper(&nest, &processor));
-    insta::assert_snapshot!("rust_module", rust_module(&nest, &processor));
+    insta::assert_snapshot!("header", header(&Interface::of(&nest), None));
+    insta::assert_snapshot!("header_of_an_object", header(&Interface::of(&nest), Some(&processor)));
+    insta::assert_snapshot!("wrapper_of_an_object", wrapper(&Interface::of(&nest), &processor));
+    insta::assert_snapshot!("rust_module", rust_module(&Interface::of(&nest), &processor));
 }

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let nest = schedule.apply(canonical(&program)).map_err(|e| format!("{e:?}"))?;
         let nest = lower(nest).map_err(|e| e.to_string())?;
         let compiled = compile(&nest, &target, &Options::default())?;
-        let kernel = Kernel::load(&Jit::new(&target)?, &compiled)?;
+        let kernel = Kernel::load(&Jit::new(&target)?, &compiled.interface, &compiled.object)?;
         let best = time(&kernel, &[m * k, k * n, m * n])?;
         let flops = 2.0 * (m * n * k) as f64;
         println!(

@@ -6,11 +6,10 @@ use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
 use inkwell::{GlobalVisibility, OptimizationLevel};
-use tensorwright_schedule::LoopNest;
-use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::{Interface, LoopNest};
 
-use crate::emit::{self, CheckedRead};
-use crate::error::{Error, Result};
+use crate::emit;
+use crate::error::Result;
 use crate::object;
 use crate::passes;
 use crate::processor::Processor;
@@ -44,20 +43,12 @@ pub enum CodegenLevel {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Compiled {
-    /// The exported symbol; the function that prepares buffers adds `_prepare`.
-    pub symbol: String,
-    /// Whether there is a function that prepares buffers.
-    pub has_prepare: bool,
+    /// How it is called.
+    pub interface: Interface,
     /// The relocatable object file.
     pub object: Vec<u8>,
-    /// The workspace that a call needs.
-    pub workspace: Plan,
-    /// The reads that are checked when the kernel runs, by number.
-    pub checked: Vec<CheckedRead>,
     /// How long each step took.
     pub times: PhaseTimes,
-    /// How many buffers a caller passes.
-    pub(crate) parameters: usize,
 }
 
 /// How long the steps from a nest to an object took.
@@ -112,24 +103,17 @@ pub fn compile(nest: &LoopNest, target: &Processor, options: &Options) -> Result
     let mut clock = Clock(Instant::now());
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
-    let emitted = emit::emit(&context, nest, target, &machine)?;
+    let interface = Interface::of(nest);
+    let module = emit::emit(&context, nest, &interface, target, &machine)?;
     if options.hidden {
-        hide(&emitted.module);
+        hide(&module);
     }
     let emit = clock.lap();
-    passes::run(&emitted.module, &machine, &options.pipeline)?;
+    passes::run(&module, &machine, &options.pipeline)?;
     let passes = clock.lap();
-    let object = object::object(&emitted.module, &machine)?;
+    let object = object::object(&module, &machine)?;
     let codegen = clock.lap();
-    Ok(Compiled {
-        symbol: emit::symbol(&nest.name),
-        has_prepare: !nest.prepare.is_empty(),
-        object,
-        workspace: Plan::of(nest),
-        checked: emitted.checked,
-        times: PhaseTimes { emit, passes, codegen },
-        parameters: nest.parameters.len(),
-    })
+    Ok(Compiled { interface, object, times: PhaseTimes { emit, passes, codegen } })
 }
 
 /// Gives the exported functions hidden visibility.
@@ -155,7 +139,7 @@ pub fn listing(
 ) -> Result<String> {
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
-    let module = emit::emit(&context, nest, target, &machine)?.module;
+    let module = emit::emit(&context, nest, &Interface::of(nest), target, &machine)?;
     if kind == Listing::EmittedIr {
         return Ok(object::llvm_ir(&module));
     }
@@ -163,22 +147,6 @@ pub fn listing(
     match kind {
         Listing::Assembly => object::assembly(&module, &machine),
         _ => Ok(object::llvm_ir(&module)),
-    }
-}
-
-impl Compiled {
-    /// The read behind a status that the kernel returned; `None` for success.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel returns no such status.
-    pub fn failed_read(&self, status: i32) -> Result<Option<CheckedRead>> {
-        if status == 0 {
-            return Ok(None);
-        }
-        let number = usize::try_from(status).ok().and_then(|status| status.checked_sub(1));
-        let read = number.and_then(|number| self.checked.get(number));
-        read.copied().map(Some).ok_or_else(|| Error::Link(format!("the kernel returned {status}")))
     }
 }
 

@@ -17,6 +17,5 @@ pub mod passes;
 mod processor;
 
 pub use compile::{CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, listing};
-pub use emit::CheckedRead;
-pub use kernel::{Kernel, Pool, Task};
+pub use kernel::Kernel;
 pub use processor::Processor;

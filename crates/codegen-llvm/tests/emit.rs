@@ -154,10 +154,30 @@ fn gathers_out_of_bounds_return_a_status_and_touch_nothing() {
         for target in support::targets() {
             let ran = call(&program, &nest, &load(&nest, target), &inputs, true);
             assert_eq!(ran.status, 1, "{wrong} {schedule}");
-            let read = ran.compiled.failed_read(ran.status).unwrap().unwrap();
+            let read = ran.compiled.interface.failed_read(ran.status).unwrap();
             assert_eq!(nest.buffer(read.buffer).name, "A");
         }
     }
+}
+
+/// As the interface numbers them, whichever is computed first.
+#[test]
+fn gathers_of_gathers_have_their_numbers() {
+    let source = "def f(float(N) A, int(K) I, int(K) J) -> (O) { O(i) = A(I(J(i))) }";
+    let program = program(source, None, &[("N", 9), ("K", 11)]);
+    let nest = scheduled(&program, "");
+    let loaded = load(&nest, support::targets()[0]);
+    let fails = |i: i32, j: i32| {
+        let mut inputs = random_inputs(&program, 3).unwrap();
+        inputs.insert("I".into(), Buffer::from_i32(&[11], vec![i; 11]).unwrap());
+        inputs.insert("J".into(), Buffer::from_i32(&[11], vec![j; 11]).unwrap());
+        let ran = call(&program, &nest, &loaded, &inputs, false);
+        let read = ran.compiled.interface.failed_read(ran.status);
+        read.map(|read| nest.buffer(read.buffer).name.clone())
+    };
+    assert_eq!(fails(8, 10), None);
+    assert_eq!(fails(9, 10).as_deref(), Some("A"));
+    assert_eq!(fails(8, 11).as_deref(), Some("I"));
 }
 
 #[test]
@@ -215,11 +235,11 @@ fn failures_are_values_and_text_is_stable() {
     assert!(compile(&vectorized, &target, &options).is_err(), "it is not lowered");
     vectorized.name = "1 strange/name".into();
     let nest = tensorwright_schedule::lower(vectorized).unwrap();
-    assert_eq!(compile(&nest, &target, &options).unwrap().symbol, "_1_strange_name");
+    assert_eq!(compile(&nest, &target, &options).unwrap().interface.symbol, "k1_strange_name");
     for kind in [Listing::EmittedIr, Listing::Ir, Listing::Assembly] {
         let text = |_| listing(&nest, &target, &options, kind).unwrap();
         assert_eq!(text(0), text(1));
-        assert!(text(0).contains("_1_strange_name"));
+        assert!(text(0).contains("k1_strange_name"));
     }
 }
 

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The largest source text that is read, in bytes. Larger texts are refused before they are lexed.
 pub const MAX_SOURCE_BYTES: usize = 4 << 20;
 
 /// A half-open range of bytes in a [`Source`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: u32,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tensorwright_outcome::Timing;
+use tensorwright_schedule::Interface;
 
 use crate::TimingPlan;
 use crate::roofline::Roofline;
@@ -75,7 +76,7 @@ pub(crate) enum BuilderReply {
     /// The shared file is filled.
     Expected,
     /// A candidate is built.
-    Built(Interface),
+    Built(Description),
     /// The schedule is refused.
     Illegal {
         /// What refuses it.
@@ -87,30 +88,13 @@ pub(crate) enum BuilderReply {
     Failed(String),
 }
 
-/// What the caller of a kernel has to know.
+/// What a runner has to know of a candidate besides its code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Interface {
-    /// The function; the one that prepares adds `_prepare`.
-    pub(crate) symbol: String,
-    /// Whether there is a function that prepares.
-    pub(crate) has_prepare: bool,
-    /// What is passed, in order.
-    pub(crate) parameters: Vec<Parameter>,
-    /// The bytes of workspace that the workers of this run need together.
-    pub(crate) workspace: u64,
+pub(crate) struct Description {
+    /// How it is called.
+    pub(crate) interface: Interface,
     /// By how much its rounding errors may exceed those of the program's own sums.
     pub(crate) error_growth: f64,
-}
-
-/// What is passed to a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Parameter {
-    /// An input of the program, by its place.
-    Input(usize),
-    /// An output of the program, by its place.
-    Output(usize),
-    /// A buffer of so many bytes that preparation fills.
-    Prepared(u64),
 }
 
 /// What a parent asks of a runner. The objects come as bytes, one after the other.
@@ -118,8 +102,8 @@ pub(crate) enum Parameter {
 pub(crate) enum RunnerRequest {
     /// Check and time a candidate.
     Run {
-        /// How to call it.
-        interface: Interface,
+        /// How to call it, and what to expect.
+        description: Description,
         /// The best time so far, in seconds.
         best: Option<f64>,
         /// How to time.
@@ -127,8 +111,8 @@ pub(crate) enum RunnerRequest {
     },
     /// Check candidates and time them in turns.
     Compare {
-        /// How to call each, and the length of its object.
-        candidates: Vec<(Interface, usize)>,
+        /// How to call each and what to expect, and the length of its object.
+        candidates: Vec<(Description, usize)>,
         /// For how long.
         budget: Duration,
         /// How to time.
@@ -275,6 +259,22 @@ mod tests {
         assert!(matches!(message, BuilderReply::Illegal { rule, .. } if rule == "split"));
         assert!(receive(&mut wire).unwrap().unwrap().message::<RunnerReply>().is_err());
         assert!(receive(&mut wire).unwrap().is_none());
+    }
+
+    #[test]
+    fn descriptions_come_back_as_they_were() {
+        let text =
+            "def f(float(N) A, const float(N) W, int32(N) I) -> (B) { B(i) = A(I(i)) * W(i) }";
+        let module = tensorwright_kernel::Module::parse("f.tc", text).unwrap();
+        let program = module.def("f").unwrap().bind([("N", 3)]).unwrap();
+        let lowered = program.compile().schedule_text("W: layout [d0/2, d0%2]").unwrap().lower();
+        let interface = lowered.unwrap().interface().clone();
+        assert!(interface.has_prepare && interface.checked.len() == 1);
+        let description = Description { interface, error_growth: 1.5 };
+        let mut wire = Vec::new();
+        send(&mut wire, 1, &description, b"").unwrap();
+        let frame = receive(&mut wire.as_slice()).unwrap().unwrap();
+        assert_eq!(frame.message::<Description>().unwrap(), description);
     }
 
     #[test]

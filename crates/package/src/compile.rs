@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tensorwright_codegen_c::{Interface, Parameter as KernelParameter};
+use tensorwright_kernel::schedule::Interface;
+use tensorwright_kernel::schedule::interface::{Function, Parameter as KernelParameter};
 use tensorwright_kernel::{CodegenOptions, Diagnostics, Lowered, Program, Schedule, Target};
 use tensorwright_policy::Untuned;
 use tensorwright_records::{Store, TrialId};
@@ -44,14 +45,10 @@ pub struct Progress {
 /// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Built {
-    pub(crate) symbol: String,
+    /// How it is called.
+    pub(crate) interface: Interface,
     pub(crate) object: Vec<u8>,
     pub(crate) origin: Origin,
-    /// The workspace: for all workers, and for each.
-    pub(crate) shared_bytes: i64,
-    pub(crate) private_bytes: i64,
-    pub(crate) prepared_bytes: i64,
-    pub(crate) has_prepare: bool,
     /// What the kernel is called with, in order.
     pub(crate) slots: Vec<Slot>,
     /// The parameters of the operator that it needs, and those that its preparation needs: bit by bit.
@@ -215,31 +212,26 @@ impl Job<'_> {
     }
 
     fn describe(&self, lowered: &Lowered, object: Vec<u8>, origin: Origin, cycles: f64) -> Built {
-        let nest = lowered.nest();
-        let interface = Interface::of(nest);
-        let place = |parameter: &KernelParameter<'_>| {
+        let interface = lowered.interface().clone();
+        let place = |parameter: &KernelParameter| {
             self.operator.parameters.iter().position(|known| known.id == parameter.id)
         };
-        let slot = |parameter: &KernelParameter<'_>| match parameter.prepared_at {
+        let slot = |parameter: &KernelParameter| match parameter.prepared_at {
             Some(offset) => Slot::Prepared(offset),
             None => Slot::Parameter(place(parameter).unwrap_or_default()),
         };
-        let mask = |needed: &dyn Fn(&KernelParameter<'_>) -> bool| {
-            let explicit = interface.parameters.iter().filter(|p| p.is_explicit() && needed(p));
-            explicit.filter_map(place).fold(0, |mask, place| mask | 1 << place)
+        let mask = |function: Function| {
+            let places = interface.explicit(function).filter_map(place);
+            places.fold(0, |mask, place| mask | 1 << place)
         };
         Built {
-            symbol: lowered.symbol(),
+            slots: interface.parameters.iter().map(slot).collect(),
+            needs: mask(Function::Compute),
+            prepares: mask(Function::Prepare),
+            interface,
             object,
             origin,
-            shared_bytes: interface.plan.shared_bytes,
-            private_bytes: interface.plan.private_bytes,
-            prepared_bytes: interface.prepared_bytes,
-            has_prepare: interface.has_prepare(),
-            slots: interface.parameters.iter().map(slot).collect(),
-            needs: mask(&|parameter| parameter.in_body),
-            prepares: mask(&|parameter| parameter.in_prepare),
-            preparation: nest.preparation(),
+            preparation: lowered.nest().preparation(),
             cycles,
         }
     }

@@ -148,8 +148,9 @@ impl<'k> Objects<'k> {
     }
 
     fn archive(&self) -> Result<Vec<u8>, Diagnostics> {
-        let kernel =
-            |kernel: &&'k Built| (format!("{}.o", kernel.symbol), kernel.object.as_slice());
+        let kernel = |kernel: &&'k Built| {
+            (format!("{}.o", kernel.interface.symbol), kernel.object.as_slice())
+        };
         let mut members: Vec<(String, &[u8])> = self.kernels.iter().map(kernel).collect();
         members.insert(0, (self.dispatch.0.clone(), &self.dispatch.1));
         archive(&members).map_err(|error| {
@@ -162,7 +163,7 @@ impl<'k> Objects<'k> {
     fn shared(&self, name: &str, cc: &Compiler) -> Result<Vec<u8>, Diagnostics> {
         let mut files = vec![self.dispatch.0.clone()];
         for kernel in &self.kernels {
-            let file = format!("{}.o", kernel.symbol);
+            let file = format!("{}.o", kernel.interface.symbol);
             cc.file(&file, &kernel.object)?;
             files.push(file);
         }

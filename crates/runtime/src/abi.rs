@@ -20,7 +20,8 @@ use std::ffi::c_void;
 /// A task must not unwind.
 pub type Task = unsafe extern "C" fn(context: *mut c_void, begin: i64, end: i64, worker: i32);
 
-/// Calls `task` so that every iteration of `0..count` is run once, and returns when all are done.
+/// Calls `task` so that every iteration of `0..count` is run once, and returns when all are done. Workers
+/// are numbered from 0 to below [`Pool::workers`]; no two ranges run with the same number at the same time.
 pub type Run = unsafe extern "C" fn(pool: *mut Pool, task: Task, context: *mut c_void, count: i64);
 
 /// What a kernel needs of a thread pool; `tw_pool` in C.

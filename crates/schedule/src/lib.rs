@@ -21,6 +21,7 @@ pub mod access;
 pub mod canonical;
 pub mod check;
 pub mod draft;
+pub mod interface;
 pub mod limits;
 pub mod lower;
 pub mod nest;
@@ -31,6 +32,7 @@ pub mod workspace;
 
 pub use canonical::canonical;
 pub use draft::Draft;
+pub use interface::Interface;
 pub use lower::{LowerError, lower, lower_traced};
 pub use nest::LoopNest;
 pub use schedule::{Refusal, Schedule, ScheduleError};

@@ -12,20 +12,30 @@
 //! No two buffers share a byte, so emitters may promise that pointers to different buffers do not
 //! alias. Every buffer and every part starts at a multiple of [`ALIGNMENT`].
 
+use serde::{Deserialize, Serialize};
+
 use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Node, Scope};
 
 /// The alignment of the workspace and of every buffer in it, in bytes: a cache line, which is also
 /// the widest vector.
 pub const ALIGNMENT: i64 = 64;
 
-/// Where the buffers of the workspace of a nest lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How large the workspace of a kernel is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct Workspace {
     /// The size of the part that all workers share.
     pub shared_bytes: i64,
     /// The size of the part of one worker.
     pub private_bytes: i64,
+}
+
+/// Where the buffers of the workspace of a nest lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// How large the workspace is.
+    pub size: Workspace,
     places: Vec<Option<Place>>,
 }
 
@@ -39,38 +49,40 @@ pub enum Place {
     Private(i64),
 }
 
+impl Workspace {
+    /// The size for a number of workers (at least one), saturating.
+    #[must_use]
+    pub fn bytes(&self, workers: i32) -> i64 {
+        let private = self.private_bytes.saturating_mul(i64::from(workers.max(1)));
+        self.shared_bytes.saturating_add(private)
+    }
+}
+
 impl Plan {
     /// Lays out the workspace of a nest.
     #[must_use]
     pub fn of(nest: &LoopNest) -> Self {
         let mut private = vec![false; nest.buffers.len()];
         mark_private(nest.prepare.iter().chain(&nest.body), false, &mut private);
-        let (mut shared_bytes, mut private_bytes) = (0, 0);
+        let mut size = Workspace::default();
         let place = |(buffer, private): (&Buffer, bool)| {
             if buffer.scope != Scope::Workspace {
                 return None;
             }
             let bytes = buffer.bytes();
             Some(match private {
-                false => Place::Shared(append(&mut shared_bytes, bytes)),
-                true => Place::Private(append(&mut private_bytes, bytes)),
+                false => Place::Shared(append(&mut size.shared_bytes, bytes)),
+                true => Place::Private(append(&mut size.private_bytes, bytes)),
             })
         };
         let places = nest.buffers.iter().zip(private).map(place).collect();
-        Self { shared_bytes, private_bytes, places }
+        Self { size, places }
     }
 
     /// Where a buffer lies; `None` if it is not in the workspace.
     #[must_use]
     pub fn offset(&self, buffer: BufferId) -> Option<Place> {
         self.places.get(buffer.0 as usize).copied().flatten()
-    }
-
-    /// The size of the workspace for a number of workers (at least one), saturating.
-    #[must_use]
-    pub fn bytes(&self, workers: i32) -> i64 {
-        let private = self.private_bytes.saturating_mul(i64::from(workers.max(1)));
-        self.shared_bytes.saturating_add(private)
     }
 }
 
@@ -149,7 +161,7 @@ mod tests {
         assert_eq!(plan.offset(outer), Some(Place::Private(0)));
         assert_eq!(plan.offset(inner), Some(Place::Private(128)));
         assert_eq!(plan.offset(stack), None);
-        assert_eq!((plan.shared_bytes, plan.private_bytes), (64, 192));
-        assert_eq!((plan.bytes(0), plan.bytes(3)), (256, 640));
+        assert_eq!((plan.size.shared_bytes, plan.size.private_bytes), (64, 192));
+        assert_eq!((plan.size.bytes(0), plan.size.bytes(3)), (256, 640));
     }
 }

@@ -152,7 +152,7 @@ fn every_text_of_a_kernel_names_it() {
         lowered.c_wrapper(),
         lowered.rust_module(),
     ] {
-        assert!(text.contains(&lowered.symbol()), "{text}");
+        assert!(text.contains(lowered.symbol()), "{text}");
     }
     let steps = kernel.loops_after_each_pass();
     assert_eq!(steps[0].0, "canonical");

@@ -6,13 +6,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_codegen_c::{Options, emit, emit_with, symbol};
+use tensorwright_codegen_c::{Options, emit, emit_with};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
 use tensorwright_reference::{Buffer, random_inputs, run};
 use tensorwright_schedule::nest::Scope;
-use tensorwright_schedule::workspace::Plan;
-use tensorwright_schedule::{LoopNest, canonical, lower};
+use tensorwright_schedule::{Interface, LoopNest, canonical, lower};
 
 /// The flags with which all emitted code compiles.
 pub(crate) const STRICT: [&str; 5] = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror"];
@@ -97,7 +96,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     main += "\nint main(void) {\n";
     let mut declarations = String::new();
     for case in cases {
-        let name = symbol(&case.nest);
+        let name = Interface::of(&case.nest).symbol;
         let source = emit_with(&case.nest, Options::poisoned());
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
@@ -141,7 +140,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{messages}");
     for (case, variant) in cases.iter().flat_map(|case| [(case, "serial"), (case, "pool")]) {
-        let name = symbol(&case.nest);
+        let name = Interface::of(&case.nest).symbol;
         let bytes = std::fs::read(directory.join(format!("{name}.{variant}"))).unwrap();
         let mut rest = bytes.as_slice();
         let mut outputs = BTreeMap::new();
@@ -158,7 +157,8 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
 
 /// Compiles every file by itself, two at a time, and links them.
 fn build_harness(directory: &Path, cases: &[Case]) {
-    let mut names: Vec<String> = cases.iter().map(|case| symbol(&case.nest)).collect();
+    let mut names: Vec<String> =
+        cases.iter().map(|case| Interface::of(&case.nest).symbol).collect();
     names.push("main".to_owned());
     let flags: Vec<&str> = STRICT.into_iter().chain(SANITIZE).collect();
     std::thread::scope(|scope| {
@@ -205,14 +205,14 @@ pub(crate) fn run_loaded(test: &str, case: &Case) -> i32 {
         }
         buffers.push(memory);
     }
-    let mut workspace = zeroed(Plan::of(&case.nest).bytes(1));
+    let mut workspace = zeroed(Interface::of(&case.nest).workspace.bytes(1));
     let pointers: Vec<*mut c_void> =
         buffers.iter_mut().map(|memory| memory.as_mut_ptr().cast()).collect();
     // SAFETY: the library is ours and runs no code when loaded; buffers and workspace are as large
     // as the nest says.
     let status = unsafe {
         let library = libloading::Library::new(directory.join("kernel.so")).unwrap();
-        let kernel = library.get::<Kernel>(symbol(&case.nest).as_bytes()).unwrap();
+        let kernel = library.get::<Kernel>(Interface::of(&case.nest).symbol.as_bytes()).unwrap();
         kernel(pointers.as_ptr(), workspace.as_mut_ptr().cast(), std::ptr::null_mut())
     };
     if status == 0 {

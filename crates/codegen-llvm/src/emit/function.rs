@@ -11,13 +11,14 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType as _};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
-use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{BufferId, Node, Ranges, Scope, Var};
 use tensorwright_schedule::workspace::{Place, Plan};
+use tensorwright_schedule::{Interface, LoopNest};
 
 use super::hoist::Level;
 use super::ir::{Ir, defect};
-use super::{CheckedRead, Emitter, memory};
+use super::{Emitter, memory};
 use crate::error::{Error, Result};
 
 /// A function that is being written.
@@ -61,40 +62,43 @@ pub(super) struct Captures {
     written: BTreeSet<BufferId>,
 }
 
-/// Emits a kernel: the function of the C interface and all that it calls.
+/// Emits a function of a kernel and all that it calls.
 pub(super) fn kernel<'ctx>(
     ir: Ir<'_, 'ctx>,
     nest: &LoopNest,
-    name: &str,
-    nodes: &[Node],
-    checked: Vec<CheckedRead>,
-) -> Result<Vec<CheckedRead>> {
+    interface: &Interface,
+    function: Function,
+) -> Result<()> {
+    let nodes = match function {
+        Function::Prepare => &nest.prepare,
+        Function::Compute => &nest.body,
+    };
     let mut captures = Captures::of(nodes);
-    captures.buffers.retain(|id| nest.parameters.contains(id));
-    let plan = Plan::of(nest);
-    let (exported, inner) = exported(&ir, nest, &plan, name, &captures)?;
+    captures.buffers.retain(|id| interface.position(*id).is_some());
+    let (exported, inner) = exported(&ir, interface, function, &captures)?;
     let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
-    let mut emitter = Emitter { ir, nest, plan, frame, checked, operations: 0 };
+    let plan = Plan::of(nest);
+    let mut emitter = Emitter { ir, nest, interface, plan, frame, operations: 0 };
     emitter.describe(inner, &captures)?;
     emitter.ir.target.annotate(exported);
     emitter.open_level()?;
     emitter.nodes(nodes)?;
     emitter.ir.builder.build_return(None)?;
     emitter.close_level();
-    Ok(emitter.checked)
+    Ok(())
 }
 
 /// `int32_t NAME(void *const *buffers, void *workspace, tw_pool *pool)`.
 fn exported<'ctx>(
     ir: &Ir<'_, 'ctx>,
-    nest: &LoopNest,
-    plan: &Plan,
-    name: &str,
+    interface: &Interface,
+    function: Function,
     captures: &Captures,
 ) -> Result<(FunctionValue<'ctx>, FunctionValue<'ctx>)> {
+    let name = interface.function(function);
     let pointer = ir.context.ptr_type(AddressSpace::default());
     let kind = ir.context.i32_type().fn_type(&[pointer.into(); 3], false);
-    let function = ir.module.add_function(name, kind, None);
+    let function = ir.module.add_function(&name, kind, None);
     let inner = declare_inner(ir, &format!("{name}.body"), captures);
     ir.builder.position_at_end(ir.context.append_basic_block(function, ""));
     let [list, workspace, pool] = [0, 1, 2].map(|n| parameter(function, n));
@@ -103,13 +107,14 @@ fn exported<'ctx>(
     ir.builder.build_store(error, ir.i32(0))?;
     let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
     for id in &captures.buffers {
-        let position = nest.parameters.iter().position(|found| found == id);
+        let position = interface.position(*id);
         let position = ir.i64(position.ok_or_else(|| defect("no such parameter"))? as i64);
         let slot = memory::element_address(ir, pointer.into(), list, position)?;
         args.push(ir.builder.build_load(pointer, slot, "")?.into());
     }
     let byte = ir.context.i8_type().into();
-    let private = memory::element_address(ir, byte, workspace, ir.i64(plan.shared_bytes))?;
+    let private =
+        memory::element_address(ir, byte, workspace, ir.i64(interface.workspace.shared_bytes))?;
     args.extend([workspace, private, error, pool].map(BasicMetadataValueEnum::from));
     args.extend([ir.i64(0), ir.i64(0)].map(BasicMetadataValueEnum::from));
     ir.builder.build_call(inner, &args, "")?;
@@ -268,7 +273,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let elements = u32::try_from(buffer.elements());
         let elements = elements.map_err(|_| Error::Build("a stack buffer is too large".into()))?;
         let kind = memory::storage(&self.ir, buffer.dtype).array_type(elements);
-        let name = super::symbol(&buffer.name);
+        let name = super::label(&buffer.name);
         let pointer =
             self.at_level(0, |emitter| Ok(emitter.ir.builder.build_alloca(kind, &name)?))?;
         if let Some(alloca) = pointer.as_instruction() {

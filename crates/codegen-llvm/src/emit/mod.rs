@@ -44,10 +44,10 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::TargetMachine;
 use inkwell::values::VectorValue;
-use tensorwright_lang::program::Place;
-use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{Buffer, BufferId, Lanes};
 use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::{Interface, LoopNest};
 
 use crate::error::{Error, Result};
 use crate::processor::Processor;
@@ -58,66 +58,46 @@ use ir::Ir;
 /// microseconds for each, so more is a schedule that unrolls without bounds.
 const MAX_OPERATIONS: usize = 100_000;
 
-/// A read whose subscripts are checked when the kernel runs. The kernel returns one more than its
-/// number if one of them is out of bounds.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct CheckedRead {
-    /// The buffer.
-    pub buffer: BufferId,
-    /// Where the source text has it.
-    pub place: Place,
-}
-
-/// A module and what is known of its code.
-pub(crate) struct Emitted<'ctx> {
-    pub(crate) module: Module<'ctx>,
-    pub(crate) checked: Vec<CheckedRead>,
-}
-
 /// Emits the functions of a lowered nest.
 pub(crate) fn emit<'ctx>(
     context: &'ctx Context,
     nest: &LoopNest,
+    interface: &Interface,
     target: &Processor,
     machine: &TargetMachine,
-) -> Result<Emitted<'ctx>> {
+) -> Result<Module<'ctx>> {
     if !nest.is_lowered() {
         return Err(Error::Build("the loop nest is not lowered".into()));
     }
-    let name = symbol(&nest.name);
-    let module = context.create_module(&name);
+    let module = context.create_module(&interface.symbol);
     target.prepare(&module, machine);
-    let mut checked = Vec::new();
-    let steps = [(name.clone(), &nest.body), (format!("{name}_prepare"), &nest.prepare)];
-    for (number, (name, nodes)) in steps.iter().enumerate() {
-        if number == 0 || !nodes.is_empty() {
-            let builder = context.create_builder();
-            let ir = Ir { context, module: &module, builder, target };
-            checked = function::kernel(ir, nest, name, nodes, checked)?;
-        }
+    let prepare = interface.has_prepare.then_some(Function::Prepare);
+    for function in [Function::Compute].into_iter().chain(prepare) {
+        let builder = context.create_builder();
+        let ir = Ir { context, module: &module, builder, target };
+        function::kernel(ir, nest, interface, function)?;
     }
-    Ok(Emitted { module, checked })
+    Ok(module)
 }
 
-/// The name of a kernel as a C identifier.
-pub(crate) fn symbol(name: &str) -> String {
+/// The name of a value in the IR, for people who read it.
+fn label(name: &str) -> String {
     let valid = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let mut symbol: String = name.chars().map(valid).collect();
-    if symbol.is_empty() || symbol.starts_with(|c: char| c.is_ascii_digit()) {
-        symbol.insert(0, '_');
+    let mut label: String = name.chars().map(valid).collect();
+    if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) {
+        label.insert(0, '_');
     }
-    symbol
+    label
 }
 
 /// The state of emission.
 struct Emitter<'a, 'ctx> {
     ir: Ir<'a, 'ctx>,
     nest: &'a LoopNest,
+    interface: &'a Interface,
     plan: Plan,
     /// The function that is being written.
     frame: Frame<'ctx>,
-    checked: Vec<CheckedRead>,
     operations: usize,
 }
 

@@ -104,9 +104,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let number = |n: u32| task.get_nth_param(n).ok_or_else(|| defect("a parameter"));
         let (begin, end, worker) = (number(1)?, number(2)?, number(3)?.into_int_value());
         let worker = ir.builder.build_int_s_extend(worker, ir.context.i64_type(), "")?;
-        let bytes = ir.i64(self.plan.private_bytes);
+        let bytes = ir.i64(self.plan.size.private_bytes);
         let offset = ir.builder.build_int_mul(worker, bytes, "")?;
-        let offset = ir.builder.build_int_add(offset, ir.i64(self.plan.shared_bytes), "")?;
+        let offset = ir.builder.build_int_add(offset, ir.i64(self.plan.size.shared_bytes), "")?;
         let byte = ir.context.i8_type().into();
         let private = memory::element_address(ir, byte, workspace.into_pointer_value(), offset)?;
         let no_pool = ir.context.ptr_type(AddressSpace::default()).const_null();

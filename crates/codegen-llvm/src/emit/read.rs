@@ -8,7 +8,7 @@ use tensorwright_schedule::nest::Buffer;
 
 use super::access::Access;
 use super::ir::{Value, defect};
-use super::{Active, CheckedRead, Emitter};
+use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
 impl<'ctx> Emitter<'_, 'ctx> {
@@ -113,12 +113,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
             None => wrong,
         };
         let wrong = self.ir.any(wrong)?;
-        let number = self.check_number(read);
+        let number = self.interface.check_number(read);
+        let number = number.ok_or_else(|| defect("a checked read without a number"))?;
         let fail = self.ir.context.append_basic_block(self.frame.function, "out_of_bounds");
         let after = self.ir.context.append_basic_block(self.frame.function, "");
         self.ir.builder.build_conditional_branch(wrong, fail, after)?;
         self.ir.builder.position_at_end(fail);
-        let code = self.ir.i32(number + 1);
+        let code = self.ir.i32(number as i64 + 1);
         let store = self.ir.builder.build_store(self.frame.environment.error, code)?;
         // Several workers may fail at once.
         let atomic = store.set_atomic_ordering(AtomicOrdering::Monotonic);
@@ -126,17 +127,6 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.builder.build_unconditional_branch(after)?;
         self.ir.builder.position_at_end(after);
         Ok(())
-    }
-
-    /// The number of a read: copies that unrolling made of it share one.
-    fn check_number(&mut self, read: &Read) -> i64 {
-        let (buffer, place) = (read.tensor, read.place);
-        let same = |known: &CheckedRead| known.buffer == buffer && known.place.0 == place.0;
-        let number = self.checked.iter().position(same).unwrap_or_else(|| {
-            self.checked.push(CheckedRead { buffer, place });
-            self.checked.len() - 1
-        });
-        number as i64
     }
 }
 

@@ -10,10 +10,11 @@ use std::ptr;
 
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Compiled, Kernel, Options, Pool, Task, compile};
+use tensorwright_codegen_llvm::{Compiled, Kernel, Options, compile};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, random_inputs, run};
+use tensorwright_runtime::abi::{Pool, Task};
 use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
 use tensorwright_target::Cpu;
 
@@ -127,7 +128,8 @@ pub(crate) fn load(nest: &LoopNest, target: &str) -> Loaded {
     let compiled = compile(nest, &target, &Options::default())
         .unwrap_or_else(|error| panic!("{error}\n{nest}"));
     let jit = Jit::new(&target).unwrap();
-    let kernel = Kernel::load(&jit, &compiled).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = Kernel::load(&jit, &compiled.interface, &compiled.object)
+        .unwrap_or_else(|error| panic!("{error}"));
     Loaded { kernel, compiled }
 }
 
@@ -152,7 +154,8 @@ pub(crate) fn call(
         .collect();
     let pointers: Vec<*mut c_void> = memory.iter().map(Guarded::pointer).collect();
     let mut pool = threads();
-    let workspace = Guarded::new(&vec![0xab; kernel.workspace().bytes(pool.workers) as usize]);
+    let workspace =
+        Guarded::new(&vec![0xab; kernel.interface().workspace.bytes(pool.workers) as usize]);
     let pool = if pooled { &raw mut pool } else { ptr::null_mut() };
     // SAFETY: the buffers have the sizes that the nest says, and nobody else uses them.
     let status = unsafe {

@@ -5,7 +5,8 @@ use std::time::Instant;
 use tensorwright_codegen_llvm::{Options, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::untuned_schedule;
-use tensorwright_schedule::{Schedule, canonical, lower};
+use tensorwright_schedule::interface::identifier;
+use tensorwright_schedule::{Interface, Schedule, canonical, lower};
 use tensorwright_target::{Goal, Target};
 
 use super::Kernel;
@@ -164,8 +165,8 @@ impl KernelBuilder<'_> {
         if let Some(name) = self.symbol {
             scheduled.name = name;
         }
-        // One symbol for all code generators, whatever the definition is called.
-        scheduled.name = tensorwright_codegen_c::symbol(&scheduled);
+        // Loops are shown under the name that is exported.
+        scheduled.name = identifier(&scheduled.name);
         let nest =
             lower(scheduled.clone()).map_err(|error| (error, &schedule).diagnose(&source))?;
         Ok(Lowered {
@@ -176,6 +177,7 @@ impl KernelBuilder<'_> {
             threads: self.threads,
             options: self.options,
             scheduled,
+            interface: Interface::of(&nest),
             nest,
             lowering: start.elapsed(),
         })

@@ -1,10 +1,11 @@
 //! Calls of a kernel: once, or again and again on the same memory.
 
 use tensorwright_runtime::{AlignedBuffer, Element};
+use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::{BufferId, Scope};
 
-use super::invoke::{Bound, Function, Memory};
-use super::{Arguments, Diagnose, Kernel, diagnose, memory};
+use super::invoke::{Bound, Memory};
+use super::{Arguments, Diagnose, Error, Kernel, diagnose, memory};
 use crate::ir::{Tensor, TensorId};
 use crate::{Buffer, DType, Diagnostics, Inputs};
 
@@ -93,11 +94,11 @@ impl Kernel {
         let arguments = arguments.into();
         self.loaded()?;
         let constants = self.constants_of_call(&arguments)?;
-        let memory = |id: &BufferId| match constants.memory(*id) {
+        let memory = |parameter: &Parameter| match constants.memory(parameter.id) {
             Some(memory) => Ok(memory),
-            None => self.memory(*id, &arguments),
+            None => self.memory(parameter, &arguments),
         };
-        let memory: Result<Vec<_>, _> = self.nest().parameters.iter().map(memory).collect();
+        let memory: Result<Vec<_>, _> = self.interface().parameters.iter().map(memory).collect();
         let bound = self.bound(Function::Compute, memory?)?;
         Ok(Call { kernel: self, bound })
     }
@@ -105,16 +106,15 @@ impl Kernel {
     /// The memory of an input or output.
     fn memory<'a>(
         &self,
-        id: BufferId,
+        parameter: &Parameter,
         arguments: &Arguments<'a>,
     ) -> Result<Memory<'a>, Diagnostics> {
-        let buffer = self.nest().buffer(id);
-        let given = match buffer.scope {
-            Scope::Input => arguments.memory(&self.program().ir().tensor(id).name),
+        let given = match parameter.owner {
+            Scope::Input => arguments.memory(&self.program().ir().tensor(parameter.id).name),
             _ => None,
         };
         let memory = given.unwrap_or_else(|| {
-            let bytes = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
+            let bytes = usize::try_from(parameter.bytes()).unwrap_or(usize::MAX);
             AlignedBuffer::new(bytes).map(Memory::Owned)
         });
         memory.map_err(|error| error.diagnose(&self.program().ir().source))
@@ -137,9 +137,9 @@ impl Kernel {
             return Ok(());
         }
         let source = &self.program().ir().source;
-        let read = self.code.compiled.failed_read(status);
-        let read = read.map_err(|error| error.diagnose(source))?;
-        let Some(read) = read else { return Ok(()) };
+        let Some(read) = self.interface().failed_read(status) else {
+            return Err(Error::Link(format!("the kernel returned {status}")).diagnose(source));
+        };
         // The reference names the element, the axes and the value; if it is fast enough, ask it.
         if self.program().iterations() <= EXPLAIN_ITERATIONS
             && let Some(inputs) = inputs()
@@ -160,14 +160,9 @@ impl Kernel {
     }
 
     fn tensor(&self, bound: &Bound<'_>, id: BufferId, tensor: &Tensor) -> Option<Buffer> {
-        let bytes = bound.memory(self.parameter(id)?)?.bytes();
+        let bytes = bound.memory(self.interface().position(id)?)?.bytes();
         let bytes = bytes.get(..usize::try_from(tensor.bytes()).ok()?)?;
         memory::tensor(tensor.dtype, &tensor.shape, bytes).ok()
-    }
-
-    /// The number of a buffer among the parameters.
-    fn parameter(&self, id: BufferId) -> Option<usize> {
-        self.nest().parameters.iter().position(|found| *found == id)
     }
 }
 
@@ -185,7 +180,8 @@ impl Call<'_> {
     pub fn output<T: Element + 'static>(&self, name: &str) -> Option<&[T]> {
         let ir = self.kernel.program().ir();
         let id = *ir.outputs.iter().find(|id| ir.tensor(**id).name == name)?;
-        let number = self.kernel.parameter(id).filter(|_| holds::<T>(ir.tensor(id).dtype))?;
+        let number = self.kernel.interface().position(id);
+        let number = number.filter(|_| holds::<T>(ir.tensor(id).dtype))?;
         match self.bound.memory(number)? {
             Memory::Owned(buffer) => Some(buffer.as_slice()),
             Memory::Shared(buffer) => Some(buffer.as_slice()),
@@ -199,7 +195,8 @@ impl Call<'_> {
     pub fn input_mut<T: Element + 'static>(&mut self, name: &str) -> Option<&mut [T]> {
         let ir = self.kernel.program().ir();
         let id = ir.input_ids().find(|id| ir.tensor(*id).name == name)?;
-        let number = self.kernel.parameter(id).filter(|_| holds::<T>(ir.tensor(id).dtype))?;
+        let number = self.kernel.interface().position(id);
+        let number = number.filter(|_| holds::<T>(ir.tensor(id).dtype))?;
         self.bound.owned_mut(number)
     }
 

@@ -51,7 +51,7 @@ impl Key {
             program: lowered.program.hash(),
             def: lowered.program.name().to_owned(),
             text: lowered.program.ir().source.text().into(),
-            symbol: lowered.symbol(),
+            symbol: lowered.symbol().to_owned(),
             schedule: lowered.schedule.to_string(),
             target: lowered.target.clone(),
             threads: lowered.threads,
@@ -92,9 +92,9 @@ impl Code {
             threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
         };
         let kernel = jit()
-            .and_then(|jit| codegen::Kernel::load(jit, &compiled))
+            .and_then(|jit| codegen::Kernel::load(jit, &compiled.interface, &compiled.object))
             .map_err(|error| error.diagnose(source))?;
-        let loaded = Some(Loaded::new(kernel, &lowered.nest, pool));
+        let loaded = Some(Loaded::new(kernel, pool));
         Ok(Self { compiled, loaded })
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use tensorwright_runtime::AlignedBuffer;
+use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::{BufferId, Scope};
 
 use super::code::Code;
-use super::invoke::{Bound, Function, Memory};
+use super::invoke::{Bound, Memory};
 use super::{Arguments, Diagnose, Kernel};
 use crate::{Code as DiagnosticCode, Diagnostic, Diagnostics};
 
@@ -160,9 +161,10 @@ impl Kernel {
         let source = &self.program().ir().source;
         let mut inputs = BTreeMap::new();
         let mut changed = known.is_none();
-        for id in &self.nest().constants {
-            let before = known.as_ref().and_then(|known| known.inputs.get(id));
-            let name = &self.program().ir().tensor(*id).name;
+        let constants = self.interface().parameters.iter().filter(|parameter| parameter.is_const);
+        for id in constants.map(|parameter| parameter.id) {
+            let before = known.as_ref().and_then(|known| known.inputs.get(&id));
+            let name = &self.program().ir().tensor(id).name;
             let given =
                 arguments.memory(name).transpose().map_err(|error| error.diagnose(source))?;
             let buffer = match (given, before) {
@@ -175,7 +177,7 @@ impl Kernel {
                 // `Arguments::check` has refused the call.
                 (None, None) => continue,
             };
-            inputs.insert(*id, buffer);
+            inputs.insert(id, buffer);
         }
         match known {
             Some(known) if !changed => Ok(known),
@@ -188,24 +190,23 @@ impl Kernel {
         &self,
         inputs: &BTreeMap<BufferId, Arc<AlignedBuffer>>,
     ) -> Result<BTreeMap<BufferId, Arc<AlignedBuffer>>, Diagnostics> {
-        let (nest, source) = (self.nest(), &self.program().ir().source);
-        let memory = |id: &BufferId| {
-            let buffer = nest.buffer(*id);
-            Ok(match (buffer.scope, inputs.get(id)) {
+        let (parameters, source) = (&self.interface().parameters, &self.program().ir().source);
+        let memory = |parameter: &Parameter| {
+            Ok(match (parameter.owner, inputs.get(&parameter.id)) {
                 (Scope::Prepared, _) => {
-                    let bytes = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
+                    let bytes = usize::try_from(parameter.bytes()).unwrap_or(usize::MAX);
                     Memory::Owned(AlignedBuffer::new(bytes)?)
                 }
                 (_, Some(input)) => Memory::Shared(Arc::clone(input)),
                 _ => Memory::Absent,
             })
         };
-        let memory: Result<Vec<_>, _> = nest.parameters.iter().map(memory).collect();
+        let memory: Result<Vec<_>, _> = parameters.iter().map(memory).collect();
         let memory =
             memory.map_err(|error: tensorwright_runtime::AllocError| error.diagnose(source))?;
         let mut bound = self.bound(Function::Prepare, memory)?;
         self.call_bound(&mut bound)?;
-        let pairs = nest.parameters.iter().copied().zip(bound.into_memory());
+        let pairs = parameters.iter().map(|parameter| parameter.id).zip(bound.into_memory());
         let prepared = pairs.filter_map(|(id, memory)| match memory {
             Memory::Owned(buffer) => Some((id, Arc::new(buffer))),
             _ => None,

@@ -1,8 +1,8 @@
 //! Errors of the layers below as diagnostics.
 
-use tensorwright_codegen_llvm::CheckedRead;
 use tensorwright_codegen_llvm::error::Error as CodegenError;
 use tensorwright_runtime::{AllocError, PoolError};
+use tensorwright_schedule::interface::CheckedRead;
 use tensorwright_schedule::primitives::{Primitive, Tail};
 use tensorwright_schedule::{LowerError, Schedule, ScheduleError};
 use tensorwright_target::TargetError;
@@ -103,14 +103,14 @@ impl Diagnose for PoolError {
 /// A read whose subscript is out of bounds, where running the reference for more would take long.
 pub(super) fn out_of_bounds(program: &Program, read: CheckedRead) -> Diagnostics {
     let source = &program.ir().source;
-    let text = source.slice(read.place.0);
+    let text = source.slice(read.place);
     let message = match program.ir().tensors.get(read.buffer.0 as usize) {
         Some(tensor) => {
             format!("`{text}` is out of bounds of `{}`, a `{}`", tensor.name, tensor.type_text())
         }
         None => format!("`{text}` is out of bounds"),
     };
-    let diagnostic = Diagnostic::new(Code::IndexOutOfBounds, read.place.0, message)
+    let diagnostic = Diagnostic::new(Code::IndexOutOfBounds, read.place, message)
         .here("a subscript from data is out of bounds")
         .note("the subscript is computed from data, so it is checked when the program runs")
         .help("`run --reference` finds the element, and takes its time");

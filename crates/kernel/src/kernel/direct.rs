@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use tensorwright_schedule::interface::Parameter;
 use tensorwright_schedule::nest::BufferId;
 
 use super::constants::Constants;
@@ -16,7 +17,7 @@ impl Kernel {
     /// Whether calls need [frozen](Kernel::freeze) constants.
     #[must_use]
     pub fn needs_constants(&self) -> bool {
-        !self.nest().constants.is_empty()
+        self.interface().parameters.iter().any(|parameter| parameter.is_const)
     }
 
     /// Computes on memory of the caller's: a pointer for every input and for every output, in the order
@@ -41,11 +42,12 @@ impl Kernel {
         let loaded = self.loaded()?;
         let constants = self.snapshot(frozen)?.map(Arc::as_ref);
         let ir = self.program().ir();
-        let pointer = |id: &BufferId| {
-            if let Some(constant) = constants.and_then(|constants| constants.pointer(*id)) {
+        let pointer = |parameter: &Parameter| {
+            let id = parameter.id;
+            if let Some(constant) = constants.and_then(|constants| constants.pointer(id)) {
                 return Some(constant.cast_mut().cast());
             }
-            if let Some(output) = ir.outputs.iter().position(|output| output == id) {
+            if let Some(output) = ir.outputs.iter().position(|output| *output == id) {
                 return outputs.get(output).map(|pointer| pointer.cast());
             }
             inputs.get(id.0 as usize).map(|pointer| pointer.cast_mut().cast())
@@ -54,7 +56,7 @@ impl Kernel {
             && outputs.len() == ir.outputs.len()
             && (constants.is_some() || !self.needs_constants());
         let pointers: Option<Vec<*mut c_void>> =
-            self.nest().parameters.iter().map(pointer).collect();
+            self.interface().parameters.iter().map(pointer).collect();
         let Some(pointers) = pointers.filter(|_| is_whole) else {
             let message = "the memory given does not fit the kernel";
             let diagnostic = Diagnostic::without_place(Code::InputType, message);

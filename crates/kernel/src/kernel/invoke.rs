@@ -6,25 +6,17 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::error::Error;
-use tensorwright_runtime::{AlignedBuffer, AllocError, Element, Pool, View};
-use tensorwright_schedule::LoopNest;
+use tensorwright_runtime::{AlignedBuffer, AllocError, Element, Pool, View, abi};
+use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Scope;
 
-/// Compiled code in this process, and what it expects of its caller.
+/// Compiled code in this process, with what its calls need.
 #[derive(Debug)]
 pub(super) struct Loaded {
     kernel: codegen::Kernel,
-    parameters: Vec<Parameter>,
     pool: Option<Arc<Pool>>,
     /// Workspaces that no call uses at the moment.
     workspaces: Mutex<Vec<AlignedBuffer>>,
-}
-
-/// What the code does with a parameter, and how large it is.
-#[derive(Debug, Clone, Copy)]
-struct Parameter {
-    bytes: usize,
-    scope: Scope,
 }
 
 /// The memory of one parameter.
@@ -40,15 +32,6 @@ pub(super) enum Memory<'a> {
     Shared(Arc<AlignedBuffer>),
 }
 
-/// Which function of a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
-    /// The one that fills the prepared buffers.
-    Prepare,
-    /// The one that computes.
-    Compute,
-}
-
 /// Memory that fits a kernel: all that a call needs.
 #[derive(Debug)]
 pub(super) struct Bound<'a> {
@@ -61,14 +44,9 @@ pub(super) struct Bound<'a> {
 }
 
 impl Loaded {
-    /// Code that was compiled from a nest.
-    pub(super) fn new(kernel: codegen::Kernel, nest: &LoopNest, pool: Option<Arc<Pool>>) -> Self {
-        let parameter = |id: &_| {
-            let buffer = nest.buffer(*id);
-            Parameter { bytes: usize::try_from(buffer.bytes()).unwrap_or(0), scope: buffer.scope }
-        };
-        let parameters = nest.parameters.iter().map(parameter).collect();
-        Self { kernel, parameters, pool, workspaces: Mutex::default() }
+    /// Code, and the threads that it may use.
+    pub(super) fn new(kernel: codegen::Kernel, pool: Option<Arc<Pool>>) -> Self {
+        Self { kernel, pool, workspaces: Mutex::default() }
     }
 
     /// The code.
@@ -83,7 +61,8 @@ impl Loaded {
 
     fn workspace(&self) -> Result<AlignedBuffer, AllocError> {
         let workers = self.pool().map_or(1, Pool::workers);
-        let bytes = self.kernel.workspace().bytes(i32::try_from(workers).unwrap_or(i32::MAX));
+        let workers = i32::try_from(workers).unwrap_or(i32::MAX);
+        let bytes = self.kernel.interface().workspace.bytes(workers);
         AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
@@ -119,26 +98,25 @@ impl Loaded {
         }
     }
 
-    fn pool_pointer(&self) -> *mut codegen::Pool {
-        self.pool().map_or(std::ptr::null_mut(), |pool| pool.as_abi().cast())
+    fn pool_pointer(&self) -> *mut abi::Pool {
+        self.pool().map_or(std::ptr::null_mut(), Pool::as_abi)
     }
 }
 
-impl Parameter {
-    /// Whether memory can be passed for the parameter.
-    fn takes(self, memory: &Memory<'_>, function: Function) -> bool {
-        let is_written = match self.scope {
-            Scope::Output => true,
-            Scope::Prepared => function == Function::Prepare,
-            _ => false,
-        };
-        match memory {
-            // What preparation reads and writes are constants and prepared buffers.
-            Memory::Absent => function == Function::Prepare && self.scope != Scope::Prepared,
-            Memory::Owned(buffer) => buffer.len() >= self.bytes,
-            Memory::Borrowed(bytes) => !is_written && bytes.len() >= self.bytes,
-            Memory::Shared(buffer) => !is_written && buffer.len() >= self.bytes,
-        }
+/// Whether memory can be passed for a parameter.
+fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool {
+    let is_written = match parameter.owner {
+        Scope::Output => true,
+        Scope::Prepared => function == Function::Prepare,
+        _ => false,
+    };
+    let needed = usize::try_from(parameter.bytes()).unwrap_or(0);
+    match memory {
+        // What preparation reads and writes are constants and prepared buffers.
+        Memory::Absent => function == Function::Prepare && parameter.owner != Scope::Prepared,
+        Memory::Owned(buffer) => buffer.len() >= needed,
+        Memory::Borrowed(bytes) => !is_written && bytes.len() >= needed,
+        Memory::Shared(buffer) => !is_written && buffer.len() >= needed,
     }
 }
 
@@ -167,7 +145,7 @@ impl<'a> Memory<'a> {
         match self {
             Memory::Absent => std::ptr::null_mut(),
             Memory::Owned(buffer) => buffer.as_mut_ptr().cast(),
-            // Only read through: `Parameter::takes` makes sure of it.
+            // Only read through: `takes` makes sure of it.
             Memory::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
             Memory::Shared(buffer) => buffer.as_ptr().cast_mut().cast(),
         }
@@ -181,8 +159,9 @@ impl<'a> Bound<'a> {
         function: Function,
         mut memory: Vec<Memory<'a>>,
     ) -> Result<Self, BindError> {
-        let fits = memory.len() == loaded.parameters.len()
-            && loaded.parameters.iter().zip(&memory).all(|(p, memory)| p.takes(memory, function));
+        let parameters = &loaded.kernel.interface().parameters;
+        let fits = memory.len() == parameters.len()
+            && parameters.iter().zip(&memory).all(|(p, memory)| takes(p, memory, function));
         if !fits {
             return Err(BindError::Unfit);
         }
@@ -200,7 +179,7 @@ impl<'a> Bound<'a> {
         // aligned to 64 bytes, and a view comes from a slice of elements. Distinct parameters
         // have distinct memory unless both are only read. `&mut self` makes the workspace ours
         // alone; it has the size that the kernel asks for with the workers of this pool. The pool
-        // lives as long as `loaded`, and its C type is the one of the kernel's interface.
+        // lives as long as `loaded`.
         unsafe {
             match self.function {
                 Function::Prepare => kernel.prepare(&self.pointers, workspace, pool),

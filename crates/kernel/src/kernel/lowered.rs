@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
 use tensorwright_lang::precision::Precision;
-use tensorwright_schedule::{LoopNest, Schedule, canonical, lower_traced, workspace};
+use tensorwright_schedule::{Interface, LoopNest, Schedule, canonical, lower_traced};
 use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
@@ -23,6 +23,7 @@ pub struct Lowered {
     /// After the schedule, before lowering.
     pub(super) scheduled: LoopNest,
     pub(super) nest: LoopNest,
+    pub(super) interface: Interface,
     /// How long it took to come here.
     pub(super) lowering: Duration,
 }
@@ -102,20 +103,20 @@ impl Lowered {
     /// are.
     #[must_use]
     pub fn c_header(&self) -> String {
-        tensorwright_codegen_c::header(&self.nest, Some(&self.requirement()))
+        tensorwright_codegen_c::header(&self.interface, Some(&self.requirement()))
     }
 
     /// C source of the functions of the header that an object does not have: those with typed
     /// parameters.
     #[must_use]
     pub fn c_wrapper(&self) -> String {
-        tensorwright_codegen_c::wrapper(&self.nest, &self.requirement())
+        tensorwright_codegen_c::wrapper(&self.interface, &self.requirement())
     }
 
     /// A Rust module with safe functions that call the compiled kernel.
     #[must_use]
     pub fn rust_module(&self) -> String {
-        tensorwright_codegen_c::rust_module(&self.nest, &self.requirement())
+        tensorwright_codegen_c::rust_module(&self.interface, &self.requirement())
     }
 
     /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
@@ -135,15 +136,20 @@ impl Lowered {
     /// The memory that a call takes: its parameters, inputs included, and the workspace.
     pub(super) fn bytes(&self) -> i128 {
         let workers = i32::try_from(self.threads).unwrap_or(i32::MAX);
-        let workspace = workspace::Plan::of(&self.nest).bytes(workers);
-        let parameters = self.nest.parameters.iter().map(|id| self.nest.buffer(*id).bytes());
-        parameters.map(i128::from).sum::<i128>() + i128::from(workspace)
+        let parameters = self.interface.parameters.iter().map(|p| i128::from(p.bytes()));
+        parameters.sum::<i128>() + i128::from(self.interface.workspace.bytes(workers))
+    }
+
+    /// How the kernel is called, whoever generates its code.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        &self.interface
     }
 
     /// The name of the function that objects export.
     #[must_use]
-    pub fn symbol(&self) -> String {
-        tensorwright_codegen_c::symbol(&self.nest)
+    pub fn symbol(&self) -> &str {
+        &self.interface.symbol
     }
 
     /// LLVM's IR after its passes.

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use tensorwright_codegen_llvm::error::Error;
 use tensorwright_runtime::Pool;
-use tensorwright_schedule::{LoopNest, Schedule};
+use tensorwright_schedule::{Interface, Schedule};
 
 use self::code::Code;
 use self::constants::Constants;
@@ -174,8 +174,8 @@ impl Kernel {
         self.code.loaded.as_ref().and_then(Loaded::pool)
     }
 
-    fn nest(&self) -> &LoopNest {
-        &self.lowered.nest
+    fn interface(&self) -> &Interface {
+        self.lowered.interface()
     }
 
     /// The code, if this machine can run it.

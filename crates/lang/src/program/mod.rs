@@ -27,14 +27,14 @@ pub use rewrite::Rewrite;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::ops::ReductionOp;
 use crate::source::{Source, Span};
 
 /// The number of a tensor in [`Program::tensors`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TensorId(pub u32);
 
 /// The number of an axis in [`Stage::axes`].

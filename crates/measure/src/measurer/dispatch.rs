@@ -166,7 +166,7 @@ impl Measurer {
     fn run(&mut self, built: Built) {
         let request = self.next_request();
         let message = RunnerRequest::Run {
-            interface: built.interface.clone(),
+            description: built.description.clone(),
             best: self.best,
             plan: self.config.timing,
         };

@@ -101,9 +101,9 @@ impl Measurer {
             return Some(Vec::new());
         }
         let request = self.next_request();
-        let interfaces = candidates.iter();
+        let described = candidates.iter().map(|(_, b)| (b.description.clone(), b.object.len()));
         let message = RunnerRequest::Compare {
-            candidates: interfaces.map(|(_, b)| (b.interface.clone(), b.object.len())).collect(),
+            candidates: described.collect(),
             budget,
             plan: self.config.timing,
         };

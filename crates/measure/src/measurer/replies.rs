@@ -48,9 +48,9 @@ impl Measurer {
         let Task { what: mut job, since, .. } = station.done()?;
         job.spent.build += since.elapsed();
         match reply {
-            BuilderReply::Built(interface) => {
+            BuilderReply::Built(description) => {
                 let object = job.object.clone().unwrap_or(frame.bytes);
-                self.keep(Built { job: *job, interface, object });
+                self.keep(Built { job: *job, description, object });
             }
             BuilderReply::Illegal { rule, reason } => {
                 self.finish(*job, Outcome::Illegal { rule, reason });

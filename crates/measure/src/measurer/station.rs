@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tensorwright_outcome::{Outcome, Phase};
 
 use crate::child::Child;
-use crate::protocol::Interface;
+use crate::protocol::Description;
 
 /// How long a child may take until it is ready. It takes 0.1 s on a machine that is not busy.
 pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ pub(super) struct Job {
 #[derive(Debug, Clone)]
 pub(super) struct Built {
     pub(super) job: Job,
-    pub(super) interface: Interface,
+    pub(super) description: Description,
     pub(super) object: Vec<u8>,
 }
 

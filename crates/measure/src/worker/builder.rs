@@ -1,13 +1,11 @@
 //! The builder: schedules in, objects out.
 
 use tensorwright_codegen_llvm as codegen;
-use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::{CodegenOptions, Diagnostics, Lowered, Program, Schedule, Target};
-use tensorwright_schedule::nest::Scope;
-use tensorwright_schedule::{ScheduleError, canonical, workspace};
+use tensorwright_schedule::{ScheduleError, canonical};
 
 use super::{Connection, Served, expected};
-use crate::protocol::{BuilderReply, BuilderRequest, GREETING, Interface, Parameter, Setup};
+use crate::protocol::{BuilderReply, BuilderRequest, Description, GREETING, Setup};
 use crate::system::{self, Resource};
 
 /// What LLVM may use, however little a candidate may.
@@ -68,15 +66,13 @@ impl Builder {
             Ok(lowered) => lowered,
             Err(refusal) => return (refusal, Vec::new()),
         };
-        let interface = match self.interface(&lowered) {
-            Some(interface) => interface,
-            None => return (failed("the loops pass something that is no tensor"), Vec::new()),
-        };
+        let (interface, error_growth) = (lowered.interface().clone(), lowered.error_growth());
+        let built = BuilderReply::Built(Description { interface, error_growth });
         if lower_only {
-            return (BuilderReply::Built(interface), Vec::new());
+            return (built, Vec::new());
         }
         match codegen::compile(lowered.nest(), lowered.processor(), &CodegenOptions::default()) {
-            Ok(compiled) => (BuilderReply::Built(interface), compiled.object),
+            Ok(compiled) => (built, compiled.object),
             // Only the emitter counts exactly; the limits of schedules are an estimate.
             Err(codegen::error::Error::TooLarge(reason)) => {
                 (illegal("operations", reason), Vec::new())
@@ -94,27 +90,6 @@ impl Builder {
                 Err(error) => refused(&error),
                 Ok(_) => illegal("lower", messages(&diagnostics)),
             }
-        })
-    }
-
-    /// How to call what was lowered.
-    fn interface(&self, lowered: &Lowered) -> Option<Interface> {
-        let (nest, ir) = (lowered.nest(), self.program.ir());
-        let parameter = |id: &TensorId| {
-            let buffer = nest.buffer(*id);
-            Some(match buffer.scope {
-                Scope::Input => Parameter::Input(ir.input_ids().position(|input| input == *id)?),
-                Scope::Output => Parameter::Output(ir.outputs.iter().position(|out| out == id)?),
-                _ => Parameter::Prepared(u64::try_from(buffer.bytes()).ok()?),
-            })
-        };
-        let workers = i32::try_from(self.threads).ok()?;
-        Some(Interface {
-            symbol: lowered.symbol(),
-            has_prepare: !nest.prepare.is_empty(),
-            parameters: nest.parameters.iter().map(parameter).collect::<Option<_>>()?,
-            workspace: u64::try_from(workspace::Plan::of(nest).bytes(workers)).ok()?,
-            error_growth: nest.error_growth,
         })
     }
 }

@@ -5,12 +5,17 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 
-use tensorwright_codegen_llvm::jit::{Jit, LoadedCode};
-use tensorwright_runtime::{Pool, abi};
+use tensorwright_codegen_llvm::Kernel;
+use tensorwright_codegen_llvm::jit::Jit;
+use tensorwright_kernel::Program;
+use tensorwright_kernel::ir::TensorId;
+use tensorwright_runtime::Pool;
+use tensorwright_schedule::interface::{Function, Parameter};
+use tensorwright_schedule::nest::Scope;
 
 use super::compare::{self, Tensor};
 use super::memory::{Frozen, Region, Reused, UNWRITTEN};
-use crate::protocol::{Interface, Parameter, Verdict};
+use crate::protocol::{Description, Verdict};
 use crate::shared::Layout;
 
 /// The memory that candidates use one after the other.
@@ -20,11 +25,20 @@ pub(super) struct Arena {
     outputs: Vec<Region>,
     expected: Vec<Tensor>,
     workspace: Reused,
+    /// The outputs of the program, in order.
+    output_ids: Vec<TensorId>,
+    /// The workers that candidates run on, each with its part of the workspace.
+    workers: i32,
 }
 
 impl Arena {
-    /// Reads inputs and expected results from the shared file.
-    pub(super) fn new(layout: &Layout, shared: &File) -> io::Result<Self> {
+    /// Reads inputs and expected results of a program from the shared file.
+    pub(super) fn new(
+        program: &Program,
+        layout: &Layout,
+        workers: i32,
+        shared: &File,
+    ) -> io::Result<Self> {
         let read = |part: &crate::shared::Part| {
             let mut region = Region::new(part.bytes)?;
             part.read(shared, region.bytes_mut())?;
@@ -37,7 +51,25 @@ impl Arena {
             Ok(Tensor { dtype: values.dtype, values: read(values)?, tolerances: read(tolerances)? })
         });
         let expected = expected.collect::<io::Result<_>>()?;
-        Ok(Self { inputs, outputs, expected, workspace: Reused::default() })
+        let (workspace, output_ids) = (Reused::default(), program.ir().outputs.clone());
+        Ok(Self { inputs, outputs, expected, workspace, output_ids, workers })
+    }
+
+    /// Where the memory of a parameter is that is not the candidate's own.
+    fn slot(&self, parameter: &Parameter) -> Option<Slot> {
+        let slot = match parameter.owner {
+            Scope::Input => Slot::Input(parameter.id.0 as usize),
+            Scope::Output => {
+                Slot::Output(self.output_ids.iter().position(|id| *id == parameter.id)?)
+            }
+            _ => return None,
+        };
+        let exists = match slot {
+            Slot::Input(place) => place < self.inputs.len(),
+            Slot::Output(place) => place < self.outputs.len(),
+            Slot::Prepared(_) => true,
+        };
+        exists.then_some(slot)
     }
 
     /// Fills the outputs with what is expected nowhere, and the workspace with no numbers: what the
@@ -76,62 +108,62 @@ impl Arena {
 /// Machine code in this process.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    compute: abi::Kernel,
-    prepare: Option<abi::Kernel>,
-    parameters: Vec<Parameter>,
+    kernel: Kernel,
+    /// Where the memory of each parameter is.
+    slots: Vec<Slot>,
     workspace: usize,
     error_growth: f64,
-    /// One region per prepared buffer; in the order of the parameters.
+    /// One region per prepared buffer.
     prepared: Vec<Region>,
-    /// Frees the code when it goes.
-    _code: LoadedCode,
+}
+
+/// Where the memory of a parameter is.
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    /// An input of the program, by its place.
+    Input(usize),
+    /// An output of the program, by its place.
+    Output(usize),
+    /// A region of the candidate's own.
+    Prepared(usize),
 }
 
 impl Candidate {
     /// Links an object, and makes sure that there is memory for it.
     pub(super) fn load(
         jit: &Jit,
-        interface: &Interface,
+        description: &Description,
         object: &[u8],
         arena: &mut Arena,
     ) -> Result<Self, Verdict> {
         let unlinkable = |error: &dyn std::fmt::Display| Verdict::Unlinkable(error.to_string());
-        let code = jit.load(object).map_err(|error| unlinkable(&error))?;
-        let function = |name: &str| {
-            // SAFETY: the emitters give these functions this type; the pointer is kept beside the
-            // code. That an object may lie about it is why this process is a sandbox.
-            unsafe { code.function::<abi::Kernel>(name) }.map_err(|error| unlinkable(&error))
-        };
-        let compute = function(&interface.symbol)?;
-        let prepare = interface.has_prepare.then(|| format!("{}_prepare", interface.symbol));
-        let prepare = prepare.map(|name| function(&name)).transpose()?;
-        let fits = |parameter: &Parameter| match *parameter {
-            Parameter::Input(place) => place < arena.inputs.len(),
-            Parameter::Output(place) => place < arena.outputs.len(),
-            Parameter::Prepared(_) => true,
-        };
-        if !interface.parameters.iter().all(fits) {
-            return Err(unlinkable(&"the kernel takes tensors that the program does not have"));
-        }
-        let too_large = |bytes: u64| {
+        let interface = &description.interface;
+        let kernel = Kernel::load(jit, interface, object).map_err(|error| unlinkable(&error))?;
+        let too_large = |bytes: i64| {
             Verdict::TooLarge(format!("the schedule needs {bytes} bytes, more than there may be"))
         };
-        let size = |bytes: u64| usize::try_from(bytes).map_err(|_| too_large(bytes));
-        let mut prepared = Vec::new();
+        let size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large(bytes));
+        let (mut slots, mut prepared) = (Vec::new(), Vec::new());
         for parameter in &interface.parameters {
-            if let Parameter::Prepared(bytes) = *parameter {
-                let mut region = Region::new(size(bytes)?).map_err(|_| too_large(bytes))?;
-                // Not zeros: a kernel must not count on what preparation did not write.
-                region.bytes_mut().fill(UNWRITTEN);
-                prepared.push(region);
+            if parameter.owner != Scope::Prepared {
+                let slot = arena.slot(parameter);
+                let unknown = "the kernel takes tensors that the program does not have";
+                slots.push(slot.ok_or_else(|| unlinkable(&unknown))?);
+                continue;
             }
+            let bytes = parameter.bytes();
+            let mut region = Region::new(size(bytes)?).map_err(|_| too_large(bytes))?;
+            // Not zeros: a kernel must not count on what preparation did not write.
+            region.bytes_mut().fill(UNWRITTEN);
+            slots.push(Slot::Prepared(prepared.len()));
+            prepared.push(region);
         }
-        let workspace = size(interface.workspace)?;
-        arena.workspace.at_least(workspace).map_err(|_| too_large(interface.workspace))?;
+        let bytes = interface.workspace.bytes(arena.workers);
+        let workspace = size(bytes)?;
+        arena.workspace.at_least(workspace).map_err(|_| too_large(bytes))?;
         arena.workspace.spoil(workspace);
-        let parameters = interface.parameters.clone();
-        let error_growth = interface.error_growth.max(1.0);
-        Ok(Self { compute, prepare, parameters, workspace, error_growth, prepared, _code: code })
+        let error_growth = description.error_growth.max(1.0);
+        Ok(Self { kernel, slots, workspace, error_growth, prepared })
     }
 
     /// By how much rounding errors may exceed those of the program's own sums.
@@ -145,43 +177,44 @@ impl Candidate {
         arena: &mut Arena,
         pool: Option<&Pool>,
     ) -> Result<(), Verdict> {
-        match self.prepare {
-            Some(prepare) => self.invoke(prepare, arena, pool),
-            None => Ok(()),
-        }
+        self.invoke(Function::Prepare, arena, pool)
     }
 
     /// Computes the outputs.
     pub(super) fn call(&mut self, arena: &mut Arena, pool: Option<&Pool>) -> Result<(), Verdict> {
-        self.invoke(self.compute, arena, pool)
+        self.invoke(Function::Compute, arena, pool)
     }
 
     fn invoke(
         &mut self,
-        function: abi::Kernel,
+        function: Function,
         arena: &mut Arena,
         pool: Option<&Pool>,
     ) -> Result<(), Verdict> {
-        let mut prepared = self.prepared.iter_mut();
-        let pointer = |parameter: &Parameter| -> *mut c_void {
-            match *parameter {
+        let pointer = |slot: &Slot| -> *mut c_void {
+            match *slot {
                 // Only read through; the pages are read-only.
-                Parameter::Input(place) => arena.inputs[place].pointer().cast_mut().cast(),
-                Parameter::Output(place) => arena.outputs[place].pointer().cast(),
-                Parameter::Prepared(_) => {
-                    prepared.next().map_or(std::ptr::null_mut(), |region| region.pointer().cast())
-                }
+                Slot::Input(place) => arena.inputs[place].pointer().cast_mut().cast(),
+                Slot::Output(place) => arena.outputs[place].pointer().cast(),
+                Slot::Prepared(place) => self.prepared[place].pointer().cast(),
             }
         };
-        let buffers: Vec<*mut c_void> = self.parameters.iter().map(pointer).collect();
+        let buffers: Vec<*mut c_void> = self.slots.iter().map(pointer).collect();
         let workspace = arena.workspace.at_least(self.workspace);
         let workspace = workspace.map_err(|error| Verdict::TooLarge(error.to_string()))?;
+        let workspace = workspace.pointer().cast();
         let pool = pool.map_or(std::ptr::null_mut(), Pool::as_abi);
         // SAFETY: every parameter has memory of the size that its tensor has in the program, the
-        // workspace that of the plan for the workers of this pool, and all of it is this process's
+        // workspace that of the interface for the workers of this pool, and all of it is this process's
         // alone. What is not known is whether the code keeps to its interface: finding that out is
         // what this process is for, and all it could harm.
-        let status = unsafe { function(buffers.as_ptr(), workspace.pointer().cast(), pool) };
+        let status = unsafe {
+            match function {
+                Function::Prepare => self.kernel.prepare(&buffers, workspace, pool),
+                Function::Compute => self.kernel.call(&buffers, workspace, pool),
+            }
+        };
+        let status = status.map_err(|error| Verdict::Unlinkable(error.to_string()))?;
         match status {
             0 => Ok(()),
             _ => Err(Verdict::Wrong(format!("the kernel reports a failed read (status {status})"))),

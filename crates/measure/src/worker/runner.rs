@@ -14,7 +14,7 @@ use super::candidate::{Arena, Candidate};
 use super::memory::Reused;
 use super::{Connection, Served, probes, sandbox, timing};
 use crate::TimingPlan;
-use crate::protocol::{Compared, GREETING, Interface, RunnerReply, RunnerRequest, Verdict};
+use crate::protocol::{Compared, Description, GREETING, RunnerReply, RunnerRequest, Verdict};
 use crate::roofline::Roofline;
 use crate::shared::Layout;
 use crate::system::AddressSpace;
@@ -38,7 +38,9 @@ pub(super) fn serve(mut connection: Connection) -> Served {
     let jit = Processor::native().and_then(|native| Jit::new(&native)).map_err(|e| text(&e))?;
     // The linker asks the system about itself when it is first used; that must not be in the sandbox.
     let _ = jit.load(&[]).map(drop);
-    let arena = Arena::new(&layout, &connection.shared).map_err(|error| text(&error))?;
+    let workers = i32::try_from(setup.threads).unwrap_or(i32::MAX);
+    let arena = Arena::new(&program, &layout, workers, &connection.shared);
+    let arena = arena.map_err(|error| text(&error))?;
     let used = AddressSpace::open().map_err(|error| text(&error))?;
     sandbox::leave_files()?;
     let pool = match setup.threads {
@@ -60,9 +62,9 @@ pub(super) fn serve(mut connection: Connection) -> Served {
     while let Some(frame) = connection.next()? {
         let request = frame.message().map_err(|error| format!("cannot read: {error}"))?;
         let reply = match request {
-            RunnerRequest::Run { interface, best, plan } => {
+            RunnerRequest::Run { description, best, plan } => {
                 let say = &mut |reply: &RunnerReply| connection.reply(frame.number, reply, &[]);
-                let verdict = runner.run(&interface, &frame.bytes, best, &plan, say)?;
+                let verdict = runner.run(&description, &frame.bytes, best, &plan, say)?;
                 RunnerReply::Timed(verdict, runner.roofline)
             }
             RunnerRequest::Compare { candidates, budget, plan } => {
@@ -78,13 +80,13 @@ pub(super) fn serve(mut connection: Connection) -> Served {
 impl Runner<'_> {
     fn run(
         &mut self,
-        interface: &Interface,
+        description: &Description,
         object: &[u8],
         best: Option<f64>,
         plan: &TimingPlan,
         say: &mut dyn FnMut(&RunnerReply) -> Served,
     ) -> Result<Verdict, String> {
-        let mut candidate = match self.prepare(interface, object) {
+        let mut candidate = match self.prepare(description, object) {
             Ok(candidate) => candidate,
             Err(verdict) => return Ok(verdict),
         };
@@ -98,8 +100,8 @@ impl Runner<'_> {
     }
 
     /// Links a candidate and runs what runs ahead of all calls.
-    fn prepare(&mut self, interface: &Interface, object: &[u8]) -> Result<Candidate, Verdict> {
-        let mut candidate = Candidate::load(&self.jit, interface, object, &mut self.arena)?;
+    fn prepare(&mut self, description: &Description, object: &[u8]) -> Result<Candidate, Verdict> {
+        let mut candidate = Candidate::load(&self.jit, description, object, &mut self.arena)?;
         candidate.prepare(&mut self.arena, self.pool)?;
         Ok(candidate)
     }
@@ -140,17 +142,17 @@ impl Runner<'_> {
     /// the machine.
     fn compare(
         &mut self,
-        candidates: &[(Interface, usize)],
+        candidates: &[(Description, usize)],
         objects: &[u8],
         budget: Duration,
         plan: &TimingPlan,
     ) -> Vec<Compared> {
         let mut offset: usize = 0;
         let mut entrants = Vec::new();
-        for (interface, length) in candidates {
+        for (description, length) in candidates {
             let end = offset.saturating_add(*length);
             let object = objects.get(offset..end).unwrap_or_default();
-            entrants.push(self.enter(interface, object, plan));
+            entrants.push(self.enter(description, object, plan));
             offset = end;
         }
         let rates = self.take_turns(&mut entrants, budget, plan);
@@ -167,11 +169,11 @@ impl Runner<'_> {
     /// Checks a candidate that takes part in a comparison, and settles how many calls make a sample.
     fn enter(
         &mut self,
-        interface: &Interface,
+        description: &Description,
         object: &[u8],
         plan: &TimingPlan,
     ) -> Result<Entrant, Verdict> {
-        let mut candidate = self.prepare(interface, object)?;
+        let mut candidate = self.prepare(description, object)?;
         let first = self.check(&mut candidate)?;
         let warm = timing::warm(&mut || candidate.call(&mut self.arena, self.pool), first, plan)?;
         let batch = timing::batch(plan, Duration::from_secs_f64(warm));

@@ -56,7 +56,8 @@ pub(crate) fn assert_well(measurer: &mut Measurer) {
 pub(crate) fn object(program: &Program, includes: &str, body: &str) -> Vec<u8> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let symbol = program.compile().schedule(Schedule::default()).lower().unwrap().symbol();
+    let lowered = program.compile().schedule(Schedule::default()).lower().unwrap();
+    let symbol = lowered.symbol();
     let name = format!("tensorwright-measure-{}-{number}", std::process::id());
     let directory = std::env::temp_dir();
     let file = |ending: &str| -> PathBuf { directory.join(format!("{name}.{ending}")) };

@@ -65,7 +65,8 @@ fn of_kernel(kernel: &Built) -> String {
         Origin::Verified(trial) => format!("tuned elsewhere, verified: {trial}"),
         Origin::Untuned => "untuned".to_owned(),
     };
-    let (shared, private) = (kernel.shared_bytes, kernel.private_bytes);
+    let workspace = kernel.interface.workspace;
+    let (shared, private) = (workspace.shared_bytes, workspace.private_bytes);
     let per_worker = if private > 0 { format!(" and {private} per worker") } else { String::new() };
     format!("{origin}; workspace {shared} bytes{per_worker}; code {} bytes", kernel.object.len())
 }

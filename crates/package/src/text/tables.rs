@@ -69,18 +69,18 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
             });
             text += &format!(
                 "tw_hidden int32_t {0}(void *const *buffers, void *workspace, tw_pool *pool);\n",
-                kernel.symbol
+                kernel.interface.symbol
             );
             if areas.is_owner(kernel) {
                 text += &format!(
                     "tw_hidden int32_t {0}_prepare(void *const *buffers, void *workspace, tw_pool *pool);\n",
-                    kernel.symbol
+                    kernel.interface.symbol
                 );
             }
-            text += &array("struct slot", &format!("slots_{}", kernel.symbol), slots);
+            text += &array("struct slot", &format!("slots_{}", kernel.interface.symbol), slots);
         }
         let entries = kernels.iter().map(|kernel| {
-            let symbol = &kernel.symbol;
+            let symbol = &kernel.interface.symbol;
             let prepare = match areas.is_owner(kernel) {
                 true => format!("{symbol}_prepare"),
                 false => "NULL".to_owned(),
@@ -88,8 +88,8 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
             format!(
                 "{{{symbol}, {prepare}, slots_{symbol}, {}, {}, {}}}",
                 kernel.slots.len(),
-                kernel.shared_bytes,
-                kernel.private_bytes
+                kernel.interface.workspace.shared_bytes,
+                kernel.interface.workspace.private_bytes
             )
         });
         text += &array("struct kernel", &format!("kernels_{id}"), entries);
@@ -136,11 +136,11 @@ struct Areas<'a> {
 impl<'a> Areas<'a> {
     fn of(kernels: &'a [Built]) -> Self {
         let mut areas = Self { starts: BTreeMap::new(), bytes: 0 };
-        for kernel in kernels.iter().filter(|kernel| kernel.has_prepare) {
+        for kernel in kernels.iter().filter(|kernel| kernel.interface.has_prepare) {
             let next = areas.bytes.max(HEADER_BYTES);
             if !areas.starts.contains_key(kernel.preparation.as_str()) {
-                areas.starts.insert(&kernel.preparation, (next, &kernel.symbol));
-                areas.bytes = next + kernel.prepared_bytes;
+                areas.starts.insert(&kernel.preparation, (next, &kernel.interface.symbol));
+                areas.bytes = next + kernel.interface.prepared_bytes;
             }
         }
         areas
@@ -153,7 +153,8 @@ impl<'a> Areas<'a> {
     /// Whether this is the kernel whose preparation is run.
     fn is_owner(&self, kernel: &Built) -> bool {
         let owner = self.starts.get(kernel.preparation.as_str());
-        kernel.has_prepare && owner.is_some_and(|(_, symbol)| *symbol == kernel.symbol)
+        kernel.interface.has_prepare
+            && owner.is_some_and(|(_, symbol)| *symbol == kernel.interface.symbol)
     }
 }
 

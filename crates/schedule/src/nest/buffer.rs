@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Atom, Index, Term};
 
@@ -23,7 +24,7 @@ pub struct Buffer {
 }
 
 /// Who owns the memory of a buffer, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scope {
     /// The caller; the nest only reads.
     Input,

@@ -14,10 +14,12 @@
 mod buffer;
 mod print;
 mod ranges;
+mod uses;
 mod walk;
 
 pub use buffer::{Buffer, Layout, LayoutError, Scope};
 pub use ranges::{Ranges, Simplify};
+pub use uses::Uses;
 pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
 pub use walk::{for_each_store, for_each_store_mut, substitute};
 

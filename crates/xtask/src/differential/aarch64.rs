@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use tensorwright_codegen_c::{POOL, symbol};
+use tensorwright_codegen_c::POOL;
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{Options, compile};
 
@@ -42,8 +42,9 @@ impl Toolchain for Aarch64 {
     fn translate(&self, pair: &Pair, _number: usize) -> Result<Translated, String> {
         let compiled = compile(&pair.nest, &self.target, &Options::default())
             .map_err(|error| error.to_string())?;
-        let name = symbol(&pair.nest);
-        let (alone, three) = (compiled.workspace.bytes(1), compiled.workspace.bytes(3));
+        let name = &pair.interface.symbol;
+        let (alone, three) =
+            (compiled.interface.workspace.bytes(1), compiled.interface.workspace.bytes(3));
         let code = format!(
             "#include <stdint.h>\n{POOL}int32_t {name}(void *const *, void *, tw_pool *);\n\
              int32_t {name}_prepare(void *const *, void *, tw_pool *);\n\

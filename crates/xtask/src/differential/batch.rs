@@ -6,7 +6,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tensorwright_codegen_c::symbol;
 use tensorwright_schedule::nest::Scope;
 
 use super::failure::{Kind, Problem, Suspect};
@@ -195,24 +194,24 @@ fn head(messages: &str) -> String {
 
 /// Whether messages of the compiler name a function of a kernel.
 fn is_about(messages: &str, pair: &Pair) -> bool {
-    let name = symbol(&pair.nest);
+    let name = &pair.interface.symbol;
     [format!("'{name}'"), format!("'{name}_")].iter().any(|quoted| messages.contains(quoted))
 }
 
 /// Describes a kernel to the harness.
 fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &mut String) {
     let (mut bytes, mut roles) = (Vec::new(), Vec::new());
-    for (size, scope) in pair.parameters() {
-        bytes.push(size.to_string());
-        roles.push(match scope {
+    for parameter in &pair.interface.parameters {
+        bytes.push(parameter.bytes().max(0).to_string());
+        roles.push(match parameter.owner {
             Scope::Input => "INPUT",
             Scope::Output => "OUTPUT",
             _ => "PREPARED",
         });
     }
-    let name = symbol(&pair.nest);
+    let name = &pair.interface.symbol;
     let prepare =
-        if pair.nest.prepare.is_empty() { "NULL".to_owned() } else { format!("{name}_prepare") };
+        if pair.interface.has_prepare { format!("{name}_prepare") } else { "NULL".to_owned() };
     let (count, garbage) = (bytes.len(), pair.garbage);
     let parallel = i32::from(pair.has_parallel_loop());
     let (bytes, roles) = (bytes.join(", "), roles.join(", "));
@@ -241,8 +240,10 @@ fn judge(
         let (position, _) = source.ok_or("the harness has lost count")?;
         let pair = pairs[*position];
         let mut outputs = Vec::new();
-        for (bytes, _) in pair.parameters().iter().filter(|(_, scope)| *scope == Scope::Output) {
-            let (one, rest) = output.split_at_checked(*bytes).ok_or("the output is short")?;
+        let parameters = pair.interface.parameters.iter();
+        for parameter in parameters.filter(|parameter| parameter.owner == Scope::Output) {
+            let bytes = parameter.bytes().max(0) as usize;
+            let (one, rest) = output.split_at_checked(bytes).ok_or("the output is short")?;
             outputs.push(one.to_vec());
             output = rest;
         }

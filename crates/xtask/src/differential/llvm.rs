@@ -5,10 +5,11 @@ use std::ffi::c_void;
 use std::ptr;
 
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Kernel, Options, Pool, Processor, Task, compile};
+use tensorwright_codegen_llvm::{Kernel, Options, Processor, compile};
 use tensorwright_runtime::Pool as Threads;
+use tensorwright_runtime::abi::{Pool, Task};
 use tensorwright_schedule::nest::Scope;
-use tensorwright_schedule::workspace::{ALIGNMENT, Plan};
+use tensorwright_schedule::workspace::ALIGNMENT;
 use tensorwright_target::Cpu;
 
 use super::failure::{Kind, Problem, Suspect};
@@ -56,11 +57,11 @@ impl Llvm {
         let target = target.unwrap_or(&self.targets[0]);
         let compiled = compile(&pair.nest, target, &Options::default())
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;
-        let kernel = Kernel::load(&self.jit, &compiled)
+        let kernel = Kernel::load(&self.jit, &compiled.interface, &compiled.object)
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;
         let alone: (*mut Pool, i32) = (ptr::null_mut(), 1);
         let backwards = (ptr::from_ref(&BACKWARDS).cast_mut(), BACKWARDS.workers);
-        let threads = (self.threads.as_abi().cast::<Pool>(), self.threads.workers() as i32);
+        let threads = (self.threads.as_abi(), self.threads.workers() as i32);
         let pools =
             [("no pool", alone), ("a pool that runs backwards", backwards), ("2 threads", threads)];
         let count = if pair.has_parallel_loop() { pools.len() } else { 1 };
@@ -76,15 +77,16 @@ impl Llvm {
 fn run(pair: &Pair, kernel: &Kernel, pool: (*mut Pool, i32)) -> Result<(), (Kind, String)> {
     let memory = |why: String| (Kind::Compile, why);
     let mut buffers = Vec::new();
-    for ((bytes, scope), contents) in pair.parameters().into_iter().zip(pair.contents()) {
-        let buffer = match (contents, scope) {
+    for (parameter, contents) in pair.interface.parameters.iter().zip(pair.contents()) {
+        let bytes = parameter.bytes().max(0) as usize;
+        let buffer = match (contents, parameter.owner) {
             (Some(contents), _) => Guarded::read_only(contents),
             (None, Scope::Prepared) => Guarded::new(bytes, ALIGNMENT as usize, pair.garbage),
             (None, _) => Guarded::new(bytes, 1, pair.garbage),
         };
         buffers.push(buffer.map_err(memory)?);
     }
-    let bytes = Plan::of(&pair.nest).bytes(pool.1).max(0) as usize;
+    let bytes = pair.interface.workspace.bytes(pool.1).max(0) as usize;
     let workspace = Guarded::new(bytes, ALIGNMENT as usize, pair.garbage).map_err(memory)?;
     let addresses: Vec<*mut c_void> = buffers.iter().map(Guarded::address).collect();
     // SAFETY: buffers and workspace have the sizes that the nest asks for and are initialised, and
@@ -101,10 +103,11 @@ fn run(pair: &Pair, kernel: &Kernel, pool: (*mut Pool, i32)) -> Result<(), (Kind
         return Err((Kind::Memory, "wrote before a buffer or after it".to_owned()));
     }
     let outputs: Vec<Vec<u8>> = pair
-        .parameters()
+        .interface
+        .parameters
         .iter()
         .zip(&buffers)
-        .filter(|((_, scope), _)| *scope == Scope::Output)
+        .filter(|(parameter, _)| parameter.owner == Scope::Output)
         .map(|(_, buffer)| buffer.contents())
         .collect();
     pair.judge(status, &outputs)

@@ -6,8 +6,8 @@ use tensorwright_kernel::allow_for_rewriting;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, Run};
 use tensorwright_schedule::check::check;
-use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Scope};
-use tensorwright_schedule::{LowerError, Schedule, canonical, lower_traced};
+use tensorwright_schedule::nest::{LoopKind, LoopNest, Node};
+use tensorwright_schedule::{Interface, LowerError, Schedule, canonical, lower_traced};
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
@@ -21,6 +21,8 @@ const MOST_STORES: u64 = 50_000;
 pub(crate) struct Pair {
     /// The nest.
     pub(crate) nest: LoopNest,
+    /// How it is called.
+    pub(crate) interface: Interface,
     /// What memory holds that nothing has written.
     pub(crate) garbage: u8,
     /// The processor that LLVM generates code for.
@@ -138,19 +140,14 @@ impl Pair {
         let answer = oracle.answer(case.inputs).map_err(NotRun::Skipped)?;
         let rewritten = rewritten(&program, &nest, case.inputs, &answer)?;
         let (garbage, target) = (case.inputs.garbage(), case.target.clone());
-        Ok(Self { nest, garbage, target, program, answer, rewritten })
+        let interface = Interface::of(&nest);
+        Ok(Self { nest, interface, garbage, target, program, answer, rewritten })
     }
 
     /// The bytes that each parameter of the nest holds at first; `None` for those that it writes.
     pub(crate) fn contents(&self) -> impl Iterator<Item = Option<&[u8]>> {
         let inputs = self.answer.inputs.iter().map(|bytes| Some(bytes.as_slice()));
-        inputs.chain(std::iter::repeat(None)).take(self.nest.parameters.len())
-    }
-
-    /// How many bytes each parameter has, and what it is for.
-    pub(crate) fn parameters(&self) -> Vec<(usize, Scope)> {
-        let buffers = self.nest.parameters.iter().map(|id| self.nest.buffer(*id));
-        buffers.map(|buffer| (buffer.bytes().max(0) as usize, buffer.scope)).collect()
+        inputs.chain(std::iter::repeat(None)).take(self.interface.parameters.len())
     }
 
     /// Whether workers have anything to share.

@@ -2,32 +2,35 @@
 
 use std::collections::BTreeSet;
 
+use super::{BufferId, LoopKind, Node, Store, Var};
 use tensorwright_lang::program::{Expr, Index};
-use tensorwright_schedule::nest::{BufferId, LoopKind, Node, Store, Var};
 
 /// What a list of nodes mentions and does not declare itself.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
+#[non_exhaustive]
+pub struct Uses {
     /// Buffers that are read, written or prefetched.
-    pub(crate) buffers: BTreeSet<BufferId>,
+    pub buffers: BTreeSet<BufferId>,
     /// Variables of loops further out.
-    pub(crate) vars: BTreeSet<Var>,
+    pub vars: BTreeSet<Var>,
     /// Whether a read is checked when the kernel runs.
-    pub(crate) checks: bool,
+    pub checks: bool,
     /// Whether a loop is parallel.
-    pub(crate) parallel: bool,
+    pub parallel: bool,
 }
 
 impl Uses {
     /// What nodes need.
-    pub(crate) fn of(nodes: &[Node]) -> Self {
+    #[must_use]
+    pub fn of(nodes: &[Node]) -> Self {
         let mut uses = Self::default();
         nodes.iter().for_each(|node| uses.node(node));
         uses
     }
 
     /// The buffers that nodes mention, whether they declare them or not.
-    pub(crate) fn mentioned(nodes: &[Node]) -> BTreeSet<BufferId> {
+    #[must_use]
+    pub fn mentioned(nodes: &[Node]) -> BTreeSet<BufferId> {
         let mut buffers = Uses::of(nodes).buffers;
         for node in nodes {
             match node {

@@ -1,0 +1,248 @@
+//! How a kernel is called: the one description that emitters, loaders, packages and measurements
+//! share, as data that can be sent to another process.
+//!
+//! A kernel exports a function that computes and, if inputs are prepared ahead of all calls, one that
+//! prepares. Both take a pointer per [parameter](Interface::parameters), a
+//! [workspace](Interface::workspace) and something that runs parallel loops, and return zero or the
+//! number of the [checked read](Interface::checked) that failed.
+
+mod identifier;
+
+pub use identifier::{alphanumeric, identifier};
+
+use serde::{Deserialize, Serialize};
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::Read;
+use tensorwright_lang::source::Span;
+
+use crate::nest::{BufferId, LoopNest, Node, Scope, Uses, for_each_store};
+use crate::workspace::{ALIGNMENT, Plan, Workspace};
+
+/// How a kernel is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Interface {
+    /// The function that computes, as linkers know it. [`Interface::function`] names the other one.
+    pub symbol: String,
+    /// Whether there is a function that prepares.
+    pub has_prepare: bool,
+    /// What both functions are passed, in order: inputs, then outputs, then prepared buffers.
+    pub parameters: Vec<Parameter>,
+    /// The memory that a call works in.
+    pub workspace: Workspace,
+    /// The size of the memory of all prepared buffers; zero if there are none.
+    pub prepared_bytes: i64,
+    /// The reads whose subscripts are checked when the kernel runs, by number. The copies of one read of
+    /// the source text (after unrolling, say) have one number.
+    pub checked: Vec<CheckedRead>,
+}
+
+/// What a kernel is passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its buffer in the nest. That of an input or output has the number of its tensor in the program.
+    pub id: BufferId,
+    /// The name in the source text.
+    pub name: String,
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The extents of dense, row-major memory; empty for one element.
+    pub shape: Vec<i64>,
+    /// Whether it is an input, an output or a prepared buffer.
+    pub owner: Scope,
+    /// Whether it is an input whose values do not change between calls.
+    pub is_const: bool,
+    /// Whether computing needs it. Inputs that were prepared may not be needed any more.
+    pub in_body: bool,
+    /// Whether preparation needs it.
+    pub in_prepare: bool,
+    /// Where it starts in the memory of all prepared buffers, if it is one.
+    pub prepared_at: Option<i64>,
+}
+
+/// A read whose subscripts are checked when the kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CheckedRead {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Where the source text has it.
+    pub place: Span,
+}
+
+/// Which function of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// The one that fills the prepared buffers.
+    Prepare,
+    /// The one that computes.
+    Compute,
+}
+
+impl Interface {
+    /// The interface of a lowered nest.
+    #[must_use]
+    pub fn of(nest: &LoopNest) -> Self {
+        let mut prepared_bytes: i64 = 0;
+        let (body, prepare) = (Uses::of(&nest.body).buffers, Uses::of(&nest.prepare).buffers);
+        let parameter = |id: &BufferId| {
+            let buffer = nest.buffers.get(id.0 as usize)?;
+            let is_prepared = buffer.scope == Scope::Prepared;
+            let prepared_at = is_prepared.then_some(prepared_bytes);
+            if is_prepared {
+                let lines = buffer.bytes().saturating_add(ALIGNMENT - 1) / ALIGNMENT;
+                prepared_bytes = prepared_bytes.saturating_add(lines * ALIGNMENT);
+            }
+            Some(Parameter {
+                id: *id,
+                name: buffer.name.clone(),
+                dtype: buffer.dtype,
+                shape: buffer.shape.clone(),
+                owner: buffer.scope,
+                is_const: nest.constants.contains(id),
+                // An output is the caller's, whether it is written or not.
+                in_body: body.contains(id) || buffer.scope == Scope::Output,
+                in_prepare: prepare.contains(id),
+                prepared_at,
+            })
+        };
+        let parameters = nest.parameters.iter().filter_map(parameter).collect();
+        Self {
+            symbol: identifier(&nest.name),
+            has_prepare: !nest.prepare.is_empty(),
+            parameters,
+            workspace: Plan::of(nest).size,
+            prepared_bytes,
+            checked: checked_reads(nest),
+        }
+    }
+
+    /// The name of a function, as linkers know it.
+    #[must_use]
+    pub fn function(&self, function: Function) -> String {
+        match function {
+            Function::Compute => self.symbol.clone(),
+            Function::Prepare => format!("{}_prepare", self.symbol),
+        }
+    }
+
+    /// The inputs and outputs that a function needs.
+    pub fn explicit(&self, function: Function) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(move |p| p.is_explicit() && p.is_needed_by(function))
+    }
+
+    /// The place of a buffer among the parameters.
+    #[must_use]
+    pub fn position(&self, id: BufferId) -> Option<usize> {
+        self.parameters.iter().position(|parameter| parameter.id == id)
+    }
+
+    /// The number of a checked read.
+    #[must_use]
+    pub fn check_number(&self, read: &Read) -> Option<usize> {
+        self.checked.iter().position(|known| known.is(read))
+    }
+
+    /// The read behind what a kernel returned; `None` for success, and for what it never returns.
+    #[must_use]
+    pub fn failed_read(&self, status: i32) -> Option<CheckedRead> {
+        let number = usize::try_from(status).ok()?.checked_sub(1)?;
+        self.checked.get(number).copied()
+    }
+}
+
+impl Parameter {
+    /// The number of elements.
+    #[must_use]
+    pub fn elements(&self) -> i64 {
+        self.shape.iter().fold(1, |product: i64, extent| product.saturating_mul(*extent))
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub fn bytes(&self) -> i64 {
+        self.elements().saturating_mul(self.dtype.bytes() as i64)
+    }
+
+    /// Whether a function needs it.
+    #[must_use]
+    pub fn is_needed_by(&self, function: Function) -> bool {
+        match function {
+            Function::Compute => self.in_body,
+            Function::Prepare => self.in_prepare,
+        }
+    }
+
+    /// Whether it is a single number that goes in, and is passed by value where there are types.
+    #[must_use]
+    pub fn is_scalar_input(&self) -> bool {
+        self.owner == Scope::Input && self.shape.is_empty()
+    }
+
+    /// Whether it is an input or an output.
+    #[must_use]
+    pub fn is_explicit(&self) -> bool {
+        self.prepared_at.is_none()
+    }
+}
+
+impl CheckedRead {
+    fn is(&self, read: &Read) -> bool {
+        (self.buffer, self.place) == (read.tensor, read.place.0)
+    }
+}
+
+/// The reads of a nest that are checked when it runs, in the order of their numbers.
+fn checked_reads(nest: &LoopNest) -> Vec<CheckedRead> {
+    let mut found: Vec<CheckedRead> = Vec::new();
+    let mut collect = |nodes: &[Node]| {
+        for_each_store(nodes, &mut |store| {
+            for (_, read) in store.reads() {
+                if !read.checked.is_empty() && !found.iter().any(|known| known.is(read)) {
+                    found.push(CheckedRead { buffer: read.tensor, place: read.place.0 });
+                }
+            }
+        });
+    };
+    collect(&nest.body);
+    collect(&nest.prepare);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorwright_lang::Module;
+
+    use super::*;
+    use crate::{Schedule, canonical, lower};
+
+    #[test]
+    fn what_a_caller_sees() {
+        let text = "def float_t(float(N) A, int32(N) I, int32(N) J, const float(N,N) W) -> (B) {
+            B(i) +=! A(I(J(j))) * W(i,j)
+        }";
+        let program = Module::parse("t.tc", text).unwrap().bind("float_t", [("N", 5)]).unwrap();
+        let schedule = Schedule::parse("W: layout [d1, d0]").unwrap();
+        let nest = lower(schedule.apply(canonical(&program)).unwrap()).unwrap();
+        let interface = Interface::of(&nest);
+
+        assert_eq!(interface.symbol, "kfloat_t");
+        assert_eq!(interface.function(Function::Prepare), "kfloat_t_prepare");
+        let names = |function| -> Vec<&str> {
+            interface.explicit(function).map(|parameter| parameter.name.as_str()).collect()
+        };
+        assert_eq!(names(Function::Compute), ["A", "I", "J", "B"]);
+        assert_eq!(names(Function::Prepare), ["W"]);
+        let laid = interface.parameters.last().unwrap();
+        assert_eq!((laid.name.as_str(), laid.prepared_at, laid.bytes()), ("W.laid", Some(0), 100));
+        assert_eq!((interface.has_prepare, interface.prepared_bytes), (true, 128));
+
+        // The element of `A`, then the one of `I` that says which.
+        let failed = |status| {
+            let read = interface.failed_read(status)?;
+            Some(nest.buffer(read.buffer).name.as_str())
+        };
+        assert_eq!([0, 1, 2, 3, -1].map(failed), [None, Some("A"), Some("I"), None, None]);
+    }
+}
