@@ -2,7 +2,7 @@
 
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::nest::Owner;
 
 use crate::names::Names;
 use crate::processor::Processor;
@@ -114,7 +114,7 @@ fn legend(interface: &Interface, names: &Names) -> String {
     let mut text = String::new();
     for parameter in interface.explicit(Function::Compute) {
         let name = names.buffer(parameter.id);
-        let direction = if parameter.owner == Scope::Output { "out" } else { "in" };
+        let direction = if parameter.owner == Owner::Output { "out" } else { "in" };
         let ctype = type_text(parameter.dtype, &parameter.shape);
         text += &format!("   {direction:<4} {name}: {ctype}\n");
     }
@@ -128,7 +128,7 @@ fn parameter_list(interface: &Interface, names: &Names, function: Function) -> S
         let (name, ctype) = (names.buffer(parameter.id), memory_type(parameter.dtype));
         list.push(match parameter.owner {
             _ if parameter.is_scalar_input() => format!("{ctype} {name}"),
-            Scope::Input => format!("const {ctype} *{name}"),
+            Owner::Input => format!("const {ctype} *{name}"),
             _ => format!("{ctype} *{name}"),
         });
     }
@@ -230,7 +230,7 @@ fn pointer(parameter: &Parameter, names: &Names, function: Function) -> String {
         Some(offset) => format!("(char *)prepared + {offset}"),
         None if !parameter.is_needed_by(function) => "NULL".to_owned(),
         None if parameter.is_scalar_input() => format!("&{name}"),
-        None if parameter.owner == Scope::Input => format!("(void *){name}"),
+        None if parameter.owner == Owner::Input => format!("(void *){name}"),
         None => name.to_owned(),
     }
 }

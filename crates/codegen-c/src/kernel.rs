@@ -17,7 +17,7 @@
 //! ```
 
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::nest::{BufferId, Loop, Node, Scope, Uses};
+use tensorwright_schedule::nest::{BufferId, Loop, Node, Owner, Uses};
 
 use crate::emitter::{Emitter, Variable};
 use crate::error::EmitError;
@@ -102,9 +102,9 @@ impl Emitter<'_> {
     /// The type of a pointer to a buffer, as in `const float *`.
     fn pointer(&self, id: BufferId) -> Result<String, EmitError> {
         let buffer = self.buffer(id)?;
-        let is_const = match buffer.scope {
-            Scope::Input => true,
-            Scope::Prepared => self.function == Function::Compute,
+        let is_const = match buffer.owner {
+            Owner::Input => true,
+            Owner::Prepared => self.function == Function::Compute,
             _ => false,
         };
         let constness = if is_const { "const " } else { "" };

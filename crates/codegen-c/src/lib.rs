@@ -33,7 +33,7 @@ pub use rust::{element_type, rust_module};
 pub use types::memory_type;
 
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::nest::{BufferId, Scope, Uses};
+use tensorwright_schedule::nest::{BufferId, Memory, Owner, Uses};
 use tensorwright_schedule::workspace::Plan;
 use tensorwright_schedule::{Interface, LoopNest};
 
@@ -112,15 +112,15 @@ fn title(nest: &LoopNest, symbol: &str, names: &Names) -> String {
     let others = uses.into_iter().filter(|id| !is_parameter(id));
     for id in nest.parameters.iter().copied().chain(others) {
         let Some(buffer) = nest.buffers.get(id.0 as usize) else { continue };
-        let scope = match buffer.scope {
-            Scope::Input => "input",
-            Scope::Output => "output",
-            Scope::Prepared => "prepared",
-            Scope::Stack => "stack",
+        let what = match (buffer.owner, buffer.memory) {
+            (Owner::Input, _) => "input",
+            (Owner::Output, _) => "output",
+            (Owner::Prepared, _) => "prepared",
+            (_, Some(Memory::Stack)) => "stack",
             _ => "workspace",
         };
         let (name, ctype) = (names.buffer(id), types::type_text(buffer.dtype, &buffer.shape));
-        text += &format!("   {scope:<9}  {name}: {ctype}\n");
+        text += &format!("   {what:<9}  {name}: {ctype}\n");
     }
     text + "*/\n"
 }

@@ -4,7 +4,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::Index;
 use tensorwright_schedule::nest::{
-    Buffer, BufferId, Guard, Loop, LoopKind, Node, Prefetch, Scope, Store, Uses,
+    Buffer, BufferId, Guard, Loop, LoopKind, Memory, Node, Prefetch, Store, Uses,
 };
 use tensorwright_schedule::workspace::Place;
 
@@ -54,8 +54,8 @@ impl Emitter<'_> {
     pub(crate) fn declare(&mut self, id: BufferId) -> Result<(), EmitError> {
         let buffer = self.buffer(id)?;
         let (name, ctype) = (self.names.buffer(id).to_owned(), memory_type(buffer.dtype));
-        let start = match (buffer.scope, self.plan.offset(id)) {
-            (Scope::Stack, _) => {
+        let start = match (buffer.memory, self.plan.offset(id)) {
+            (Some(Memory::Stack), _) => {
                 self.lines.line(format!("{ctype} {name}[{}];", buffer.elements().max(1)));
                 self.poison(&name, buffer);
                 return Ok(());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tensorwright_lang::dtype::DType;
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::{BufferId, Scope};
+use tensorwright_schedule::nest::{BufferId, Owner};
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::names::{rust_identifier, rust_names};
@@ -134,8 +134,8 @@ impl<'a> Module<'a> {
         let one = |p: &Parameter| {
             let (name, element) = (self.name(p), element_type(p.dtype));
             match (p.owner, p.shape.is_empty()) {
-                (Scope::Input, true) => format!("{name}: {element}"),
-                (Scope::Input, false) => format!("{name}: &[{element}]"),
+                (Owner::Input, true) => format!("{name}: {element}"),
+                (Owner::Input, false) => format!("{name}: &[{element}]"),
                 (_, true) => format!("{name}: &mut {element}"),
                 (_, false) => format!("{name}: &mut [{element}]"),
             }
@@ -185,10 +185,10 @@ impl<'a> Module<'a> {
                 line => format!("prepared.wrapping_add({line}).cast()"),
             },
             _ if !parameter.is_needed_by(function) => "std::ptr::null_mut()".to_owned(),
-            (_, Scope::Input) if is_scalar => {
+            (_, Owner::Input) if is_scalar => {
                 format!("std::ptr::from_ref(&{name}).cast_mut().cast()")
             }
-            (_, Scope::Input) => format!("{name}.as_ptr().cast_mut().cast()"),
+            (_, Owner::Input) => format!("{name}.as_ptr().cast_mut().cast()"),
             _ if is_scalar => format!("std::ptr::from_mut({name}).cast()"),
             _ => format!("{name}.as_mut_ptr().cast()"),
         };

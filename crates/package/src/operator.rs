@@ -3,7 +3,7 @@
 use tensorwright_codegen_c::{c_names, rust_names};
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::schedule::canonical;
-use tensorwright_kernel::schedule::nest::Scope;
+use tensorwright_kernel::schedule::nest::Owner;
 use tensorwright_kernel::{DType, Precision, Program};
 use tensorwright_tuner::SizeRange;
 
@@ -89,7 +89,7 @@ impl Operator {
                 name,
                 id,
                 dtype: buffer.dtype,
-                is_output: buffer.scope == Scope::Output,
+                is_output: buffer.owner == Owner::Output,
                 is_const: nest.constants.contains(&id),
                 rank: buffer.shape.len(),
             });

@@ -20,7 +20,7 @@ use tensorwright_lang::program::{
 };
 
 use crate::limits::Size;
-use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Role, Scope, Store, Var};
+use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Store, Var};
 
 /// The canonical loop nest of a program.
 ///
@@ -29,13 +29,13 @@ use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Role, Scope, Store, Va
 #[must_use]
 pub fn canonical(program: &Program) -> LoopNest {
     let names = version_names(program);
-    let scope = |id: TensorId| {
+    let owner = |id: TensorId| {
         if (id.0 as usize) < program.inputs {
-            Scope::Input
+            Owner::Input
         } else if program.outputs.contains(&id) {
-            Scope::Output
+            Owner::Output
         } else {
-            Scope::Workspace
+            Owner::Intermediate
         }
     };
     let ids = (0..program.tensors.len() as u32).map(TensorId);
@@ -44,7 +44,8 @@ pub fn canonical(program: &Program) -> LoopNest {
         dtype: tensor.dtype,
         shape: tensor.shape.clone(),
         layout: None,
-        scope: scope(id),
+        owner: owner(id),
+        memory: None,
     });
     let mut nest = LoopNest {
         name: program.name.clone(),
@@ -198,7 +199,7 @@ fn widen(value: Expr, from: DType, to: DType) -> Expr {
 fn add_narrow(nest: &mut LoopNest, stage: &Stage, axes: &Axes, mut store: Store, wide: DType) {
     let target = nest.buffer(stage.output).clone();
     let name = format!("{}.sum", target.name);
-    let sum = nest.add_buffer(Buffer { name, dtype: wide, scope: Scope::Workspace, ..target });
+    let sum = nest.add_buffer(Buffer { name, dtype: wide, owner: Owner::Intermediate, ..target });
     store.buffer = sum;
     let axes = Axes { stage: sum, loops: axes.loops.clone(), values: Vec::new() };
     nest.body.push(axes.around(store));

@@ -10,7 +10,7 @@
 //!
 //! There is one loop nest form from beginning to end, and it prints as pseudo-C at every step. It
 //! knows no target: what a target needs (GPU blocks and threads, shared memory, tiles of a matrix
-//! unit) is a [kind of loop](nest::LoopKind), a [scope of a buffer](nest::Scope) or a
+//! unit) is a [kind of loop](nest::LoopKind), a [memory of a buffer](nest::Memory) or a
 //! [node](nest::Node).
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
@@ -33,6 +33,6 @@ pub mod workspace;
 pub use canonical::canonical;
 pub use draft::Draft;
 pub use interface::Interface;
-pub use lower::{LowerError, lower, lower_traced};
+pub use lower::{LowerError, LowerOptions, lower, lower_traced, lower_with};
 pub use nest::LoopNest;
 pub use schedule::{Refusal, Schedule, ScheduleError};

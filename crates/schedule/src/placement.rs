@@ -5,7 +5,7 @@
 
 use tensorwright_lang::program::{Atom, Expr, Index};
 
-use crate::nest::{BufferId, LoopNest, Scope, Store, Use, for_each_store};
+use crate::nest::{BufferId, LoopNest, Owner, Store, Use, for_each_store};
 use crate::primitives::{latest, stages};
 
 /// Expressions with more parts than this are not worth computing twice.
@@ -61,7 +61,7 @@ pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     in_place.into_iter().find_map(|buffer| {
         let name = &nest.buffer(buffer).name;
         let store = store_of(nest, name)?;
-        let alone = nest.buffer(buffer).scope == Scope::Workspace && readers(nest, buffer) == 1;
+        let alone = nest.buffer(buffer).owner == Owner::Intermediate && readers(nest, buffer) == 1;
         (store.combine.is_some() && alone && same_elements(store, root)).then(|| name.clone())
     })
 }

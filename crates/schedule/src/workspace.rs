@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Node, Scope};
+use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Memory, Node};
 
 /// The alignment of the workspace and of every buffer in it, in bytes: a cache line, which is also
 /// the widest vector.
@@ -66,7 +66,7 @@ impl Plan {
         mark_private(nest.prepare.iter().chain(&nest.body), false, &mut private);
         let mut size = Workspace::default();
         let place = |(buffer, private): (&Buffer, bool)| {
-            if buffer.scope != Scope::Workspace {
+            if buffer.memory != Some(Memory::Workspace) {
                 return None;
             }
             let bytes = buffer.bytes();
@@ -121,12 +121,13 @@ fn mark_private<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nest::{Loop, Role};
+    use crate::nest::{Loop, Owner, Role};
     use tensorwright_lang::dtype::DType;
 
     fn workspace(name: &str, elements: i64) -> Buffer {
-        let (shape, layout) = (vec![elements], None);
-        Buffer { name: name.into(), dtype: DType::Float, shape, layout, scope: Scope::Workspace }
+        let mut buffer = Buffer::new(name.into(), DType::Float, vec![elements], Owner::Local);
+        buffer.memory = Some(Memory::Workspace);
+        buffer
     }
 
     #[test]
@@ -146,7 +147,8 @@ mod tests {
         let shared = nest.add_buffer(workspace("shared", 3));
         let outer = nest.add_buffer(workspace("outer", 17));
         let inner = nest.add_buffer(workspace("inner", 16));
-        let stack = nest.add_buffer(Buffer { scope: Scope::Stack, ..workspace("stack", 4) });
+        let stack =
+            nest.add_buffer(Buffer { memory: Some(Memory::Stack), ..workspace("stack", 4) });
         let mut below = Loop::new(j, 2, Role::Spatial, Vec::new());
         below.locals.push(inner);
         let mut parallel = Loop::new(i, 2, Role::Spatial, vec![Node::Loop(below)]);

@@ -10,7 +10,7 @@ use tensorwright_codegen_c::{Options, emit, emit_with};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
 use tensorwright_reference::{Buffer, random_inputs, run};
-use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::{Interface, LoopNest, canonical, lower};
 
 /// The flags with which all emitted code compiles.
@@ -104,8 +104,8 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
         for id in &case.nest.parameters {
             let buffer = case.nest.buffer(*id);
             bytes.push(buffer.bytes().to_string());
-            is_input.push(u8::from(buffer.scope == Scope::Input).to_string());
-            if buffer.scope == Scope::Input {
+            is_input.push(u8::from(buffer.owner == Owner::Input).to_string());
+            if buffer.owner == Owner::Input {
                 input.extend(case.input(*id));
             }
         }
@@ -145,7 +145,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
         let mut rest = bytes.as_slice();
         let mut outputs = BTreeMap::new();
         for id in &case.nest.parameters {
-            if case.nest.buffer(*id).scope == Scope::Output {
+            if case.nest.buffer(*id).owner == Owner::Output {
                 let (one, more) = rest.split_at(case.nest.buffer(*id).bytes() as usize);
                 outputs.insert(*id, one.to_vec());
                 rest = more;
@@ -195,7 +195,7 @@ pub(crate) fn run_loaded(test: &str, case: &Case) -> i32 {
     for id in &case.nest.parameters {
         let buffer = case.nest.buffer(*id);
         let mut memory = zeroed(buffer.bytes());
-        if buffer.scope == Scope::Input {
+        if buffer.owner == Owner::Input {
             let bytes = case.input(*id);
             for (word, chunk) in memory.iter_mut().zip(bytes.chunks(8)) {
                 let mut whole = [0; 8];

@@ -12,7 +12,7 @@ use inkwell::module::Linkage;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType as _};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::nest::{BufferId, Node, Ranges, Scope, Var};
+use tensorwright_schedule::nest::{BufferId, Memory, Node, Ranges, Var};
 use tensorwright_schedule::workspace::{Place, Plan};
 use tensorwright_schedule::{Interface, LoopNest};
 
@@ -244,9 +244,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         if let Some(pointer) = self.frame.buffers.get(&id) {
             return Ok(*pointer);
         }
-        match self.buffer(id)?.scope {
-            Scope::Stack => self.stack_buffer(id),
-            Scope::Workspace => {
+        match self.buffer(id)?.memory {
+            Some(Memory::Stack) => self.stack_buffer(id),
+            Some(Memory::Workspace) => {
                 let Environment { workspace, private, .. } = self.frame.environment;
                 let (part, bytes) = match self.plan.offset(id) {
                     Some(Place::Shared(bytes)) => (workspace, bytes),
@@ -260,7 +260,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 self.frame.buffers.insert(id, pointer);
                 Ok(pointer)
             }
-            _ => Err(Error::Build("the nest uses a buffer that is no parameter".into())),
+            Some(Memory::Caller) => {
+                Err(Error::Build("the nest uses a buffer that is no parameter".into()))
+            }
+            None => Err(defect("a buffer without memory")),
         }
     }
 

@@ -3,7 +3,7 @@
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue as _, IntValue};
 use tensorwright_lang::program::Index;
-use tensorwright_schedule::nest::{Guard, Loop, LoopKind, Node, Prefetch, Scope};
+use tensorwright_schedule::nest::{Guard, Loop, LoopKind, Memory, Node, Prefetch};
 
 use super::Emitter;
 use super::function::Variable;
@@ -87,7 +87,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     /// `sroa` would not find them.
     fn locals(&mut self, inner: &Loop) -> Result<()> {
         for local in &inner.locals {
-            if self.buffer(*local)?.scope == Scope::Stack {
+            if self.buffer(*local)?.memory == Some(Memory::Stack) {
                 self.stack_buffer(*local)?;
             }
         }

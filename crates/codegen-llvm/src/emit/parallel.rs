@@ -13,7 +13,7 @@ use inkwell::module::Linkage;
 use inkwell::types::{BasicTypeEnum, FunctionType, StructType};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tensorwright_schedule::nest::{BufferId, Loop, Node, Scope};
+use tensorwright_schedule::nest::{BufferId, Loop, Memory, Node};
 
 use super::function::{Captures, Frame, declare_inner, parameter};
 use super::ir::{Ir, Value, defect};
@@ -45,8 +45,12 @@ impl<'ctx> Emitter<'_, 'ctx> {
         locals_below(&inner.body, &mut own);
         let mut captured = Vec::new();
         for id in mentioned {
-            let scope = self.buffer(id)?.scope;
-            if scope != Scope::Workspace && !(scope == Scope::Stack && own.contains(&id)) {
+            let is_captured = match self.buffer(id)?.memory {
+                Some(Memory::Workspace) => false,
+                Some(Memory::Stack) => !own.contains(&id),
+                Some(Memory::Caller) | None => true,
+            };
+            if is_captured {
                 captured.push(id);
             }
         }

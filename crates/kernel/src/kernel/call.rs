@@ -2,7 +2,7 @@
 
 use tensorwright_runtime::{AlignedBuffer, Element};
 use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::{BufferId, Scope};
+use tensorwright_schedule::nest::{BufferId, Owner};
 
 use super::invoke::{Bound, Memory};
 use super::{Arguments, Diagnose, Error, Kernel, diagnose, memory};
@@ -110,7 +110,7 @@ impl Kernel {
         arguments: &Arguments<'a>,
     ) -> Result<Memory<'a>, Diagnostics> {
         let given = match parameter.owner {
-            Scope::Input => arguments.memory(&self.program().ir().tensor(parameter.id).name),
+            Owner::Input => arguments.memory(&self.program().ir().tensor(parameter.id).name),
             _ => None,
         };
         let memory = given.unwrap_or_else(|| {

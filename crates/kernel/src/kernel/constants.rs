@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use tensorwright_runtime::AlignedBuffer;
 use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::{BufferId, Scope};
+use tensorwright_schedule::nest::{BufferId, Owner};
 
 use super::code::Code;
 use super::invoke::{Bound, Memory};
@@ -193,7 +193,7 @@ impl Kernel {
         let (parameters, source) = (&self.interface().parameters, &self.program().ir().source);
         let memory = |parameter: &Parameter| {
             Ok(match (parameter.owner, inputs.get(&parameter.id)) {
-                (Scope::Prepared, _) => {
+                (Owner::Prepared, _) => {
                     let bytes = usize::try_from(parameter.bytes()).unwrap_or(usize::MAX);
                     Memory::Owned(AlignedBuffer::new(bytes)?)
                 }

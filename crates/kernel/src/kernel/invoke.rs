@@ -8,7 +8,7 @@ use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::error::Error;
 use tensorwright_runtime::{AlignedBuffer, AllocError, Element, Pool, View, abi};
 use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::nest::Owner;
 
 /// Compiled code in this process, with what its calls need.
 #[derive(Debug)]
@@ -106,14 +106,14 @@ impl Loaded {
 /// Whether memory can be passed for a parameter.
 fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool {
     let is_written = match parameter.owner {
-        Scope::Output => true,
-        Scope::Prepared => function == Function::Prepare,
+        Owner::Output => true,
+        Owner::Prepared => function == Function::Prepare,
         _ => false,
     };
     let needed = usize::try_from(parameter.bytes()).unwrap_or(0);
     match memory {
         // What preparation reads and writes are constants and prepared buffers.
-        Memory::Absent => function == Function::Prepare && parameter.owner != Scope::Prepared,
+        Memory::Absent => function == Function::Prepare && parameter.owner != Owner::Prepared,
         Memory::Owned(buffer) => buffer.len() >= needed,
         Memory::Borrowed(bytes) => !is_written && bytes.len() >= needed,
         Memory::Shared(buffer) => !is_written && buffer.len() >= needed,

@@ -11,7 +11,7 @@ use tensorwright_kernel::Program;
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_runtime::Pool;
 use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::nest::Owner;
 
 use super::compare::{self, Tensor};
 use super::memory::{Frozen, Region, Reused, UNWRITTEN};
@@ -58,8 +58,8 @@ impl Arena {
     /// Where the memory of a parameter is that is not the candidate's own.
     fn slot(&self, parameter: &Parameter) -> Option<Slot> {
         let slot = match parameter.owner {
-            Scope::Input => Slot::Input(parameter.id.0 as usize),
-            Scope::Output => {
+            Owner::Input => Slot::Input(parameter.id.0 as usize),
+            Owner::Output => {
                 Slot::Output(self.output_ids.iter().position(|id| *id == parameter.id)?)
             }
             _ => return None,
@@ -145,7 +145,7 @@ impl Candidate {
         let size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large(bytes));
         let (mut slots, mut prepared) = (Vec::new(), Vec::new());
         for parameter in &interface.parameters {
-            if parameter.owner != Scope::Prepared {
+            if parameter.owner != Owner::Prepared {
                 let slot = arena.slot(parameter);
                 let unknown = "the kernel takes tensors that the program does not have";
                 slots.push(slot.ok_or_else(|| unlinkable(&unknown))?);

@@ -7,7 +7,7 @@ use crate::cpu::rules::{is_movement, is_written_out};
 use tensorwright_lang::program::Index;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
-use tensorwright_schedule::nest::{LoopNest, Role, Scope};
+use tensorwright_schedule::nest::{LoopNest, Owner, Role};
 use tensorwright_schedule::placement::{
     epilogue_of, is_cheap, only_reader, reader_wants_inlined, store_of,
 };
@@ -99,7 +99,7 @@ impl Generator<'_> {
         for stage in stages(&begun.nest) {
             let Some(store) = store_of(&draft.nest, &stage) else { continue };
             let buffer = store.buffer;
-            if draft.nest.buffer(buffer).scope != Scope::Workspace || store.combine.is_some() {
+            if draft.nest.buffer(buffer).owner != Owner::Intermediate || store.combine.is_some() {
                 continue;
             }
             if is_written_out(&draft, &stage) {
@@ -328,7 +328,7 @@ impl Generator<'_> {
                 continue;
             }
             let mut choices = vec!["none", "outer", "middle", "inner"];
-            if nest.constants.contains(&id) || buffer.scope == Scope::Prepared {
+            if nest.constants.contains(&id) || buffer.owner == Owner::Prepared {
                 choices.insert(0, "laid");
             }
             let domain = Categorical::new(choices);

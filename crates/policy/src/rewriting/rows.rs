@@ -5,7 +5,7 @@
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
-use tensorwright_schedule::nest::{Role, Scope};
+use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::primitives::{Fuse, stages};
 
 /// Rows of multiples of this need no help.
@@ -30,7 +30,7 @@ fn pair(draft: &Draft, stage: &str) -> Option<(String, String)> {
     let accesses = Accesses::of(&draft.nest, stage)?;
     accesses.of_role(Role::Reduce).next()?;
     // A stage that reads the sum in place has loops of its own, which would have to go along.
-    if draft.nest.buffer(accesses.write.buffer).scope != Scope::Output {
+    if draft.nest.buffer(accesses.write.buffer).owner != Owner::Output {
         return None;
     }
     let as_one = |(outer, inner): (&Axis, &Axis)| {

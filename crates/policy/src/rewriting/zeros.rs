@@ -5,7 +5,7 @@ use tensorwright_lang::ops::{CompareOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr};
 
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::nest::{LoopNest, Role, Scope, Store, for_each_store};
+use tensorwright_schedule::nest::{LoopNest, Owner, Role, Store, for_each_store};
 use tensorwright_schedule::placement::{only_reader, store_of};
 use tensorwright_schedule::primitives::{Inline, Pad, Phases, loops_of, stages};
 
@@ -112,7 +112,7 @@ fn movements(nest: &LoopNest, stage: &str, store: &Store) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     store.value.walk_reads(&mut |read| {
         let buffer = nest.buffer(read.tensor);
-        if buffer.scope == Scope::Workspace
+        if buffer.owner == Owner::Intermediate
             && !found.contains(&buffer.name)
             && store_of(nest, &buffer.name).is_some_and(is_movement)
             && only_reader(nest, read.tensor).as_deref() == Some(stage)

@@ -1,6 +1,6 @@
 //! Memory that knows which of its elements were written.
 
-use crate::nest::{Buffer, LoopNest, Scope};
+use crate::nest::{Buffer, LoopNest, Owner};
 
 /// What is known of an element.
 #[derive(Clone, Copy, Default)]
@@ -59,7 +59,7 @@ impl Memory {
             if total > limit {
                 return None;
             }
-            let written = buffer.scope == Scope::Input;
+            let written = buffer.owner == Owner::Input;
             let element = Element { life: u32::from(written), ever: written, ..Element::default() };
             Some(Self { extents, elements: vec![element; elements as usize], life: 1, since: 0 })
         };
@@ -142,11 +142,11 @@ impl Memory {
     }
 
     /// As at first, but with the knowledge of what is ever written.
-    pub(super) fn anew(&self, scope: Scope) -> Self {
+    pub(super) fn anew(&self, owner: Owner) -> Self {
         let mut anew = self.clone();
         (anew.life, anew.since) = (1, 0);
         for element in &mut anew.elements {
-            let life = u32::from(scope == Scope::Input);
+            let life = u32::from(owner == Owner::Input);
             *element = Element { life, ever: element.ever, ..Element::default() };
         }
         anew

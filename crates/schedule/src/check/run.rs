@@ -8,7 +8,7 @@ use tensorwright_lang::program::{Expr, Index, TensorId};
 use super::eval::Value;
 use super::memory::{Iteration, Memory};
 use super::{Flaw, Verdict};
-use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Scope, Store, Var};
+use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Owner, Store, Var};
 
 /// A nest being run.
 pub(super) struct Run<'a> {
@@ -70,7 +70,7 @@ impl<'a> Run<'a> {
     /// A second run that knows what the first has written; `None` if that does not matter.
     pub(super) fn again(&self) -> Option<Self> {
         let memory = self.memory.iter().zip(&self.nest.buffers);
-        let memory = memory.map(|(memory, buffer)| memory.anew(buffer.scope)).collect();
+        let memory = memory.map(|(memory, buffer)| memory.anew(buffer.owner)).collect();
         let again = Self { knows_ever: true, ..Self::on(self.nest, memory, self.limit) };
         self.met_data.then_some(again)
     }
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         self.nodes(&self.nest.prepare)?;
         self.preparing = false;
         for (memory, buffer) in self.memory.iter_mut().zip(&self.nest.buffers) {
-            if matches!(buffer.scope, Scope::Workspace | Scope::Stack) {
+            if buffer.owner.is_kernel() {
                 memory.forget(Iteration::default());
             }
         }
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
             return Ok(Verdict::TooLong);
         }
         let outputs = self.nest.parameters.iter();
-        for id in outputs.filter(|id| self.nest.buffer(**id).scope == Scope::Output) {
+        for id in outputs.filter(|id| self.nest.buffer(**id).owner == Owner::Output) {
             let memory = &self.memory[id.0 as usize];
             if let Some(place) = memory.first_undefined() {
                 let never = || self.undefined(None, *id, place);
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
             return Err(self.race(id, place));
         }
         let changes = self.preparing
-            && self.nest.buffer(id).scope == Scope::Input
+            && self.nest.buffer(id).owner == Owner::Input
             && !self.nest.constants.contains(&id);
         if self.memory_of(id).is_defined(place) && !changes {
             return Ok(Value::Data);
@@ -299,7 +299,7 @@ impl<'a> Run<'a> {
         subscripts: &[Option<i128>],
     ) -> Result<Value, Box<Flaw>> {
         self.met_data = true;
-        if !self.knows_ever || self.nest.buffer(id).scope == Scope::Input {
+        if !self.knows_ever || self.nest.buffer(id).owner == Owner::Input {
             return Ok(Value::Data);
         }
         let extents = self.memory_of(id).extents().to_vec();

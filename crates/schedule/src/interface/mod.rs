@@ -15,7 +15,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Read;
 use tensorwright_lang::source::Span;
 
-use crate::nest::{BufferId, LoopNest, Node, Scope, Uses, for_each_store};
+use crate::nest::{BufferId, LoopNest, Node, Owner, Uses, for_each_store};
 use crate::workspace::{ALIGNMENT, Plan, Workspace};
 
 /// How a kernel is called.
@@ -50,7 +50,7 @@ pub struct Parameter {
     /// The extents of dense, row-major memory; empty for one element.
     pub shape: Vec<i64>,
     /// Whether it is an input, an output or a prepared buffer.
-    pub owner: Scope,
+    pub owner: Owner,
     /// Whether it is an input whose values do not change between calls.
     pub is_const: bool,
     /// Whether computing needs it. Inputs that were prepared may not be needed any more.
@@ -88,7 +88,7 @@ impl Interface {
         let (body, prepare) = (Uses::of(&nest.body).buffers, Uses::of(&nest.prepare).buffers);
         let parameter = |id: &BufferId| {
             let buffer = nest.buffers.get(id.0 as usize)?;
-            let is_prepared = buffer.scope == Scope::Prepared;
+            let is_prepared = buffer.owner == Owner::Prepared;
             let prepared_at = is_prepared.then_some(prepared_bytes);
             if is_prepared {
                 let lines = buffer.bytes().saturating_add(ALIGNMENT - 1) / ALIGNMENT;
@@ -99,10 +99,10 @@ impl Interface {
                 name: buffer.name.clone(),
                 dtype: buffer.dtype,
                 shape: buffer.shape.clone(),
-                owner: buffer.scope,
+                owner: buffer.owner,
                 is_const: nest.constants.contains(id),
                 // An output is the caller's, whether it is written or not.
-                in_body: body.contains(id) || buffer.scope == Scope::Output,
+                in_body: body.contains(id) || buffer.owner == Owner::Output,
                 in_prepare: prepare.contains(id),
                 prepared_at,
             })
@@ -177,7 +177,7 @@ impl Parameter {
     /// Whether it is a single number that goes in, and is passed by value where there are types.
     #[must_use]
     pub fn is_scalar_input(&self) -> bool {
-        self.owner == Scope::Input && self.shape.is_empty()
+        self.owner == Owner::Input && self.shape.is_empty()
     }
 
     /// Whether it is an input or an output.

@@ -1,25 +1,33 @@
 //! From a scheduled nest to one that emitters take.
 //!
-//! [`lower`] lists the passes in order. Each is a function from nest to nest in a file of its own;
+//! [`lower_with`] lists the passes in order. Each is a function from nest to nest in a file of its own;
 //! [`lower_traced`] shows the nest after each of them.
 
 mod exact;
 mod guards;
 mod init;
 mod layouts;
+mod memory;
 mod padding;
 mod peel;
 mod simplify;
-mod stack;
 mod unroll;
 mod vectorize;
 
 use std::fmt;
 
+pub use memory::StackLimits;
 pub(crate) use padding::{all_hold, zero};
 
 use crate::limits::{MAX_STORES, MAX_TAILS};
 use crate::nest::{LoopNest, Node};
+
+/// What a target may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LowerOptions {
+    /// How much is on the stack.
+    pub stack: StackLimits,
+}
 
 /// Lowers a scheduled nest.
 ///
@@ -35,21 +43,33 @@ pub fn lower(nest: LoopNest) -> Result<LoopNest, LowerError> {
 /// # Errors
 /// As [`lower`].
 pub fn lower_traced(
-    mut nest: LoopNest,
+    nest: LoopNest,
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoopNest, LowerError> {
-    type Pass = fn(&mut LoopNest) -> Result<(), LowerError>;
-    let passes: [(&str, Pass); 10] = [
-        ("padding", padding::run),
-        ("layouts", layouts::run),
-        ("init", init::run),
-        ("peel", peel::run),
-        ("unroll", unroll::run),
-        ("vectorize", vectorize::run),
-        ("simplify", simplify::run),
-        ("guards", guards::run),
-        ("stack", stack::run),
-        ("exact", exact::run),
+    lower_with(nest, &LowerOptions::default(), show)
+}
+
+/// Lowers a scheduled nest for a target that chooses, and shows it after each pass.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_with(
+    mut nest: LoopNest,
+    options: &LowerOptions,
+    show: &mut dyn FnMut(&str, &LoopNest),
+) -> Result<LoopNest, LowerError> {
+    let settle = |nest: &mut LoopNest| memory::run(nest, options.stack);
+    let passes: [(&str, &Pass<'_>); 10] = [
+        ("memory", &settle),
+        ("padding", &padding::run),
+        ("layouts", &layouts::run),
+        ("init", &init::run),
+        ("peel", &peel::run),
+        ("unroll", &unroll::run),
+        ("vectorize", &vectorize::run),
+        ("simplify", &simplify::run),
+        ("guards", &guards::run),
+        ("exact", &exact::run),
     ];
     for (name, pass) in passes {
         pass(&mut nest)?;
@@ -57,6 +77,9 @@ pub fn lower_traced(
     }
     Ok(nest)
 }
+
+/// A pass.
+type Pass<'a> = dyn Fn(&mut LoopNest) -> Result<(), LowerError> + 'a;
 
 /// Why a nest cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,19 +19,32 @@ pub struct Buffer {
     pub shape: Vec<i64>,
     /// How the tensor is laid out in memory, if not row by row.
     pub layout: Option<Layout>,
-    /// Who owns the memory.
-    pub scope: Scope,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Where it lives; `None` until lowering [settles](crate::lower::StackLimits) it.
+    pub memory: Option<Memory>,
 }
 
-/// Who owns the memory of a buffer, and for how long.
+/// Whose a buffer is, and how long it lives: what primitives decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Scope {
-    /// The caller; the nest only reads.
+pub enum Owner {
+    /// The caller's; the nest only reads it.
     Input,
-    /// The caller; the nest writes.
+    /// The caller's; the nest writes it.
     Output,
-    /// The caller; the prepare step writes once, later calls read.
+    /// The caller's; the prepare step writes it once, later calls read it.
     Prepared,
+    /// The kernel's, for a whole call: what one stage makes and others read.
+    Intermediate,
+    /// The kernel's, for one iteration of the [loop](super::Loop::locals) that it belongs to.
+    Local,
+}
+
+/// Where a buffer lives: what lowering decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// Wherever the caller has it.
+    Caller,
     /// The workspace that the caller hands over; contents are lost after the call. A buffer that
     /// is local to an iteration of a parallel loop has one copy per worker.
     Workspace,
@@ -39,24 +52,22 @@ pub enum Scope {
     Stack,
 }
 
-/// The largest buffer, in bytes, that lives on the stack.
-pub(crate) const STACK_BYTES: i64 = 16 * 1024;
+impl Owner {
+    /// Whether it is the kernel itself.
+    #[must_use]
+    pub fn is_kernel(self) -> bool {
+        match self {
+            Owner::Input | Owner::Output | Owner::Prepared => false,
+            Owner::Intermediate | Owner::Local => true,
+        }
+    }
+}
 
 impl Buffer {
-    /// A buffer that lives for one iteration of a loop: on the stack if it is small.
+    /// A buffer whose elements lie row by row.
     #[must_use]
-    pub fn local(name: String, dtype: DType, shape: Vec<i64>) -> Self {
-        let mut buffer = Self { name, dtype, shape, layout: None, scope: Scope::Workspace };
-        buffer.settle_scope();
-        buffer
-    }
-
-    /// Moves a local buffer to the stack if it is small enough, to the workspace otherwise.
-    pub(crate) fn settle_scope(&mut self) {
-        if matches!(self.scope, Scope::Workspace | Scope::Stack) {
-            let small = self.bytes() <= STACK_BYTES;
-            self.scope = if small { Scope::Stack } else { Scope::Workspace };
-        }
+    pub fn new(name: String, dtype: DType, shape: Vec<i64>, owner: Owner) -> Self {
+        Self { name, dtype, shape, layout: None, owner, memory: None }
     }
 
     /// The number of elements of the memory, padding included.
@@ -308,7 +319,7 @@ mod tests {
 
     #[test]
     fn fused_loops_move_in_equal_steps() {
-        let mut buffer = Buffer::local("b".into(), DType::Float, vec![4, 28, 28]);
+        let mut buffer = Buffer::new("b".into(), DType::Float, vec![4, 28, 28], Owner::Local);
         let fused = dim(0).scale(16).unwrap().add(&dim(1)).unwrap();
         let (row, column) = (fused.div(28).unwrap(), fused.rem(28));
         let offset = buffer.offset(&[dim(2), row.clone(), column.clone()]).unwrap();

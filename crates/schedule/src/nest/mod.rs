@@ -17,7 +17,7 @@ mod ranges;
 mod uses;
 mod walk;
 
-pub use buffer::{Buffer, Layout, LayoutError, Scope};
+pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
 pub use ranges::{Ranges, Simplify};
 pub use uses::Uses;
 pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
@@ -244,7 +244,7 @@ impl LoopNest {
             }
         }
         self.prepare.iter().chain(&self.body).all(lowered)
-            && self.buffers.iter().all(|buffer| buffer.layout.is_none())
+            && self.buffers.iter().all(|buffer| buffer.layout.is_none() && buffer.memory.is_some())
     }
 }
 

@@ -6,7 +6,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{Expr, Index, expr_text, index_text};
 
-use super::{Buffer, BufferId, LoopKind, LoopNest, Node, Prefetch, Scope, Store, Var};
+use super::{Buffer, BufferId, LoopKind, LoopNest, Node, Owner, Prefetch, Store, Var};
 
 /// Prints the nest as pseudo-C: what is declared, then the loops.
 impl fmt::Display for LoopNest {
@@ -38,7 +38,7 @@ impl LoopNest {
             return String::new();
         }
         let involved = |id: &&BufferId| {
-            self.constants.contains(id) || self.buffer(**id).scope == Scope::Prepared
+            self.constants.contains(id) || self.buffer(**id).owner == Owner::Prepared
         };
         let buffers = self.parameters.iter().filter(involved);
         let mut text: String =
@@ -49,9 +49,9 @@ impl LoopNest {
 }
 
 fn parameter(buffer: &Buffer) -> String {
-    let kind = match buffer.scope {
-        Scope::Output => "out ",
-        Scope::Prepared => "prepared ",
+    let kind = match buffer.owner {
+        Owner::Output => "out ",
+        Owner::Prepared => "prepared ",
         _ => "",
     };
     format!("{kind}{}", declaration(buffer))
@@ -80,7 +80,7 @@ impl Printer<'_> {
         super::walk::for_each_loop(&self.nest.body, &mut |l| {
             l.locals.iter().for_each(|id| local[id.0 as usize] = true);
         });
-        let owned = |buffer: &Buffer| matches!(buffer.scope, Scope::Workspace | Scope::Stack);
+        let owned = |buffer: &Buffer| buffer.owner.is_kernel();
         let buffers = self.nest.buffers.iter().zip(local);
         let mut used = vec![false; self.nest.buffers.len()];
         super::for_each_store(&self.nest.body, &mut |store| used[store.buffer.0 as usize] = true);

@@ -25,7 +25,7 @@ use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked
 use super::layout::LayoutText;
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
-use crate::nest::{Buffer, Loop, LoopNest, Node, Role, Store, Use, Var, for_each_store};
+use crate::nest::{Buffer, Loop, LoopNest, Node, Owner, Role, Store, Use, Var, for_each_store};
 use crate::schedule::{Refusal, Words};
 
 /// Copies what a loop reads of a tensor.
@@ -75,9 +75,8 @@ impl Rule for CacheRead {
         let source = nest.buffer(tensor).clone();
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
         let name = fresh_name(nest, &format!("{}.pack", source.name));
-        let mut copy = Buffer::local(name, source.dtype, shape.clone());
+        let mut copy = Buffer::new(name, source.dtype, shape.clone(), Owner::Local);
         copy.layout = self.layout.as_ref().map(|text| text.layout(&shape)).transpose()?;
-        copy.settle_scope();
         let copy = nest.add_buffer(copy);
         let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
         let mut ranges = ranges_on(nest, &host);

@@ -24,7 +24,7 @@ use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
 use crate::nest::{
-    Bound, BufferId, Loop, LoopNest, Node, Role, Scope, Store, Use, for_each_store_mut,
+    Bound, BufferId, Loop, LoopNest, Node, Owner, Role, Store, Use, for_each_store_mut,
     rewrite_store, substitute,
 };
 use crate::schedule::{Refusal, Words};
@@ -73,8 +73,7 @@ impl Rule for ComputeAt {
         remove(&mut nest.body, &path);
         let buffer = &mut nest.buffers[producer.buffer.0 as usize];
         buffer.shape = shape;
-        buffer.scope = Scope::Workspace;
-        buffer.settle_scope();
+        buffer.owner = Owner::Local;
         Ok(())
     }
 }

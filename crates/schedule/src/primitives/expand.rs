@@ -17,7 +17,7 @@ use super::find::{find_buffer, fresh_name};
 use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::element;
-use crate::nest::{Buffer, BufferId, LoopNest, Role, Scope, Store, Var};
+use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Store, Var};
 use crate::schedule::{Refusal, Words};
 
 /// The most elements of an expanded tensor.
@@ -44,7 +44,7 @@ impl Rule for Expand {
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let tensor = find_buffer(nest, &self.tensor)?;
         let name = &self.tensor;
-        if !nest.constants.contains(&tensor) && nest.buffer(tensor).scope != Scope::Prepared {
+        if !nest.constants.contains(&tensor) && nest.buffer(tensor).owner != Owner::Prepared {
             return Err(Refusal::new(format!("`{name}` may change between calls"))
                 .help("declare it `const`"));
         }
@@ -70,9 +70,8 @@ impl Rule for Expand {
             return Err(Refusal::new(format!("`{name}` would have more than 2^32 elements")));
         }
         let full = fresh_name(nest, &format!("{name}.full"));
-        let mut buffer = Buffer::local(full, nest.dtype(tensor), shape);
-        buffer.scope = Scope::Workspace;
-        let full = nest.add_buffer(buffer);
+        let full = Buffer::new(full, nest.dtype(tensor), shape, Owner::Intermediate);
+        let full = nest.add_buffer(full);
         let vars: Vec<Var> = axes.iter().map(|(var, ..)| *var).collect();
         let made = copy(nest, full, &read, &axes)?;
         let subscripts = vars.iter().map(|var| Index::axis(*var)).collect();

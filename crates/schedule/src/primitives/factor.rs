@@ -26,7 +26,7 @@ use super::find::fresh_name;
 use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::{element, neutral};
-use crate::nest::{Buffer, BufferId, LoopNest, Role, Scope, Store, Var, rewrite_store};
+use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Store, Var, rewrite_store};
 use crate::schedule::{Refusal, Words};
 
 /// The most elements of partial sums.
@@ -125,8 +125,8 @@ fn partial_sums(
     }
     let name = fresh_name(nest, &format!("{stage}.factor"));
     let shape = dims.iter().map(|(_, extent)| *extent).collect();
-    let (dtype, layout, scope) = (nest.dtype(store.buffer), None, Scope::Workspace);
-    Ok(nest.add_buffer(Buffer { name, dtype, shape, layout, scope }))
+    let dtype = nest.dtype(store.buffer);
+    Ok(nest.add_buffer(Buffer::new(name, dtype, shape, Owner::Intermediate)))
 }
 
 /// The factors of a product.

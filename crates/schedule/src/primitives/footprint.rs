@@ -8,7 +8,7 @@ use tensorwright_lang::program::{Atom, Index, Read};
 
 use super::begun::{Begun, refuse_late};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
-use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Ranges, Scope, Use, Var, for_each_store};
+use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, Use, Var, for_each_store};
 use crate::schedule::Refusal;
 
 /// One dimension of a footprint.
@@ -37,7 +37,7 @@ impl Producer {
     ) -> Result<Self, Refusal> {
         let store = store_at(nest, path)?;
         let buffer = nest.buffer(store.buffer);
-        if buffer.scope == Scope::Output {
+        if buffer.owner == Owner::Output {
             return Err(Refusal::new(format!(
                 "`{stage}` is a result of the program and cannot be {what}"
             )));
@@ -245,5 +245,5 @@ pub(crate) fn before_reader(body: &[crate::nest::Node], buffer: BufferId) -> usi
 
 /// Whether a buffer is still the way a layout or a footprint may change it.
 pub(crate) fn is_temporary(buffer: &Buffer) -> bool {
-    matches!(buffer.scope, Scope::Workspace | Scope::Stack)
+    buffer.owner.is_kernel()
 }

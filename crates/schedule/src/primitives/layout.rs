@@ -20,7 +20,7 @@ use super::find::{find_buffer, fresh_name};
 use super::footprint::{is_temporary, refuse_checked};
 use super::prepare::chain;
 use crate::canonical::element;
-use crate::nest::{Buffer, BufferId, Layout, LoopNest, Role, Scope, Store, Var, rewrite_nodes};
+use crate::nest::{Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, rewrite_nodes};
 use crate::schedule::{Refusal, Words};
 
 /// The most elements, padding included, that a tensor in a layout may have.
@@ -130,17 +130,15 @@ impl Rule for SetLayout {
             return Err(Refusal::new(format!("`{stage}` has a layout already")));
         }
         // A prepared buffer without a layout is one that a stage makes of constants.
-        if is_temporary(buffer) || buffer.scope == Scope::Prepared {
-            let buffer = &mut nest.buffers[id.0 as usize];
-            buffer.layout = Some(layout);
-            buffer.settle_scope();
+        if is_temporary(buffer) || buffer.owner == Owner::Prepared {
+            nest.buffers[id.0 as usize].layout = Some(layout);
             return Ok(());
         }
-        if buffer.scope == Scope::Input && nest.constants.contains(&id) {
+        if buffer.owner == Owner::Input && nest.constants.contains(&id) {
             return prepare(nest, id, layout);
         }
-        let (what, way_out) = match buffer.scope {
-            Scope::Output => ("a result", "write it from a `cache_write` tile"),
+        let (what, way_out) = match buffer.owner {
+            Owner::Output => ("a result", "write it from a `cache_write` tile"),
             _ => ("not `const`", "declare it `const`, or copy it with `cache_read ... as`"),
         };
         Err(Refusal::new(format!("the layout of `{stage}` is the caller's: it is {what}"))
@@ -153,7 +151,7 @@ fn prepare(nest: &mut LoopNest, input: BufferId, layout: Layout) -> Result<(), R
     let source = nest.buffer(input).clone();
     let name = fresh_name(nest, &format!("{}.laid", source.name));
     let shape = source.shape.clone();
-    let laid = Buffer { name, layout: Some(layout), scope: Scope::Prepared, ..source };
+    let laid = Buffer { name, layout: Some(layout), owner: Owner::Prepared, ..source };
     let laid = nest.add_buffer(laid);
     nest.parameters.push(laid);
     struct Redirect(BufferId, BufferId);

@@ -9,7 +9,7 @@ use super::find::{
 use super::footprint::find_host;
 use crate::canonical::{element, neutral};
 use crate::nest::{
-    Buffer, BufferId, Loop, LoopNest, Node, Role, Store, Use, for_each_store, substitute,
+    Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Store, Use, for_each_store, substitute,
 };
 use crate::schedule::Refusal;
 
@@ -52,7 +52,7 @@ pub(super) fn localize(
     }
     let target = nest.buffer(store.buffer).clone();
     let name = fresh_name(nest, &format!("{}.{suffix}", target.name));
-    let tile = nest.add_buffer(Buffer::local(name, target.dtype, shape));
+    let tile = nest.add_buffer(Buffer::new(name, target.dtype, shape, Owner::Local));
     let subscripts: Vec<Index> = in_tile.iter().map(|l| Index::axis(l.var)).collect();
 
     // The result: added to if terms of the reduction come from outside or were kept apart.

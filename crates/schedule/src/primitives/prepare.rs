@@ -9,8 +9,11 @@
 //! ```
 
 use crate::nest::{
-    BufferId, Loop, LoopNest, Node, Role, Scope, Store, Var, for_each_loop, for_each_store,
+    BufferId, Loop, LoopNest, Node, Owner, Role, Store, Var, for_each_loop, for_each_store,
 };
+
+/// The largest buffer, in bytes, that a stage may need on the way if it is to run ahead of all calls.
+const MOST_LOCAL_BYTES: i64 = 16 << 10;
 
 /// A chain of loops around a store, outermost first, as the canonical nest has it.
 pub(super) fn chain(loops: &[(Var, i64, Role)], store: Store) -> Node {
@@ -30,14 +33,14 @@ pub(super) fn hoist(nest: &mut LoopNest, stages: &[BufferId]) {
         let Some(position) = constant_stage(nest, *stage) else { continue };
         let node = nest.body.remove(position);
         nest.prepare.push(node);
-        nest.buffers[stage.0 as usize].scope = Scope::Prepared;
+        nest.buffers[stage.0 as usize].owner = Owner::Prepared;
         nest.parameters.push(*stage);
     }
 }
 
 /// The position of the node that alone makes a buffer, of constants alone.
 fn constant_stage(nest: &LoopNest, stage: BufferId) -> Option<usize> {
-    if nest.buffer(stage).scope != Scope::Workspace {
+    if nest.buffer(stage).owner != Owner::Intermediate {
         return None;
     }
     let mut makers = nest.body.iter().enumerate().filter(|(_, node)| writes(node, stage));
@@ -57,15 +60,13 @@ fn is_constant(nest: &LoopNest, node: &Node, stage: BufferId) -> bool {
     let node = std::slice::from_ref(node);
     let mut locals: Vec<BufferId> = Vec::new();
     for_each_loop(node, &mut |l| locals.extend(&l.locals));
-    // What needs memory of the caller's cannot be had ahead of calls.
-    let on_stack = |id: &BufferId| nest.buffer(*id).scope == Scope::Stack;
-    let mut constant = locals.iter().all(on_stack);
+    let mut constant = locals.iter().all(|id| nest.buffer(*id).bytes() <= MOST_LOCAL_BYTES);
     for_each_store(node, &mut |store| {
         constant &= store.buffer == stage || locals.contains(&store.buffer);
         for (_, read) in store.reads() {
             let known = nest.constants.contains(&read.tensor)
                 || locals.contains(&read.tensor)
-                || nest.buffer(read.tensor).scope == Scope::Prepared;
+                || nest.buffer(read.tensor).owner == Owner::Prepared;
             constant &= known && read.checked.is_empty();
         }
     });

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::nest::Owner;
 
 use super::failure::{Kind, Problem, Suspect};
 use super::pair::Pair;
@@ -204,8 +204,8 @@ fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &
     for parameter in &pair.interface.parameters {
         bytes.push(parameter.bytes().max(0).to_string());
         roles.push(match parameter.owner {
-            Scope::Input => "INPUT",
-            Scope::Output => "OUTPUT",
+            Owner::Input => "INPUT",
+            Owner::Output => "OUTPUT",
             _ => "PREPARED",
         });
     }
@@ -241,7 +241,7 @@ fn judge(
         let pair = pairs[*position];
         let mut outputs = Vec::new();
         let parameters = pair.interface.parameters.iter();
-        for parameter in parameters.filter(|parameter| parameter.owner == Scope::Output) {
+        for parameter in parameters.filter(|parameter| parameter.owner == Owner::Output) {
             let bytes = parameter.bytes().max(0) as usize;
             let (one, rest) = output.split_at_checked(bytes).ok_or("the output is short")?;
             outputs.push(one.to_vec());

@@ -8,7 +8,7 @@ use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_codegen_llvm::{Kernel, Options, Processor, compile};
 use tensorwright_runtime::Pool as Threads;
 use tensorwright_runtime::abi::{Pool, Task};
-use tensorwright_schedule::nest::Scope;
+use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::workspace::ALIGNMENT;
 use tensorwright_target::Cpu;
 
@@ -81,7 +81,7 @@ fn run(pair: &Pair, kernel: &Kernel, pool: (*mut Pool, i32)) -> Result<(), (Kind
         let bytes = parameter.bytes().max(0) as usize;
         let buffer = match (contents, parameter.owner) {
             (Some(contents), _) => Guarded::read_only(contents),
-            (None, Scope::Prepared) => Guarded::new(bytes, ALIGNMENT as usize, pair.garbage),
+            (None, Owner::Prepared) => Guarded::new(bytes, ALIGNMENT as usize, pair.garbage),
             (None, _) => Guarded::new(bytes, 1, pair.garbage),
         };
         buffers.push(buffer.map_err(memory)?);
@@ -107,7 +107,7 @@ fn run(pair: &Pair, kernel: &Kernel, pool: (*mut Pool, i32)) -> Result<(), (Kind
         .parameters
         .iter()
         .zip(&buffers)
-        .filter(|(parameter, _)| parameter.owner == Scope::Output)
+        .filter(|(parameter, _)| parameter.owner == Owner::Output)
         .map(|(_, buffer)| buffer.contents())
         .collect();
     pair.judge(status, &outputs)

@@ -3,7 +3,7 @@
 use super::groups::Group;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
-use tensorwright_schedule::nest::{Role, Scope};
+use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::primitives::{
     CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Rfactor, SetLayout, Split, Tail,
     Unroll, Vectorize,
@@ -259,7 +259,7 @@ impl<'a> Plan<'a> {
             let buffer = draft.nest.buffer(read.buffer);
             let (tensor, rank) = (buffer.name.clone(), buffer.shape.len());
             let constant =
-                buffer.scope == Scope::Prepared || draft.nest.constants.contains(&read.buffer);
+                buffer.owner == Owner::Prepared || draft.nest.constants.contains(&read.buffer);
             if constant && self.lay(draft, &tensor, &read, tile) {
                 continue;
             }

@@ -8,7 +8,7 @@ use super::super::prepare::chain;
 use super::Site;
 use crate::canonical::element;
 use crate::nest::{
-    Buffer, BufferId, LoopNest, Node, Ranges, Role, Scope, Simplify, Store, Var, rewrite_store,
+    Buffer, BufferId, LoopNest, Node, Owner, Ranges, Role, Simplify, Store, Var, rewrite_store,
 };
 use crate::schedule::Refusal;
 
@@ -114,8 +114,8 @@ impl Frame {
         let source = nest.buffer(self.tensor).clone();
         let name = fresh_name(nest, &format!("{}.pad", source.name));
         let shape = self.sides.iter().map(|side| side.count).collect();
-        let (layout, scope) = (None, Scope::Workspace);
-        let copy = nest.add_buffer(Buffer { name, shape, layout, scope, ..source });
+        let copy = Buffer::new(name, source.dtype, shape, Owner::Intermediate);
+        let copy = nest.add_buffer(copy);
         let positions: Option<Vec<Index>> = self.sides.iter().map(Side::position).collect();
         let read = element(self.tensor, positions.ok_or_else(Refusal::overflow)?);
         let value = match condition {

@@ -11,7 +11,7 @@ use super::pattern::{Pattern, Tap};
 use super::transform::{constant, product};
 use crate::access::Axis;
 use crate::canonical::{element, neutral};
-use crate::nest::{Bound, Buffer, BufferId, LoopNest, Node, Role, Scope, Store, Var};
+use crate::nest::{Bound, Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var};
 use crate::primitives::find::fresh_name;
 use crate::primitives::prepare::chain;
 use crate::schedule::Refusal;
@@ -104,9 +104,8 @@ impl Maker<'_> {
             return Err(Refusal::overflow());
         }
         let name = fresh_name(self.nest, &format!("{}.{suffix}", self.nest.buffer(of).name));
-        let mut buffer = Buffer::local(name, self.dtype(), shape);
         // Every element is made by one stage and read by others: it outlives their loops.
-        buffer.scope = Scope::Workspace;
+        let buffer = Buffer::new(name, self.dtype(), shape, Owner::Intermediate);
         Ok(self.nest.add_buffer(buffer))
     }
 

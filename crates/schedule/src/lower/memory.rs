@@ -1,0 +1,123 @@
+//! Memory: where each buffer lives.
+//!
+//! What the caller owns is where the caller has it. What lives for a whole call is in the workspace,
+//! and so is what is large. What is small and lives for one iteration of a loop is on the stack, and so
+//! is what a schedule gives a [layout](crate::primitives::SetLayout): it is meant to stay close. Buffers
+//! that are small one by one may together be more than a thread has: the largest of them then go to
+//! the workspace too.
+
+use super::LowerError;
+use crate::nest::{Buffer, LoopNest, Memory, Owner};
+
+/// How much of a kernel's own memory is on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackLimits {
+    /// The largest buffer, in bytes.
+    pub largest_bytes: i64,
+    /// All buffers together, in bytes.
+    pub total_bytes: i64,
+}
+
+impl Default for StackLimits {
+    /// Tiles fit the first-level cache, and all of them the smallest stack that threads have.
+    fn default() -> Self {
+        Self { largest_bytes: 16 << 10, total_bytes: 256 << 10 }
+    }
+}
+
+/// Settles where buffers live. Ahead of all passes: no other one changes the size of a buffer, and the next
+/// ones take layouts away.
+pub(super) fn run(nest: &mut LoopNest, limits: StackLimits) -> Result<(), LowerError> {
+    for buffer in &mut nest.buffers {
+        buffer.memory = Some(home(buffer, limits));
+    }
+    let mut on_stack: Vec<(i64, usize)> = nest
+        .buffers
+        .iter()
+        .enumerate()
+        .filter(|(_, buffer)| buffer.memory == Some(Memory::Stack))
+        .map(|(place, buffer)| (buffer.bytes(), place))
+        .collect();
+    on_stack.sort_unstable();
+    let mut total = on_stack.iter().fold(0i64, |sum, (bytes, _)| sum.saturating_add(*bytes));
+    while total > limits.total_bytes
+        && let Some((bytes, place)) = on_stack.pop()
+    {
+        nest.buffers[place].memory = Some(Memory::Workspace);
+        total -= bytes;
+    }
+    Ok(())
+}
+
+fn home(buffer: &Buffer, limits: StackLimits) -> Memory {
+    match buffer.owner {
+        Owner::Input | Owner::Output | Owner::Prepared => Memory::Caller,
+        Owner::Intermediate if buffer.layout.is_none() => Memory::Workspace,
+        Owner::Intermediate | Owner::Local => match buffer.bytes() <= limits.largest_bytes {
+            true => Memory::Stack,
+            false => Memory::Workspace,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorwright_lang::Module;
+
+    use super::*;
+    use crate::lower::{LowerOptions, lower_with};
+    use crate::{Schedule, canonical, lower};
+
+    #[test]
+    fn many_small_buffers_do_not_overflow_the_stack() {
+        let stages: String = (1..=40)
+            .map(|stage| format!("t{stage}(i,j) = t{}(i,j) * 2 + 1\n", stage - 1))
+            .collect();
+        let text = format!(
+            "def f(float(N,M) in) -> (out) {{ t0(i,j) = in(i,j) + 1\n{stages}out(i,j) = t40(i,j) }}"
+        );
+        let module = Module::parse("f.tc", &text).unwrap();
+        let program = module.bind("f", [("N", 4), ("M", 4000)]).unwrap();
+        let steps: String = (0..=40)
+            .rev()
+            .map(|stage| {
+                let reader = if stage == 40 { "out".into() } else { format!("t{}", stage + 1) };
+                format!("t{stage}: compute_at {reader} i\n")
+            })
+            .collect();
+        let nest = Schedule::parse(&steps).unwrap().apply(canonical(&program)).unwrap();
+        let on_stack = |nest: &LoopNest| {
+            let stack = nest.buffers.iter().filter(|b| b.memory == Some(Memory::Stack));
+            stack.map(crate::nest::Buffer::bytes).sum::<i64>()
+        };
+        let lowered = |stack: StackLimits| {
+            let options = LowerOptions { stack };
+            lower_with(nest.clone(), &options, &mut |_, _| {}).unwrap()
+        };
+        let limits = StackLimits::default();
+        let unlimited = StackLimits { total_bytes: i64::MAX, ..limits };
+        assert!(on_stack(&lowered(unlimited)) > 2 * limits.total_bytes);
+        assert!((1..=limits.total_bytes).contains(&on_stack(&lowered(limits))));
+        // A target may have less: each row of 4000 elements is larger than this.
+        assert_eq!(on_stack(&lowered(StackLimits { largest_bytes: 15_999, ..limits })), 0);
+    }
+
+    #[test]
+    fn what_outlives_loops_is_in_the_workspace() {
+        let text = "def f(float(N) A) -> (out) { t(i) = A(i) + 1\nu(i) = t(i) * 2\nout(i) = u(i) }";
+        let program = Module::parse("f.tc", text).unwrap().bind("f", [("N", 8)]).unwrap();
+        let homes = |steps: &str| {
+            let nest = Schedule::parse(steps).unwrap().apply(canonical(&program)).unwrap();
+            assert!(nest.buffers.iter().all(|buffer| buffer.memory.is_none()));
+            let lowered = lower(nest).unwrap();
+            ["A", "t", "out"].map(|name| {
+                let buffer = lowered.buffers.iter().find(|buffer| buffer.name == name);
+                buffer.and_then(|buffer| buffer.memory).unwrap()
+            })
+        };
+        use Memory::{Caller, Stack, Workspace};
+        assert_eq!(homes(""), [Caller, Workspace, Caller]);
+        assert_eq!(homes("t: compute_at u i"), [Caller, Stack, Caller]);
+        assert_eq!(homes("t: layout [d0/4, d0%4]"), [Caller, Stack, Caller]);
+    }
+}
