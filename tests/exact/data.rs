@@ -6,7 +6,7 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, wrap_integer};
 use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_reference::{Buffer, Value};
-use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
+use tensorwright_schedule::{LoweredNest, Schedule, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
 /// The definitions whose data may be anything, or those whose reads are checked, with `m` elements.
@@ -25,7 +25,7 @@ pub(crate) fn programs(checked: bool, m: i64) -> Vec<Program> {
 }
 
 /// The nest as it stands, in vectors, and by rules.
-pub(crate) fn nests(program: &Program) -> Vec<(String, LoopNest)> {
+pub(crate) fn nests(program: &Program) -> Vec<(String, LoweredNest)> {
     let lowered = |schedule: Schedule| {
         let text = schedule.to_string();
         let nest = schedule.apply(canonical(program)).unwrap_or_else(|error| panic!("{error:?}"));

@@ -6,8 +6,6 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// The nest is not in the form that emitters take.
-    NotLowered,
     /// The nest breaks a rule that lowering keeps; says which.
     Malformed(String),
     /// The offset of an element does not fit 64 bits.
@@ -26,7 +24,6 @@ impl EmitError {
 impl fmt::Display for EmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EmitError::NotLowered => f.write_str("the loop nest has to be lowered first"),
             EmitError::Malformed(what) => write!(f, "the loop nest is malformed: {what}"),
             EmitError::Overflow { buffer } => {
                 write!(f, "an offset in `{buffer}` does not fit 64 bits")

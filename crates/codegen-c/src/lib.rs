@@ -1,6 +1,6 @@
 //! Loop nests to readable C99.
 //!
-//! [`emit`] writes a lowered [`LoopNest`] as one C file that needs nothing but the standard
+//! [`emit`] writes a [`LoweredNest`] as one C file that needs nothing but the standard
 //! library, compiles without warnings, and has no undefined behaviour whatever the data. It is the
 //! portable target, and the one to read when a schedule does not do what it should.
 //!
@@ -35,7 +35,7 @@ pub use types::memory_type;
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{BufferId, Memory, Owner, Uses};
 use tensorwright_schedule::workspace::Plan;
-use tensorwright_schedule::{Interface, LoopNest};
+use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
 use crate::emitter::Emitter;
 use crate::names::Names;
@@ -71,8 +71,8 @@ impl Options {
 /// Writes a nest as C.
 ///
 /// # Errors
-/// If the nest is not lowered, or breaks a rule that lowering keeps.
-pub fn emit(nest: &LoopNest) -> Result<CSource, EmitError> {
+/// If the nest breaks a rule that lowering keeps.
+pub fn emit(nest: &LoweredNest) -> Result<CSource, EmitError> {
     emit_with(nest, Options::default())
 }
 
@@ -80,11 +80,8 @@ pub fn emit(nest: &LoopNest) -> Result<CSource, EmitError> {
 ///
 /// # Errors
 /// As [`emit`].
-pub fn emit_with(nest: &LoopNest, options: Options) -> Result<CSource, EmitError> {
-    if !nest.is_lowered() {
-        return Err(EmitError::NotLowered);
-    }
-    let (interface, plan) = (Interface::of(nest), Plan::of(nest));
+pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, EmitError> {
+    let (nest, interface, plan) = (lowered.as_nest(), Interface::of(lowered), Plan::of(lowered));
     let names = Names::of(nest, &interface);
     let mut emitter = Emitter::new(nest, &interface, &names, &plan, options);
     let mut functions = Vec::new();

@@ -11,10 +11,10 @@ use std::process::Command;
 
 use support::{STRICT, compile, plain, program, scratch};
 use tensorwright_codegen_c::{Processor, emit, header, rust_module, wrapper};
-use tensorwright_schedule::{Interface, LoopNest};
+use tensorwright_schedule::{Interface, LoweredNest};
 
 /// `y = a * A x`, with an input that is passed by value and names that C and Rust reserve.
-fn scaled() -> LoopNest {
+fn scaled() -> LoweredNest {
     let text = "def scaled(float a, float(M,K) A, float(K) restrict) -> (y) {
                   t(m) +=! A(m,k) * restrict(k)
                   y(m) = a * t(m)

@@ -6,7 +6,7 @@ use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
 use inkwell::{GlobalVisibility, OptimizationLevel};
-use tensorwright_schedule::{Interface, LoopNest};
+use tensorwright_schedule::{Interface, LoweredNest};
 
 use crate::emit;
 use crate::error::Result;
@@ -98,8 +98,8 @@ impl From<CodegenLevel> for OptimizationLevel {
 ///
 /// # Errors
 ///
-/// If the nest is not [lowered](LoopNest::is_lowered), is too large, or LLVM refuses it.
-pub fn compile(nest: &LoopNest, target: &Processor, options: &Options) -> Result<Compiled> {
+/// If the nest is too large, or LLVM refuses it.
+pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Result<Compiled> {
     let mut clock = Clock(Instant::now());
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
@@ -132,7 +132,7 @@ fn hide(module: &Module<'_>) {
 ///
 /// As for [`compile`].
 pub fn listing(
-    nest: &LoopNest,
+    nest: &LoweredNest,
     target: &Processor,
     options: &Options,
     kind: Listing,

@@ -8,7 +8,6 @@ use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{Listing, Options, compile, listing};
 use tensorwright_lang::dtype::DType;
 use tensorwright_reference::{Buffer, random_inputs};
-use tensorwright_schedule::canonical;
 
 /// All loops, the last one in vectors with a tail, the first one parallel.
 const VECTORS: &str = "O: split i 8 [guard]\nO: vectorize i.1\nO: parallel i.0\n";
@@ -152,10 +151,10 @@ fn gathers_out_of_bounds_return_a_status_and_touch_nothing() {
         indices[28] = wrong;
         inputs.insert("I".into(), Buffer::from_i32(&[29], indices).unwrap());
         for target in support::targets() {
-            let ran = call(&program, &nest, &load(&nest, target), &inputs, true);
+            let ran = call(&program, &load(&nest, target), &inputs, true);
             assert_eq!(ran.status, 1, "{wrong} {schedule}");
             let read = ran.compiled.interface.failed_read(ran.status).unwrap();
-            assert_eq!(nest.buffer(read.buffer).name, "A");
+            assert_eq!(nest.as_nest().buffer(read.buffer).name, "A");
         }
     }
 }
@@ -171,9 +170,9 @@ fn gathers_of_gathers_have_their_numbers() {
         let mut inputs = random_inputs(&program, 3).unwrap();
         inputs.insert("I".into(), Buffer::from_i32(&[11], vec![i; 11]).unwrap());
         inputs.insert("J".into(), Buffer::from_i32(&[11], vec![j; 11]).unwrap());
-        let ran = call(&program, &nest, &loaded, &inputs, false);
+        let ran = call(&program, &loaded, &inputs, false);
         let read = ran.compiled.interface.failed_read(ran.status);
-        read.map(|read| nest.buffer(read.buffer).name.clone())
+        read.map(|read| nest.as_nest().buffer(read.buffer).name.clone())
     };
     assert_eq!(fails(8, 10), None);
     assert_eq!(fails(9, 10).as_deref(), Some("A"));
@@ -231,10 +230,7 @@ fn failures_are_values_and_text_is_stable() {
     let program = program(GEMM, None, &[("M", 4), ("N", 4), ("K", 4)]);
     let target = Processor::native().unwrap();
     let options = Options::default();
-    let mut vectorized = canonical(&program);
-    assert!(compile(&vectorized, &target, &options).is_err(), "it is not lowered");
-    vectorized.name = "1 strange/name".into();
-    let nest = tensorwright_schedule::lower(vectorized).unwrap();
+    let nest = scheduled(&program, "").named("1 strange/name");
     assert_eq!(compile(&nest, &target, &options).unwrap().interface.symbol, "k1_strange_name");
     for kind in [Listing::EmittedIr, Listing::Ir, Listing::Assembly] {
         let text = |_| listing(&nest, &target, &options, kind).unwrap();

@@ -19,7 +19,7 @@ fn data_at_the_ends_of_their_types() {
                 for turn in 0..4 {
                     let inputs = data::inputs(&program, turn);
                     let expected = run(&program, &inputs).unwrap();
-                    let ran = call(&program, &nest, &loaded, &inputs, false);
+                    let ran = call(&program, &loaded, &inputs, false);
                     let wrong = expected.outputs[0].mismatch(&ran.outputs["Z"]);
                     if ran.status != 0 || wrong.is_some() {
                         let what = wrong.map_or("a status".to_owned(), |wrong| wrong.to_string());
@@ -44,7 +44,7 @@ fn checks_fail_where_the_reference_says() {
             let mut inside = 0;
             for turn in 0..400 {
                 let inputs = data::inputs(&program, turn);
-                let ran = call(&program, &nest, &loaded, &inputs, false);
+                let ran = call(&program, &loaded, &inputs, false);
                 let at = || format!("{} turn {turn}\n{schedule}{nest}", program.name);
                 match run(&program, &inputs) {
                     Ok(expected) => {

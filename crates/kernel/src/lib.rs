@@ -12,8 +12,8 @@ pub use explain::{
     AccessExplanation, AxisExplanation, Explanation, InBounds, StageExplanation, TensorExplanation,
 };
 pub use kernel::{
-    Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder, Lowered,
-    Oracle, Outputs, Verification, allow_for_rewriting, compilations,
+    Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder,
+    LoweredProgram, Oracle, Outputs, Verification, allow_for_rewriting, compilations,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};

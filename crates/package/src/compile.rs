@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tensorwright_kernel::schedule::Interface;
 use tensorwright_kernel::schedule::interface::{Function, Parameter as KernelParameter};
-use tensorwright_kernel::{CodegenOptions, Diagnostics, Lowered, Program, Schedule, Target};
+use tensorwright_kernel::{CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target};
 use tensorwright_policy::Untuned;
 use tensorwright_records::{Store, TrialId};
 use tensorwright_tuner::{Remembered, Wanted};
@@ -211,7 +211,13 @@ impl Job<'_> {
         Ok(self.describe(&lowered, object, origin, untuned.cycles))
     }
 
-    fn describe(&self, lowered: &Lowered, object: Vec<u8>, origin: Origin, cycles: f64) -> Built {
+    fn describe(
+        &self,
+        lowered: &LoweredProgram,
+        object: Vec<u8>,
+        origin: Origin,
+        cycles: f64,
+    ) -> Built {
         let interface = lowered.interface().clone();
         let place = |parameter: &KernelParameter| {
             self.operator.parameters.iter().position(|known| known.id == parameter.id)
@@ -231,7 +237,7 @@ impl Job<'_> {
             interface,
             object,
             origin,
-            preparation: lowered.nest().preparation(),
+            preparation: lowered.nest().as_nest().preparation(),
             cycles,
         }
     }

@@ -3,12 +3,13 @@
 //! The journey, one function per arrow:
 //!
 //! ```text
-//! Program  --canonical-->  LoopNest  --Schedule::apply-->  LoopNest  --lower-->  LoopNest
+//! Program  --canonical-->  LoopNest  --Schedule::apply-->  LoopNest  --lower-->  LoweredNest
 //!             one chain of loops         primitives, each          no unrolled or vectorized loop
 //!             per stage                  a checked rewriting       left, guards only where needed
 //! ```
 //!
-//! There is one loop nest form from beginning to end, and it prints as pseudo-C at every step. It
+//! There is one loop nest form from beginning to end, and it prints as pseudo-C at every step; a
+//! [`LoweredNest`] is one in which nothing is left to do, and all that emitters take. It
 //! knows no target: what a target needs (GPU blocks and threads, shared memory, tiles of a matrix
 //! unit) is a [kind of loop](nest::LoopKind), a [memory of a buffer](nest::Memory) or a
 //! [node](nest::Node).
@@ -33,6 +34,6 @@ pub mod workspace;
 pub use canonical::canonical;
 pub use draft::Draft;
 pub use interface::Interface;
-pub use lower::{LowerError, LowerOptions, lower, lower_traced, lower_with};
+pub use lower::{LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with};
 pub use nest::LoopNest;
 pub use schedule::{Refusal, Schedule, ScheduleError};

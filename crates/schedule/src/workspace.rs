@@ -14,6 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::LoweredNest;
 use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Memory, Node};
 
 /// The alignment of the workspace and of every buffer in it, in bytes: a cache line, which is also
@@ -61,7 +62,11 @@ impl Workspace {
 impl Plan {
     /// Lays out the workspace of a nest.
     #[must_use]
-    pub fn of(nest: &LoopNest) -> Self {
+    pub fn of(lowered: &LoweredNest) -> Self {
+        Self::of_nest(lowered.as_nest())
+    }
+
+    fn of_nest(nest: &LoopNest) -> Self {
         let mut private = vec![false; nest.buffers.len()];
         mark_private(nest.prepare.iter().chain(&nest.body), false, &mut private);
         let mut size = Workspace::default();
@@ -158,7 +163,7 @@ mod tests {
         serial.locals.push(shared);
         nest.body.push(Node::Loop(serial));
 
-        let plan = Plan::of(&nest);
+        let plan = Plan::of_nest(&nest);
         assert_eq!(plan.offset(shared), Some(Place::Shared(0)));
         assert_eq!(plan.offset(outer), Some(Place::Private(0)));
         assert_eq!(plan.offset(inner), Some(Place::Private(128)));

@@ -8,7 +8,7 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::limits::{MAX_DEPTH, MAX_STEPS, Size};
 use tensorwright_schedule::primitives::{loops_of, stages};
-use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
+use tensorwright_schedule::{LoopNest, LoweredNest, Schedule, canonical, lower};
 use tensorwright_testkit::{Rng, generate};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
@@ -42,7 +42,7 @@ fn peak_memory() -> u64 {
 }
 
 /// What reading, applying and lowering a schedule says, within the time that it may take.
-fn outcome(program: &Program, text: &str) -> Result<LoopNest, String> {
+fn outcome(program: &Program, text: &str) -> Result<LoweredNest, String> {
     let start = processor_time();
     let result = Schedule::parse(text)
         .and_then(|schedule| schedule.apply(canonical(program)))

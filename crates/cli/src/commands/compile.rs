@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tensorwright::{Code, Diagnostic, Diagnostics, Lowered, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Source};
 use tensorwright_package::cc::Compiler;
 
 use crate::args::{CompileArgs, Emit, Format};
@@ -52,7 +52,7 @@ impl Written {
 
 /// The text that was asked for; `None` if what was asked for is not text.
 fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
-    let lowered = || -> Result<Lowered, Diagnostics> {
+    let lowered = || -> Result<LoweredProgram, Diagnostics> {
         let program = super::program(&args.program)?;
         super::kernel(&program, &args.kernel)?.lower()
     };

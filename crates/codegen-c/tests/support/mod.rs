@@ -11,7 +11,7 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
 use tensorwright_reference::{Buffer, random_inputs, run};
 use tensorwright_schedule::nest::Owner;
-use tensorwright_schedule::{Interface, LoopNest, canonical, lower};
+use tensorwright_schedule::{Interface, LoweredNest, canonical, lower};
 
 /// The flags with which all emitted code compiles.
 pub(crate) const STRICT: [&str; 5] = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror"];
@@ -48,7 +48,7 @@ pub(crate) fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 /// The nest of a program, lowered without a schedule.
-pub(crate) fn plain(program: &Program) -> LoopNest {
+pub(crate) fn plain(program: &Program) -> LoweredNest {
     lower(canonical(program)).unwrap()
 }
 
@@ -56,16 +56,18 @@ pub(crate) fn plain(program: &Program) -> LoopNest {
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
-    pub(crate) nest: LoopNest,
+    pub(crate) nest: LoweredNest,
+    pub(crate) interface: Interface,
     pub(crate) inputs: BTreeMap<String, Buffer>,
 }
 
 impl Case {
     /// A nest that computes a program, under a name that no other case has, with random inputs.
-    pub(crate) fn new(name: &str, program: &Program, mut nest: LoopNest) -> Self {
-        name.clone_into(&mut nest.name);
+    pub(crate) fn new(name: &str, program: &Program, nest: LoweredNest) -> Self {
+        let nest = nest.named(name);
+        let interface = Interface::of(&nest);
         let inputs = random_inputs(program, 7).unwrap();
-        Self { name: name.to_owned(), program: program.clone(), nest, inputs }
+        Self { name: name.to_owned(), program: program.clone(), nest, interface, inputs }
     }
 
     /// The bytes of an input.
@@ -96,25 +98,24 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     main += "\nint main(void) {\n";
     let mut declarations = String::new();
     for case in cases {
-        let name = Interface::of(&case.nest).symbol;
+        let name = &case.interface.symbol;
         let source = emit_with(&case.nest, Options::poisoned());
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
         let (mut input, mut bytes, mut is_input) = (Vec::new(), Vec::new(), Vec::new());
-        for id in &case.nest.parameters {
-            let buffer = case.nest.buffer(*id);
-            bytes.push(buffer.bytes().to_string());
-            is_input.push(u8::from(buffer.owner == Owner::Input).to_string());
-            if buffer.owner == Owner::Input {
-                input.extend(case.input(*id));
+        for parameter in &case.interface.parameters {
+            bytes.push(parameter.bytes().to_string());
+            is_input.push(u8::from(parameter.owner == Owner::Input).to_string());
+            if parameter.owner == Owner::Input {
+                input.extend(case.input(parameter.id));
             }
         }
         std::fs::write(directory.join(format!("{name}.in")), input).unwrap();
         writeln!(declarations, "int32_t {name}(void *const *, void *, tw_pool *);").unwrap();
         writeln!(declarations, "int64_t {name}_workspace_bytes(int32_t);").unwrap();
-        let prepare = match case.nest.prepare.is_empty() {
-            true => "NULL".to_owned(),
-            false => {
+        let prepare = match case.interface.has_prepare {
+            false => "NULL".to_owned(),
+            true => {
                 let declaration = "(void *const *, void *, tw_pool *);";
                 writeln!(declarations, "int32_t {name}_prepare{declaration}").unwrap();
                 format!("{name}_prepare")
@@ -140,14 +141,14 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{messages}");
     for (case, variant) in cases.iter().flat_map(|case| [(case, "serial"), (case, "pool")]) {
-        let name = Interface::of(&case.nest).symbol;
+        let name = &case.interface.symbol;
         let bytes = std::fs::read(directory.join(format!("{name}.{variant}"))).unwrap();
         let mut rest = bytes.as_slice();
         let mut outputs = BTreeMap::new();
-        for id in &case.nest.parameters {
-            if case.nest.buffer(*id).owner == Owner::Output {
-                let (one, more) = rest.split_at(case.nest.buffer(*id).bytes() as usize);
-                outputs.insert(*id, one.to_vec());
+        for parameter in &case.interface.parameters {
+            if parameter.owner == Owner::Output {
+                let (one, more) = rest.split_at(parameter.bytes() as usize);
+                outputs.insert(parameter.id, one.to_vec());
                 rest = more;
             }
         }
@@ -157,8 +158,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
 
 /// Compiles every file by itself, two at a time, and links them.
 fn build_harness(directory: &Path, cases: &[Case]) {
-    let mut names: Vec<String> =
-        cases.iter().map(|case| Interface::of(&case.nest).symbol).collect();
+    let mut names: Vec<String> = cases.iter().map(|case| case.interface.symbol.clone()).collect();
     names.push("main".to_owned());
     let flags: Vec<&str> = STRICT.into_iter().chain(SANITIZE).collect();
     std::thread::scope(|scope| {
@@ -192,11 +192,10 @@ pub(crate) fn run_loaded(test: &str, case: &Case) -> i32 {
     // Eight-byte elements keep every buffer aligned enough.
     let zeroed = |bytes: i64| vec![0_u64; (bytes as usize).div_ceil(8) + 8];
     let mut buffers: Vec<Vec<u64>> = Vec::new();
-    for id in &case.nest.parameters {
-        let buffer = case.nest.buffer(*id);
-        let mut memory = zeroed(buffer.bytes());
-        if buffer.owner == Owner::Input {
-            let bytes = case.input(*id);
+    for parameter in &case.interface.parameters {
+        let mut memory = zeroed(parameter.bytes());
+        if parameter.owner == Owner::Input {
+            let bytes = case.input(parameter.id);
             for (word, chunk) in memory.iter_mut().zip(bytes.chunks(8)) {
                 let mut whole = [0; 8];
                 whole[..chunk.len()].copy_from_slice(chunk);
@@ -205,27 +204,27 @@ pub(crate) fn run_loaded(test: &str, case: &Case) -> i32 {
         }
         buffers.push(memory);
     }
-    let mut workspace = zeroed(Interface::of(&case.nest).workspace.bytes(1));
+    let mut workspace = zeroed(case.interface.workspace.bytes(1));
     let pointers: Vec<*mut c_void> =
         buffers.iter_mut().map(|memory| memory.as_mut_ptr().cast()).collect();
     // SAFETY: the library is ours and runs no code when loaded; buffers and workspace are as large
     // as the nest says.
     let status = unsafe {
         let library = libloading::Library::new(directory.join("kernel.so")).unwrap();
-        let kernel = library.get::<Kernel>(Interface::of(&case.nest).symbol.as_bytes()).unwrap();
+        let kernel = library.get::<Kernel>(case.interface.symbol.as_bytes()).unwrap();
         kernel(pointers.as_ptr(), workspace.as_mut_ptr().cast(), std::ptr::null_mut())
     };
     if status == 0 {
-        let outputs = case.nest.parameters.iter().zip(&buffers);
+        let outputs = case.interface.parameters.iter().zip(&buffers);
         let bytes = |memory: &Vec<u64>| memory.iter().flat_map(|w| w.to_ne_bytes()).collect();
         let outputs: BTreeMap<TensorId, Vec<u8>> =
-            outputs.map(|(id, memory)| (*id, trimmed(bytes(memory), case, *id))).collect();
+            outputs.map(|(p, memory)| (p.id, trimmed(bytes(memory), p.bytes()))).collect();
         case.compare(&outputs);
     }
     status
 }
 
-fn trimmed(mut bytes: Vec<u8>, case: &Case, id: TensorId) -> Vec<u8> {
-    bytes.truncate(case.nest.buffer(id).bytes() as usize);
+fn trimmed(mut bytes: Vec<u8>, length: i64) -> Vec<u8> {
+    bytes.truncate(length as usize);
     bytes
 }

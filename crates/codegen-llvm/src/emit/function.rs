@@ -14,7 +14,7 @@ use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerVa
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{BufferId, Memory, Node, Ranges, Var};
 use tensorwright_schedule::workspace::{Place, Plan};
-use tensorwright_schedule::{Interface, LoopNest};
+use tensorwright_schedule::{Interface, LoweredNest};
 
 use super::hoist::Level;
 use super::ir::{Ir, defect};
@@ -65,10 +65,11 @@ pub(super) struct Captures {
 /// Emits a function of a kernel and all that it calls.
 pub(super) fn kernel<'ctx>(
     ir: Ir<'_, 'ctx>,
-    nest: &LoopNest,
+    lowered: &LoweredNest,
     interface: &Interface,
     function: Function,
 ) -> Result<()> {
+    let nest = lowered.as_nest();
     let nodes = match function {
         Function::Prepare => &nest.prepare,
         Function::Compute => &nest.body,
@@ -77,7 +78,7 @@ pub(super) fn kernel<'ctx>(
     captures.buffers.retain(|id| interface.position(*id).is_some());
     let (exported, inner) = exported(&ir, interface, function, &captures)?;
     let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
-    let plan = Plan::of(nest);
+    let plan = Plan::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, operations: 0 };
     emitter.describe(inner, &captures)?;
     emitter.ir.target.annotate(exported);

@@ -47,7 +47,7 @@ use inkwell::values::VectorValue;
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{Buffer, BufferId, Lanes};
 use tensorwright_schedule::workspace::Plan;
-use tensorwright_schedule::{Interface, LoopNest};
+use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
 use crate::error::{Error, Result};
 use crate::processor::Processor;
@@ -61,21 +61,18 @@ const MAX_OPERATIONS: usize = 100_000;
 /// Emits the functions of a lowered nest.
 pub(crate) fn emit<'ctx>(
     context: &'ctx Context,
-    nest: &LoopNest,
+    lowered: &LoweredNest,
     interface: &Interface,
     target: &Processor,
     machine: &TargetMachine,
 ) -> Result<Module<'ctx>> {
-    if !nest.is_lowered() {
-        return Err(Error::Build("the loop nest is not lowered".into()));
-    }
     let module = context.create_module(&interface.symbol);
     target.prepare(&module, machine);
     let prepare = interface.has_prepare.then_some(Function::Prepare);
     for function in [Function::Compute].into_iter().chain(prepare) {
         let builder = context.create_builder();
         let ir = Ir { context, module: &module, builder, target };
-        function::kernel(ir, nest, interface, function)?;
+        function::kernel(ir, lowered, interface, function)?;
     }
     Ok(module)
 }

@@ -15,7 +15,8 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, random_inputs, run};
 use tensorwright_runtime::abi::{Pool, Task};
-use tensorwright_schedule::{LoopNest, Schedule, canonical, lower};
+use tensorwright_schedule::nest::Owner;
+use tensorwright_schedule::{LoweredNest, Schedule, canonical, lower};
 use tensorwright_target::Cpu;
 
 pub(crate) type Inputs = BTreeMap<String, Buffer>;
@@ -103,7 +104,7 @@ pub(crate) fn program(source: &str, def: Option<&str>, sizes: &[(&str, i64)]) ->
     def.bind(sizes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-pub(crate) fn scheduled(program: &Program, schedule: &str) -> LoopNest {
+pub(crate) fn scheduled(program: &Program, schedule: &str) -> LoweredNest {
     let schedule = Schedule::parse(schedule).unwrap_or_else(|e| panic!("{e:?}"));
     let nest = schedule.apply(canonical(program)).unwrap_or_else(|e| panic!("{e:?}"));
     lower(nest).unwrap_or_else(|e| panic!("{e}"))
@@ -123,7 +124,7 @@ pub(crate) struct Loaded {
 }
 
 /// Compiles and loads a nest.
-pub(crate) fn load(nest: &LoopNest, target: &str) -> Loaded {
+pub(crate) fn load(nest: &LoweredNest, target: &str) -> Loaded {
     let target = Processor::named(target).unwrap();
     let compiled = compile(nest, &target, &Options::default())
         .unwrap_or_else(|error| panic!("{error}\n{nest}"));
@@ -134,21 +135,15 @@ pub(crate) fn load(nest: &LoopNest, target: &str) -> Loaded {
 }
 
 /// Calls a kernel.
-pub(crate) fn call(
-    program: &Program,
-    nest: &LoopNest,
-    loaded: &Loaded,
-    inputs: &Inputs,
-    pooled: bool,
-) -> Ran {
+pub(crate) fn call(program: &Program, loaded: &Loaded, inputs: &Inputs, pooled: bool) -> Ran {
     let Loaded { kernel, compiled } = loaded;
-    let memory: Vec<Guarded> = nest
-        .parameters
+    let parameters = &kernel.interface().parameters;
+    let memory: Vec<Guarded> = parameters
         .iter()
-        .map(|id| {
-            let is_input = (id.0 as usize) < program.inputs;
-            let input = is_input.then(|| &inputs[&program.tensor(*id).name]);
-            let fresh = || vec![0xcd; nest.buffer(*id).bytes() as usize];
+        .map(|parameter| {
+            let is_input = parameter.owner == Owner::Input;
+            let input = is_input.then(|| &inputs[&program.tensor(parameter.id).name]);
+            let fresh = || vec![0xcd; parameter.bytes() as usize];
             Guarded::new(&input.map_or_else(fresh, Buffer::to_bytes))
         })
         .collect();
@@ -162,10 +157,9 @@ pub(crate) fn call(
         assert_eq!(kernel.prepare(&pointers, workspace.pointer(), pool).unwrap(), 0);
         kernel.call(&pointers, workspace.pointer(), pool).unwrap()
     };
-    let outputs = nest.parameters.iter().zip(&memory).skip(program.inputs);
-    let outputs = outputs.filter(|(id, _)| (id.0 as usize) < program.tensors.len());
-    let outputs = outputs.map(|(id, memory)| {
-        let tensor = program.tensor(*id);
+    let outputs = parameters.iter().zip(&memory).filter(|(p, _)| p.owner == Owner::Output);
+    let outputs = outputs.map(|(parameter, memory)| {
+        let tensor = program.tensor(parameter.id);
         let buffer = Buffer::from_bytes(tensor.dtype, &tensor.shape, &memory.contents());
         (tensor.name.clone(), buffer.unwrap())
     });
@@ -175,14 +169,14 @@ pub(crate) fn call(
 /// Compares a nest with the reference; the difference as text.
 pub(crate) fn difference(
     program: &Program,
-    nest: &LoopNest,
+    nest: &LoweredNest,
     inputs: &Inputs,
     target: &str,
 ) -> Option<String> {
     let expected = run(program, inputs).unwrap_or_else(|error| panic!("{error:?}"));
     let loaded = load(nest, target);
     for pooled in [false, true] {
-        let ran = call(program, nest, &loaded, inputs, pooled);
+        let ran = call(program, &loaded, inputs, pooled);
         if ran.status != 0 {
             return Some(format!("status {}", ran.status));
         }

@@ -11,7 +11,7 @@ use tensorwright_target::{Goal, Target};
 
 use super::Kernel;
 use super::diagnose::Diagnose;
-use super::lowered::Lowered;
+use super::lowered::LoweredProgram;
 use crate::{Diagnostics, Program, Source};
 
 /// What a schedule is called that comes from no file.
@@ -124,7 +124,7 @@ impl KernelBuilder<'_> {
     /// With which numbers sums may be computed where no schedule is given. By default
     /// [`Precision::Exact`]; with [`Precision::Fast`] the schedule may use algorithms that compute with
     /// other numbers, such as Winograd's for convolutions. A schedule that is given decides for itself;
-    /// [`Lowered::precision`] says what it does.
+    /// [`LoweredProgram::precision`] says what it does.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
@@ -147,7 +147,7 @@ impl KernelBuilder<'_> {
     ///
     /// # Errors
     /// A step of the schedule that is refused, or loops that make too much code.
-    pub fn lower(self) -> Result<Lowered, Diagnostics> {
+    pub fn lower(self) -> Result<LoweredProgram, Diagnostics> {
         let start = Instant::now();
         let program = self.program.clone();
         let target = self.target.map_or_else(Target::native, Ok);
@@ -169,7 +169,7 @@ impl KernelBuilder<'_> {
         scheduled.name = identifier(&scheduled.name);
         let nest =
             lower(scheduled.clone()).map_err(|error| (error, &schedule).diagnose(&source))?;
-        Ok(Lowered {
+        Ok(LoweredProgram {
             program,
             schedule,
             processor: Processor::of(&goal.target),

@@ -12,7 +12,7 @@ use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
 use super::invoke::Loaded;
-use super::lowered::Lowered;
+use super::lowered::LoweredProgram;
 use crate::{CodegenOptions, Diagnostics, ProgramHash};
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
@@ -46,7 +46,7 @@ struct Key {
 }
 
 impl Key {
-    fn new(lowered: &Lowered) -> Self {
+    fn new(lowered: &LoweredProgram) -> Self {
         Self {
             program: lowered.program.hash(),
             def: lowered.program.name().to_owned(),
@@ -62,7 +62,7 @@ impl Key {
 
 impl Code {
     /// The code of loops: that of an equal kernel, or new.
-    pub(super) fn of(lowered: &Lowered) -> Result<Arc<Self>, Diagnostics> {
+    pub(super) fn of(lowered: &LoweredProgram) -> Result<Arc<Self>, Diagnostics> {
         // LLVM has locks of its own, and a child must not inherit ours from a thread that it has not.
         let _hold = hold_forks();
         let key = Key::new(lowered);
@@ -80,7 +80,7 @@ impl Code {
         Ok(made)
     }
 
-    fn new(lowered: &Lowered) -> Result<Self, Diagnostics> {
+    fn new(lowered: &LoweredProgram) -> Result<Self, Diagnostics> {
         let source = &lowered.program.ir().source;
         let compiled = lowered.compile()?;
         COMPILATIONS.fetch_add(1, Ordering::Relaxed);

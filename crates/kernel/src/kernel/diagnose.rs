@@ -63,7 +63,10 @@ impl Diagnose for (LowerError, &Schedule) {
             LowerError::TooLarge => "unroll fewer loops, or loops of fewer iterations",
             LowerError::TooManyTails => "split fewer loops with the tail `peel`",
             LowerError::NotInnermost { .. } => "vectorize innermost loops",
-            _ => "use smaller factors or sizes",
+            LowerError::Overflow => "use smaller factors or sizes",
+            LowerError::Unfinished => {
+                "please report this with the program, its sizes and its schedule"
+            }
         };
         at(Code::ScheduleNotLowered, span, error.to_string()).help(help)
     }

@@ -1,19 +1,19 @@
-//! [`Lowered`]: loops, and all texts that can be made of them.
+//! [`LoweredProgram`]: loops, and all texts that can be made of them.
 
 use std::time::Duration;
 
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
 use tensorwright_lang::precision::Precision;
-use tensorwright_schedule::{Interface, LoopNest, Schedule, canonical, lower_traced};
+use tensorwright_schedule::{Interface, LoopNest, LoweredNest, Schedule, canonical, lower_traced};
 use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
 use crate::{Code, Diagnostic, Diagnostics, Program};
 
-/// A program whose schedule is applied: loops that code generators take, and the texts that can be
-/// made of them. [`KernelBuilder::lower`](crate::KernelBuilder::lower) makes it.
+/// A program with its schedule, its target and its [loops](LoweredNest), and the texts that can be made
+/// of them. [`KernelBuilder::lower`](crate::KernelBuilder::lower) makes it.
 #[derive(Debug, Clone)]
-pub struct Lowered {
+pub struct LoweredProgram {
     pub(super) program: Program,
     pub(super) schedule: Schedule,
     pub(super) target: Target,
@@ -22,13 +22,13 @@ pub struct Lowered {
     pub(super) options: Options,
     /// After the schedule, before lowering.
     pub(super) scheduled: LoopNest,
-    pub(super) nest: LoopNest,
+    pub(super) nest: LoweredNest,
     pub(super) interface: Interface,
     /// How long it took to come here.
     pub(super) lowering: Duration,
 }
 
-impl Lowered {
+impl LoweredProgram {
     /// The program.
     #[must_use]
     pub fn program(&self) -> &Program {
@@ -55,7 +55,7 @@ impl Lowered {
 
     /// The lowered loops, for tools that look inside.
     #[must_use]
-    pub fn nest(&self) -> &LoopNest {
+    pub fn nest(&self) -> &LoweredNest {
         &self.nest
     }
 
@@ -130,7 +130,7 @@ impl Lowered {
     /// [`Kernel::verify`](crate::Kernel::verify) bounds the errors on given inputs.
     #[must_use]
     pub fn error_growth(&self) -> f64 {
-        self.nest.error_growth
+        self.nest.as_nest().error_growth
     }
 
     /// The memory that a call takes: its parameters, inputs included, and the workspace.

@@ -19,7 +19,7 @@ pub use builder::KernelBuilder;
 pub use call::{Call, Outputs};
 pub use code::compilations;
 pub use constants::Frozen;
-pub use lowered::Lowered;
+pub use lowered::LoweredProgram;
 pub use oracle::{Against, Expected, Oracle};
 pub use rewritten::allow_for_rewriting;
 pub use verify::Verification;
@@ -48,7 +48,7 @@ use crate::{Diagnostics, Program};
 /// threads share their code while one of them exists ([`compilations`] counts).
 #[derive(Debug)]
 pub struct Kernel {
-    lowered: Lowered,
+    lowered: LoweredProgram,
     code: Arc<Code>,
     /// Those of the last call.
     constants: Mutex<Option<Arc<Constants>>>,
@@ -79,14 +79,14 @@ impl CompileTimes {
 }
 
 impl Kernel {
-    fn new(lowered: Lowered) -> Result<Self, Diagnostics> {
+    fn new(lowered: LoweredProgram) -> Result<Self, Diagnostics> {
         let code = Code::of(&lowered)?;
         Ok(Self { lowered, code, constants: Mutex::new(None) })
     }
 
     /// The loops that were compiled, with all texts that can be made of them.
     #[must_use]
-    pub fn lowered(&self) -> &Lowered {
+    pub fn lowered(&self) -> &LoweredProgram {
         &self.lowered
     }
 
@@ -108,7 +108,7 @@ impl Kernel {
         self.lowered.loops()
     }
 
-    /// The loops at every step of the way; see [`Lowered::loops_after_each_pass`].
+    /// The loops at every step of the way; see [`LoweredProgram::loops_after_each_pass`].
     #[must_use]
     pub fn loops_after_each_pass(&self) -> Vec<(String, String)> {
         self.lowered.loops_after_each_pass()
@@ -138,7 +138,7 @@ impl Kernel {
         self.lowered.assembly()
     }
 
-    /// The relocatable object file, which exports [`Lowered::symbol`].
+    /// The relocatable object file, which exports [`LoweredProgram::symbol`].
     #[must_use]
     pub fn object(&self) -> &[u8] {
         &self.code.compiled.object

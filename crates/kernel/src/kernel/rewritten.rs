@@ -7,7 +7,7 @@
 use tensorwright_lang::diagnostic::Diagnostic;
 use tensorwright_lang::program::{Index, Program};
 use tensorwright_reference::{Memory, Run, Write};
-use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::LoweredNest;
 use tensorwright_schedule::nest::{Loop, Node, Store};
 
 use crate::Inputs;
@@ -24,9 +24,10 @@ const MOST_STATEMENTS: u64 = 200_000_000;
 pub fn allow_for_rewriting(
     run: &mut Run,
     program: &Program,
-    nest: &LoopNest,
+    nest: &LoweredNest,
     inputs: &Inputs,
 ) -> Result<bool, Diagnostic> {
+    let nest = nest.as_nest();
     let all: Vec<_> = nest.buffers.iter().map(|b| (b.dtype, b.shape.clone())).collect();
     let memory = Memory::new(program, inputs, &all)?;
     let point = vec![0; nest.vars.len()];

@@ -34,10 +34,10 @@ impl Kernel {
     /// [outcome](Verification::against) says on how many.
     ///
     /// The interpreter knows how far from each element a right result may be on these inputs. For a
-    /// kernel that computes with other numbers ([`Lowered::precision`](crate::Lowered::precision)) it
+    /// kernel that computes with other numbers ([`LoweredProgram::precision`](crate::LoweredProgram::precision)) it
     /// follows from these numbers; where they overflow or are not finite, nothing can be said, and
     /// every result agrees. If the program is too large for the interpreter, a
-    /// [factor](crate::Lowered::error_growth) stands for them.
+    /// [factor](crate::LoweredProgram::error_growth) stands for them.
     ///
     /// # Errors
     /// Inputs that do not fit, and subscripts from data that are out of bounds.

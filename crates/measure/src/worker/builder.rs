@@ -1,7 +1,7 @@
 //! The builder: schedules in, objects out.
 
 use tensorwright_codegen_llvm as codegen;
-use tensorwright_kernel::{CodegenOptions, Diagnostics, Lowered, Program, Schedule, Target};
+use tensorwright_kernel::{CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target};
 use tensorwright_schedule::{ScheduleError, canonical};
 
 use super::{Connection, Served, expected};
@@ -81,7 +81,7 @@ impl Builder {
         }
     }
 
-    fn lower(&self, text: &str) -> Result<Lowered, BuilderReply> {
+    fn lower(&self, text: &str) -> Result<LoweredProgram, BuilderReply> {
         let schedule = Schedule::parse(text).map_err(|error| refused(&error))?;
         let builder = self.program.compile().target(self.target.clone()).threads(self.threads);
         builder.schedule(schedule.clone()).lower().map_err(|diagnostics| {

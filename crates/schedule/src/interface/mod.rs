@@ -15,6 +15,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Read;
 use tensorwright_lang::source::Span;
 
+use crate::LoweredNest;
 use crate::nest::{BufferId, LoopNest, Node, Owner, Uses, for_each_store};
 use crate::workspace::{ALIGNMENT, Plan, Workspace};
 
@@ -83,7 +84,8 @@ pub enum Function {
 impl Interface {
     /// The interface of a lowered nest.
     #[must_use]
-    pub fn of(nest: &LoopNest) -> Self {
+    pub fn of(lowered: &LoweredNest) -> Self {
+        let nest = lowered.as_nest();
         let mut prepared_bytes: i64 = 0;
         let (body, prepare) = (Uses::of(&nest.body).buffers, Uses::of(&nest.prepare).buffers);
         let parameter = |id: &BufferId| {
@@ -112,7 +114,7 @@ impl Interface {
             symbol: identifier(&nest.name),
             has_prepare: !nest.prepare.is_empty(),
             parameters,
-            workspace: Plan::of(nest).size,
+            workspace: Plan::of(lowered).size,
             prepared_bytes,
             checked: checked_reads(nest),
         }
@@ -241,7 +243,7 @@ mod tests {
         // The element of `A`, then the one of `I` that says which.
         let failed = |status| {
             let read = interface.failed_read(status)?;
-            Some(nest.buffer(read.buffer).name.as_str())
+            Some(nest.as_nest().buffer(read.buffer).name.as_str())
         };
         assert_eq!([0, 1, 2, 3, -1].map(failed), [None, Some("A"), Some("I"), None, None]);
     }

@@ -65,7 +65,7 @@ mod tests {
     use tensorwright_lang::Module;
 
     use super::*;
-    use crate::lower::{LowerOptions, lower_with};
+    use crate::lower::{LowerOptions, LoweredNest, lower_with};
     use crate::{Schedule, canonical, lower};
 
     #[test]
@@ -86,8 +86,9 @@ mod tests {
             })
             .collect();
         let nest = Schedule::parse(&steps).unwrap().apply(canonical(&program)).unwrap();
-        let on_stack = |nest: &LoopNest| {
-            let stack = nest.buffers.iter().filter(|b| b.memory == Some(Memory::Stack));
+        let on_stack = |lowered: &LoweredNest| {
+            let stack =
+                lowered.as_nest().buffers.iter().filter(|b| b.memory == Some(Memory::Stack));
             stack.map(crate::nest::Buffer::bytes).sum::<i64>()
         };
         let lowered = |stack: StackLimits| {
@@ -111,7 +112,7 @@ mod tests {
             assert!(nest.buffers.iter().all(|buffer| buffer.memory.is_none()));
             let lowered = lower(nest).unwrap();
             ["A", "t", "out"].map(|name| {
-                let buffer = lowered.buffers.iter().find(|buffer| buffer.name == name);
+                let buffer = lowered.as_nest().buffers.iter().find(|buffer| buffer.name == name);
                 buffer.and_then(|buffer| buffer.memory).unwrap()
             })
         };

@@ -7,6 +7,7 @@ mod exact;
 mod guards;
 mod init;
 mod layouts;
+mod lowered;
 mod memory;
 mod padding;
 mod peel;
@@ -16,6 +17,7 @@ mod vectorize;
 
 use std::fmt;
 
+pub use lowered::LoweredNest;
 pub use memory::StackLimits;
 pub(crate) use padding::{all_hold, zero};
 
@@ -34,7 +36,7 @@ pub struct LowerOptions {
 /// # Errors
 /// Where unrolling makes too much code, a vectorized loop holds other loops, or index arithmetic
 /// overflows.
-pub fn lower(nest: LoopNest) -> Result<LoopNest, LowerError> {
+pub fn lower(nest: LoopNest) -> Result<LoweredNest, LowerError> {
     lower_traced(nest, &mut |_, _| {})
 }
 
@@ -45,7 +47,7 @@ pub fn lower(nest: LoopNest) -> Result<LoopNest, LowerError> {
 pub fn lower_traced(
     nest: LoopNest,
     show: &mut dyn FnMut(&str, &LoopNest),
-) -> Result<LoopNest, LowerError> {
+) -> Result<LoweredNest, LowerError> {
     lower_with(nest, &LowerOptions::default(), show)
 }
 
@@ -57,7 +59,7 @@ pub fn lower_with(
     mut nest: LoopNest,
     options: &LowerOptions,
     show: &mut dyn FnMut(&str, &LoopNest),
-) -> Result<LoopNest, LowerError> {
+) -> Result<LoweredNest, LowerError> {
     let settle = |nest: &mut LoopNest| memory::run(nest, options.stack);
     let passes: [(&str, &Pass<'_>); 10] = [
         ("memory", &settle),
@@ -75,7 +77,7 @@ pub fn lower_with(
         pass(&mut nest)?;
         show(name, &nest);
     }
-    Ok(nest)
+    LoweredNest::new(nest)
 }
 
 /// A pass.
@@ -97,6 +99,8 @@ pub enum LowerError {
     },
     /// Index arithmetic that leaves 64 bits.
     Overflow,
+    /// The passes leave something to do: a defect of theirs.
+    Unfinished,
 }
 
 impl fmt::Display for LowerError {
@@ -116,6 +120,7 @@ impl fmt::Display for LowerError {
                  innermost, or unroll `{inner}`"
             ),
             LowerError::Overflow => f.write_str("index arithmetic leaves 64 bits"),
+            LowerError::Unfinished => f.write_str("lowering leaves something to do"),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! reduction carries its [starting value](Store::init), and a store its [domain](Store::domain).
 //! After [lowering](crate::lower()) only serial and parallel loops are left, reductions are
 //! initialised by stores of their own, and domains have become [guards](Node::Guard) and
-//! [masks](Store::mask). [`LoopNest::is_lowered`] tells which.
+//! [masks](Store::mask): a [`LoweredNest`](crate::LoweredNest).
 
 mod buffer;
 mod print;
@@ -229,8 +229,7 @@ impl LoopNest {
     }
 
     /// Whether the nest is in the form that emitters take.
-    #[must_use]
-    pub fn is_lowered(&self) -> bool {
+    pub(crate) fn is_lowered(&self) -> bool {
         fn lowered(node: &Node) -> bool {
             match node {
                 Node::Loop(l) => {

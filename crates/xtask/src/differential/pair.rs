@@ -7,7 +7,9 @@ use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, Run};
 use tensorwright_schedule::check::check;
 use tensorwright_schedule::nest::{LoopKind, LoopNest, Node};
-use tensorwright_schedule::{Interface, LowerError, Schedule, canonical, lower_traced};
+use tensorwright_schedule::{
+    Interface, LowerError, LoweredNest, Schedule, canonical, lower_traced,
+};
 
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
@@ -20,7 +22,7 @@ const MOST_STORES: u64 = 50_000;
 /// A lowered nest, its inputs and its expected outputs.
 pub(crate) struct Pair {
     /// The nest.
-    pub(crate) nest: LoopNest,
+    pub(crate) nest: LoweredNest,
     /// How it is called.
     pub(crate) interface: Interface,
     /// What memory holds that nothing has written.
@@ -45,7 +47,7 @@ pub(crate) enum NotRun {
 /// together is known only then.
 fn not_lowered(why: &LowerError, is_promised: bool) -> NotRun {
     match why {
-        why if is_promised => {
+        why if is_promised || *why == LowerError::Unfinished => {
             schedule_problem(Kind::Refused, format!("cannot be lowered: {why}")).into()
         }
         LowerError::NotInnermost { .. } => {
@@ -80,11 +82,12 @@ fn check_defined(nest: &LoopNest, after: &str) -> Result<(), Problem> {
 /// the two may be follows from these numbers.
 fn rewritten(
     program: &Program,
-    nest: &LoopNest,
+    nest: &LoweredNest,
     inputs: Inputs,
     answer: &Answer,
 ) -> Result<Option<Run>, NotRun> {
-    let Some(mut run) = answer.expected.clone().filter(|_| nest.error_growth > 1.0) else {
+    let Some(mut run) = answer.expected.clone().filter(|_| nest.as_nest().error_growth > 1.0)
+    else {
         return Ok(None);
     };
     let buffers = inputs.buffers(program).map_err(NotRun::Skipped)?;
@@ -131,12 +134,7 @@ impl Pair {
         };
         let lowered = lower_traced(nest, &mut look);
         flawed?;
-        let mut nest = lowered.map_err(|why| not_lowered(&why, is_promised))?;
-        if !nest.is_lowered() {
-            let message = format!("lowering leaves something to do:\n{nest}");
-            return Err(schedule_problem(Kind::Refused, message).into());
-        }
-        name.clone_into(&mut nest.name);
+        let nest = lowered.map_err(|why| not_lowered(&why, is_promised))?.named(name);
         let answer = oracle.answer(case.inputs).map_err(NotRun::Skipped)?;
         let rewritten = rewritten(&program, &nest, case.inputs, &answer)?;
         let (garbage, target) = (case.inputs.garbage(), case.target.clone());
@@ -159,7 +157,7 @@ impl Pair {
                 _ => false,
             })
         }
-        any(&self.nest.prepare) || any(&self.nest.body)
+        any(&self.nest.as_nest().prepare) || any(&self.nest.as_nest().body)
     }
 
     /// Compares a status and the bytes of the outputs, in order, with the reference.
