@@ -13,7 +13,7 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder,
-    LoweredProgram, Oracle, Outputs, Verification, allow_for_rewriting, compilations,
+    LoweredProgram, NotLowered, Oracle, Outputs, Verification, allow_for_rewriting, compilations,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};

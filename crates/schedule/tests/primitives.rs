@@ -65,7 +65,9 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
 /// What a reader sees of a schedule: itself, what it makes, what emitters get.
 fn show(program: &Program, steps: &str) -> String {
     let schedule = Schedule::parse(steps).unwrap();
-    assert_eq!(Schedule::parse(&schedule.to_string()).unwrap().to_string(), schedule.to_string());
+    let (spelled, text) = schedule.clone().spelled();
+    assert_eq!(Schedule::parse(&text).unwrap(), spelled);
+    assert_eq!(text, schedule.to_string());
     let nest = schedule.apply(canonical(program)).unwrap();
     let lowered = lower(nest.clone()).unwrap();
     assert_defined(program, &schedule);

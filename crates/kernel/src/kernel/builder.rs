@@ -6,7 +6,7 @@ use tensorwright_codegen_llvm::{Options, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::untuned_schedule;
 use tensorwright_schedule::interface::identifier;
-use tensorwright_schedule::{Interface, Schedule, canonical, lower};
+use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower};
 use tensorwright_target::{Goal, Target};
 
 use super::Kernel;
@@ -48,6 +48,23 @@ pub struct KernelBuilder<'p> {
     options: Options,
 }
 
+/// Why a program was not lowered.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NotLowered {
+    /// The step of the schedule that was refused, if that is the reason; else the loops that the schedule
+    /// makes cannot be lowered, or not for this target.
+    pub refusal: Option<ScheduleError>,
+    /// All there is to say to a person.
+    pub diagnostics: Diagnostics,
+}
+
+/// A schedule, and a text that has its steps: refusals point at it.
+fn spelled(schedule: Schedule) -> (Schedule, Source) {
+    let (schedule, text) = schedule.spelled();
+    (schedule, Source::new(UNNAMED, &text))
+}
+
 impl Program {
     /// Starts to compile the program.
     ///
@@ -84,10 +101,7 @@ impl KernelBuilder<'_> {
     /// Uses a schedule instead of the default one; an empty one leaves the loops as the program
     /// says.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
-        // Read back from its own text, so that a refusal can point at the step.
-        let text = schedule.to_string();
-        let schedule = Schedule::parse(&text).unwrap_or(schedule);
-        self.schedule = Some((schedule, Source::new(UNNAMED, &text)));
+        self.schedule = Some(spelled(schedule));
         self
     }
 
@@ -148,27 +162,40 @@ impl KernelBuilder<'_> {
     /// # Errors
     /// A step of the schedule that is refused, or loops that make too much code.
     pub fn lower(self) -> Result<LoweredProgram, Diagnostics> {
+        self.try_lower().map_err(|failed| failed.diagnostics)
+    }
+
+    /// Like [`KernelBuilder::lower`], for programs that want to know who refused.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::lower`].
+    pub fn try_lower(self) -> Result<LoweredProgram, Box<NotLowered>> {
         let start = Instant::now();
         let program = self.program.clone();
         let target = self.target.map_or_else(Target::native, Ok);
         let known = target.and_then(|target| {
             Goal::of(&target, self.threads, self.precision).map(|goal| (target, goal))
         });
-        let (target, goal) = known.map_err(|error| error.diagnose(&program.ir().source))?;
-        let (schedule, source) = self.schedule.unwrap_or_else(|| {
-            let schedule = untuned_schedule(program.ir(), &goal);
-            let source = Source::new(UNNAMED, &schedule.to_string());
-            (schedule, source)
+        let (target, goal) = known.map_err(|error| {
+            let diagnostics = error.diagnose(&program.ir().source);
+            NotLowered { refusal: None, diagnostics }
+        })?;
+        let (schedule, source) =
+            self.schedule.unwrap_or_else(|| spelled(untuned_schedule(program.ir(), &goal)));
+        let scheduled = schedule.apply(canonical(program.ir())).map_err(|error| {
+            let diagnostics = error.diagnose(&source);
+            NotLowered { refusal: Some(error), diagnostics }
         });
-        let mut scheduled =
-            schedule.apply(canonical(program.ir())).map_err(|error| error.diagnose(&source))?;
+        let mut scheduled = scheduled?;
         if let Some(name) = self.symbol {
             scheduled.name = name;
         }
         // Loops are shown under the name that is exported.
         scheduled.name = identifier(&scheduled.name);
-        let nest =
-            lower(scheduled.clone()).map_err(|error| (error, &schedule).diagnose(&source))?;
+        let nest = lower(scheduled.clone()).map_err(|error| {
+            let diagnostics = (error, &schedule).diagnose(&source);
+            NotLowered { refusal: None, diagnostics }
+        })?;
         Ok(LoweredProgram {
             program,
             schedule,
@@ -189,5 +216,42 @@ impl KernelBuilder<'_> {
     /// As [`KernelBuilder::lower`], and what code generation refuses.
     pub fn build(self) -> Result<Kernel, Diagnostics> {
         Kernel::new(self.lower()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NotLowered;
+    use crate::{Module, Schedule};
+
+    /// What becomes of a program with a schedule that has no places, as whoever makes one has it.
+    fn failed(text: &str, sizes: &[(&str, i64)], steps: &str) -> Box<NotLowered> {
+        let module = Module::parse("f.tc", text).unwrap();
+        let program = module.def("f").unwrap().bind(sizes.iter().copied()).unwrap();
+        let mut schedule = Schedule::parse(steps).unwrap();
+        schedule.steps.iter_mut().for_each(|step| step.span = Default::default());
+        program.compile().schedule(schedule).try_lower().unwrap_err()
+    }
+
+    #[test]
+    fn who_refuses_is_said_and_where() {
+        let text = "def f(float(M,K) A, float(K) x) -> (y) { y(m) +=! A(m,k) * x(k) }";
+        let steps = "y: split m 2\ny: fuse m.0 k\n";
+        let failed = failed(text, &[("M", 4), ("K", 8)], steps);
+        let refusal = failed.refusal.unwrap();
+        assert_eq!((refusal.stage(), refusal.keyword()), (Some("y"), Some("fuse")));
+        assert_eq!(refusal.reason(), "cannot fuse: loop `m.0` of `y` does not hold `k` directly");
+        insta::assert_snapshot!(failed.diagnostics.render(false));
+    }
+
+    #[test]
+    fn loops_that_cannot_be_lowered_are_no_step_of_a_schedule() {
+        let axes = ["a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l", "m"];
+        let (all, shape) = (axes.join(","), ["N"; 12].join(","));
+        let text = format!("def f(float({shape}) A) -> (B) {{ B({all}) = A({all}) }}");
+        let steps: String = axes.iter().map(|axis| format!("B: split {axis} 2 [peel]\n")).collect();
+        let failed = failed(&text, &[("N", 3)], &steps);
+        assert!(failed.refusal.is_none());
+        insta::assert_snapshot!(failed.diagnostics.render(false));
     }
 }

@@ -15,7 +15,7 @@ mod rewritten;
 mod verify;
 
 pub use arguments::Arguments;
-pub use builder::KernelBuilder;
+pub use builder::{KernelBuilder, NotLowered};
 pub use call::{Call, Outputs};
 pub use code::compilations;
 pub use constants::Frozen;

@@ -2,7 +2,7 @@
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_kernel::{CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target};
-use tensorwright_schedule::{ScheduleError, canonical};
+use tensorwright_schedule::ScheduleError;
 
 use super::{Connection, Served, expected};
 use crate::protocol::{BuilderReply, BuilderRequest, Description, GREETING, Setup};
@@ -84,12 +84,9 @@ impl Builder {
     fn lower(&self, text: &str) -> Result<LoweredProgram, BuilderReply> {
         let schedule = Schedule::parse(text).map_err(|error| refused(&error))?;
         let builder = self.program.compile().target(self.target.clone()).threads(self.threads);
-        builder.schedule(schedule.clone()).lower().map_err(|diagnostics| {
-            // Whether a primitive refuses or lowering does, the error itself does not say.
-            match schedule.apply(canonical(self.program.ir())) {
-                Err(error) => refused(&error),
-                Ok(_) => illegal("lower", messages(&diagnostics)),
-            }
+        builder.schedule(schedule).try_lower().map_err(|failed| match &failed.refusal {
+            Some(error) => refused(error),
+            None => illegal("lower", messages(&failed.diagnostics)),
         })
     }
 }
@@ -104,12 +101,7 @@ fn illegal(rule: &str, reason: String) -> BuilderReply {
 
 /// A schedule that cannot be read, or that a primitive refuses: the rule is its name.
 fn refused(error: &ScheduleError) -> BuilderReply {
-    // `C: split m 8`
-    let primitive = error.step.as_deref().and_then(|step| {
-        let (_, primitive) = step.split_once(':')?;
-        primitive.split_whitespace().next()
-    });
-    illegal(primitive.unwrap_or("syntax"), error.refusal.message.clone())
+    illegal(error.keyword().unwrap_or("syntax"), error.reason().to_owned())
 }
 
 fn messages(diagnostics: &Diagnostics) -> String {

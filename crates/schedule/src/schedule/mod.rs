@@ -61,8 +61,8 @@ pub struct Refusal {
 pub struct ScheduleError {
     /// Where in the text.
     pub span: Span,
-    /// The primitive that was refused, as text; `None` for a mistake in the text.
-    pub step: Option<String>,
+    /// The step that was refused; `None` for a mistake in the text.
+    pub step: Option<Box<Step>>,
     /// What and why.
     pub refusal: Refusal,
 }
@@ -83,6 +83,26 @@ impl Refusal {
     /// Index arithmetic that leaves 64 bits.
     pub(crate) fn overflow() -> Self {
         Self::new("index arithmetic leaves 64 bits").help("use smaller factors")
+    }
+}
+
+impl ScheduleError {
+    /// The name of the stage whose step was refused; `None` for a mistake in the text.
+    #[must_use]
+    pub fn stage(&self) -> Option<&str> {
+        self.step.as_ref().map(|step| step.stage.as_str())
+    }
+
+    /// The keyword of the primitive that refuses; `None` for a mistake in the text.
+    #[must_use]
+    pub fn keyword(&self) -> Option<&'static str> {
+        self.step.as_ref().map(|step| step.primitive.keyword())
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.refusal.message
     }
 }
 
@@ -127,6 +147,20 @@ impl Schedule {
         Ok(Self { steps })
     }
 
+    /// Writes the schedule as text, and says of every step where the text has it: as if it were read from
+    /// that text.
+    #[must_use]
+    pub fn spelled(mut self) -> (Self, String) {
+        let mut text = String::new();
+        for step in &mut self.steps {
+            let start = text.len();
+            text += &step.to_string();
+            step.span = Span { start, end: text.len() };
+            text.push('\n');
+        }
+        (self, text)
+    }
+
     /// Applies all steps to a nest, which is [canonical](crate::canonical()) at first.
     ///
     /// # Errors
@@ -166,7 +200,7 @@ impl Step {
         let applied = self.primitive.apply(&self.stage, nest);
         applied.and_then(|()| limits::check(nest)).map_err(|refusal| ScheduleError {
             span: self.span,
-            step: Some(self.to_string()),
+            step: Some(Box::new(self.clone())),
             refusal,
         })
     }
