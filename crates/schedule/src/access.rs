@@ -51,7 +51,7 @@ impl Accesses {
             extent: l.extent,
             role: l.role,
         };
-        let own = |l: &&&crate::nest::Loop| l.stage == Some(store.buffer);
+        let own = |l: &&&crate::nest::Loop| l.stage == Some(store.stage());
         let axes = loops_of(nest, stage).iter().filter(own).map(axis).collect();
         // What a reduction starts from is read once per element: it moves nothing that matters.
         let of_terms = store.reads().into_iter().filter(|(what, _)| *what == Use::Value);

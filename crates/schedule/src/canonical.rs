@@ -20,7 +20,7 @@ use tensorwright_lang::program::{
 };
 
 use crate::limits::Size;
-use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Store, Var};
+use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Var};
 
 /// The canonical loop nest of a program.
 ///
@@ -111,7 +111,7 @@ pub(crate) fn element(buffer: BufferId, subscripts: Vec<Index>) -> Expr {
 
 /// The loops of one stage: variables, extents and what the axes are in terms of them.
 struct Axes {
-    stage: BufferId,
+    stage: StageId,
     loops: Vec<(Var, i64, Role)>,
     values: Vec<Index>,
 }
@@ -124,7 +124,7 @@ impl Rewrite for &Axes {
 
 impl Axes {
     fn of(nest: &mut LoopNest, stage: &Stage) -> Self {
-        let mut axes = Axes { stage: stage.output, loops: Vec::new(), values: Vec::new() };
+        let mut axes = Axes { stage: StageId(stage.output), loops: Vec::new(), values: Vec::new() };
         for axis in &stage.axes {
             let role = match axis.kind {
                 AxisKind::Spatial => Role::Spatial,
@@ -201,12 +201,12 @@ fn add_narrow(nest: &mut LoopNest, stage: &Stage, axes: &Axes, mut store: Store,
     let name = format!("{}.sum", target.name);
     let sum = nest.add_buffer(Buffer { name, dtype: wide, owner: Owner::Intermediate, ..target });
     store.buffer = sum;
-    let axes = Axes { stage: sum, loops: axes.loops.clone(), values: Vec::new() };
+    let axes = Axes { stage: StageId(sum), loops: axes.loops.clone(), values: Vec::new() };
     nest.body.push(axes.around(store));
     let narrow = nest.dtype(stage.output);
     let convert = Axes::of(nest, stage);
     let spatial = Axes {
-        stage: stage.output,
+        stage: StageId(stage.output),
         loops: convert.loops.iter().copied().filter(|(.., r)| *r == Role::Spatial).collect(),
         values: convert.spatial(),
     };
@@ -232,7 +232,7 @@ fn copy_base(nest: &mut LoopNest, output: BufferId, base: BufferId) {
     let store = Store::new(output, subscripts.clone(), element(base, subscripts));
     let loops = vars.iter().zip(&shape).rev();
     let node = loops.fold(Node::Store(store), |node, (var, extent)| {
-        Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(output))
+        Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(StageId(output)))
     });
     nest.body.push(node);
 }

@@ -8,7 +8,7 @@ use tensorwright_lang::program::{Expr, Index, TensorId};
 use super::eval::Value;
 use super::memory::{Iteration, Memory};
 use super::{Flaw, Verdict};
-use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Owner, Store, Var};
+use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Owner, StageId, Store, Var};
 
 /// A nest being run.
 pub(super) struct Run<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Run<'a> {
     /// Whether this is what runs ahead of all calls.
     preparing: bool,
     /// The stage whose store runs.
-    stage: BufferId,
+    stage: StageId,
     /// How many conditions around are up to data.
     pub(super) guesses: u32,
     /// Whether it is known which elements are ever written.
@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
             iteration: Iteration::default(),
             iterations: 0,
             preparing: false,
-            stage: TensorId(0),
+            stage: StageId(TensorId(0)),
             guesses: 0,
             knows_ever: false,
             met_data: false,
@@ -113,16 +113,16 @@ impl<'a> Run<'a> {
     /// The flaw of using an undefined value.
     pub(super) fn blamed(&mut self) -> Box<Flaw> {
         let blame = self.blame.take();
-        blame.unwrap_or_else(|| self.undefined(Some(self.stage), self.stage, 0))
+        blame.unwrap_or_else(|| self.undefined(Some(self.stage), self.stage.0, 0))
     }
 
     fn name(&self, id: BufferId) -> String {
         self.nest.buffer(id).name.clone()
     }
 
-    fn undefined(&self, reader: Option<BufferId>, id: BufferId, place: usize) -> Box<Flaw> {
+    fn undefined(&self, reader: Option<StageId>, id: BufferId, place: usize) -> Box<Flaw> {
         Box::new(Flaw::Undefined {
-            reader: reader.map(|reader| self.name(reader)),
+            reader: reader.map(|reader| self.name(reader.0)),
             buffer: self.name(id),
             element: self.memory[id.0 as usize].subscripts(place),
         })
@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
 
     fn race(&self, id: BufferId, place: usize) -> Box<Flaw> {
         Box::new(Flaw::Race {
-            stage: self.name(self.stage),
+            stage: self.name(self.stage.0),
             buffer: self.name(id),
             element: self.memory[id.0 as usize].subscripts(place),
         })
@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
     }
 
     fn store(&mut self, store: &Store) -> Result<(), Box<Flaw>> {
-        self.stage = store.buffer;
+        self.stage = store.stage();
         let count = store.lanes.map_or(1, |lanes| lanes.count);
         self.left = self.left.saturating_sub(count.unsigned_abs());
         if self.left == 0 {
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
     }
 
     fn out_of_bounds(&self, id: BufferId, element: &[i128]) -> Box<Flaw> {
-        let (stage, buffer) = (self.name(self.stage), self.name(id));
+        let (stage, buffer) = (self.name(self.stage.0), self.name(id));
         Box::new(Flaw::OutOfBounds { stage, buffer, element: element.to_vec() })
     }
 

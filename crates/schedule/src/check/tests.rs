@@ -138,7 +138,7 @@ fn long_nests_are_not_run_to_the_end() {
 fn a_reduction_begins_at_its_outermost_loop() {
     let nest = scheduled(LAYER, &[("B", 2), ("I", 3), ("O", 2)], "out: split i 2\n");
     let mut out = None;
-    for_each_store(&nest.body, &mut |store| out = Some(store.buffer));
+    for_each_store(&nest.body, &mut |store| out = Some(store.stage()));
     let mut reducing = Vec::new();
     for_each_loop(&nest.body, &mut |l| {
         if l.reduces(out.unwrap()) {

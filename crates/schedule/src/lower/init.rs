@@ -43,7 +43,7 @@ fn hoisted(node: &mut Node) -> Vec<Node> {
         Node::Loop(outermost) if outermost.role == Role::Reduce => {
             let stage = outermost.stage;
             collect(outermost, &mut |store, around| {
-                if stage == Some(store.buffer)
+                if stage == Some(store.stage())
                     && let Some(init) = take_init(store)
                 {
                     found.push(wrap(init, around));
@@ -88,8 +88,8 @@ fn take_init(store: &mut Store) -> Option<Store> {
 
 /// The spatial loops of a stage around its initialisation.
 fn wrap(init: Store, around: &[Loop]) -> Node {
-    let buffer = init.buffer;
-    let is_spatial = |l: &&Loop| !l.reduces(buffer);
+    let stage = init.stage();
+    let is_spatial = |l: &&Loop| !l.reduces(stage);
     around.iter().filter(is_spatial).rev().fold(Node::Store(init), |node, shell| {
         let mut l = shell.clone();
         l.body = vec![node];

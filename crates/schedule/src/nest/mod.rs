@@ -34,6 +34,10 @@ pub type Var = AxisId;
 /// A buffer, by its number in [`LoopNest::buffers`].
 pub type BufferId = TensorId;
 
+/// A stage, by the buffer that it makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StageId(pub BufferId);
+
 /// Loops over stores, and the buffers they touch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -81,8 +85,8 @@ pub struct Loop {
     pub var: Var,
     /// The number of iterations; at least one.
     pub extent: i64,
-    /// The buffer that the stage makes whose loop it is.
-    pub stage: Option<BufferId>,
+    /// The stage whose loop it is.
+    pub stage: Option<StageId>,
     /// How the iterations run.
     pub kind: LoopKind,
     /// Whether the iterations make different elements or terms of the same ones.
@@ -256,20 +260,20 @@ impl Loop {
         Self { var, extent, stage, kind, role, peel, overlaps, locals, body }
     }
 
-    /// The loop as one of the stage that makes a buffer.
+    /// The loop as one of a stage.
     #[must_use]
-    pub fn of(mut self, stage: BufferId) -> Self {
+    pub fn of(mut self, stage: StageId) -> Self {
         self.stage = Some(stage);
         self
     }
 }
 
 impl Loop {
-    /// Whether the iterations make terms of the elements of a buffer. The outermost such loop around a
+    /// Whether the iterations make terms of the elements of a stage. The outermost such loop around a
     /// store is where its reduction begins: [`Store::init`] is stored ahead of it.
     #[must_use]
-    pub fn reduces(&self, buffer: BufferId) -> bool {
-        self.role == Role::Reduce && self.stage == Some(buffer)
+    pub fn reduces(&self, stage: StageId) -> bool {
+        self.role == Role::Reduce && self.stage == Some(stage)
     }
 
     /// Takes over the buffers of loops inside that are no more. Copies of a loop share them.
@@ -296,6 +300,12 @@ impl Store {
             lanes: None,
             mask: Vec::new(),
         }
+    }
+
+    /// The stage that it belongs to.
+    #[must_use]
+    pub fn stage(&self) -> StageId {
+        StageId(self.buffer)
     }
 
     /// The elements that the store reads, and what for; not the old value of the element that it

@@ -16,11 +16,11 @@
 use tensorwright_lang::program::Read;
 
 use super::find::{Path, find_loop, loops_on, store_at, store_paths};
-use crate::nest::{BufferId, Loop, LoopNest, Store, Use};
+use crate::nest::{BufferId, Loop, LoopNest, StageId, Store, Use};
 use crate::schedule::Refusal;
 
 /// The reductions that have begun when a loop runs.
-pub(crate) struct Begun(Vec<BufferId>);
+pub(crate) struct Begun(Vec<StageId>);
 
 impl Begun {
     /// Those of the loop at a path: the loop is one of theirs, or inside of one.
@@ -31,7 +31,7 @@ impl Begun {
 
     /// Whether a store of the loop belongs to one of them.
     pub(crate) fn holds(&self, store: &Store) -> bool {
-        self.0.contains(&store.buffer)
+        self.0.contains(&store.stage())
     }
 
     /// What a store of the loop reads while the loop runs.
@@ -83,7 +83,7 @@ pub(crate) fn refuse_late(
     let name = |l: &&Loop| nest.var_name(l.var).to_owned();
     let (tensor, reader) = (&nest.buffer(buffer).name, &nest.buffer(store.buffer).name);
     let at = loops.last().map(name).unwrap_or_default();
-    let outermost = loops.iter().position(|l| l.reduces(store.buffer)).unwrap_or(0);
+    let outermost = loops.iter().position(|l| l.reduces(store.stage())).unwrap_or(0);
     let first = loops.get(outermost).map(name).unwrap_or_default();
     let inside = match at == first {
         true => format!("in loop `{at}`"),

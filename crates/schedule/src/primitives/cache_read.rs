@@ -25,7 +25,9 @@ use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked
 use super::layout::LayoutText;
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
-use crate::nest::{Buffer, Loop, LoopNest, Node, Owner, Role, Store, Use, Var, for_each_store};
+use crate::nest::{
+    Buffer, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var, for_each_store,
+};
 use crate::schedule::{Refusal, Words};
 
 /// Copies what a loop reads of a tensor.
@@ -98,7 +100,7 @@ impl Rule for CacheRead {
         let to = vars.iter().map(|var| Index::axis(*var)).collect();
         let loops = vars.iter().zip(&shape).rev();
         let node = loops.fold(Node::Store(Store::new(copy, to, value)), |node, (var, extent)| {
-            Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(copy))
+            Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(StageId(copy)))
         });
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, tensor);

@@ -24,7 +24,7 @@ use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
 use crate::nest::{
-    Bound, BufferId, Loop, LoopNest, Node, Owner, Role, Store, Use, for_each_store_mut,
+    Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, for_each_store_mut,
     rewrite_store, substitute,
 };
 use crate::schedule::{Refusal, Words};
@@ -127,7 +127,9 @@ fn rebuild(
             padding: false,
             term: false,
         }));
-        loops.push(Loop::new(var, extent.count, Role::Spatial, Vec::new()).of(producer.buffer));
+        loops.push(
+            Loop::new(var, extent.count, Role::Spatial, Vec::new()).of(StageId(producer.buffer)),
+        );
         subscripts.push(Index::axis(var));
     }
     for l in chain.iter().filter(|l| l.role == Role::Reduce) {

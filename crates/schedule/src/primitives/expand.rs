@@ -17,7 +17,7 @@ use super::find::{find_buffer, fresh_name};
 use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::element;
-use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Store, Var};
+use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, StageId, Store, Var};
 use crate::schedule::{Refusal, Words};
 
 /// The most elements of an expanded tensor.
@@ -78,7 +78,7 @@ impl Rule for Expand {
         let mut swap = Swap { from: tensor, to: element(full, subscripts) };
         plain.store.value = plain.store.value.rewrite(&mut swap).ok_or_else(Refusal::overflow)?;
         plain.replace(nest, vec![made]);
-        hoist(nest, &[full]);
+        hoist(nest, &[StageId(full)]);
         Ok(())
     }
 }

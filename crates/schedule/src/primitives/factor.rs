@@ -26,7 +26,7 @@ use super::find::fresh_name;
 use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::{element, neutral};
-use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Store, Var, rewrite_store};
+use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, StageId, Store, Var, rewrite_store};
 use crate::schedule::{Refusal, Words};
 
 /// The most elements of partial sums.
@@ -99,7 +99,7 @@ impl Rule for Factor {
         }
         rewrite_store(&mut sum, &mut renamed).ok_or_else(Refusal::overflow)?;
         plain.replace(nest, vec![chain(&loops, sum)]);
-        hoist(nest, &[partial]);
+        hoist(nest, &[StageId(partial)]);
         Ok(())
     }
 }

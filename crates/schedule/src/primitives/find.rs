@@ -194,7 +194,7 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
         }
         let mut reduce: Option<&Loop> = None;
         for l in loops_on(nest, &path) {
-            if l.reduces(store.buffer) {
+            if l.reduces(store.stage()) {
                 reduce = reduce.or(Some(l));
             } else if let (true, Some(reduce)) = (l.overlaps, reduce) {
                 let (outer, inner) = (nest.var_name(reduce.var), nest.var_name(l.var));
@@ -266,7 +266,7 @@ pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(),
 /// the inner ones are meant then.
 pub(crate) fn expect_fresh(nest: &LoopNest, stage: &str, names: &[String]) -> Result<(), Refusal> {
     let path = find_store(nest, stage)?;
-    let own = Some(store_at(nest, &path)?.buffer);
+    let own = Some(store_at(nest, &path)?.stage());
     let taken: Vec<&Loop> = loops_on(nest, &path).into_iter().filter(|l| l.stage == own).collect();
     for (number, name) in names.iter().enumerate() {
         let twice = names[..number].contains(name);

@@ -60,7 +60,7 @@ impl Producer {
             l.kind == LoopKind::Serial
                 && l.body.len() == 1
                 && l.locals.is_empty()
-                && l.stage == Some(store.buffer)
+                && l.stage == Some(store.stage())
         });
         let dim = |subscript: &Index| match subscript.terms() {
             [term] if term.coefficient == 1 => match term.atom {

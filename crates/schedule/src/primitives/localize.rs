@@ -9,7 +9,8 @@ use super::find::{
 use super::footprint::find_host;
 use crate::canonical::{element, neutral};
 use crate::nest::{
-    Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Store, Use, for_each_store, substitute,
+    Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, for_each_store,
+    substitute,
 };
 use crate::schedule::Refusal;
 
@@ -29,7 +30,7 @@ pub(super) fn localize(
     let loops: Vec<Loop> = loops_on(nest, &path).into_iter().cloned().collect();
     let (outer, inner) = loops.split_at(host.len());
     check_alone(nest, stage, at, store.buffer, &host)?;
-    let foreign = |l: &&Loop| l.stage != Some(store.buffer) || l.locals.contains(&store.buffer);
+    let foreign = |l: &&Loop| l.stage != Some(store.stage()) || l.locals.contains(&store.buffer);
     if let Some(l) = inner.iter().find(foreign) {
         return Err(Refusal::new(format!(
             "loop `{}` inside of loop `{at}` is not one of `{stage}` alone",
@@ -40,7 +41,7 @@ pub(super) fn localize(
         Some(name) => Some(kept_loop(nest, stage, at, name, &host)?),
         None => None,
     };
-    let is_reduce = |l: &Loop| l.reduces(store.buffer);
+    let is_reduce = |l: &Loop| l.reduces(store.stage());
     let in_tile: Vec<&Loop> = inner
         .iter()
         .filter(|l| !is_reduce(l))
@@ -74,9 +75,9 @@ pub(super) fn localize(
         }
         _ => {}
     }
-    let write_back = write_back(nest, &in_tile, kept, store.buffer, result)?;
+    let write_back = write_back(nest, &in_tile, kept, result)?;
     let host_loop = loop_at_mut(nest, &host)?;
-    retarget(&mut host_loop.body, store.buffer, &partial, kept);
+    retarget(&mut host_loop.body, store.stage(), &partial, kept);
     // Right after the loops that made it: what follows may read it.
     let position = path.get(host.len()).map_or(host_loop.body.len(), |at| at + 1);
     host_loop.body.insert(position, write_back);
@@ -156,9 +157,9 @@ fn write_back(
     nest: &mut LoopNest,
     in_tile: &[&Loop],
     kept: Option<crate::nest::Var>,
-    stage: BufferId,
     result: Store,
 ) -> Result<Node, Refusal> {
+    let stage = result.stage();
     let mut nodes = vec![Node::Store(result)];
     for l in in_tile.iter().rev() {
         let var = nest.add_var(nest.var_name(l.var).to_owned());
@@ -175,19 +176,19 @@ fn write_back(
 }
 
 /// Makes the loops and the store of a stage those of its tile.
-fn retarget(nodes: &mut [Node], stage: BufferId, partial: &Store, kept: Option<crate::nest::Var>) {
+fn retarget(nodes: &mut [Node], stage: StageId, partial: &Store, kept: Option<crate::nest::Var>) {
     for node in nodes {
         match node {
             Node::Loop(l) => {
                 if l.stage == Some(stage) {
-                    l.stage = Some(partial.buffer);
+                    l.stage = Some(partial.stage());
                     if Some(l.var) == kept {
                         l.role = Role::Spatial;
                     }
                 }
                 retarget(&mut l.body, stage, partial, kept);
             }
-            Node::Store(store) if store.buffer == stage => *store = partial.clone(),
+            Node::Store(store) if store.stage() == stage => *store = partial.clone(),
             _ => {}
         }
     }

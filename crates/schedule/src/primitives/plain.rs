@@ -26,7 +26,7 @@ impl Plain {
         let loops = loops_on(nest, &path);
         let is_plain = |l: &&Loop| {
             l.kind == LoopKind::Serial
-                && l.stage == Some(store.buffer)
+                && l.stage == Some(store.stage())
                 && l.body.len() == 1
                 && l.locals.is_empty()
                 && !l.peel

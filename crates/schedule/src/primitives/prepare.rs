@@ -9,7 +9,7 @@
 //! ```
 
 use crate::nest::{
-    BufferId, Loop, LoopNest, Node, Owner, Role, Store, Var, for_each_loop, for_each_store,
+    BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Var, for_each_loop, for_each_store,
 };
 
 /// The largest buffer, in bytes, that a stage may need on the way if it is to run ahead of all calls.
@@ -17,7 +17,7 @@ const MOST_LOCAL_BYTES: i64 = 16 << 10;
 
 /// A chain of loops around a store, outermost first, as the canonical nest has it.
 pub(super) fn chain(loops: &[(Var, i64, Role)], store: Store) -> Node {
-    let stage = store.buffer;
+    let stage = store.stage();
     loops.iter().rev().fold(Node::Store(store), |node, (var, extent, role)| {
         Node::Loop(Loop::new(*var, *extent, *role, vec![node]).of(stage))
     })
@@ -28,41 +28,42 @@ pub(super) fn chain(loops: &[(Var, i64, Role)], store: Store) -> Node {
 ///
 /// Stages that are placed inside loops of others, that make a result, or that gather at positions
 /// from data (which are checked at every call) stay.
-pub(super) fn hoist(nest: &mut LoopNest, stages: &[BufferId]) {
+pub(super) fn hoist(nest: &mut LoopNest, stages: &[StageId]) {
     for stage in stages {
         let Some(position) = constant_stage(nest, *stage) else { continue };
         let node = nest.body.remove(position);
         nest.prepare.push(node);
-        nest.buffers[stage.0 as usize].owner = Owner::Prepared;
-        nest.parameters.push(*stage);
+        let StageId(buffer) = *stage;
+        nest.buffers[buffer.0 as usize].owner = Owner::Prepared;
+        nest.parameters.push(buffer);
     }
 }
 
-/// The position of the node that alone makes a buffer, of constants alone.
-fn constant_stage(nest: &LoopNest, stage: BufferId) -> Option<usize> {
-    if nest.buffer(stage).owner != Owner::Intermediate {
+/// The position of the node that alone is a stage, of constants alone.
+fn constant_stage(nest: &LoopNest, stage: StageId) -> Option<usize> {
+    if nest.buffer(stage.0).owner != Owner::Intermediate {
         return None;
     }
-    let mut makers = nest.body.iter().enumerate().filter(|(_, node)| writes(node, stage));
+    let mut makers = nest.body.iter().enumerate().filter(|(_, node)| has_store_of(node, stage));
     let (position, node) = makers.next()?;
     (makers.next().is_none() && is_constant(nest, node, stage)).then_some(position)
 }
 
-fn writes(node: &Node, buffer: BufferId) -> bool {
+fn has_store_of(node: &Node, stage: StageId) -> bool {
     let mut found = false;
-    for_each_store(std::slice::from_ref(node), &mut |store| found |= store.buffer == buffer);
+    for_each_store(std::slice::from_ref(node), &mut |store| found |= store.stage() == stage);
     found
 }
 
-/// Whether a node makes nothing but a buffer and what it needs on the way, and reads nothing but
+/// Whether a node makes nothing but a stage and what it needs on the way, and reads nothing but
 /// constants.
-fn is_constant(nest: &LoopNest, node: &Node, stage: BufferId) -> bool {
+fn is_constant(nest: &LoopNest, node: &Node, stage: StageId) -> bool {
     let node = std::slice::from_ref(node);
     let mut locals: Vec<BufferId> = Vec::new();
     for_each_loop(node, &mut |l| locals.extend(&l.locals));
     let mut constant = locals.iter().all(|id| nest.buffer(*id).bytes() <= MOST_LOCAL_BYTES);
     for_each_store(node, &mut |store| {
-        constant &= store.buffer == stage || locals.contains(&store.buffer);
+        constant &= store.stage() == stage || locals.contains(&store.buffer);
         for (_, read) in store.reads() {
             let known = nest.constants.contains(&read.tensor)
                 || locals.contains(&read.tensor)

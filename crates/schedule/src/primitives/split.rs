@@ -182,7 +182,7 @@ impl Rule for Split {
             let end = Index::constant(extent - 1).sub(&value).ok_or_else(Refusal::overflow)?;
             let (padding, of_terms) = (self.tail == Tail::RoundUp, l.role == Role::Reduce);
             for_each_store_mut(&mut l.body, &mut |store| {
-                let term = of_terms && l.stage == Some(store.buffer);
+                let term = of_terms && l.stage == Some(store.stage());
                 store.domain.push(Bound { index: end.clone(), padding, term });
             });
         }

@@ -11,7 +11,7 @@ mod tiled;
 
 use crate::cpu::rules::movement;
 use tensorwright_schedule::access::Accesses;
-use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::{latest_loop, store_of};
 use tensorwright_schedule::primitives::{
     ComputeAt, Fuse, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
@@ -111,7 +111,7 @@ impl Decoder<'_> {
     /// Whether a stage is computed inside the loops of its reader.
     fn is_inside(&self, stage: &str) -> bool {
         let nest = &self.draft.nest;
-        let own = store_of(nest, stage).map(|store| store.buffer);
+        let own = store_of(nest, stage).map(Store::stage);
         loops_of(nest, stage).iter().any(|l| l.stage != own)
     }
 

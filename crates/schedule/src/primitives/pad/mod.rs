@@ -30,7 +30,7 @@ use super::plain::{Plain, is_zero};
 use super::prepare::hoist;
 use crate::canonical::element;
 use crate::lower::zero;
-use crate::nest::{BufferId, LoopNest, Ranges, Simplify, rewrite_store};
+use crate::nest::{BufferId, LoopNest, Ranges, Simplify, StageId, rewrite_store};
 use crate::schedule::{Refusal, Words};
 
 /// Reads a padded copy of a tensor.
@@ -85,7 +85,7 @@ impl Rule for Pad {
         frame.shift(&mut plain.store, copy).ok_or_else(Refusal::overflow)?;
         let copied = frame.make(nest, condition, first.fill)?;
         plain.replace(nest, vec![copied]);
-        hoist(nest, &[copy]);
+        hoist(nest, &[StageId(copy)]);
         Ok(())
     }
 }

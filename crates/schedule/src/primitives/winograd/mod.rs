@@ -30,7 +30,7 @@ use super::find::{find_store, loops_of};
 use super::footprint::refuse_checked;
 use super::prepare::hoist;
 use super::{ComputeAt, Primitive, Reorder, Rule, Split, Tail, Unroll, Vectorize};
-use crate::nest::{BufferId, LoopNest, Role};
+use crate::nest::{BufferId, LoopNest, Role, StageId};
 use crate::schedule::{Refusal, Words};
 
 /// The most dimensions that are filtered at once.
@@ -84,6 +84,7 @@ impl Rule for Winograd {
         let (weights, nodes): (Vec<BufferId>, Vec<_>) = stages.weights.into_iter().unzip();
         nest.body.splice(position..=position, nodes.into_iter().chain(stages.body));
         write_out_weights(nest, pattern.filters.len(), &weights);
+        let weights: Vec<StageId> = weights.into_iter().map(StageId).collect();
         hoist(nest, &weights);
         nest.error_growth *= growth(&pattern);
         Ok(())

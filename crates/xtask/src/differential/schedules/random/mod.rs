@@ -11,7 +11,7 @@ mod size;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tensorwright_schedule::Schedule;
-use tensorwright_schedule::nest::{BufferId, Loop, LoopKind, LoopNest, Role, for_each_store};
+use tensorwright_schedule::nest::{Loop, LoopKind, LoopNest, Role, StageId, for_each_store};
 use tensorwright_schedule::primitives::{Primitive, Tail, loops_of, stages};
 use tensorwright_schedule::schedule::Step;
 use tensorwright_testkit::Rng;
@@ -136,7 +136,7 @@ impl Draft<'_> {
         around.into_iter().map(|l| self.around(l, own)).collect()
     }
 
-    fn around(&self, l: &Loop, own: Option<BufferId>) -> Around {
+    fn around(&self, l: &Loop, own: Option<StageId>) -> Around {
         Around {
             name: self.nest.var_name(l.var).to_owned(),
             extent: l.extent,
