@@ -152,9 +152,9 @@ fn raw_declarations(interface: &Interface, names: &Names) -> String {
         order.join(", ")
     );
     if interface.has_prepare {
-        text += &format!(
-            "int32_t {name}_prepare(void *const *buffers, void *workspace, tw_pool *pool);\n"
-        );
+        let prepare = interface.function(Function::Prepare);
+        text +=
+            &format!("int32_t {prepare}(void *const *buffers, void *workspace, tw_pool *pool);\n");
     }
     text
 }

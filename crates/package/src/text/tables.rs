@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
+use tensorwright_kernel::schedule::interface::Function;
 
 use crate::buckets::{Layout, Padding, Run, costs, covers};
 use crate::compile::{Built, Kernels, Slot};
@@ -67,14 +68,11 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
                 Slot::Parameter(parameter) => format!("{{{parameter}, 0}}"),
                 Slot::Prepared(offset) => format!("{{-1, {}}}", areas.start(kernel) + offset),
             });
-            text += &format!(
-                "tw_hidden int32_t {0}(void *const *buffers, void *workspace, tw_pool *pool);\n",
-                kernel.interface.symbol
-            );
-            if areas.is_owner(kernel) {
+            let prepare = areas.is_owner(kernel).then_some(Function::Prepare);
+            for function in [Function::Compute].into_iter().chain(prepare) {
                 text += &format!(
-                    "tw_hidden int32_t {0}_prepare(void *const *buffers, void *workspace, tw_pool *pool);\n",
-                    kernel.interface.symbol
+                    "tw_hidden int32_t {}(void *const *buffers, void *workspace, tw_pool *pool);\n",
+                    kernel.interface.function(function)
                 );
             }
             text += &array("struct slot", &format!("slots_{}", kernel.interface.symbol), slots);
@@ -82,7 +80,7 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
         let entries = kernels.iter().map(|kernel| {
             let symbol = &kernel.interface.symbol;
             let prepare = match areas.is_owner(kernel) {
-                true => format!("{symbol}_prepare"),
+                true => kernel.interface.function(Function::Prepare),
                 false => "NULL".to_owned(),
             };
             format!(

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::Owner;
 
 use super::failure::{Kind, Problem, Suspect};
@@ -210,8 +211,10 @@ fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &
         });
     }
     let name = &pair.interface.symbol;
-    let prepare =
-        if pair.interface.has_prepare { format!("{name}_prepare") } else { "NULL".to_owned() };
+    let prepare = match pair.interface.has_prepare {
+        true => pair.interface.function(Function::Prepare),
+        false => "NULL".to_owned(),
+    };
     let (count, garbage) = (bytes.len(), pair.garbage);
     let parallel = i32::from(pair.has_parallel_loop());
     let (bytes, roles) = (bytes.join(", "), roles.join(", "));
