@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `rewriting/`, `algorithm.rs` | other ways to compute a program, for all targets: beginnings of schedules |
 //! | `cpu/` | the sketch of processors: groups of stages, knobs, decoding, rules, cost, ranking |
+//! | `sketch.rs` | `Sketch`: what a kind of target makes of a program: parameters and their meaning |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
 //! | `untuned.rs` | [`untuned_schedule`]: the schedule of a program of which nothing was measured |
 //!
@@ -19,6 +20,7 @@ pub mod cpu;
 mod options;
 mod rewriting;
 mod schedule_space;
+mod sketch;
 mod untuned;
 
 pub use algorithm::alternatives;

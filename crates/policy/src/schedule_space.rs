@@ -5,18 +5,12 @@ use std::sync::Arc;
 use num_bigint::BigUint;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{Draft, Schedule, canonical};
+use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 use tensorwright_target::{Cpu, Goal};
 
-use crate::cpu::cost::{self, TERMS};
-use crate::cpu::decode::decode;
-use crate::cpu::generate::{Generated, generate};
-use crate::cpu::group::Group;
-use crate::cpu::limits;
-use crate::cpu::rank;
-use crate::cpu::start;
-use crate::cpu::tiling::{Tiling, Values};
+use crate::cpu::sketch::CpuSketch;
+use crate::sketch::{Sketch, Values};
 use crate::{Options, alternatives};
-use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 
 /// Spaces up to this size are counted point by point.
 const COUNTED: u64 = 1 << 21;
@@ -55,10 +49,7 @@ pub struct ScheduleSpace {
 /// What the public type and its rules share.
 #[derive(Debug)]
 struct Inner {
-    /// The nest to schedule, and the steps that chose the algorithm.
-    begun: Draft,
-    goal: Goal<Cpu>,
-    made: Generated,
+    sketch: Box<dyn Sketch>,
     /// The value of every parameter that is not free, and where searches start.
     base: Point,
     /// Whether each parameter is free.
@@ -110,12 +101,12 @@ impl ScheduleSpace {
     /// The space of what a draft has begun: it may have rewritten stages, and nothing else.
     #[must_use]
     pub fn of(begun: Draft, goal: &Goal<Cpu>, options: &Options) -> Self {
-        let made = generate(&begun, goal, options);
-        let free: Vec<bool> = made.parameters.iter().map(|p| options.is_free(p.name())).collect();
-        let base = start::start(&made, goal);
-        let names = made.parameters.iter().zip(&free).filter(|(_, free)| **free);
-        let parameters: Vec<Parameter> = names.map(|(parameter, _)| parameter.clone()).collect();
-        let inner = Arc::new(Inner { begun, goal: goal.clone(), made, base, free });
+        let sketch = Box::new(CpuSketch::of(begun, goal, options));
+        let all = sketch.parameters().iter();
+        let free: Vec<bool> = all.clone().map(|p| options.is_free(p.name())).collect();
+        let is_free = all.zip(&free).filter(|(_, free)| **free);
+        let parameters: Vec<Parameter> = is_free.map(|(parameter, _)| parameter.clone()).collect();
+        let inner = Arc::new(Inner { base: sketch.start(&free), sketch, free });
         let rules: Arc<dyn Rules> = Arc::new(Legality(Arc::clone(&inner)));
         Self { inner, search: Arc::new(SearchSpace::with_rules(parameters, rules)) }
     }
@@ -130,7 +121,7 @@ impl ScheduleSpace {
     pub fn all_parameters(&self) -> impl Iterator<Item = (&Parameter, bool, String)> {
         let inner = &self.inner;
         let ranks = inner.base.ranks().iter();
-        let all = inner.made.parameters.iter().zip(&inner.free).zip(ranks);
+        let all = inner.sketch.parameters().iter().zip(&inner.free).zip(ranks);
         all.map(|((parameter, free), rank)| (parameter, *free, parameter.text(*rank)))
     }
 
@@ -144,40 +135,38 @@ impl ScheduleSpace {
     /// still refuse one.
     #[must_use]
     pub fn ranked(&self, count: usize) -> Vec<Point> {
-        let Inner { made, goal, base, free, .. } = &*self.inner;
-        let points = rank::ranked(made, goal, base, free, count);
+        let points = self.inner.sketch.ranked(self.inner.values(&self.inner.base), count);
         points.iter().map(|point| self.inner.narrow(point)).collect()
     }
 
     /// The estimated cycles of a point by the cost model; infinite for one that a rule forbids.
     #[must_use]
     pub fn estimate(&self, point: &Point) -> f64 {
-        let Inner { made, goal, free, .. } = &*self.inner;
-        let point = self.inner.expand(point);
-        let estimate = |group: &Group| rank::estimate(made, group, goal, &point, free);
-        made.groups.iter().map(estimate).sum()
+        self.inner.sketch.estimate(self.inner.values(&self.inner.expand(point)))
     }
 
     /// What the estimate of a point is made of, summed over all stages, with names: for fitting the
     /// model and for explaining it.
     #[must_use]
     pub fn estimate_terms(&self, point: &Point) -> Vec<(&'static str, f64)> {
-        let point = self.inner.expand(point);
-        let values = self.inner.values(&point);
-        let mut sum: Vec<(&'static str, f64)> = TERMS.iter().map(|name| (*name, 0.0)).collect();
-        for group in &self.inner.made.groups {
-            let tiling = Tiling::of(group, values);
-            let packed = values.packed(group);
-            let terms = cost::terms(group, &tiling, &self.inner.goal, &packed);
-            sum.iter_mut().zip(terms).for_each(|(sum, term)| sum.1 += term);
-        }
-        sum
+        self.inner.sketch.estimate_terms(self.inner.values(&self.inner.expand(point)))
     }
 
     /// Whether some stage sums over loops that the space tiles.
     #[must_use]
     pub fn has_sums(&self) -> bool {
-        self.inner.made.groups.iter().any(|group| !group.reduce.is_empty())
+        self.inner.sketch.has_sums()
+    }
+
+    /// Parameters whose value makes no difference at a point, by place, with the reason. Every other choice
+    /// of a point that [decodes](Self::decode) can be found in its schedule.
+    #[must_use]
+    pub fn idle(&self, point: &Point) -> Vec<(usize, &'static str)> {
+        let idle = self.inner.sketch.idle(self.inner.values(&self.inner.expand(point)));
+        let places = idle.into_iter().filter_map(|(parameter, reason)| {
+            Some((*self.inner.free_places(&[parameter]).first()?, reason))
+        });
+        places.collect()
     }
 
     /// The schedule of a point.
@@ -186,17 +175,15 @@ impl ScheduleSpace {
     /// Why the point is illegal: a rule, or a primitive that is refused.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         self.search.check(point)?;
-        let point = self.inner.expand(point);
-        let values = self.inner.values(&point);
-        decode(&self.inner.begun, &self.inner.made, values, &self.inner.goal)
+        self.inner.sketch.decode(self.inner.values(&self.inner.expand(point)))
     }
 
     /// The algorithm: the rewritings that the program goes through first, as text; `as written` if
     /// there are none.
     #[must_use]
     pub fn algorithm(&self) -> String {
-        let steps: Vec<String> =
-            self.inner.begun.schedule.steps.iter().map(ToString::to_string).collect();
+        let steps = self.inner.sketch.begun().steps.iter();
+        let steps: Vec<String> = steps.map(ToString::to_string).collect();
         if steps.is_empty() { "as written".to_owned() } else { steps.join("; ") }
     }
 
@@ -205,10 +192,12 @@ impl ScheduleSpace {
     pub fn prunings(&self, seed: u64) -> Vec<Pruning> {
         let size = self.search.size();
         let counted = size <= COUNTED.into();
-        let mut left = vec![0u32; limits::RULES.len()];
+        let rules = self.inner.sketch.rules();
+        let mut left = vec![0u32; rules.len()];
         let mut count = |point: &Point| {
             let point = self.inner.expand(point);
-            let passed = self.inner.first_refusal(&point).map_or(left.len(), |(rule, _)| rule);
+            let refused = self.inner.sketch.refusal(self.inner.values(&point));
+            let passed = refused.map_or(left.len(), |(rule, _)| rule);
             left[..passed].iter_mut().for_each(|left| *left += 1);
         };
         if counted {
@@ -217,8 +206,7 @@ impl ScheduleSpace {
             let mut rng = Rng::new(seed);
             (0..DRAWN).for_each(|_| count(&self.search.sample(&mut rng)));
         }
-        let rules = limits::RULES.iter().zip(left);
-        let pruning = rules.map(|((rule, _), left)| {
+        let pruning = rules.into_iter().zip(left).map(|(rule, left)| {
             let share = f64::from(left) / f64::from(DRAWN);
             let error = (share * (1.0 - share) / f64::from(DRAWN)).sqrt();
             let left =
@@ -231,13 +219,20 @@ impl ScheduleSpace {
 
 impl Inner {
     fn values<'a>(&'a self, point: &'a Point) -> Values<'a> {
-        Values { parameters: &self.made.parameters, point, free: &self.free }
+        Values { ranks: point.ranks(), free: &self.free }
     }
 
     /// The values of the free parameters from those of all.
     fn narrow(&self, point: &Point) -> Point {
         let ranks = point.ranks().iter().zip(&self.free);
         Point::new(ranks.filter(|(_, free)| **free).map(|(rank, _)| *rank).collect::<Box<[u32]>>())
+    }
+
+    /// The places of parameters among the free ones.
+    fn free_places(&self, parameters: &[usize]) -> Vec<usize> {
+        let free = self.free.iter().enumerate().filter(|(_, free)| **free);
+        let numbered = free.enumerate().filter(|(_, (at, _))| parameters.contains(at));
+        numbered.map(|(place, _)| place).collect()
     }
 
     /// The values of all parameters from those of the free ones.
@@ -249,27 +244,6 @@ impl Inner {
         };
         Point::new(ranks.map(rank).collect::<Box<[u32]>>())
     }
-
-    /// The number of the first rule that refuses a point of all parameters.
-    fn first_refusal(&self, point: &Point) -> Option<(usize, Rejection)> {
-        let values = self.values(point);
-        let mut first: Option<(usize, Rejection)> = None;
-        for group in &self.made.groups {
-            let limit = first.as_ref().map_or(limits::RULES.len(), |(rule, _)| *rule);
-            if let Some(refused) = self.refusal(group, values, limit) {
-                let rule = limits::RULES.iter().position(|(name, _)| *name == refused.rule);
-                first = Some((rule.unwrap_or(0), refused));
-            }
-        }
-        first
-    }
-
-    /// The first of so many rules that refuses a group.
-    fn refusal(&self, group: &Group, values: Values<'_>, rules: usize) -> Option<Rejection> {
-        let tiling = Tiling::of(group, values);
-        let packed = values.packed(group);
-        limits::check(group, &tiling, &self.goal, &packed, rules).err()
-    }
 }
 
 /// The rules of a space of schedules.
@@ -278,32 +252,17 @@ struct Legality(Arc<Inner>);
 
 impl Rules for Legality {
     fn check(&self, _: &SearchSpace, point: &Point) -> Result<(), Rejection> {
-        match self.0.first_refusal(&self.0.expand(point)) {
+        match self.0.sketch.refusal(self.0.values(&self.0.expand(point))) {
             Some((_, refused)) => Err(refused),
             None => Ok(()),
         }
     }
 
-    /// Groups have no parameter in common.
     fn to_blame(&self, _: &SearchSpace, point: &Point) -> Vec<usize> {
-        let point = self.0.expand(point);
-        let values = self.0.values(&point);
-        let refused = |group: &&Group| self.0.refusal(group, values, usize::MAX).is_some();
-        let Some(group) = self.0.made.groups.iter().find(refused) else { return Vec::new() };
-        let own = group.parameters();
-        let free = self.0.free.iter().enumerate().filter(|(_, free)| **free);
-        let numbered = free.enumerate().filter(|(_, (slot, _))| own.contains(slot));
-        numbered.map(|(place, _)| place).collect()
+        self.0.free_places(&self.0.sketch.to_blame(self.0.values(&self.0.expand(point))))
     }
 
     fn features(&self, _: &SearchSpace, point: &Point) -> Vec<f32> {
-        let point = self.0.expand(point);
-        let values = self.0.values(&point);
-        self.0
-            .made
-            .groups
-            .iter()
-            .flat_map(|group| crate::cpu::features::features(group, values))
-            .collect()
+        self.0.sketch.features(self.0.values(&self.0.expand(point)))
     }
 }

@@ -2,20 +2,15 @@
 //! refused with a reason; and enough of them are.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod common;
 
-use tensorwright_lang::Module;
+use std::collections::BTreeMap;
+
 use tensorwright_lang::program::Program;
 use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::Rng;
 use tensorwright_target::{Cpu, Goal};
-
-fn program(text: &str, def: &str, sizes: &BTreeMap<String, i64>) -> Program {
-    let module = Module::parse("test.tc", text).unwrap_or_else(|e| panic!("{e}"));
-    module.bind(def, sizes.clone()).unwrap_or_else(|e| panic!("{e}"))
-}
 
 /// How many points of each space are looked at.
 const POINTS: usize = 12;
@@ -57,28 +52,16 @@ fn survey(
 
 #[test]
 fn points_of_every_example_become_schedules() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let text = std::fs::read_to_string(examples.join("golden/cases.json")).unwrap();
-    let cases: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut poor = Vec::new();
-    let mut seen = Vec::new();
-    for case in cases.as_array().unwrap() {
-        let (file, def) = (case["file"].as_str().unwrap(), case["def"].as_str().unwrap());
-        if seen.contains(&(file, def)) {
-            continue;
-        }
-        seen.push((file, def));
-        let source = std::fs::read_to_string(examples.join("kernels").join(file)).unwrap();
-        let sizes: BTreeMap<String, i64> = serde_json::from_value(case["sizes"].clone()).unwrap();
-        let program = program(&source, def, &sizes);
+    for common::Example { name, program } in common::examples() {
         for target in [Goal::new(Cpu::avx512()), Goal::new(Cpu::avx2()).with_workers(2)] {
             let (good, reasons) = survey(&program, &target, Preset::Full);
-            println!("{file} {def}: {good} of {POINTS} good");
+            println!("{name}: {good} of {POINTS} good");
             for (reason, count) in &reasons {
                 println!("    {count} {reason}");
             }
             if good < POINTS / 4 || reasons.keys().any(|reason| reason.starts_with("START")) {
-                poor.push(format!("{file} {def}: {good} of {POINTS}, {reasons:?}"));
+                poor.push(format!("{name}: {good} of {POINTS}, {reasons:?}"));
             }
         }
     }

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::limits::{MAX_DEPTH, MAX_STEPS, Size};
-use tensorwright_schedule::primitives::{loops_of, stages};
-use tensorwright_schedule::{LoopNest, LoweredNest, Schedule, canonical, lower};
+use tensorwright_schedule::primitives::{
+    CacheRead, LayoutText, Part, Phases, Primitive, SetPrefetch, Split, Winograd, loops_of, stages,
+};
+use tensorwright_schedule::{Draft, LoopNest, LoweredNest, Schedule, canonical, lower};
 use tensorwright_testkit::{Rng, generate};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
@@ -347,4 +349,37 @@ fn random_schedules_of_any_numbers_take_little_time_and_memory() {
         accepted += usize::from(outcome(&program, &text).is_ok());
     }
     assert!(accepted > 1000 && steps > 5000, "{accepted} accepted, {steps} steps");
+}
+
+/// Steps that a program makes may hold numbers that no text can.
+#[test]
+fn numbers_that_no_text_has_are_refused() {
+    let program = program(GEMM, &[("M", 8), ("N", 8), ("K", 8)]);
+    for number in [0, -1, i64::MIN, i64::MAX] {
+        let parts = |divisor| {
+            let parts =
+                vec![Part::Quotient(0, divisor), Part::Whole(1), Part::Remainder(0, divisor)];
+            LayoutText { parts }
+        };
+        let read = CacheRead { tensor: "A".into(), at: "k".into(), layout: Some(parts(number)) };
+        let steps: [Primitive; 5] = [
+            Split::new("k", &[4, number]).into(),
+            Phases { target: "m".into(), by: number }.into(),
+            Winograd { targets: vec!["m".into()], results: number }.into(),
+            read.into(),
+            SetPrefetch { tensor: "A".into(), at: "k".into(), distance: number }.into(),
+        ];
+        for step in steps {
+            let is_prefetch = matches!(step, Primitive::Prefetch(_));
+            let text = step.to_string();
+            let mut draft = Draft::new(canonical(&program));
+            let applied = draft.apply("C", step);
+            // A prefetch reads nothing that could be wrong.
+            assert!(applied.is_err() || is_prefetch, "{text}");
+            if let Err(error) = applied {
+                assert!(!error.to_string().is_empty(), "{text}");
+            }
+            let _lowered = lower(draft.nest);
+        }
+    }
 }

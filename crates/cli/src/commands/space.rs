@@ -141,7 +141,9 @@ fn json(
                 Ok(schedule) => (Some(schedule.to_string()), None),
                 Err(refused) => (None, Some(format!("{}: {}", refused.rule, refused.reason))),
             };
-            serde_json::json!({ "point": point, "text": search.text(point),
+            let name = |place: usize| search.parameters().get(place).map_or("", |p| p.name());
+            let idle: Vec<&str> = space.idle(point).iter().map(|(place, _)| name(*place)).collect();
+            serde_json::json!({ "point": point, "text": search.text(point), "idle": idle,
                                 "schedule": schedule, "refused": refused })
         })
         .collect();
@@ -205,6 +207,10 @@ fn text(
         writeln!(out, "\nsample {}\n  {}", place + 1, search.text(point))?;
         match space.decode(point) {
             Ok(schedule) => {
+                for (place, reason) in space.idle(point) {
+                    let name = search.parameters().get(place).map_or("", |p| p.name());
+                    writeln!(out, "  {name} makes no difference: {reason}")?;
+                }
                 for line in schedule.to_string().lines() {
                     writeln!(out, "    {line}")?;
                 }

@@ -1,12 +1,12 @@
 //! What a model should know of a tiling beyond the parameters themselves.
 
-use crate::cpu::group::{Group, Mover};
-use crate::cpu::tiling::{Tiling, Values};
+use crate::cpu::group::{Group, Packable};
+use crate::cpu::operand::Mover;
+use crate::cpu::tiling::Tiling;
 
 /// Logarithms of the sizes that decide how fast a tile runs: accumulators, vectors, the terms and the
 /// loads per multiplication, the tile that stays in the first cache and the one that stays in the second.
-pub(crate) fn features(group: &Group, values: Values<'_>) -> [f32; 8] {
-    let tiling = Tiling::of(group, values);
+pub(crate) fn features(group: &Group, tiling: &Tiling) -> [f32; 8] {
     let log = |x: i64| (x.max(1) as f32).log2();
     let accumulators = tiling.accumulators();
     let rows = accumulators / tiling.vectors().max(1);
@@ -20,14 +20,14 @@ pub(crate) fn features(group: &Group, values: Values<'_>) -> [f32; 8] {
         loads,
         log(terms),
         log(outer),
-        log(footprint(group, &tiling, false)),
-        log(footprint(group, &tiling, true)),
+        log(footprint(group, tiling, false)),
+        log(footprint(group, tiling, true)),
     ]
 }
 
 /// The bytes of operands that a register tile or a whole inner tile reads.
 fn footprint(group: &Group, tiling: &Tiling, whole_tile: bool) -> i64 {
-    let operand = |pack: &crate::cpu::group::Pack| {
+    let operand = |pack: &Packable| {
         pack.moved_by.iter().fold(pack.element_bytes, |bytes, movers| {
             let reach = movers.iter().fold(1i64, |reach, mover| {
                 let (extent, distance) = match *mover {

@@ -1,8 +1,17 @@
-//! [`Group`]: stages that are tiled together, and where their parameters are.
+//! [`Group`]: stages that are tiled together, and what is known of them.
+
+use std::ops::Range;
 
 use tensorwright_schedule::access::Axis;
+use tensorwright_space::parameter::Factorization;
 
-use crate::cpu::cost::Operand;
+use crate::cpu::operand::{Mover, Operand};
+
+/// Loops with fewer iterations are not split.
+pub(crate) const FEWEST: i64 = 4;
+
+/// The most loops whose order is a parameter; the others stay where they are.
+pub(crate) const MOST_ORDERED: usize = 5;
 
 /// Stages that are tiled together: a stage, and perhaps a reduction whose results it reads in place
 /// (a bias, a rectifier), which may then be computed inside its tiles.
@@ -20,10 +29,10 @@ pub(crate) struct Group {
     pub(crate) root_loops: Vec<String>,
     /// The loops over terms.
     pub(crate) reduce: Vec<Split>,
-    /// What may be vectorized, in the order of the parameter's choices.
+    /// What may be vectorized: first what the default would take.
     pub(crate) vectors: Vec<Vector>,
     /// Tensors that may be packed or laid out.
-    pub(crate) packs: Vec<Pack>,
+    pub(crate) packs: Vec<Packable>,
     /// Bytes of an element of the result.
     pub(crate) element_bytes: i64,
     /// How many different tensors the stage reads.
@@ -32,16 +41,16 @@ pub(crate) struct Group {
     pub(crate) reads: Vec<Operand>,
     /// What it writes.
     pub(crate) write: Operand,
-    /// The parameters.
-    pub(crate) slots: Slots,
+    /// The parameters that decide about it, by place among those of the sketch.
+    pub(crate) parameters: Range<usize>,
 }
 
-/// A loop and the parameter that splits it.
+/// A loop, and how it may be split.
 #[derive(Debug, Clone)]
 pub(crate) struct Split {
     pub(crate) axis: Axis,
-    /// The factorization; loops of few iterations have none.
-    pub(crate) tile: Option<usize>,
+    /// The ways to split it; `None` if it stays whole.
+    pub(crate) tile: Option<Factorization>,
 }
 
 /// Which loop becomes the lanes of vectors.
@@ -57,51 +66,17 @@ pub(crate) enum Vector {
 
 /// A tensor that may be packed.
 #[derive(Debug, Clone)]
-pub(crate) struct Pack {
+pub(crate) struct Packable {
     pub(crate) tensor: String,
     pub(crate) rank: usize,
     pub(crate) shape: Vec<i64>,
     pub(crate) element_bytes: i64,
+    /// Whether it may be laid out once, ahead of all calls.
+    pub(crate) is_constant: bool,
     /// For every loop over results the dimension that moves with it.
     pub(crate) dimension_of: Vec<Option<usize>>,
     /// The dimensions that move with some loop over results, and all loops that move each dimension.
     pub(crate) moved_by: Vec<Vec<Mover>>,
-    /// The parameter: where it is packed.
-    pub(crate) slot: usize,
-}
-
-/// A loop that moves a dimension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mover {
-    /// A loop over results, by place, and the distance.
-    Spatial(usize, i64),
-    /// A loop over terms, by place, and the distance.
-    Reduce(usize, i64),
-}
-
-/// Where the other parameters of a group are. Those that a group does not need are not there.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Slots {
-    /// Permutation: the outermost loops over results.
-    pub(crate) outer_order: Option<usize>,
-    /// Permutation: the loops of the second last level over results and the outer loops over terms.
-    pub(crate) middle_order: Option<usize>,
-    /// Permutation: the innermost loops over terms.
-    pub(crate) reduce_order: Option<usize>,
-    /// Categorical: what is vectorized.
-    pub(crate) vector: Option<usize>,
-    /// Discrete: iterations of the innermost loop over terms that are written out.
-    pub(crate) unroll: Option<usize>,
-    /// Categorical: tails of loops over results.
-    pub(crate) tail: Option<usize>,
-    /// Categorical: the tail of the vectorized loop.
-    pub(crate) vector_tail: Option<usize>,
-    /// Categorical: how results go to memory whose rows are not along the vectors.
-    pub(crate) store: Option<usize>,
-    /// Categorical: whether the reduction is computed inside the tiles of its reader.
-    pub(crate) fuse: Option<usize>,
-    /// Discrete: how many of the outermost loops are shared by workers.
-    pub(crate) parallel: Option<usize>,
 }
 
 impl Group {
@@ -110,24 +85,75 @@ impl Group {
         self.epilogue_of.as_deref().unwrap_or(&self.root)
     }
 
-    /// The parameters of the group.
-    pub(crate) fn parameters(&self) -> Vec<usize> {
-        let Slots {
-            outer_order,
-            middle_order,
-            reduce_order,
-            vector,
-            unroll,
-            tail,
-            vector_tail,
-            store,
-            fuse,
-            parallel,
-        } = self.slots;
-        let kinds = [vector, unroll, tail, vector_tail, store, fuse, parallel];
-        let tiles = self.spatial.iter().chain(&self.reduce).map(|split| split.tile);
-        let packs = self.packs.iter().map(|pack| Some(pack.slot));
-        let orders = [outer_order, middle_order, reduce_order];
-        tiles.chain(packs).chain(orders).chain(kinds).flatten().collect()
+    /// Whether a reduction may be computed inside the tiles of the stage that reads it in place.
+    pub(crate) fn can_fuse(&self) -> bool {
+        self.epilogue_of.is_some() && !self.spatial.is_empty()
+    }
+
+    /// Whether a stage is its root or its reduction.
+    pub(crate) fn has(&self, stage: &str) -> bool {
+        self.root == stage || self.epilogue_of.as_deref() == Some(stage)
+    }
+
+    /// Whether it has loops over terms.
+    pub(crate) fn is_reduction(&self) -> bool {
+        !self.reduce.is_empty()
+    }
+}
+
+impl Split {
+    /// A loop that is split in one of these ways, if there are several.
+    pub(crate) fn new(axis: Axis, tile: Option<Factorization>) -> Self {
+        let splits = |tile: &Factorization| tile.count() > 1;
+        Self { axis, tile: tile.filter(splits) }
+    }
+
+    /// The number of iterations; at least one.
+    pub(crate) fn extent(&self) -> i64 {
+        self.axis.extent.max(1)
+    }
+
+    /// Whether it is split at all.
+    pub(crate) fn is_tiled(&self) -> bool {
+        self.tile.is_some()
+    }
+
+    /// The parts of the loop as it is written: all iterations in the outermost.
+    pub(crate) fn whole(&self) -> Vec<i64> {
+        match &self.tile {
+            Some(tile) => self.parts(tile.plain()),
+            None => vec![self.axis.extent],
+        }
+    }
+
+    /// The parts of a split, outermost first.
+    pub(crate) fn parts(&self, rank: u32) -> Vec<i64> {
+        match &self.tile {
+            Some(tile) => tile.value(rank).iter().map(|part| part.cast_signed()).collect(),
+            None => vec![self.axis.extent],
+        }
+    }
+
+    /// The parts whose inner ones are exactly these, if there are any.
+    pub(crate) fn exactly(&self, inner: &[i64]) -> Option<Vec<i64>> {
+        let inner: Vec<u64> = inner.iter().map(|part| part.cast_unsigned()).collect();
+        Some(self.parts(self.tile.as_ref()?.rank_of_inner(&inner)?))
+    }
+
+    /// The parts whose inner ones are these, or the nearest to them that there are: fewer of the outermost
+    /// of them that is not one.
+    pub(crate) fn nearest(&self, inner: &[i64]) -> Vec<i64> {
+        let Some(tile) = &self.tile else { return self.whole() };
+        let mut wanted: Vec<u64> = vec![1; tile.parts().saturating_sub(1)];
+        for (to, from) in wanted.iter_mut().rev().zip(inner.iter().rev()) {
+            *to = (*from).max(1).cast_unsigned();
+        }
+        while let Some(outermost) = wanted.iter().position(|part| *part > 1) {
+            if let Some(rank) = tile.rank_of_inner(&wanted) {
+                return self.parts(rank);
+            }
+            wanted[outermost] -= 1;
+        }
+        self.whole()
     }
 }

@@ -1,13 +1,28 @@
 //! Policy for processors: loops in tiles of registers and caches, vectors, packed panels, workers.
+//!
+//! The files build on each other in this order:
+//!
+//! | where | what |
+//! | --- | --- |
+//! | `operand.rs`, `group.rs` | facts: which stages are tiled together, how their operands move with loops |
+//! | `tiling.rs` | decisions about a group, as numbers and names |
+//! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
+//! | `groups.rs`, `sketch.rs` | a program as groups with parameters |
+//! | `cost/`, `features.rs` | what a tiling costs |
+//! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
+//! | `entry.rs` | what the rest of the crate asks |
+//! | `rules/`, `register_tile.rs` | schedules by rules alone, without a model |
 
 pub(crate) mod cost;
 pub(crate) mod decode;
+mod entry;
 pub(crate) mod features;
-pub(crate) mod generate;
 pub(crate) mod group;
-pub(crate) mod limits;
+pub(crate) mod groups;
+pub(crate) mod knobs;
+pub(crate) mod operand;
 pub(crate) mod rank;
 pub(crate) mod register_tile;
 pub mod rules;
-pub(crate) mod start;
+pub(crate) mod sketch;
 pub(crate) mod tiling;

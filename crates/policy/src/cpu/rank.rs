@@ -6,77 +6,61 @@
 //! far apart copied once, terms in blocks that a cache holds. The model says which loop becomes the
 //! vectors, which the rows, and which blocks to take.
 
-use crate::cpu::rules::PACK_ROW_BYTES;
-use tensorwright_target::{Cpu, Goal};
-
-use crate::cpu::cost::{Constants, Operand, cycles};
-use crate::cpu::generate::Generated;
-use crate::cpu::group::{Group, Pack, Vector};
-use crate::cpu::limits;
-use crate::cpu::register_tile::{Along, register_tiles};
-use crate::cpu::start::{share_outermost, vector_outermost};
-use crate::cpu::tiling::{Tiling, Values};
 use tensorwright_space::Point;
-use tensorwright_space::parameter::Domain;
 
-/// The values of the parameters of a group, by slot.
-type Own = Vec<(usize, u32)>;
+use crate::cpu::cost::cycles;
+use crate::cpu::group::{Group, Packable, Split, Vector};
+use crate::cpu::knobs::outer_order::outermost;
+use crate::cpu::knobs::parallel::share_outermost;
+use crate::cpu::knobs::unroll::rounded;
+use crate::cpu::knobs::{self, store};
+use crate::cpu::operand::Operand;
+use crate::cpu::register_tile::{Along, register_tiles};
+use crate::cpu::rules::PACK_ROW_BYTES;
+use crate::cpu::sketch::CpuSketch;
+use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
+use crate::sketch::Values;
 
 /// Register tiles that are considered for a pair of loops.
 const MOST_TILES: usize = 4;
 
 /// The most promising points, best first: of the group that takes the longest the best ones, of all
 /// others the best one. They obey all rules; primitives may still refuse them.
-pub(crate) fn ranked(
-    made: &Generated,
-    goal: &Goal<Cpu>,
-    base: &Point,
-    free: &[bool],
-    count: usize,
-) -> Vec<Point> {
-    let mut best = base.ranks().to_vec();
-    let mut longest: Option<(f64, Vec<Own>)> = None;
-    for group in &made.groups {
-        let builder = Builder { made, goal, group, base: best.clone() };
+pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
+    let mut best = base.ranks.to_vec();
+    let mut longest: Option<(f64, &Group, Vec<Vec<u32>>)> = None;
+    for group in &sketch.groups {
+        let builder = Builder::new(sketch, group, &best);
         let mut found: Vec<(f64, Vec<u32>)> = Vec::new();
         for ranks in builder.candidates() {
-            let cost = estimate(made, group, goal, &Point::new(ranks.clone()), free);
+            let cost = estimate(sketch, group, Values { ranks: &ranks, free: base.free });
             if cost.is_finite() && found.iter().all(|(_, known)| *known != ranks) {
                 found.push((cost, ranks));
             }
         }
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        found.truncate(count.max(1));
         let Some((cost, first)) = found.first() else { continue };
-        let slots = group.parameters();
-        let own = |ranks: &Vec<u32>| slots.iter().map(|slot| (*slot, ranks[*slot])).collect();
-        if longest.as_ref().is_none_or(|(most, _)| cost > most) {
-            let variants = found.iter().take(count).map(|(_, ranks)| own(ranks)).collect();
-            longest = Some((*cost, variants));
+        best.clone_from(first);
+        if longest.as_ref().is_none_or(|(most, ..)| cost > most) {
+            longest = Some((*cost, group, found.into_iter().map(|(_, ranks)| ranks).collect()));
         }
-        best = first.clone();
     }
-    let Some((_, variants)) = longest else { return vec![Point::new(best)] };
-    let point = |variant: Own| {
+    let Some((_, group, variants)) = longest else { return vec![Point::new(best)] };
+    let own = group.parameters.clone();
+    let point = |variant: Vec<u32>| {
         let mut ranks = best.clone();
-        variant.into_iter().for_each(|(slot, rank)| ranks[slot] = rank);
+        ranks[own.clone()].copy_from_slice(&variant[own.clone()]);
         Point::new(ranks)
     };
-    variants.into_iter().map(point).collect()
+    variants.into_iter().take(count).map(point).collect()
 }
 
-/// The estimated cycles of a group at a point; infinite where a rule forbids it.
-pub(crate) fn estimate(
-    made: &Generated,
-    group: &Group,
-    goal: &Goal<Cpu>,
-    point: &Point,
-    free: &[bool],
-) -> f64 {
-    let values = Values { parameters: &made.parameters, point, free };
-    let tiling = Tiling::of(group, values);
-    let packed = values.packed(group);
-    match limits::check(group, &tiling, goal, &packed, usize::MAX) {
-        Ok(()) => cycles(group, &tiling, goal, &packed, &Constants::default()),
+/// The estimated cycles of a group; infinite where a rule forbids it.
+pub(crate) fn estimate(sketch: &CpuSketch, group: &Group, values: Values<'_>) -> f64 {
+    let tiling = sketch.tiling(group, values);
+    match knobs::check(group, &tiling, &sketch.goal, usize::MAX) {
+        Ok(()) => cycles(group, &tiling, &sketch.goal),
         Err(_) => f64::INFINITY,
     }
 }
@@ -84,8 +68,7 @@ pub(crate) fn estimate(
 /// A register tile, and the block of terms around it.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
-    /// The place of the vector among the group's.
-    vector: usize,
+    /// The loop along which the vectors are.
     axis: usize,
     lanes: i64,
     vectors: i64,
@@ -99,24 +82,29 @@ struct Choice {
 
 /// Makes points of a group from choices.
 struct Builder<'a> {
-    made: &'a Generated,
-    goal: &'a Goal<Cpu>,
+    sketch: &'a CpuSketch,
     group: &'a Group,
-    base: Vec<u32>,
+    /// The values of all parameters, and what they say about the group.
+    ranks: &'a [u32],
+    base: Tiling,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(sketch: &'a CpuSketch, group: &'a Group, ranks: &'a [u32]) -> Self {
+        let base = sketch.tiling(group, Values { ranks, free: &[] });
+        Self { sketch, group, ranks, base }
+    }
+
     fn candidates(&self) -> Vec<Vec<u32>> {
-        let mut all = vec![self.base.clone()];
-        for (place, vector) in self.group.vectors.iter().enumerate() {
+        let mut all = vec![self.ranks.to_vec()];
+        for vector in &self.group.vectors {
             let Vector::Spatial { axis, lanes } = *vector else { continue };
             if self.must_turn(axis) && !self.must_turn_always() {
                 continue;
             }
             for (row, rows, vectors) in self.tiles(axis, lanes) {
                 let (block, copies_rows) = (None, false);
-                let choice =
-                    Choice { vector: place, axis, lanes, vectors, row, rows, block, copies_rows };
+                let choice = Choice { axis, lanes, vectors, row, rows, block, copies_rows };
                 all.push(self.point(choice));
                 if self.group.packs.iter().any(|pack| self.is_scattered_row(pack, axis)) {
                     all.push(self.point(Choice { copies_rows: true, ..choice }));
@@ -134,7 +122,7 @@ impl Builder<'_> {
     fn must_turn(&self, axis: usize) -> bool {
         self.group.reads.iter().any(|read| {
             let pack = self.group.packs.iter().find(|pack| pack.tensor == read.tensor);
-            let laid = pack.is_some_and(|pack| self.choice_of(pack.slot, "laid").is_some());
+            let laid = pack.is_some_and(|pack| pack.is_constant);
             !matches!(read.spatial[axis], Some(0 | 1)) && !laid
         })
     }
@@ -147,17 +135,9 @@ impl Builder<'_> {
         })
     }
 
-    /// The number of a choice of a parameter.
-    fn choice_of(&self, slot: usize, name: &str) -> Option<usize> {
-        match self.made.parameters[slot].domain() {
-            Domain::Categorical(domain) => domain.choices().iter().position(|c| c == name),
-            _ => None,
-        }
-    }
-
     /// Whether an operand does not move with the vectors, and its terms are far apart: every one of
     /// them is in another line and page.
-    fn is_scattered_row(&self, pack: &Pack, axis: usize) -> bool {
+    fn is_scattered_row(&self, pack: &Packable, axis: usize) -> bool {
         let read = self.group.reads.iter().find(|read| read.tensor == pack.tensor);
         let far = |read: &Operand| {
             let longest = (0..self.group.reduce.len())
@@ -189,7 +169,7 @@ impl Builder<'_> {
         }
         for row in (0..self.group.spatial.len()).filter(shares) {
             let along = Along { vector: extent(vector), rows: extent(row), lanes };
-            let best = register_tiles(&self.goal.target, along).into_iter().take(MOST_TILES);
+            let best = register_tiles(&self.sketch.goal.target, along).into_iter().take(MOST_TILES);
             found.extend(best.map(|tile| (Some(row), tile.rows, tile.vectors)));
         }
         found
@@ -204,17 +184,28 @@ impl Builder<'_> {
         };
         let others: i64 = extents.product::<i64>() / longest;
         let row = width.saturating_mul(others).saturating_mul(self.group.element_bytes);
-        let caches = [self.goal.target.caches().l1 / 2, self.goal.target.caches().l2 / 2];
+        let caches =
+            [self.sketch.goal.target.caches().l1 / 2, self.sketch.goal.target.caches().l2 / 2];
         let blocks = caches.map(|bytes| (axis, bytes / row.max(1)));
         blocks.into_iter().filter(|(_, block)| (8..longest).contains(block)).collect()
     }
 
+    /// The values of all parameters that are nearest to a choice.
     fn point(&self, choice: Choice) -> Vec<u32> {
-        let mut ranks = self.base.clone();
+        let (sketch, group) = (self.sketch, self.group);
+        let mut ranks = self.ranks.to_vec();
+        sketch.write(group, &self.tiling(choice), &mut ranks);
+        // What there is no parameter for stays as it was.
+        let mut tiling = sketch.tiling(group, Values { ranks: &ranks, free: &[] });
+        share_outermost(&mut tiling, group, &sketch.goal);
+        sketch.write(group, &tiling, &mut ranks);
+        ranks
+    }
+
+    fn tiling(&self, choice: Choice) -> Tiling {
         let group = self.group;
-        if let Some(slot) = group.slots.vector {
-            ranks[slot] = choice.vector as u32;
-        }
+        let mut tiling = self.base.clone();
+        tiling.vector = Vector::Spatial { axis: choice.axis, lanes: choice.lanes };
         for (axis, split) in group.spatial.iter().enumerate() {
             let inner = match axis {
                 axis if axis == choice.axis => choice.vectors * choice.lanes,
@@ -230,20 +221,27 @@ impl Builder<'_> {
                 true if choice.block.is_some() => all,
                 _ => 1,
             };
-            self.set_tile(&mut ranks, split.tile, &[middle, inner]);
+            tiling.spatial[axis] = split.nearest(&[middle, inner]);
         }
         for (axis, split) in group.reduce.iter().enumerate() {
             let inner = match choice.block {
                 Some((blocked, block)) if blocked == axis => block,
                 _ => split.axis.extent,
             };
-            self.set_tile(&mut ranks, split.tile, &[inner]);
+            tiling.reduce[axis] = split.nearest(&[inner]);
         }
-        self.order_blocks(&mut ranks, choice);
-        self.packs(&mut ranks, choice);
-        self.kinds(&mut ranks, choice);
-        share_outermost(group, self.made, self.goal, &mut ranks);
-        ranks
+        let blocks_first = choice.block.is_some() && !tiling.sums_inside(group);
+        tiling.middle_order = self.order_of_blocks(blocks_first);
+        self.pack(&mut tiling, choice);
+        let last = group.reduce.last().map_or(1, |split| split.axis.extent);
+        tiling.unroll = if last >= 16 { 2 } else { 1 };
+        if let (Some(parts), Some(axis)) = (rounded(group, &tiling), tiling.reduce_order.last()) {
+            tiling.reduce[*axis] = parts;
+        }
+        if store::is_open(group) {
+            tiling.store = self.store(choice);
+        }
+        tiling
     }
 
     /// How many register tiles along a loop are copied together: as much as a quarter of the
@@ -251,7 +249,7 @@ impl Builder<'_> {
     fn copied_tiles(&self, choice: Choice, axis: usize) -> i64 {
         let terms: i64 = self.group.reduce.iter().map(|split| split.axis.extent.max(1)).product();
         let tile = terms.saturating_mul(choice.rows).saturating_mul(self.group.element_bytes);
-        let room = (self.goal.target.caches().l2 / 4 / tile.max(1)).max(1);
+        let room = (self.sketch.goal.target.caches().l2 / 4 / tile.max(1)).max(1);
         if Some(axis) == choice.row {
             return room;
         }
@@ -265,79 +263,40 @@ impl Builder<'_> {
         if is_last { (room / along_rows.max(1)).max(1) } else { 1 }
     }
 
-    /// Sets the inner parts of a loop, or those nearest to them that the parameter has.
-    fn set_tile(&self, ranks: &mut [u32], slot: Option<usize>, inner: &[i64]) {
-        let Some(slot) = slot else { return };
-        let Domain::Factorization(splits) = self.made.parameters[slot].domain() else { return };
-        let parts = splits.parts().saturating_sub(1);
-        let mut wanted: Vec<u64> = vec![1; parts];
-        for (to, from) in wanted.iter_mut().rev().zip(inner.iter().rev()) {
-            *to = (*from).max(1) as u64;
-        }
-        while wanted.iter().any(|part| *part > 1) {
-            if let Some(rank) = splits.rank_of_inner(&wanted) {
-                ranks[slot] = rank;
-                return;
-            }
-            // Fewer of the outermost of them that is not one.
-            match wanted.iter_mut().find(|part| **part > 1) {
-                Some(part) => *part -= 1,
-                None => break,
-            }
-        }
-        ranks[slot] = splits.plain();
-    }
-
-    /// Blocks of terms come first, then the loops over results inside of them.
-    fn order_blocks(&self, ranks: &mut [u32], choice: Choice) {
-        let Some(slot) = self.group.slots.middle_order else { return };
-        let Domain::Permutation(orders) = self.made.parameters[slot].domain() else { return };
-        let of = |splits: &[crate::cpu::group::Split]| {
-            splits.iter().filter(|s| s.tile.is_some()).count()
-        };
+    /// Blocks of terms come first and the loops over results inside of them, or the other way round.
+    fn order_of_blocks(&self, blocks_first: bool) -> Vec<usize> {
+        let of = |splits: &[Split]| splits.iter().filter(|split| split.is_tiled()).count();
         let (results, terms) = (of(&self.group.spatial), of(&self.group.reduce));
-        let natural: Vec<usize> = (0..results + terms).collect();
-        let blocks_first: Vec<usize> = (results..results + terms).chain(0..results).collect();
-        let order = if choice.block.is_some() { blocks_first } else { natural };
-        ranks[slot] = orders.rank(&order).unwrap_or(0);
+        match blocks_first {
+            true => (results..results + terms).chain(0..results).collect(),
+            false => (0..results + terms).collect(),
+        }
     }
 
-    /// Constants are laid out, rows that are far apart are copied; the rest stays where it is.
-    fn packs(&self, ranks: &mut [u32], choice: Choice) {
-        for pack in &self.group.packs {
-            let find = |name: &str| self.choice_of(pack.slot, name);
-            let row = pack.shape.last().copied().unwrap_or(1).saturating_mul(pack.element_bytes);
-            let moves = pack.dimension_of[choice.axis].is_some();
-            let far = moves && row >= PACK_ROW_BYTES;
-            let laid = find("laid").filter(|_| moves);
-            let copied = choice.copies_rows && self.is_scattered_row(pack, choice.axis);
-            let place = match (far, copied) {
-                (_, true) => find("middle"),
-                (true, _) => find("outer"),
-                _ => find("none"),
+    /// Rows that are far apart are copied where the choice says so; the rest goes by the vectors.
+    fn pack(&self, tiling: &mut Tiling, choice: Choice) {
+        for (place, pack) in self.group.packs.iter().enumerate() {
+            let at = match pack.by_rows(choice.axis) {
+                PackAt::Nowhere
+                    if choice.copies_rows && self.is_scattered_row(pack, choice.axis) =>
+                {
+                    PackAt::Middle
+                }
+                at => at,
             };
-            ranks[pack.slot] = laid.or(place).unwrap_or(0) as u32;
-            if far && laid.is_none() {
-                vector_outermost(self.group, choice.axis, self.made, ranks);
+            tiling.packs[place] = at;
+            if at == PackAt::Outer {
+                outermost(tiling, choice.axis);
             }
         }
     }
 
-    fn kinds(&self, ranks: &mut [u32], choice: Choice) {
-        let slots = &self.group.slots;
-        if let Some(slot) = slots.unroll
-            && let Domain::Discrete(unroll) = self.made.parameters[slot].domain()
-        {
-            let last = self.group.reduce.last().map_or(1, |split| split.axis.extent);
-            let wanted = if last >= 16 { 2 } else { 1 };
-            let values = 0..self.made.parameters[slot].count();
-            ranks[slot] = values.into_iter().find(|r| unroll.value(*r) == wanted).unwrap_or(0);
-        }
-        if let Some(slot) = slots.store {
-            let turned = self.group.contiguous.is_some_and(|along| {
-                along != choice.axis && Some(along) == choice.row && (2..=16).contains(&choice.rows)
-            });
-            ranks[slot] = u32::from(turned);
-        }
+    /// Tiles are turned whose rows are those of the result.
+    fn store(&self, choice: Choice) -> StoreBy {
+        let along = self.group.contiguous;
+        let turned = along.is_some_and(|along| along != choice.axis)
+            && along == choice.row
+            && (2..=16).contains(&choice.rows);
+        if turned { StoreBy::Transposed } else { StoreBy::Direct }
     }
 }

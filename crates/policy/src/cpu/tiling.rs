@@ -1,116 +1,114 @@
-//! [`Tiling`]: what a point says about a group, as numbers.
+//! [`Tiling`]: what is decided about a group, as numbers and names.
 
 use tensorwright_schedule::primitives::Tail;
 
-use crate::cpu::group::{Group, Slots, Split, Vector};
-use tensorwright_space::parameter::Domain;
-use tensorwright_space::{Parameter, Point};
+use crate::cpu::group::{Group, Split, Vector};
 
-/// The values of all parameters, fixed and free.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Values<'a> {
-    pub(crate) parameters: &'a [Parameter],
-    pub(crate) point: &'a Point,
-    /// Which parameters are free.
-    pub(crate) free: &'a [bool],
+/// Where a tensor is copied into panels that are in the order of the reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PackAt {
+    /// Nowhere: it is read where it is.
+    Nowhere,
+    /// It is laid out once, ahead of all calls.
+    Laid,
+    /// In the outermost loop.
+    Outer,
+    /// In the last of the outermost loops over results.
+    Middle,
+    /// In the innermost loop around the innermost terms.
+    Inner,
 }
 
-impl Values<'_> {
-    /// The number of a discrete parameter, or its value if the group has none.
-    pub(crate) fn number(&self, slot: Option<usize>, otherwise: i64) -> i64 {
-        match slot.map(|slot| (self.parameters[slot].domain(), self.point.rank(slot))) {
-            Some((Domain::Discrete(discrete), rank)) => discrete.value(rank),
-            _ => otherwise,
-        }
-    }
-
-    /// The choice of a categorical parameter.
-    pub(crate) fn choice(&self, slot: Option<usize>) -> Option<&str> {
-        let slot = slot?;
-        match self.parameters[slot].domain() {
-            Domain::Categorical(choices) => {
-                choices.choices().get(self.point.rank(slot) as usize).map(String::as_str)
-            }
-            _ => None,
-        }
-    }
-
-    /// Where each tensor of a group is packed.
-    pub(crate) fn packed(&self, group: &Group) -> Vec<Option<&str>> {
-        group.packs.iter().map(|pack| self.choice(Some(pack.slot))).collect()
-    }
-
-    /// The order of so many items; their own if the group has no parameter for it.
-    pub(crate) fn order(&self, slot: Option<usize>, items: usize) -> Vec<usize> {
-        let found = slot.and_then(|slot| match self.parameters[slot].domain() {
-            Domain::Permutation(orders) => Some(orders.order(self.point.rank(slot))),
-            _ => None,
-        });
-        found.unwrap_or_else(|| (0..items).collect())
-    }
-
-    /// The parts of a loop, outermost first.
-    pub(crate) fn parts(&self, split: &Split) -> Vec<i64> {
-        let found = split.tile.and_then(|slot| match self.parameters[slot].domain() {
-            Domain::Factorization(splits) => Some(splits.value(self.point.rank(slot))),
-            _ => None,
-        });
-        match found {
-            Some(parts) => parts.iter().map(|part| *part as i64).collect(),
-            None => vec![split.axis.extent],
-        }
-    }
+/// How results go to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoreBy {
+    /// From the registers.
+    Direct,
+    /// Through a tile in the first-level cache that is turned there.
+    Transposed,
 }
 
-/// What a point says about a group.
-#[derive(Debug, Clone)]
+/// Where a reduction is computed that a stage reads in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FuseAt {
+    /// Inside the tiles of that stage.
+    Tile,
+    /// On its own.
+    Apart,
+}
+
+/// What is decided about a group.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tiling {
     /// The parts of the loops over results, outermost first.
     pub(crate) spatial: Vec<Vec<i64>>,
     /// The parts of the loops over terms.
     pub(crate) reduce: Vec<Vec<i64>>,
+    /// Where each tensor is packed that may be.
+    pub(crate) packs: Vec<PackAt>,
+    /// The order of the outermost loops over results.
+    pub(crate) outer_order: Vec<usize>,
+    /// The order of the second last loops over results and the outer loops over terms: those that are
+    /// split, results first.
+    pub(crate) middle_order: Vec<usize>,
+    /// The order of the innermost loops over terms.
+    pub(crate) reduce_order: Vec<usize>,
     pub(crate) vector: Vector,
     /// Iterations of the innermost loop over terms that are written out.
     pub(crate) unroll: i64,
+    /// What becomes of the last tile along loops that are not vectorized.
     pub(crate) tail: Tail,
+    /// What becomes of the last tile along the vectorized loop.
     pub(crate) vector_tail: Tail,
-    /// Whether results are turned in a tile in memory before they are written.
-    pub(crate) transposes: bool,
-    /// Whether the reduction is computed inside the tiles of its reader.
-    pub(crate) fuses: bool,
+    pub(crate) store: StoreBy,
+    pub(crate) fuse: FuseAt,
+    /// How many of the outermost loops workers share.
     pub(crate) parallel: i64,
-    pub(crate) outer_order: Vec<usize>,
-    pub(crate) middle_order: Vec<usize>,
-    pub(crate) reduce_order: Vec<usize>,
 }
 
 impl Tiling {
-    pub(crate) fn of(group: &Group, values: Values<'_>) -> Self {
-        let Slots { outer_order, middle_order, reduce_order, .. } = group.slots;
-        let spatial: Vec<Vec<i64>> = group.spatial.iter().map(|s| values.parts(s)).collect();
-        let reduce: Vec<Vec<i64>> = group.reduce.iter().map(|s| values.parts(s)).collect();
-        let tail = |slot| {
-            let name = values.choice(slot).unwrap_or("peel");
-            Tail::ALL.iter().find(|(known, _)| *known == name).map_or(Tail::Peel, |(_, t)| *t)
-        };
-        let vector = group.slots.vector.map_or(0, |slot| values.point.rank(slot) as usize);
-        let vector = group.vectors.get(vector).copied().unwrap_or(Vector::Scalar);
-        let is_chosen = group.slots.vector.is_some_and(|slot| values.free[slot]);
-        let middle = spatial.iter().chain(&reduce).filter(|parts| parts.len() > 1).count();
+    /// Nothing but vectors: loops are whole and in their order. What a knob has no parameter for stays so.
+    pub(crate) fn plain(group: &Group) -> Self {
+        let split = group.spatial.iter().chain(&group.reduce).filter(|split| split.is_tiled());
         Self {
-            vector: fit(vector, &spatial, is_chosen),
-            unroll: values.number(group.slots.unroll, 1),
-            tail: tail(group.slots.tail),
-            vector_tail: tail(group.slots.vector_tail),
-            transposes: values.choice(group.slots.store) == Some("transposed"),
-            fuses: group.epilogue_of.is_some() && values.choice(group.slots.fuse) != Some("apart"),
-            parallel: values.number(group.slots.parallel, 0),
-            outer_order: values.order(outer_order, spatial.len()),
-            middle_order: values.order(middle_order, middle),
-            reduce_order: values.order(reduce_order, reduce.len()),
-            spatial,
-            reduce,
+            spatial: group.spatial.iter().map(Split::whole).collect(),
+            reduce: group.reduce.iter().map(Split::whole).collect(),
+            packs: vec![PackAt::Nowhere; group.packs.len()],
+            outer_order: (0..group.spatial.len()).collect(),
+            middle_order: (0..split.count()).collect(),
+            reduce_order: (0..group.reduce.len()).collect(),
+            vector: group.vectors.first().copied().unwrap_or(Vector::Scalar),
+            unroll: 1,
+            tail: Tail::Peel,
+            vector_tail: Tail::Peel,
+            store: StoreBy::Direct,
+            fuse: FuseAt::Tile,
+            parallel: 0,
         }
+    }
+
+    /// Whether vectors are along terms: partial results in the lanes are combined at the end.
+    pub(crate) fn sums_in_lanes(&self) -> bool {
+        matches!(self.vector, Vector::Reduce { .. })
+    }
+
+    /// Whether a reduction is computed inside the tiles of the stage that reads it in place.
+    pub(crate) fn is_fused(&self, group: &Group) -> bool {
+        group.can_fuse() && self.fuse == FuseAt::Tile && !self.sums_in_lanes()
+    }
+
+    /// Whether the terms are summed inside a tile of results, so that none of their loops is around it.
+    pub(crate) fn sums_inside(&self, group: &Group) -> bool {
+        self.sums_in_lanes() || self.is_fused(group)
+    }
+
+    /// Takes back what other decisions leave no room for: such a decision makes no difference to the schedule,
+    /// so it makes none to the model.
+    pub(crate) fn settle(mut self, group: &Group) -> Self {
+        if self.sums_in_lanes() {
+            self.reduce = group.reduce.iter().map(|split| vec![split.axis.extent]).collect();
+        }
+        self
     }
 
     /// The extent of the register tile along a loop over results.
@@ -165,25 +163,13 @@ impl Tiling {
         }
     }
 
+    /// Whether the lanes are along a loop over results.
+    pub(crate) fn is_vector(&self, axis: usize) -> bool {
+        matches!(self.vector, Vector::Spatial { axis: vector, .. } if vector == axis)
+    }
+
     /// What becomes of the last tile along a loop over results.
     pub(crate) fn tail_of(&self, axis: usize) -> Tail {
-        match self.vector {
-            Vector::Spatial { axis: vector, .. } if vector == axis => self.vector_tail,
-            _ => self.tail,
-        }
-    }
-}
-
-/// A space in which the vector is not a parameter takes what the tile allows: fewer lanes, or none.
-fn fit(vector: Vector, spatial: &[Vec<i64>], is_chosen: bool) -> Vector {
-    match vector {
-        Vector::Spatial { axis, mut lanes } if !is_chosen => {
-            let tile = spatial.get(axis).and_then(|parts| parts.last()).copied().unwrap_or(1);
-            while lanes > 1 && tile % lanes != 0 {
-                lanes /= 2;
-            }
-            if lanes > 1 { Vector::Spatial { axis, lanes } } else { Vector::Scalar }
-        }
-        other => other,
+        if self.is_vector(axis) { self.vector_tail } else { self.tail }
     }
 }

@@ -73,6 +73,11 @@ impl LayoutText {
     /// The layout of a tensor of a shape. Memory is padded to multiples of the divisors, which a
     /// text may choose as large as it likes: its size must stay a number.
     pub(super) fn layout(&self, shape: &[i64]) -> Result<Layout, Refusal> {
+        for part in &self.parts {
+            if let Part::Quotient(_, by @ ..=0) | Part::Remainder(_, by @ ..=0) = part {
+                return Err(Refusal::new(format!("a dimension cannot be divided by {by}")));
+            }
+        }
         let dim = |dimension: u32| Index::axis(AxisId(dimension));
         // Divisors are positive and the coefficient is one: nothing overflows or folds.
         let index = |part: &Part| match *part {

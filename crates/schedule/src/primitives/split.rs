@@ -144,6 +144,9 @@ impl Rule for Split {
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         expect_few(&self.factors)?;
+        if let Some(factor) = self.factors.iter().find(|factor| **factor < 1) {
+            return Err(Refusal::new(format!("an inner loop cannot have {factor} iterations")));
+        }
         let path = find_loop(nest, stage, &self.target)?;
         let old = loop_at(nest, &path)?;
         expect_serial(nest, old, "split")?;

@@ -137,7 +137,9 @@ impl Factorization {
         self.rank(&value).unwrap_or(0)
     }
 
-    pub(super) fn count(&self) -> u32 {
+    /// The number of ways.
+    #[must_use]
+    pub fn count(&self) -> u32 {
         self.values.len() as u32
     }
 

@@ -9,16 +9,15 @@
 //! Times are in cycles of a core. The constants were fitted on records of the benchmark suites;
 //! `docs/cost-model.md` says how, and how well the model ranks operators that it was not fitted on.
 
-mod operand;
 mod terms;
 
-pub(crate) use operand::{Extents, Operand};
 pub(crate) use terms::{Constants, TERMS};
 
 use tensorwright_target::{Cpu, Goal};
 
-use crate::cpu::group::{Group, Mover, Vector};
-use crate::cpu::tiling::Tiling;
+use crate::cpu::group::{Group, Vector};
+use crate::cpu::operand::{Extents, Mover, Operand};
+use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
 
 /// Bytes of the first-level cache that differ in their place: 64 sets of 64 bytes.
 const L1_PERIOD: f64 = 4096.0;
@@ -38,8 +37,6 @@ struct Model<'a> {
     group: &'a Group,
     tiling: &'a Tiling,
     goal: &'a Goal<Cpu>,
-    /// Where each tensor of the group's packs is packed.
-    packed: &'a [Option<&'a str>],
     /// The loops around a register tile, outermost first.
     around: Vec<Around>,
     /// How many of them are outermost loops over results, and how many are not loops over innermost
@@ -51,13 +48,8 @@ struct Model<'a> {
 }
 
 /// The cycles of a tiling, term by term, in the order of [`TERMS`].
-pub(crate) fn terms(
-    group: &Group,
-    tiling: &Tiling,
-    goal: &Goal<Cpu>,
-    packed: &[Option<&str>],
-) -> [f64; TERMS.len()] {
-    let model = Model::new(group, tiling, goal, packed);
+pub(crate) fn terms(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> [f64; TERMS.len()] {
+    let model = Model::new(group, tiling, goal);
     let tiles = model.executions(model.around.len());
     let [fma, loads, latency, gathers] = model.step();
     let workers = model.workers();
@@ -76,23 +68,12 @@ pub(crate) fn terms(
 }
 
 /// The estimated cycles of a tiling.
-pub(crate) fn cycles(
-    group: &Group,
-    tiling: &Tiling,
-    goal: &Goal<Cpu>,
-    packed: &[Option<&str>],
-    constants: &Constants,
-) -> f64 {
-    constants.cycles(&terms(group, tiling, goal, packed))
+pub(crate) fn cycles(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> f64 {
+    Constants::default().cycles(&terms(group, tiling, goal))
 }
 
 impl<'a> Model<'a> {
-    fn new(
-        group: &'a Group,
-        tiling: &'a Tiling,
-        goal: &'a Goal<Cpu>,
-        packed: &'a [Option<&'a str>],
-    ) -> Self {
+    fn new(group: &'a Group, tiling: &'a Tiling, goal: &'a Goal<Cpu>) -> Self {
         let mut around: Vec<Around> = Vec::new();
         for axis in &tiling.outer_order {
             let whole = Mover::Spatial(*axis, 1);
@@ -144,7 +125,7 @@ impl<'a> Model<'a> {
             spatial: (0..tiling.spatial.len()).map(register).collect(),
             reduce: (0..tiling.reduce.len()).map(lanes_of).collect(),
         };
-        Self { group, tiling, goal, packed, around, outer, places, tile }
+        Self { group, tiling, goal, around, outer, places, tile }
     }
 
     /// How often what stands inside the first `level` loops runs.
@@ -171,9 +152,9 @@ impl<'a> Model<'a> {
     }
 
     /// Where an operand is packed.
-    fn packed_at(&self, operand: &Operand) -> Option<&'a str> {
+    fn packed_at(&self, operand: &Operand) -> Option<PackAt> {
         let place = self.group.packs.iter().position(|pack| pack.tensor == operand.tensor)?;
-        self.packed.get(place).copied().flatten().filter(|choice| *choice != "none")
+        self.tiling.packs.get(place).copied().filter(|at| *at != PackAt::Nowhere)
     }
 
     /// Multiply-adds, loads, latency and gathers of one step of a register tile, in cycles.
@@ -281,10 +262,10 @@ impl<'a> Model<'a> {
     fn copies(&self) -> f64 {
         let copy = |operand: &Operand| {
             let level = match self.packed_at(operand) {
-                Some("outer") => 1,
-                Some("middle") => self.outer,
-                Some("inner") => self.places,
-                _ => return 0.0,
+                Some(PackAt::Outer) => 1,
+                Some(PackAt::Middle) => self.outer,
+                Some(PackAt::Inner) => self.places,
+                Some(PackAt::Laid | PackAt::Nowhere) | None => return 0.0,
             };
             let level = level.min(self.around.len());
             let elements = operand.elements(&self.extents(level));
@@ -312,7 +293,7 @@ impl<'a> Model<'a> {
         let one = match self.tiling.vector {
             Vector::Spatial { axis, .. } => match self.group.write.spatial.get(axis) {
                 Some(Some(1)) => 1.5,
-                _ if self.tiling.transposes => self.turned_store(),
+                _ if self.tiling.store == StoreBy::Transposed => self.turned_store(),
                 _ => 2.0 * lanes,
             },
             Vector::Reduce { .. } => 10.0,

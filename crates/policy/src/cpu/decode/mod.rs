@@ -19,43 +19,44 @@ use tensorwright_schedule::primitives::{
 use tensorwright_schedule::{Draft, Schedule, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
 
-use crate::cpu::generate::{Generated, Placement};
 use crate::cpu::group::{Group, Vector};
-use crate::cpu::tiling::{Tiling, Values};
+use crate::cpu::knobs::place::{NAME, Place, Placement};
+use crate::cpu::sketch::CpuSketch;
+use crate::cpu::tiling::Tiling;
+use crate::sketch::Values;
 use loops::Loops;
 use tensorwright_space::Rejection;
 
 /// Decodes the values of all parameters.
-pub(crate) fn decode(
-    begun: &Draft,
-    made: &Generated,
-    values: Values<'_>,
-    goal: &Goal<Cpu>,
-) -> Result<Schedule, Rejection> {
-    let mut decoder = Decoder { draft: begun.clone(), made, values, goal };
-    for placement in &made.placements {
-        if decoder.place(placement) == "inline" {
+pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule, Rejection> {
+    let draft = sketch.begun.clone();
+    let mut decoder = Decoder { draft, sketch, values, goal: &sketch.goal, inside: Vec::new() };
+    for placement in &sketch.placements {
+        if decoder.place(placement) == Place::Inline {
             decoder.apply(&placement.stage, Inline)?;
         }
     }
     // Readers first: their loops must be there for what is computed inside.
-    for group in made.groups.iter().rev() {
+    for group in sketch.groups.iter().rev() {
         decoder.group(group)?;
     }
-    for stage in &made.fixed {
-        movement(&mut decoder.draft, stage, goal);
+    for stage in &sketch.fixed {
+        movement(&mut decoder.draft, stage, &sketch.goal);
     }
+    sketch.placements.iter().try_for_each(|placement| decoder.expect_placed(placement))?;
     Ok(decoder.draft.schedule)
 }
 
 struct Decoder<'a> {
     draft: Draft,
-    made: &'a Generated,
+    sketch: &'a CpuSketch,
     values: Values<'a>,
     goal: &'a Goal<Cpu>,
+    /// The stages that are computed inside the loops of their readers.
+    inside: Vec<&'a str>,
 }
 
-impl Decoder<'_> {
+impl<'a> Decoder<'a> {
     /// A step that the point asks for.
     fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), Rejection> {
         let primitive = primitive.into();
@@ -72,12 +73,8 @@ impl Decoder<'_> {
         self.apply(stage, Reorder { order })
     }
 
-    fn place(&self, placement: &Placement) -> &str {
-        self.values.choice(Some(placement.slot)).unwrap_or("root")
-    }
-
-    fn placement_of(&self, stage: &str) -> Option<&Placement> {
-        self.made.placements.iter().find(|placement| placement.stage == stage)
+    fn place(&self, placement: &Placement) -> Place {
+        self.sketch.place_of(&placement.stage, self.values)
     }
 
     fn group(&mut self, group: &Group) -> Result<(), Rejection> {
@@ -85,14 +82,16 @@ impl Decoder<'_> {
         if store_of(&self.draft.nest, &group.root).is_none() || self.is_inside(&group.root) {
             return Ok(());
         }
-        let tiling = Tiling::of(group, self.values);
-        let is_partial = matches!(tiling.vector, Vector::Reduce { .. });
+        if let Some(placement) = self.sketch.placements.iter().find(|p| p.stage == group.root) {
+            self.expect_placed(placement)?;
+        }
+        let tiling = self.sketch.tiling(group, self.values);
         let loops = match tiling.vector {
             Vector::Reduce { .. } => self.partial(group, &tiling)?,
             _ => self.tiled(group, &tiling)?,
         };
         self.pack(group, &tiling, &loops)?;
-        for placement in self.made.placements.iter().rev() {
+        for placement in self.sketch.placements.iter().rev() {
             let reads = placement.reader.as_deref();
             if reads == Some(&group.root) || reads == group.epilogue_of.as_deref() {
                 self.inside(placement, &loops)?;
@@ -101,8 +100,7 @@ impl Decoder<'_> {
         if tiling.parallel > 0
             && let Some(outermost) = loops.outer.first()
         {
-            let fused = group.epilogue_of.is_some() && tiling.fuses && !is_partial;
-            let stage = if fused { &group.root } else { group.stage() };
+            let stage = if tiling.is_fused(group) { &group.root } else { group.stage() };
             self.apply(stage, Parallel { target: outermost.clone() })?;
         }
         Ok(())
@@ -116,13 +114,12 @@ impl Decoder<'_> {
     }
 
     /// Computes a stage inside the loops of its reader: where the point says, or in the next loop around
-    /// if a reduction starts from it earlier. Where it starts outside of all loops, the stage stays on
-    /// its own.
-    fn inside(&mut self, placement: &Placement, loops: &Loops) -> Result<(), Rejection> {
+    /// if a reduction starts from it earlier.
+    fn inside(&mut self, placement: &'a Placement, loops: &Loops) -> Result<(), Rejection> {
         let at = match self.place(placement) {
-            "outer" => loops.outer.last(),
-            "middle" => loops.host(),
-            _ => return Ok(()),
+            Place::Outer => loops.outer.last(),
+            Place::Middle => loops.host(),
+            Place::Root | Place::Inline => return Ok(()),
         };
         let (Some(at), Some(reader)) = (at, placement.reader.clone()) else { return Ok(()) };
         let Some(at) = latest_loop(&self.draft.nest, &placement.stage, &reader, at) else {
@@ -130,7 +127,18 @@ impl Decoder<'_> {
         };
         self.apply(&placement.stage, ComputeAt { consumer: reader, at })?;
         self.rows(&placement.stage);
+        self.inside.push(&placement.stage);
         Ok(())
+    }
+
+    /// Refuses a point that wants a stage inside loops of its reader where there are none for it.
+    fn expect_placed(&self, placement: &Placement) -> Result<(), Rejection> {
+        if !self.place(placement).is_inside() || self.inside.contains(&placement.stage.as_str()) {
+            return Ok(());
+        }
+        let reader = placement.reader.as_deref().unwrap_or("its reader");
+        let reason = format!("{reader} has no loop in which {} could be computed", placement.stage);
+        Err(Rejection { rule: NAME, reason })
     }
 
     /// Vectors along the rows of a stage that has no parameters of its own.
@@ -148,13 +156,13 @@ impl Decoder<'_> {
     }
 
     /// Fuses the outermost loops that workers share.
-    fn fuse(&mut self, group: &Group, tiling: &Tiling, loops: &mut Loops) -> Result<(), Rejection> {
+    fn fuse(&mut self, stage: &str, tiling: &Tiling, loops: &mut Loops) -> Result<(), Rejection> {
         let wanted = usize::try_from(tiling.parallel).unwrap_or(0).min(loops.outer.len());
         for _ in 1..wanted {
             let (outer, inner) = (loops.outer[0].clone(), loops.outer[1].clone());
             let name = format!("{outer}_{inner}");
             let fuse = Fuse { outer, inner, name: Some(name.clone()) };
-            self.apply(&group.root, fuse)?;
+            self.apply(stage, fuse)?;
             loops.outer.splice(..2, [name]);
         }
         Ok(())

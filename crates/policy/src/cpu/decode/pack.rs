@@ -6,8 +6,10 @@ use tensorwright_schedule::primitives::{
 
 use super::Decoder;
 use super::loops::Loops;
-use crate::cpu::group::{Group, Mover, Pack, Vector};
-use crate::cpu::tiling::Tiling;
+use crate::cpu::group::{Group, Packable, Vector};
+use crate::cpu::knobs::place::Place;
+use crate::cpu::operand::Mover;
+use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
 use tensorwright_space::Rejection;
 
 impl Decoder<'_> {
@@ -19,25 +21,26 @@ impl Decoder<'_> {
         loops: &Loops,
     ) -> Result<(), Rejection> {
         let stage = reading_stage(group, tiling);
-        for pack in &group.packs {
+        for (pack, at) in group.packs.iter().zip(&tiling.packs) {
             // A tensor that is made where it is read needs no other copy.
-            let made_here = self.placement_of(&pack.tensor).map(|placement| self.place(placement));
-            if made_here.is_some_and(|place| place != "root") {
+            if self.sketch.place_of(&pack.tensor, self.values) != Place::Root {
                 continue;
             }
-            let choice = self.values.choice(Some(pack.slot)).unwrap_or("none").to_owned();
             let places = loops.places();
-            let at = match choice.as_str() {
-                "laid" => {
+            let at = match at {
+                PackAt::Nowhere => continue,
+                PackAt::Laid => {
                     self.apply(&pack.tensor, SetLayout { layout: laid(pack, tiling) })?;
                     continue;
                 }
-                "outer" => places.first().copied(),
-                "middle" => loops.outer.last(),
-                "inner" => places.last().copied(),
-                _ => None,
+                PackAt::Outer => places.first().copied(),
+                PackAt::Middle => loops.outer.last(),
+                PackAt::Inner => places.last().copied(),
             };
-            let Some(at) = at.cloned() else { continue };
+            let Some(at) = at.cloned() else {
+                let reason = format!("there is no loop in which {} could be packed", pack.tensor);
+                return Err(Rejection { rule: "pack", reason });
+            };
             let layout = turned(pack, tiling);
             let step = CacheRead { tensor: pack.tensor.clone(), at, layout };
             self.apply(&stage, step)?;
@@ -48,7 +51,7 @@ impl Decoder<'_> {
 
     /// The copy of a panel goes along its rows. Where these are not the rows of the tensor, elements
     /// are gathered (which is faster than scattering them), with the tensor's rows next to the lanes.
-    fn vectors_in_copy(&mut self, pack: &Pack, tiling: &Tiling) {
+    fn vectors_in_copy(&mut self, pack: &Packable, tiling: &Tiling) {
         let copy = format!("{}.pack", pack.tensor);
         let lanes = self.goal.target.lanes(pack.element_bytes);
         if lanes == 1 {
@@ -80,16 +83,16 @@ fn reading_stage(group: &Group, tiling: &Tiling) -> String {
     let stage = group.stage();
     match tiling.vector {
         Vector::Reduce { .. } => format!("{stage}.rf"),
-        _ if group.epilogue_of.is_some() && tiling.fuses => stage.to_owned(),
+        _ if tiling.is_fused(group) => stage.to_owned(),
         _ if group.reduce.is_empty() => stage.to_owned(),
-        _ if tiling.transposes => format!("{stage}.tile.tile"),
+        _ if tiling.store == StoreBy::Transposed => format!("{stage}.tile.tile"),
         _ => format!("{stage}.tile"),
     }
 }
 
 /// The dimension of an operand that the register tile runs along: with the vectors if it moves with
 /// them, with the rows otherwise.
-fn tile_dimension(pack: &Pack, tiling: &Tiling) -> Option<(usize, i64)> {
+fn tile_dimension(pack: &Packable, tiling: &Tiling) -> Option<(usize, i64)> {
     if let Vector::Spatial { axis, lanes } = tiling.vector
         && let Some(dimension) = pack.dimension_of.get(axis).copied().flatten()
     {
@@ -102,7 +105,7 @@ fn tile_dimension(pack: &Pack, tiling: &Tiling) -> Option<(usize, i64)> {
 }
 
 /// The layout of a panel: what the register tile runs along comes last.
-fn turned(pack: &Pack, tiling: &Tiling) -> Option<LayoutText> {
+fn turned(pack: &Packable, tiling: &Tiling) -> Option<LayoutText> {
     let (dimension, _) = tile_dimension(pack, tiling)?;
     if dimension + 1 == pack.rank {
         return None;
@@ -114,7 +117,7 @@ fn turned(pack: &Pack, tiling: &Tiling) -> Option<LayoutText> {
 
 /// The layout of a constant: blocks of what a register tile needs, next to each other, and what loops
 /// over results choose outside of them.
-fn laid(pack: &Pack, tiling: &Tiling) -> LayoutText {
+fn laid(pack: &Packable, tiling: &Tiling) -> LayoutText {
     let Some((dimension, block)) = tile_dimension(pack, tiling).filter(|(_, block)| *block > 1)
     else {
         return LayoutText { parts: (0..pack.rank).map(|d| Part::Whole(d as u32)).collect() };

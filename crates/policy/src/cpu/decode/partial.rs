@@ -49,8 +49,7 @@ impl Decoder<'_> {
         // The register tile is around the lanes, which are terms here.
         loops.lanes = Some(lane.clone());
         self.reorder(stage, loops.order())?;
-        let on_root = Group { root: stage.to_owned(), ..group.clone() };
-        self.fuse(&on_root, tiling, &mut loops)?;
+        self.fuse(stage, tiling, &mut loops)?;
         let Some(host) = loops.host().cloned() else { return Ok(loops) };
         self.apply(stage, Rfactor { target: lane.clone(), at: host })?;
         let partial = format!("{stage}.rf");

@@ -5,14 +5,14 @@ use tensorwright_schedule::primitives::{CacheWrite, ComputeAt, Split, Unroll, Ve
 use super::Decoder;
 use super::loops::{self, Loops, TERMS_TAIL};
 use crate::cpu::group::{Group, Vector};
-use crate::cpu::tiling::Tiling;
+use crate::cpu::tiling::{StoreBy, Tiling};
 use tensorwright_space::Rejection;
 
 impl Decoder<'_> {
     /// Tiles the loops of a group, and returns those of its root.
     pub(super) fn tiled(&mut self, group: &Group, tiling: &Tiling) -> Result<Loops, Rejection> {
         match &group.epilogue_of {
-            Some(reduction) if tiling.fuses => self.fused(group, tiling, reduction),
+            Some(reduction) if tiling.is_fused(group) => self.fused(group, tiling, reduction),
             Some(reduction) => {
                 self.rows(&group.root);
                 self.alone(group, tiling, reduction)
@@ -29,9 +29,8 @@ impl Decoder<'_> {
         self.split_terms(group, tiling, stage, &mut loops, true)?;
         self.reorder(stage, loops.order())?;
         // What is fused must be so before anything stands between the loops.
-        let on_root = Group { root: stage.to_owned(), ..group.clone() };
-        self.fuse(&on_root, tiling, &mut loops)?;
-        if tiling.transposes && group.epilogue_of.is_none() && !group.reduce.is_empty() {
+        self.fuse(stage, tiling, &mut loops)?;
+        if tiling.store == StoreBy::Transposed {
             self.transposed(group, tiling, stage, &loops)?;
             return Ok(loops);
         }
@@ -55,7 +54,7 @@ impl Decoder<'_> {
         let mut loops = self.split_results(tiling, root, &group.root_loops)?;
         loops.middle.extend(loops::middle(group, tiling, &group.root_loops, false));
         self.reorder(root, loops.order())?;
-        self.fuse(group, tiling, &mut loops)?;
+        self.fuse(root, tiling, &mut loops)?;
         let Some(host) = loops.host().cloned() else { return Ok(loops) };
         self.apply(reduction, ComputeAt { consumer: root.clone(), at: host })?;
         self.inside_tile(group, tiling, reduction)?;

@@ -1,13 +1,20 @@
 //! How an operand of a stage moves with its loops, and what of it a nest of loops touches.
 
+use tensorwright_lang::program::Index;
 use tensorwright_schedule::access::{Access, Axis};
 use tensorwright_schedule::nest::LoopNest;
 
-use crate::cpu::generate::movers;
-use crate::cpu::group::Mover;
-
 /// Bytes of a line of a cache.
 const LINE: f64 = 64.0;
+
+/// A loop that moves a dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mover {
+    /// A loop over results, by place, and the distance.
+    Spatial(usize, i64),
+    /// A loop over terms, by place, and the distance.
+    Reduce(usize, i64),
+}
 
 /// A tensor that a stage reads or writes.
 #[derive(Debug, Clone)]
@@ -128,4 +135,19 @@ fn common_divisor(a: i64, b: i64) -> i64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+/// The loops that move a subscript.
+pub(crate) fn movers(subscript: &Index, spatial: &[Axis], reduce: &[Axis]) -> Vec<Mover> {
+    // A loop that moves it in a way that is no multiple counts as far as it goes.
+    let distance = |axis: &Axis| subscript.coefficient_of(axis.var).unwrap_or(1);
+    let mut all = Vec::new();
+    for (place, axis) in spatial.iter().enumerate() {
+        all.push(Mover::Spatial(place, distance(axis)));
+    }
+    for (place, axis) in reduce.iter().enumerate() {
+        all.push(Mover::Reduce(place, distance(axis)));
+    }
+    all.retain(|m| !matches!(m, Mover::Spatial(_, 0) | Mover::Reduce(_, 0)));
+    all
 }

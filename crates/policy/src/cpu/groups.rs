@@ -1,0 +1,96 @@
+//! Which stages form groups, and what is known of each. No operator is known by name: everything follows from
+//! how accesses move with loops.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Access, Accesses, Axis};
+use tensorwright_schedule::nest::{LoopNest, Role};
+use tensorwright_schedule::placement::epilogue_of;
+use tensorwright_schedule::primitives::stages;
+
+use crate::cpu::group::{FEWEST, Group};
+use crate::cpu::knobs::{Wish, pack, tile, vector};
+use crate::cpu::operand::Operand;
+use crate::cpu::rules::is_movement;
+
+/// The groups of a program, and the stages that rules schedule.
+pub(crate) struct Groups {
+    /// The groups, in the order of the program.
+    pub(crate) tiled: Vec<Group>,
+    /// Stages that only move data for what was rewritten.
+    pub(crate) fixed: Vec<String>,
+}
+
+/// The groups of a draft: every stage that is left, with the reduction that it reads in place.
+pub(crate) fn groups(draft: &Draft, wish: Wish<'_>, is_rewritten: bool) -> Groups {
+    let nest = &draft.nest;
+    let mut taken: Vec<String> = Vec::new();
+    let (mut roots, mut fixed) = (Vec::new(), Vec::new());
+    for root in stages(nest).into_iter().rev() {
+        if taken.contains(&root) {
+            continue;
+        }
+        let reduction = epilogue_of(nest, &root);
+        if is_rewritten && reduction.is_none() && is_movement(draft, &root) {
+            fixed.push(root);
+            continue;
+        }
+        taken.extend(reduction.clone());
+        roots.push((root, reduction));
+    }
+    let of = |(root, reduction)| describe(nest, root, reduction, wish);
+    Groups { tiled: roots.into_iter().rev().filter_map(of).collect(), fixed }
+}
+
+/// What is known of a root and the reduction that it reads in place; `None` if there is no such stage.
+fn describe(
+    nest: &LoopNest,
+    root: String,
+    epilogue: Option<String>,
+    wish: Wish<'_>,
+) -> Option<Group> {
+    let stage = epilogue.clone().unwrap_or_else(|| root.clone());
+    let accesses = Accesses::of(nest, &stage)?;
+    let root_axes = Accesses::of(nest, &root)?.axes;
+    let of_role = |role| accesses.of_role(role).cloned().collect::<Vec<Axis>>();
+    let (spatial, reduce) = (of_role(Role::Spatial), of_role(Role::Reduce));
+    let root_loops: Vec<String> =
+        root_axes.into_iter().filter(|a| a.role == Role::Spatial).map(|a| a.name).collect();
+    let element_bytes = nest.dtype(accesses.write.buffer).bytes() as i64;
+    let lanes = wish.goal.target.lanes(element_bytes);
+    let vectors = vector::candidates(&accesses, &spatial, &reduce, lanes);
+    let operand = |access: &Access| Operand::new(nest, access, &spatial, &reduce);
+    Some(Group {
+        root,
+        epilogue_of: epilogue,
+        contiguous: written_along(&accesses, &spatial),
+        root_loops,
+        packs: pack::candidates(nest, &accesses, &spatial, &reduce),
+        element_bytes,
+        operands: operands(&accesses),
+        reads: accesses.reads.iter().map(operand).collect(),
+        write: operand(&accesses.write),
+        spatial: tile::results(spatial, &vectors, lanes, wish.options),
+        reduce: tile::terms(reduce, wish.options),
+        vectors,
+        parameters: 0..0,
+    })
+}
+
+/// The loop along which results are next to each other in memory, or nearly so: a vector of them then
+/// goes to a few lines.
+fn written_along(accesses: &Accesses, spatial: &[Axis]) -> Option<usize> {
+    let stride =
+        |axis: &Axis| accesses.write.stride(axis).filter(|stride| (1..=4).contains(stride));
+    let near = spatial.iter().enumerate().filter(|(_, axis)| axis.extent >= FEWEST);
+    let nearest = near.filter_map(|(place, axis)| Some((stride(axis)?, place))).min();
+    let next = || spatial.iter().position(|axis| accesses.write.stride(axis) == Some(1));
+    nearest.map(|(_, place)| place).or_else(next)
+}
+
+/// How many different tensors a stage reads.
+fn operands(accesses: &Accesses) -> i64 {
+    let mut tensors: Vec<_> = accesses.reads.iter().map(|read| read.buffer).collect();
+    tensors.sort_unstable();
+    tensors.dedup();
+    tensors.len() as i64
+}

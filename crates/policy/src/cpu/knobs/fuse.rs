@@ -1,0 +1,44 @@
+//! `fuse`: where a reduction is computed that a stage reads in place.
+
+use tensorwright_space::parameter::{Categorical, Domain};
+
+use super::{Knob, Offer, Value, Wish, one, rank_of};
+use crate::cpu::group::Group;
+use crate::cpu::tiling::{FuseAt, Tiling};
+
+/// Where a reduction is computed that a stage reads in place.
+#[derive(Debug)]
+pub(super) struct FuseKnob;
+
+const CHOICES: &[FuseAt] = &[FuseAt::Tile, FuseAt::Apart];
+
+impl Knob for FuseKnob {
+    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+        let name = |choice: &FuseAt| match choice {
+            FuseAt::Tile => "tile",
+            FuseAt::Apart => "apart",
+        };
+        match group.can_fuse() {
+            true => one("fuse", Categorical::new(CHOICES.iter().map(name))),
+            false => Vec::new(),
+        }
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, value: Value<'_>) {
+        tiling.fuse = value.choice(CHOICES, FuseAt::Tile);
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, _: &Domain) -> u32 {
+        rank_of(CHOICES, &tiling.fuse)
+    }
+
+    fn idle(
+        &self,
+        tiling: &Tiling,
+        _: &Group,
+        _: usize,
+        _: &dyn Fn(&str) -> bool,
+    ) -> Option<&'static str> {
+        tiling.sums_in_lanes().then_some("vectors along terms are combined before they are read")
+    }
+}

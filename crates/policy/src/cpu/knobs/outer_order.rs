@@ -1,0 +1,47 @@
+//! `order.outer`: the order of the outermost loops over results.
+
+use tensorwright_space::parameter::{Domain, Permutation};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Knob, Offer, Value, Wish, one, rank_of_order};
+use crate::cpu::group::{Group, MOST_ORDERED, Vector};
+use crate::cpu::tiling::{PackAt, Tiling};
+
+/// The order of the outermost loops over results.
+#[derive(Debug)]
+pub(super) struct OuterOrderKnob;
+
+impl Knob for OuterOrderKnob {
+    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+        if group.spatial.len() > MOST_ORDERED {
+            return Vec::new();
+        }
+        let names = group.spatial.iter().map(|split| format!("{}.0", split.axis.name));
+        one("order.outer", Permutation::new(names))
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, value: Value<'_>) {
+        if let Some(order) = value.order() {
+            tiling.outer_order = order;
+        }
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
+        rank_of_order(domain, &tiling.outer_order)
+    }
+
+    /// A panel is packed once if the loop that it goes with is outermost.
+    fn start(&self, tiling: &mut Tiling, _: &Group, _: &Goal<Cpu>) {
+        if let Vector::Spatial { axis, .. } = tiling.vector
+            && tiling.packs.contains(&PackAt::Outer)
+        {
+            outermost(tiling, axis);
+        }
+    }
+}
+
+/// Makes a loop over results the outermost, the others in their order.
+pub(crate) fn outermost(tiling: &mut Tiling, axis: usize) {
+    let others = (0..tiling.spatial.len()).filter(|other| *other != axis);
+    tiling.outer_order = std::iter::once(axis).chain(others).collect();
+}

@@ -1,0 +1,68 @@
+//! `parallel`: how many of the outermost loops over results workers share.
+
+use tensorwright_space::parameter::{Discrete, Domain};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Knob, Offer, Rule, Value, Wish, check, one, rank_of_number};
+use crate::cpu::group::Group;
+use crate::cpu::tiling::Tiling;
+
+/// The most loops that are fused to be shared.
+const MOST: usize = 3;
+
+/// How many of the outermost loops workers share.
+#[derive(Debug)]
+pub(super) struct ParallelKnob;
+
+impl Knob for ParallelKnob {
+    fn offers(&self, group: &Group, wish: Wish<'_>) -> Vec<Offer> {
+        match wish.goal.workers > 1 {
+            true => one("parallel", Discrete::new(0..=most(group))),
+            false => Vec::new(),
+        }
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, value: Value<'_>) {
+        tiling.parallel = value.number(0);
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
+        rank_of_number(domain, tiling.parallel)
+    }
+
+    fn start(&self, tiling: &mut Tiling, group: &Group, goal: &Goal<Cpu>) {
+        share_outermost(tiling, group, goal);
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        &[("parallel", enough)]
+    }
+}
+
+fn most(group: &Group) -> i64 {
+    group.spatial.len().min(MOST) as i64
+}
+
+/// Workers share as many of the outermost loops as give each of them something to do.
+pub(crate) fn share_outermost(tiling: &mut Tiling, group: &Group, goal: &Goal<Cpu>) {
+    let most = if goal.workers > 1 { most(group) } else { 0 };
+    for loops in 1..=most {
+        tiling.parallel = loops;
+        if check(group, tiling, goal, usize::MAX).is_ok() {
+            return;
+        }
+    }
+    tiling.parallel = 0;
+}
+
+/// Every worker gets something to do.
+fn enough(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
+    let loops = usize::try_from(tiling.parallel).unwrap_or(0).min(group.spatial.len());
+    if loops == 0 {
+        return None;
+    }
+    let order = &tiling.outer_order[..loops.min(tiling.outer_order.len())];
+    let iterations: i64 = order.iter().map(|axis| tiling.spatial[*axis][0]).product();
+    (iterations < goal.workers)
+        .then(|| format!("{iterations} iterations are too few for {} workers", goal.workers))
+}

@@ -1,0 +1,63 @@
+//! `store`: how results go to memory whose rows are not along the vectors.
+
+use tensorwright_schedule::primitives::MAX_LANES;
+use tensorwright_space::parameter::{Categorical, Domain};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Knob, Offer, Rule, Value, Wish, one, rank_of};
+use crate::cpu::group::{Group, Vector};
+use crate::cpu::tiling::{StoreBy, Tiling};
+
+/// How results go to memory.
+#[derive(Debug)]
+pub(super) struct StoreKnob;
+
+const CHOICES: &[StoreBy] = &[StoreBy::Direct, StoreBy::Transposed];
+
+/// Whether some vectors are not along the rows of the result, and the sums are written by their own stage.
+pub(crate) fn is_open(group: &Group) -> bool {
+    let turned = group.vectors.iter().any(|vector| match *vector {
+        Vector::Spatial { axis, .. } => group.write.spatial[axis] != Some(1),
+        _ => false,
+    });
+    turned && group.contiguous.is_some() && group.is_reduction() && group.epilogue_of.is_none()
+}
+
+impl Knob for StoreKnob {
+    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+        let name = |choice: &StoreBy| match choice {
+            StoreBy::Direct => "direct",
+            StoreBy::Transposed => "transposed",
+        };
+        match is_open(group) {
+            true => one("store", Categorical::new(CHOICES.iter().map(name))),
+            false => Vec::new(),
+        }
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, value: Value<'_>) {
+        tiling.store = value.choice(CHOICES, StoreBy::Direct);
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, _: &Domain) -> u32 {
+        rank_of(CHOICES, &tiling.store)
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        &[("store", has_row)]
+    }
+}
+
+/// A tile that is turned has a row to be written along, of a vector's size.
+fn has_row(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
+    if tiling.store == StoreBy::Direct {
+        return None;
+    }
+    let row = group.contiguous?;
+    let is_vector = matches!(tiling.vector, Vector::Spatial { axis, .. } if axis == row);
+    let rows = tiling.register(row);
+    let no_row = !matches!(tiling.vector, Vector::Spatial { .. }) || is_vector;
+    (no_row || !(2..=MAX_LANES).contains(&rows)).then(|| {
+        format!("no loop of the register tile is along the rows of the result, but {rows} of one")
+    })
+}

@@ -1,0 +1,189 @@
+//! `tile.LOOP`: how a loop is split, outermost part first.
+//!
+//! A loop over results becomes the outermost loop, loops between, and a row of the register tile; a loop over
+//! terms becomes blocks and the terms of a block. Splits are connected by moving a factor from one part to
+//! another (G-BFS section 3, OpEvo section 3).
+
+use tensorwright_schedule::access::Axis;
+use tensorwright_space::parameter::{Domain, Factorization};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Knob, Offer, Rule, Value, Wish};
+use crate::Options;
+use crate::cpu::group::{FEWEST, Group, Split, Vector};
+use crate::cpu::register_tile::{Along, RegisterTile, register_tiles};
+use crate::cpu::tiling::Tiling;
+
+/// The largest register tile along a loop that is not vectorized.
+const MOST_ROWS: u64 = 32;
+
+/// The most vectors of a register tile along the vectorized loop.
+const MOST_VECTORS: u64 = 8;
+
+/// How loops over results are split.
+#[derive(Debug)]
+pub(super) struct ResultsKnob;
+
+/// How loops over terms are split.
+#[derive(Debug)]
+pub(super) struct TermsKnob;
+
+/// The loops over results, with the ways to split each.
+pub(crate) fn results(
+    axes: Vec<Axis>,
+    vectors: &[Vector],
+    lanes: i64,
+    options: &Options,
+) -> Vec<Split> {
+    let is_vector = |place: usize| {
+        vectors.iter().any(|v| matches!(v, Vector::Spatial { axis, .. } if *axis == place))
+    };
+    // A space of tiles alone is the papers': nothing is left out.
+    let tiles_only = options.only.is_some();
+    let split = |(place, axis): (usize, Axis)| {
+        let most = if is_vector(place) { MOST_VECTORS * lanes as u64 } else { MOST_ROWS };
+        let fits = |parts: &[u64]| tiles_only || parts.last().is_none_or(|last| *last <= most);
+        let extent = axis.extent.max(1) as u64;
+        let tile = (axis.extent >= FEWEST)
+            .then(|| Factorization::filtered(extent, options.spatial_levels, options.splits, fits));
+        Split::new(axis, tile)
+    };
+    axes.into_iter().enumerate().map(split).collect()
+}
+
+/// The loops over terms, with the ways to split each. Windows are walked through whole.
+pub(crate) fn terms(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
+    let split = |axis: Axis| {
+        let extent = axis.extent.max(1) as u64;
+        let tile = (axis.extent >= 4 * FEWEST)
+            .then(|| Factorization::new(extent, options.reduce_levels, options.splits));
+        Split::new(axis, tile)
+    };
+    axes.into_iter().map(split).collect()
+}
+
+impl Knob for ResultsKnob {
+    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+        offers(&group.spatial)
+    }
+
+    fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>) {
+        read(&mut tiling.spatial, &group.spatial, place, value);
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, place: usize, domain: &Domain) -> u32 {
+        write(&tiling.spatial, place, domain)
+    }
+
+    /// The register tile that fills the registers and wastes little.
+    fn start(&self, tiling: &mut Tiling, group: &Group, goal: &Goal<Cpu>) {
+        let Vector::Spatial { axis, lanes } = tiling.vector else { return };
+        let row = rows(group, axis);
+        let row_extent = row.map_or(1, |row| group.spatial[row].axis.extent);
+        let along = Along { vector: group.spatial[axis].axis.extent, rows: row_extent, lanes };
+        let tiles = match group.is_reduction() {
+            true => register_tiles(&goal.target, along),
+            false => vec![RegisterTile { rows: 1, vectors: 1 }],
+        };
+        for tile in tiles {
+            tiling.spatial[axis] = group.spatial[axis].nearest(&[tile.vectors * lanes]);
+            if let Some(row) = row {
+                tiling.spatial[row] = group.spatial[row].nearest(&[tile.rows]);
+            }
+            let refused = self.rules().iter().any(|(_, rule)| rule(group, tiling, goal).is_some());
+            if !refused {
+                return;
+            }
+        }
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        &[("registers", registers), ("padding", padding)]
+    }
+}
+
+impl Knob for TermsKnob {
+    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+        offers(&group.reduce)
+    }
+
+    fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>) {
+        read(&mut tiling.reduce, &group.reduce, place, value);
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, place: usize, domain: &Domain) -> u32 {
+        write(&tiling.reduce, place, domain)
+    }
+
+    fn idle(
+        &self,
+        tiling: &Tiling,
+        _: &Group,
+        _: usize,
+        _: &dyn Fn(&str) -> bool,
+    ) -> Option<&'static str> {
+        tiling.sums_in_lanes().then_some("vectors along terms take them whole")
+    }
+}
+
+fn offers(splits: &[Split]) -> Vec<Offer> {
+    let offer = |(place, split): (usize, &Split)| {
+        let domain = split.tile.clone()?.into();
+        Some(Offer { name: format!("tile.{}", split.axis.name), place, domain })
+    };
+    splits.iter().enumerate().filter_map(offer).collect()
+}
+
+fn read(to: &mut [Vec<i64>], splits: &[Split], place: usize, value: Value<'_>) {
+    if let (Some(to), Some(split)) = (to.get_mut(place), splits.get(place)) {
+        *to = split.parts(value.rank);
+    }
+}
+
+fn write(from: &[Vec<i64>], place: usize, domain: &Domain) -> u32 {
+    let Domain::Factorization(tile) = domain else { return 0 };
+    let parts: Option<Vec<u64>> =
+        from.get(place).map(|parts| parts.iter().map(|part| part.cast_unsigned()).collect());
+    parts.and_then(|parts| tile.rank(&parts)).unwrap_or_else(|| tile.plain())
+}
+
+/// The loop whose iterations share the vectors of a tile: the longest over which some operand stays.
+fn rows(group: &Group, vector: usize) -> Option<usize> {
+    let candidates = (0..group.spatial.len()).filter(|axis| *axis != vector);
+    let shares = |axis: &usize| {
+        group.spatial[*axis].axis.extent > 1
+            && group.packs.iter().any(|pack| pack.dimension_of[*axis].is_none())
+    };
+    candidates.filter(shares).max_by_key(|axis| group.spatial[*axis].axis.extent)
+}
+
+/// The accumulators, a vector of each operand and a broadcast fit the registers (rule 2 of the
+/// measurements in docs/performance.md): one too many spills in the innermost loop.
+fn registers(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
+    if !group.is_reduction() {
+        return None;
+    }
+    let width = (tiling.lanes() * group.element_bytes + goal.target.vector_bytes() - 1)
+        / goal.target.vector_bytes().max(1);
+    let accumulators = tiling.accumulators() * width.max(1);
+    let needed = accumulators + tiling.vectors() * width.max(1) + 1;
+    (needed > goal.target.vector_registers()).then(|| {
+        let have = goal.target.vector_registers();
+        format!("the register tile needs {needed} vector registers of {have}")
+    })
+}
+
+/// Tiles that do not divide compute no more than half as much again.
+fn padding(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
+    group.spatial.iter().enumerate().find_map(|(place, split)| {
+        let tile = tiling.tile(place).max(1);
+        let extent = split.extent();
+        let covered = (extent + tile - 1) / tile * tile;
+        // Less than a vector cannot be avoided.
+        let excess = covered - extent;
+        (2 * excess > extent && excess >= 16).then(|| {
+            let name = &split.axis.name;
+            format!("tiles of {tile} cover {covered} iterations of {name}, not {extent}")
+        })
+    })
+}

@@ -1,0 +1,89 @@
+//! `unroll`: how many iterations of the innermost loop over terms are written out.
+
+use tensorwright_schedule::primitives::Tail;
+use tensorwright_space::parameter::{Discrete, Domain};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Knob, Offer, Rule, Value, Wish, one, rank_of_number};
+use crate::cpu::group::Group;
+use crate::cpu::tiling::Tiling;
+
+/// The most statements of a stage that are written out: beyond, compiling takes longer than the
+/// instruction cache can repay.
+const MOST_STATEMENTS: i64 = 640;
+
+/// How many iterations of the innermost loop over terms are written out.
+#[derive(Debug)]
+pub(super) struct UnrollKnob;
+
+impl Knob for UnrollKnob {
+    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+        let Some(longest) = group.reduce.iter().map(|split| split.axis.extent).max() else {
+            return Vec::new();
+        };
+        let factors = [1, 2, 3, 4, 8].into_iter().filter(|factor| *factor <= longest);
+        one("unroll", Discrete::new(factors))
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, value: Value<'_>) {
+        tiling.unroll = value.number(1);
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
+        rank_of_number(domain, tiling.unroll)
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        &[("unroll", statements), ("unroll.terms", of_terms)]
+    }
+}
+
+/// The innermost loop over terms has as many iterations as are written out, in whole blocks.
+fn of_terms(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
+    let axis = innermost(tiling)?;
+    let name = &group.reduce[axis].axis.name;
+    let (last, unroll) = (tiling.reduce[axis].last().copied().unwrap_or(1), tiling.unroll);
+    if unroll > 1 && last < unroll {
+        return Some(format!(
+            "{name} has {last} iterations inside, fewer than the {unroll} to write out"
+        ));
+    }
+    let rounded = rounded(group, tiling)?;
+    let same = rounded.last().copied().unwrap_or(1);
+    Some(format!(
+        "{last} iterations of {name} inside, {unroll} written out, are the same as {same}"
+    ))
+}
+
+/// The innermost loop over terms, if it is not that of the lanes.
+fn innermost(tiling: &Tiling) -> Option<usize> {
+    tiling.reduce_order.last().copied().filter(|_| !tiling.sums_in_lanes())
+}
+
+/// The innermost loop over terms is rounded up to whole blocks of what is written out: its parts then, if
+/// these are others that the loop can be split into.
+pub(crate) fn rounded(group: &Group, tiling: &Tiling) -> Option<Vec<i64>> {
+    let axis = innermost(tiling)?;
+    let (parts, unroll) = (&tiling.reduce[axis], tiling.unroll.max(1));
+    let [_, inner @ .., last] = parts.as_slice() else { return None };
+    let up = (last + unroll - 1) / unroll * unroll;
+    let wanted: Vec<i64> = inner.iter().copied().chain([up]).collect();
+    if up == *last {
+        return None;
+    }
+    group.reduce[axis].exactly(&wanted)
+}
+
+/// Code that is written out stays small.
+fn statements(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
+    let terms = if group.is_reduction() { tiling.unroll } else { 1 };
+    let statements = tiling.accumulators().saturating_mul(terms);
+    // Every peeled loop makes a smaller copy of what is inside.
+    let peels = group.spatial.iter().enumerate().filter(|(place, split)| {
+        tiling.tail_of(*place) == Tail::Peel && split.axis.extent % tiling.cover(*place) != 0
+    });
+    let copies = 1i64 << peels.count().min(8);
+    let all = statements.saturating_mul(copies).saturating_mul(group.operands.max(1) + 1) / 3;
+    (all > MOST_STATEMENTS)
+        .then(|| format!("about {all} statements are written out, more than {MOST_STATEMENTS}"))
+}
