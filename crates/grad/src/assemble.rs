@@ -10,7 +10,7 @@ use tensorwright_lang::syntax::print_def;
 use crate::bounds::Range;
 use crate::build;
 use crate::emit;
-use crate::poly::Poly;
+use crate::poly::{IndexSum, Poly};
 use crate::ranges::Step;
 use crate::reverse::{Reverse, active, mentioned, replaced};
 use crate::scope::{Scope, Tensor};
@@ -83,7 +83,7 @@ fn cotangents(
                 kind => matches!(kind, ExprKind::Int(_)),
             };
             let extent = Poly::of(extent);
-            if !is_size && !sizes.iter().any(|(known, _)| known.equals(&extent)) {
+            if !is_size && !sizes.iter().any(|(known, _)| *known == extent) {
                 let along = versions.index_of(&value, dim);
                 let name = scope.fresh(&format!("{result}_{along}"));
                 scope.sizes.insert(name.clone());
@@ -106,7 +106,7 @@ fn cotangents(
 fn name_extents(scope: &mut Scope, versions: &mut Versions, sizes: &[(Poly, String)]) {
     let named = |extent: &Expr| {
         let extent = Poly::of(extent);
-        sizes.iter().find(|(known, _)| known.equals(&extent)).map(|(_, name)| build::name(name))
+        sizes.iter().find(|(known, _)| *known == extent).map(|(_, name)| build::name(name))
     };
     for Tensor { shape, .. } in scope.tensors.values_mut() {
         for extent in shape.iter_mut().flatten() {

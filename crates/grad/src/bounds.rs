@@ -6,7 +6,7 @@ use tensorwright_lang::ops::{ArithOp, CompareOp};
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::build;
-use crate::poly::{Atom, Poly, Term};
+use crate::poly::{Atom, IndexSum, Poly, Term};
 use crate::scope::Scope;
 
 /// A range of an index variable: `lo` included, `hi` excluded.
@@ -24,8 +24,7 @@ impl Range {
 
     /// Whether both have the same ends.
     pub(crate) fn equals(&self, other: &Range) -> bool {
-        Poly::of(&self.lo).equals(&Poly::of(&other.lo))
-            && Poly::of(&self.hi).equals(&Poly::of(&other.hi))
+        Poly::of(&self.lo) == Poly::of(&other.lo) && Poly::of(&self.hi) == Poly::of(&other.hi)
     }
 
     /// The number of values.
@@ -65,7 +64,7 @@ impl Bounds<'_> {
             CompareOp::Gt => at_least(&lhs, &rhs, 1),
             CompareOp::Le => at_least(&rhs, &lhs, 0),
             CompareOp::Lt => at_least(&rhs, &lhs, 1),
-            CompareOp::Eq => lhs.equals(&rhs),
+            CompareOp::Eq => lhs == rhs,
             CompareOp::Ne => false,
         }
     }
@@ -112,8 +111,8 @@ impl Bounds<'_> {
             return None;
         }
         let bound = self.bound(&atom.expr, others.coefficient > 0)?;
-        let others = product(&others)?;
-        let without = value.minus(&others.times(&Poly::atom(atom.expr))?)?;
+        let others = Poly::from(others);
+        let without = value.minus(&others.times(&Poly::atom(atom))?)?;
         without.plus(&others.times(&bound)?)
     }
 
@@ -167,7 +166,7 @@ impl Bounds<'_> {
                 if !self.is_constant(&atom.expr) {
                     return false;
                 }
-                let factor = Poly::atom(atom.expr.clone());
+                let factor = Poly::atom(atom.clone());
                 // A quotient of sizes may be zero.
                 let is_size = !matches!(atom.expr.kind, ExprKind::Arith(..));
                 let factor = if is_size { factor.plus(&Poly::constant(1)) } else { Some(factor) };
@@ -182,9 +181,4 @@ impl Bounds<'_> {
         }
         shifted.terms().iter().all(|term| term.coefficient >= 0)
     }
-}
-
-fn product(term: &Term) -> Option<Poly> {
-    let mut atoms = term.atoms.iter().map(|atom| Poly::atom(atom.expr.clone()));
-    atoms.try_fold(Poly::constant(term.coefficient), |all, atom| all.times(&atom))
 }

@@ -9,7 +9,7 @@ use tensorwright_lang::syntax::print_expr;
 
 use crate::bounds::Range;
 use crate::build;
-use crate::poly::Poly;
+use crate::poly::{IndexSum, Poly};
 use crate::ranges::{Access, accesses_of};
 use crate::scope::Scope;
 use crate::transpose::Contribution;
@@ -82,5 +82,5 @@ pub(crate) fn is_inferred(scope: &Scope, value: &Expr, var: &str, range: &Range)
         accesses.iter().filter(|a| build::as_name(&a.subscript) == Some(var)).collect();
     build::is_int(&range.lo, 0)
         && plain.iter().any(|access| access.guards.is_empty())
-        && plain.iter().all(|access| Poly::of(&access.extent).equals(&hi))
+        && plain.iter().all(|access| Poly::of(&access.extent) == hi)
 }

@@ -18,7 +18,7 @@ use crate::bounds::{Range, Ranges};
 use crate::build;
 use crate::derivative::is_constant;
 use crate::flatten::Flat;
-use crate::poly::{Linear, Poly};
+use crate::poly::{IndexSum, Linear, Poly};
 use crate::reverse::mentioned;
 use crate::scope::{Applied, Kind, Scope};
 use crate::tree;
@@ -299,7 +299,7 @@ fn vanishes(scope: &Scope, value: &Expr, guard: &Expr) -> bool {
 fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limit {
     let subscript = Poly::of(&access.subscript);
     let extent = Poly::of(&access.extent);
-    if let Some(Linear { factor, rest }) = subscript.linear_in(var) {
+    if let Some(Linear { factor, rest }) = subscript.linear_in_var(var) {
         if is_kept(access, &subscript, &extent) {
             return Limit::None;
         }
@@ -337,7 +337,7 @@ fn is_kept(access: &Access<'_>, subscript: &Poly, extent: &Poly) -> bool {
     held.flat_map(|(guard, _)| tree::conjuncts(guard)).any(|part| match &part.kind {
         ExprKind::Compare(CompareOp::Lt, lhs, rhs) => {
             let room = Poly::of(rhs).minus(&Poly::of(lhs));
-            room.zip(extent.minus(subscript)).is_some_and(|(room, needed)| room.equals(&needed))
+            room.zip(extent.minus(subscript)).is_some_and(|(room, needed)| room == needed)
         }
         _ => false,
     })
@@ -361,7 +361,7 @@ fn extreme(scope: &Scope, value: &Poly, ranges: &Ranges, greatest: bool) -> Opti
         if !value.mentions(name) {
             continue;
         }
-        let Linear { factor, rest } = value.linear_in(name)?;
+        let Linear { factor, rest } = value.linear_in_var(name)?;
         let rises = factor.terms().iter().all(|term| term.coefficient > 0);
         let falls = factor.terms().iter().all(|term| term.coefficient < 0);
         let end = match (rises, falls) {

@@ -12,7 +12,7 @@ use crate::build;
 use crate::derivative::{Derivative, depends};
 use crate::emit;
 use crate::helpers::{Share, share};
-use crate::poly::Poly;
+use crate::poly::{IndexSum, Poly};
 use crate::product::Product;
 use crate::ranges::Step;
 use crate::scope::{Applied, Scope, Tensor};
@@ -167,7 +167,7 @@ impl<'a> Reverse<'a> {
             && subscripts.iter().zip(&only.indices).all(|(s, i)| build::as_name(s) == Some(i));
         let shape = |name: &str| self.scope.tensor(name).map(|tensor| tensor.shape.clone());
         let same_shape = shape(name)?.iter().zip(&shape(value)?).all(|pair| match pair {
-            (Some(a), Some(b)) => Poly::of(a).equals(&Poly::of(b)),
+            (Some(a), Some(b)) => Poly::of(a) == Poly::of(b),
             _ => false,
         });
         let is_gradient = !self.versions.scope.tensors.contains_key(name);

@@ -6,7 +6,7 @@ use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::bounds::{Bounds, Ranges};
 use crate::build;
-use crate::poly::Poly;
+use crate::poly::{IndexSum, Poly};
 use crate::scope::{Applied, Kind, Scope};
 use crate::tree;
 

@@ -23,7 +23,7 @@ use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 use crate::bounds::{Bounds, Range, Ranges};
 use crate::build;
 use crate::derivative::Flow;
-use crate::poly::{Linear, Poly};
+use crate::poly::{Atom, IndexSum, Linear, Poly};
 use crate::product;
 use crate::ranges::Variable;
 use crate::scope::{Kind, Scope};
@@ -160,12 +160,12 @@ impl Solver<'_> {
             let radix = match &atom.expr.kind {
                 ExprKind::Name(name) if self.is_unknown(name) => {
                     let range = self.ranges.get(name)?;
-                    Poly::of(&range.lo).equals(&Poly::default()).then(|| Poly::of(&range.hi))?
+                    (Poly::of(&range.lo) == Poly::default()).then(|| Poly::of(&range.hi))?
                 }
                 ExprKind::Arith(ArithOp::Rem, _, divisor) => Poly::of(divisor),
                 _ => return None,
             };
-            let low = Poly::atom(atom.expr.clone());
+            let low = Poly::atom(atom.clone());
             let (high, rest) = equation.subscript.minus(&low)?.split_by(&radix);
             let fits = self.is_size(&radix)
                 && radix.as_constant() != Some(1)
@@ -193,7 +193,7 @@ impl Solver<'_> {
     fn linear(&mut self, equation: &Equation, spatial: bool) -> bool {
         let candidates = self.unknown.iter().filter(|var| var.spatial == spatial);
         let found = candidates.filter_map(|var| {
-            let linear = equation.subscript.linear_in(&var.name)?;
+            let linear = equation.subscript.linear_in_var(&var.name)?;
             self.is_size(&linear.factor).then(|| (var.name.clone(), linear))
         });
         let Some((var, Linear { factor, rest })) = found.min_by_key(|(_, linear)| {
@@ -215,11 +215,11 @@ impl Solver<'_> {
 
     /// `e / a + rest == x`: then `e == a*(x - rest) + r` for an `r` in `0:a`.
     fn quotient(&mut self, equation: &Equation) -> bool {
-        let is_quotient = |expr: &Expr| matches!(expr.kind, ExprKind::Arith(ArithOp::Div, ..));
+        let is_quotient = |atom: &Atom| matches!(atom.expr.kind, ExprKind::Arith(ArithOp::Div, ..));
         let Some((atom, rest)) = equation.subscript.atom_and_rest(is_quotient) else {
             return false;
         };
-        let ExprKind::Arith(_, inner, divisor) = &atom.kind else { return false };
+        let ExprKind::Arith(_, inner, divisor) = &atom.expr.kind else { return false };
         let (inner, divisor) = (Poly::of(inner), Poly::of(divisor));
         if !self.is_fixed(&rest) || self.is_fixed(&inner) || !self.is_size(&divisor) {
             return false;
@@ -234,11 +234,12 @@ impl Solver<'_> {
 
     /// `e % a + rest == x`
     fn remainder(&mut self, equation: &Equation) -> bool {
-        let is_remainder = |expr: &Expr| matches!(expr.kind, ExprKind::Arith(ArithOp::Rem, ..));
+        let is_remainder =
+            |atom: &Atom| matches!(atom.expr.kind, ExprKind::Arith(ArithOp::Rem, ..));
         let Some((atom, rest)) = equation.subscript.atom_and_rest(is_remainder) else {
             return false;
         };
-        let ExprKind::Arith(_, inner, divisor) = &atom.kind else { return false };
+        let ExprKind::Arith(_, inner, divisor) = &atom.expr.kind else { return false };
         let (inner, divisor) = (Poly::of(inner), Poly::of(divisor));
         let Some(index) = equation.index.minus(&rest) else { return false };
         if !self.is_fixed(&rest) || !self.is_size(&divisor) {
@@ -259,7 +260,7 @@ impl Solver<'_> {
     fn rotation(&self, inner: &Poly, divisor: &Poly, index: &Poly) -> Option<(String, Poly)> {
         let full = Range::up_to(divisor.to_expr());
         let turns = |var: &Variable| {
-            let Linear { factor, rest } = inner.linear_in(&var.name)?;
+            let Linear { factor, rest } = inner.linear_in_var(&var.name)?;
             let range = self.ranges.get(&var.name)?;
             let value = match factor.as_constant()? {
                 1 => index.minus(&rest)?,

@@ -17,6 +17,7 @@ mod hir;
 mod infer;
 mod module;
 pub mod ops;
+pub mod polynomial;
 pub mod precision;
 pub mod program;
 pub mod source;

@@ -29,7 +29,7 @@ impl Affine {
         match &expr.kind {
             ExprKind::Int(value) => Some(Affine::rest(Poly::constant(i64::try_from(*value).ok()?))),
             ExprKind::Name(name) if symbols.scope.is_index(name) => Some(Affine::index(name)),
-            ExprKind::Name(name) => Some(Affine::rest(Poly::name(name))),
+            ExprKind::Name(name) => Some(Affine::rest(Poly::atom(name.as_str()))),
             ExprKind::DimOf(tensor, dimension) => {
                 (symbols.extent)(&tensor.name, *dimension as usize).map(Affine::rest)
             }

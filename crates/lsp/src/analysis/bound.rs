@@ -41,11 +41,12 @@ pub(super) struct Basis {
 
 impl Bound {
     fn value(&self, values: &Values) -> Option<i64> {
+        let of = |name: &String| values.get(name).copied();
         match self {
-            Bound::Poly(poly) => poly.value(values),
+            Bound::Poly(poly) => poly.value(of),
             Bound::Steps { numerator, divisor } => {
-                let divisor = divisor.value(values).filter(|divisor| *divisor > 0)?;
-                numerator.value(values)?.checked_div_euclid(divisor)?.checked_add(1)
+                let divisor = divisor.value(of).filter(|divisor| *divisor > 0)?;
+                numerator.value(of)?.checked_div_euclid(divisor)?.checked_add(1)
             }
             Bound::Written(expr) => written_value(expr, values),
         }

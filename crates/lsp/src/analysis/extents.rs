@@ -64,7 +64,7 @@ pub(super) fn extents<'a>(
 /// The shapes of the signature.
 fn declared(def: &Def) -> Extents {
     let extent = |dim: &Dim| match dim {
-        Dim::Name(name) => Some(Upper::poly(Poly::name(&name.name))),
+        Dim::Name(name) => Some(Upper::poly(Poly::atom(name.name.as_str()))),
         Dim::Literal(extent, _) => Some(Upper::poly(Poly::constant(*extent))),
     };
     let shape = |dims: &[Dim]| dims.iter().map(extent).collect();
@@ -260,8 +260,8 @@ impl<'a> Work<'a, '_> {
 
     /// The sign of a coefficient; integer scalars are taken to be positive, and remembered.
     fn is_positive(&self, coefficient: &Poly, basis: &mut Basis) -> Option<bool> {
-        let scalars = coefficient.names().filter(|name| self.scope.is_tensor(name));
-        basis.positive.extend(scalars.map(str::to_owned));
+        let scalars = coefficient.atoms().filter(|name| self.scope.is_tensor(name));
+        basis.positive.extend(scalars.cloned());
         coefficient.is_positive()
     }
 

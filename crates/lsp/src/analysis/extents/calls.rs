@@ -62,7 +62,7 @@ impl Work<'_, '_> {
             }
         }
         let replaced = |upper: &Option<Upper>| {
-            Some(Upper::poly(upper.as_ref()?.as_plain_poly()?.substitute(&sizes)?))
+            Some(Upper::poly(upper.as_ref()?.as_plain_poly()?.substitute(|name| sizes.get(name))?))
         };
         let shape =
             |result: &Ident| Some(known.shapes.get(&result.name)?.iter().map(replaced).collect());
