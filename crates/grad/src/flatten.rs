@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics};
 use tensorwright_lang::dtype::DType;
+use tensorwright_lang::inline::{self, Meaning};
 use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{
@@ -28,67 +29,59 @@ pub(crate) struct Flat {
     pub(crate) statements: Vec<Comprehension>,
 }
 
-/// The syntax tree of a checked module, with what the checker knows of types.
-struct Library<'m> {
-    module: &'m Module,
-    defs: BTreeMap<&'m str, &'m ast::Def>,
-}
-
-impl Library<'_> {
-    /// The tensors of a definition: parameters first, then those that statements make.
-    fn tensors(&self, def: &str) -> Result<Vec<Signature>, Diagnostics> {
-        Ok(self.module.def(def)?.tensors())
-    }
-}
-
-/// A definition whose statements are being copied, and what its names stand for.
-struct Frame<'m> {
+/// The syntax tree of a checked definition, with what the checker knows of types.
+struct Checked<'m> {
     def: &'m ast::Def,
-    next: usize,
-    /// `None` for the outermost definition, whose names stand for themselves.
-    names: Option<BTreeMap<String, Expr>>,
+    /// Parameters first, then the tensors that statements make.
+    tensors: Vec<Signature>,
 }
 
-/// Expands all calls of a definition, without recursion: a text may call thousands deep.
+type Names = BTreeMap<String, Expr>;
+type Frame<'d, 'm> = inline::Frame<'d, Checked<'m>, Names>;
+type Binding = inline::Binding<String, Expr>;
+
+/// Expands all calls of a definition.
 pub(crate) fn flatten(module: &Module, name: &str) -> Result<Flat, Diagnostics> {
-    let tensors = module.def(name)?.tensors();
+    module.def(name)?;
     let (tree, _) = syntax::parse(module.source());
-    let defs = tree.defs.iter().map(|def| (def.name.name.as_str(), def)).collect();
-    let library = Library { module, defs };
+    let checked = |def| Ok(Checked { def, tensors: module.def(&def.name.name)?.tensors() });
+    let defs: Vec<Checked<'_>> = tree.defs.iter().map(checked).collect::<Result<_, _>>()?;
+    let by_name: BTreeMap<&str, &Checked<'_>> =
+        defs.iter().map(|checked| (checked.def.name.name.as_str(), checked)).collect();
     let refused = |diagnostic| Diagnostics::new(module.source().clone(), Vec::from([diagnostic]));
-    let Some(def) = tree.defs.iter().find(|def| def.name.name == name) else {
+    let Some(root) = by_name.get(name).copied() else {
         return Err(refused(Diagnostic::without_place(
             Code::NoSuchDef,
             format!("there is no `def {name}`"),
         )));
     };
-    let mut flattener = Flattener { scope: root_scope(def, &tensors), statements: Vec::new() };
-    let mut frames = vec![Frame { def, next: 0, names: None }];
-    while let Some(frame) = frames.last_mut() {
-        let frame_def = frame.def;
-        let Some(stmt) = frame_def.body.get(frame.next) else {
-            frames.pop();
-            continue;
-        };
-        frame.next += 1;
+    let Checked { def, tensors } = root;
+    let mut flattener = Flattener { scope: root_scope(def, tensors), statements: Vec::new() };
+    let visit = |frame: &Frame<'_, '_>, stmt: &Stmt| {
+        let names = frame.names.as_ref();
         match stmt {
-            Stmt::Comprehension(stmt) => flattener.comprehension(frame.names.as_ref(), stmt),
-            Stmt::Call(call) if call.callee.name == CONCAT => {
-                flattener.concat(frame.names.as_ref(), call);
-            }
+            Stmt::Comprehension(stmt) => flattener.comprehension(names, stmt),
+            Stmt::Call(call) if call.callee.name == CONCAT => flattener.concat(names, call),
             Stmt::Call(call) => {
-                let Some(callee) = library.defs.get(call.callee.name.as_str()) else { continue };
-                let tensors = library.tensors(&call.callee.name)?;
-                let names = flattener.enter(frame.names.as_ref(), call, callee, &tensors);
-                frames.push(Frame { def: callee, next: 0, names: Some(names) });
+                let callee = by_name.get(call.callee.name.as_str()).copied()?;
+                return Some(Frame::called(callee, flattener.enter(names, call, callee)));
             }
         }
-    }
+        None
+    };
+    inline::walk(root, |checked| checked.def.body.as_slice(), visit).map_err(|at| {
+        let span = match at {
+            Stmt::Call(call) => call.span,
+            Stmt::Comprehension(stmt) => stmt.span,
+        };
+        refused(inline::too_long(name, span))
+    })?;
     let implicit = |s: &&Signature| s.updated && !def.params.iter().any(|p| p.name.name == s.name);
     if let Some(result) = tensors.iter().find(implicit) {
         return Err(refused(undeclared(def, &result.name)));
     }
-    Ok(Flat { scope: flattener.scope, def: def.clone(), statements: flattener.statements })
+    let Flattener { scope, statements } = flattener;
+    Ok(Flat { scope, def: (*def).clone(), statements })
 }
 
 fn undeclared(def: &ast::Def, result: &str) -> Diagnostic {
@@ -127,8 +120,6 @@ struct Flattener {
     scope: Scope,
     statements: Vec<Comprehension>,
 }
-
-type Names = BTreeMap<String, Expr>;
 
 impl Flattener {
     fn comprehension(&mut self, names: Option<&Names>, stmt: &Comprehension) {
@@ -187,53 +178,50 @@ impl Flattener {
     }
 
     /// What the names of a callee stand for.
-    fn enter(
-        &mut self,
-        outer: Option<&Names>,
-        call: &ast::Call,
-        callee: &ast::Def,
-        tensors: &[Signature],
-    ) -> Names {
+    fn enter(&mut self, outer: Option<&Names>, call: &ast::Call, callee: &Checked<'_>) -> Names {
+        let Checked { def, tensors } = callee;
         let mut names = Names::new();
-        let target_of = |name: &str| {
-            let place = callee.returns.iter().position(|result| result.name == name)?;
-            call.targets.get(place).map(|target| renamed(outer, target).name)
-        };
-        for (param, arg) in callee.params.iter().zip(&call.args) {
-            let name = &param.name.name;
-            let arg = self.substituted(outer, arg);
-            let passed = build::as_name(&arg).filter(|arg| self.scope.tensors.contains_key(*arg));
-            let stands_for = match (passed, target_of(name)) {
-                (Some(passed), Some(target)) => {
-                    if passed != target {
-                        let passed = passed.to_owned();
-                        self.copy(&target, &passed, call.span);
-                    }
-                    build::name(&target)
+        for (number, tensor) in tensors.iter().enumerate() {
+            let param = def.params.get(number);
+            let argument = param.zip(call.args.get(number)).map(|(param, arg)| {
+                let arg = self.substituted(outer, arg);
+                match build::as_name(&arg).filter(|arg| self.scope.tensors.contains_key(*arg)) {
+                    Some(passed) => Binding::Tensor(passed.to_owned()),
+                    None => Binding::Number(constant(arg, param.dtype)),
                 }
-                (Some(passed), None) => build::name(passed),
-                (None, _) => constant(arg.clone(), param.dtype),
-            };
-            if let Some(tensor) = build::as_name(&stands_for).map(str::to_owned) {
-                for (dim, size) in param.dims.iter().enumerate() {
-                    let Dim::Name(size) = size else { continue };
-                    let extent = self.extent(&tensor, dim);
-                    names.entry(size.name.clone()).or_insert(extent);
-                }
-            }
-            names.insert(name.clone(), stands_for);
-        }
-        for tensor in tensors.iter().skip(callee.params.len()) {
-            let name = target_of(&tensor.name).unwrap_or_else(|| {
-                let name = self.scope.fresh(&format!("{}_{}", callee.name.name, tensor.name));
-                let shape = vec![None; tensor.dims.len()];
-                self.scope.tensors.insert(name.clone(), Tensor { dtype: tensor.dtype, shape });
-                name
             });
-            names.insert(tensor.name.clone(), build::name(&name));
+            let returned = def.returns.iter().position(|result| result.name == tensor.name);
+            let target = returned.and_then(|place| call.targets.get(place));
+            let target = target.map(|target| renamed(outer, target).name);
+            let passed = match inline::meaning(argument, target) {
+                Meaning::Given(Binding::Tensor(name)) => name,
+                Meaning::Given(Binding::Number(value)) => {
+                    names.insert(tensor.name.clone(), value);
+                    continue;
+                }
+                Meaning::Updated { target, source } => {
+                    self.copy(&target, &source, call.span);
+                    target
+                }
+                Meaning::Own => self.new_tensor(def, tensor),
+            };
+            for (dim, size) in param.iter().flat_map(|param| param.dims.iter().enumerate()) {
+                let Dim::Name(size) = size else { continue };
+                let extent = self.extent(&passed, dim);
+                names.entry(size.name.clone()).or_insert(extent);
+            }
+            names.insert(tensor.name.clone(), build::name(&passed));
         }
-        self.keep_variables_apart(callee, &mut names);
+        self.keep_variables_apart(def, &mut names);
         names
+    }
+
+    /// A tensor of a callee, under a name that nothing else has.
+    fn new_tensor(&mut self, callee: &ast::Def, tensor: &Signature) -> String {
+        let name = self.scope.fresh(&format!("{}_{}", callee.name.name, tensor.name));
+        let shape = vec![None; tensor.dims.len()];
+        self.scope.tensors.insert(name.clone(), Tensor { dtype: tensor.dtype, shape });
+        name
     }
 
     /// Index variables of a callee that are names of something else outside get other names.

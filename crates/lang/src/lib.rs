@@ -15,6 +15,7 @@ pub mod diagnostic;
 pub mod dtype;
 mod hir;
 mod infer;
+pub mod inline;
 mod module;
 pub mod ops;
 pub mod polynomial;

@@ -7,13 +7,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::site::{CallId, CallSite, Site};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::Diagnostic;
 use crate::dtype::DType;
 use crate::hir::{self, Arg, Comprehension, Def, Dim, Expr, Int, Stmt, Symbol};
+use crate::inline::{self, MAX_STATEMENTS, Meaning};
 use crate::source::Span;
-
-/// The most statements that calls may expand to.
-const MAX_STEPS: usize = 20_000;
 
 /// A definition without calls.
 #[derive(Debug)]
@@ -60,34 +58,28 @@ pub(super) enum Rule {
 
 /// What the names of a definition stand for after a call.
 struct Substitution {
+    /// The call that is being replaced.
+    call: CallId,
     tensors: Vec<Binding>,
     sizes: Vec<Int>,
 }
 
+type Binding = inline::Binding<Symbol, Number>;
+type Frame<'a> = inline::Frame<'a, Def, Substitution>;
+
+/// A number for a scalar parameter of this type.
 #[derive(Clone)]
-enum Binding {
-    Tensor(Symbol),
-    /// A number for a scalar parameter of this type.
+enum Number {
     Int(Int, DType),
     Float(f64, DType),
 }
 
-/// A definition whose statements are being copied.
-struct Frame<'a> {
-    def: &'a Def,
-    next: usize,
-    /// The call that is being replaced.
-    call: Option<CallId>,
-    /// `None` for the outermost definition, whose names stand for themselves.
-    names: Option<Substitution>,
-}
-
 /// Whether the calls of a definition expand to more statements than a program may have.
 pub(super) fn is_too_long(def: &Def) -> bool {
-    def.expanded > MAX_STEPS
+    def.expanded > MAX_STATEMENTS
 }
 
-/// Expands all calls of a definition, without recursion: a text may call thousands deep.
+/// Expands all calls of a definition.
 pub(super) fn flatten<'a>(defs: &'a [Option<Def>], def: &'a Def) -> Result<Flat<'a>, Diagnostic> {
     let mut flattener = Flattener {
         flat: Flat {
@@ -99,50 +91,25 @@ pub(super) fn flatten<'a>(defs: &'a [Option<Def>], def: &'a Def) -> Result<Flat<
         taken: def.tensors.iter().map(|tensor| tensor.name.clone()).collect(),
         counters: HashMap::new(),
     };
-    let mut frames = vec![Frame { def, next: 0, call: None, names: None }];
-    while let Some(frame) = frames.last_mut() {
-        let frame_def = frame.def;
-        let Some(stmt) = frame_def.body.get(frame.next) else {
-            frames.pop();
-            continue;
-        };
-        frame.next += 1;
-        match stmt {
-            Stmt::Comprehension(written) => {
-                let names = frame.names.as_ref();
-                let stmt = names.map_or_else(|| written.clone(), |n| n.comprehension(written));
-                let site = Site { def: frame_def, written, call: frame.call };
-                flattener.joins(&stmt, frame.call);
-                flattener.flat.steps.push(Step::Compute(stmt, site));
-            }
-            Stmt::Call(call) => {
-                // Callees with errors do not get this far.
-                let Some(callee) = defs.get(call.callee).and_then(Option::as_ref) else { continue };
-                let names = flattener.enter(frame, call, callee);
-                let id = CallId(flattener.flat.calls.len());
-                flattener.flat.calls.push(CallSite { span: call.span, outer: frame.call });
-                frames.push(Frame { def: callee, next: 0, call: Some(id), names: Some(names) });
-            }
+    let visit = |frame: &Frame<'a>, stmt: &'a Stmt| match stmt {
+        Stmt::Comprehension(written) => {
+            flattener.comprehension(frame, written);
+            None
         }
-        if flattener.flat.steps.len() > MAX_STEPS || frames.len() > MAX_STEPS {
-            return Err(too_long(def, frames.first()));
+        // Callees with errors do not get this far.
+        Stmt::Call(call) => {
+            let callee = defs.get(call.callee)?.as_ref()?;
+            Some(Frame::called(callee, flattener.enter(frame, call, callee)))
         }
-    }
-    Ok(flattener.flat)
-}
-
-/// The error points at the call of the outermost definition that was being replaced.
-fn too_long(def: &Def, outermost: Option<&Frame<'_>>) -> Diagnostic {
-    let message = format!("calls in `{}` expand to more than {MAX_STEPS} statements", def.name);
-    let position = outermost.map_or(0, |frame| frame.next.saturating_sub(1));
-    let span = match def.body.get(position) {
-        Some(Stmt::Call(call)) => call.span,
-        Some(Stmt::Comprehension(stmt)) => stmt.span,
-        None => def.span,
     };
-    Diagnostic::new(Code::ProgramTooLong, span, message)
-        .here("too many from here on")
-        .help("split it into programs that are run one after the other")
+    inline::walk(def, |def| def.body.as_slice(), visit).map_err(|at| {
+        let span = match at {
+            Stmt::Call(call) => call.span,
+            Stmt::Comprehension(stmt) => stmt.span,
+        };
+        inline::too_long(&def.name, span)
+    })?;
+    Ok(flattener.flat)
 }
 
 struct Flattener<'a> {
@@ -151,7 +118,17 @@ struct Flattener<'a> {
     counters: HashMap<String, u32>,
 }
 
-impl Flattener<'_> {
+impl<'a> Flattener<'a> {
+    /// Copies a statement.
+    fn comprehension(&mut self, frame: &Frame<'a>, written: &'a Comprehension) {
+        let names = frame.names.as_ref();
+        let call = names.map(|names| names.call);
+        let stmt = names.map_or_else(|| written.clone(), |names| names.comprehension(written));
+        self.joins(&stmt, call);
+        let site = Site { def: frame.def, written, call };
+        self.flat.steps.push(Step::Compute(stmt, site));
+    }
+
     /// Binds the names of a callee to arguments, targets and new tensors.
     fn enter(&mut self, frame: &Frame<'_>, call: &hir::Call, callee: &Def) -> Substitution {
         let outer = |symbol: Symbol| match &frame.names {
@@ -174,24 +151,24 @@ impl Flattener<'_> {
                 Arg::Int(int) => {
                     let names = frame.names.as_ref();
                     let int = names.map_or_else(|| int.clone(), |names| names.int(int));
-                    Binding::Int(int, tensor.dtype)
+                    Binding::Number(Number::Int(int, tensor.dtype))
                 }
-                Arg::Float(value) => Binding::Float(*value, tensor.dtype),
+                Arg::Float(value) => Binding::Number(Number::Float(*value, tensor.dtype)),
             });
-            tensors.push(match (argument, target_of(symbol)) {
-                (Some(Binding::Tensor(source)), Some(target)) => {
-                    if source != target {
-                        self.flat.steps.push(Step::Alias { target, source });
-                    }
+            tensors.push(match inline::meaning(argument, target_of(symbol)) {
+                Meaning::Given(binding) => binding,
+                Meaning::Updated { target, source } => {
+                    self.flat.steps.push(Step::Alias { target, source });
                     Binding::Tensor(target)
                 }
-                (Some(binding), _) => binding,
-                (None, Some(target)) => Binding::Tensor(target),
-                (None, None) => Binding::Tensor(self.new_tensor(callee, tensor)),
+                Meaning::Own => Binding::Tensor(self.new_tensor(callee, tensor)),
             });
         }
-        let sizes = self.sizes(call, callee, &tensors, frame.call);
-        Substitution { tensors, sizes }
+        let outer = frame.names.as_ref().map(|names| names.call);
+        let sizes = self.sizes(call, callee, &tensors, outer);
+        let id = CallId(self.flat.calls.len());
+        self.flat.calls.push(CallSite { span: call.span, outer });
+        Substitution { call: id, tensors, sizes }
     }
 
     /// A tensor of a callee, under a name that no other tensor has.
@@ -279,7 +256,7 @@ impl Substitution {
         match &self.tensors[symbol.0 as usize] {
             Binding::Tensor(symbol) => *symbol,
             // Only scalars are bound to numbers, and their reads are replaced in `expr` and `int`.
-            Binding::Int(..) | Binding::Float(..) => symbol,
+            Binding::Number(_) => symbol,
         }
     }
 
@@ -305,8 +282,8 @@ impl Substitution {
             Int::DimOf(symbol, dim) => Int::DimOf(self.symbol(*symbol), *dim),
             Int::Scalar(symbol, span) => match &self.tensors[symbol.0 as usize] {
                 Binding::Tensor(symbol) => Int::Scalar(*symbol, *span),
-                Binding::Int(int, _) => int.clone(),
-                Binding::Float(..) => int.clone(),
+                Binding::Number(Number::Int(int, _)) => int.clone(),
+                Binding::Number(Number::Float(..)) => int.clone(),
             },
             Int::Arith(op, a, b, span) => {
                 let (a, b) = both(a, b);
@@ -336,8 +313,10 @@ impl Substitution {
                 Binding::Tensor(symbol) => {
                     Expr::Read(*symbol, subscripts.iter().map(|s| self.int(s)).collect(), *span)
                 }
-                Binding::Int(int, dtype) => Expr::Int(int.clone(), Some(*dtype), *span),
-                Binding::Float(value, dtype) => Expr::Float(*value, Some(*dtype)),
+                Binding::Number(Number::Int(int, dtype)) => {
+                    Expr::Int(int.clone(), Some(*dtype), *span)
+                }
+                Binding::Number(Number::Float(value, dtype)) => Expr::Float(*value, Some(*dtype)),
             },
             Expr::Unary(op, a) => Expr::Unary(*op, self.boxed(a)),
             Expr::Arith(op, a, b) => Expr::Arith(*op, self.boxed(a), self.boxed(b)),
