@@ -43,7 +43,6 @@ mod boosted;
 mod matrix;
 mod mlp;
 mod optimiser;
-mod random;
 
 pub use boosted::{Boosted, Boosting, Objective};
 pub use mlp::{Mlp, Tape, softmax, squared_error};

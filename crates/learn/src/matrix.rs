@@ -144,9 +144,9 @@ fn accumulate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use tensorwright_random::SplitMix;
 
-    fn numbers(random: &mut Random, elements: usize) -> Vec<f32> {
+    fn numbers(random: &mut SplitMix, elements: usize) -> Vec<f32> {
         (0..elements).map(|_| random.unit() as f32 - 0.5).collect()
     }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn products_are_those_of_the_definition_to_the_bit() {
-        let mut random = Random::new(1);
+        let mut random = SplitMix::new(1);
         let mut packs = Packs::default();
         for (rows, depth, width) in [(1, 5, 9), (2, 3, 8), (4, 1, 17), (7, 13, 5), (9, 16, 33)] {
             let a = numbers(&mut random, rows * depth);

@@ -2,7 +2,7 @@
 
 use crate::matrix::{Matrix, Packs, multiply_add};
 use crate::optimiser::Optimiser;
-use crate::random::Random;
+use tensorwright_random::SplitMix;
 
 /// A fully connected network: ReLU between the layers, nothing after the last one.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +74,7 @@ impl Mlp {
     /// variance of He et al. (2015), biases are zero, and both follow from the seed.
     #[must_use]
     pub fn new(sizes: &[usize], seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let mut layers = Vec::new();
         let mut parameters = Vec::new();
         for pair in sizes.windows(2) {

@@ -236,7 +236,7 @@ fn mutated_texts_can_be_asked_about() {
         for at in starts {
             answered += usize::from(analysis.hover(at as u32).is_some());
         }
-        drop((analysis.symbols(), analysis.completions(rng.below(text.len() + 1) as u32)));
+        drop((analysis.symbols(), analysis.completions(rng.index(text.len() + 1) as u32)));
     }
     assert!(answered > 3_000, "only {answered} hovers");
 }

@@ -14,7 +14,8 @@ mod synthetic;
 use std::path::Path;
 use std::time::Instant;
 
-use synthetic::{RUNS, Random, TRIALS};
+use synthetic::{RUNS, TRIALS};
+use tensorwright_random::SplitMix;
 use tensorwright_records::{Event, Options, SqliteStore, Store};
 
 /// Runs that one transaction writes.
@@ -62,7 +63,7 @@ fn measure(runs: u64, path: &Path) -> Result<()> {
     println!("{bytes} bytes, {:.1} per record", bytes as f64 / (runs * TRIALS) as f64);
     println!("plan: {}", store.plan_of_best()?);
     let keys = (runs / RUNS).max(1);
-    let mut random = Random(1);
+    let mut random = SplitMix::new(1);
     let chosen: Vec<u64> = (0..LOOKUPS).map(|_| random.below(keys)).collect();
     let best = timed(&chosen, |key| Ok(store.best(&synthetic::key(key).1)?.is_some()))?;
     println!("best    {best}");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use support::{Scratch, begin, key, measured, program, quick};
 use tensorwright_outcome::Outcome;
+use tensorwright_random::SplitMix;
 use tensorwright_records::{
     Error, Journal, Kept, Options, RunFilter, RunId, RunInfo, SqliteStore, Store, Trial,
 };
@@ -263,7 +264,7 @@ fn a_damaged_file_is_an_error_or_right_but_never_a_panic() {
     let scratch = Scratch::new();
     filled(&scratch);
     let whole = fs::read(scratch.db()).unwrap();
-    let mut random = support::synthetic::Random(5);
+    let mut random = SplitMix::new(5);
     for _ in 0..60 {
         let mut bytes = whole.clone();
         for _ in 0..50 {

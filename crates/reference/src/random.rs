@@ -1,8 +1,7 @@
 //! Random buffers that depend on nothing but a name and a seed.
 //!
-//! The generator is splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-//! generators", 2014), which is a counter and a mixing function: element `i` of a buffer does not
-//! depend on the elements before it, and a buffer does not depend on the other buffers.
+//! Element `i` of a buffer is number `i` of its seed ([`SplitMix::nth`]): it does not depend on the
+//! elements before it, and a buffer does not depend on the other buffers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,6 +10,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{
     Atom, AxisId, Expr, Index, Interval, Program, Read, Stage, TensorId, Term,
 };
+use tensorwright_random::SplitMix;
 
 use crate::buffer::{Buffer, BufferError};
 use crate::element::Value;
@@ -41,10 +41,10 @@ pub fn random_in(
     seed: u64,
     range: Range<i128>,
 ) -> Result<Buffer, BufferError> {
-    let stream = mix(seed ^ fnv1a(FNV_START, name.as_bytes()));
+    let stream = SplitMix::nth(seed ^ fnv1a(FNV_START, name.as_bytes()), 0);
     let digits = dtype.unit_roundoff().map(|unit| unit.log2().abs().min(52.0) as u32);
     Buffer::from_fn(dtype, shape, |position| {
-        let bits = mix(stream.wrapping_add((position as u64).wrapping_mul(GOLDEN_GAMMA)));
+        let bits = SplitMix::nth(stream, position as u64);
         match digits {
             Some(digits) => {
                 // `digits + 1` random bits, which `f64` holds exactly: multiples of 2^-digits
@@ -62,16 +62,6 @@ pub fn random_in(
             }
         }
     })
-}
-
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The output function of splitmix64.
-pub(crate) fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(GOLDEN_GAMMA);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Random values for all inputs of a program. An integer input whose elements are subscripts, as
@@ -181,6 +171,5 @@ mod tests {
         assert_eq!(buffer("A", 1), buffer("A", 1));
         assert_ne!(buffer("A", 1), buffer("B", 1));
         assert_ne!(buffer("A", 1), buffer("A", 2));
-        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf, "the first output for seed 0");
     }
 }

@@ -259,6 +259,8 @@ pub(crate) fn comparison_is_uncertain(a: Approx, b: Approx) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tensorwright_random::SplitMix;
+
     use super::*;
 
     const FLOAT: DType = DType::Float;
@@ -269,11 +271,8 @@ mod tests {
 
     /// Pseudo-random floats in [-1, 1).
     fn numbers() -> impl Iterator<Item = f32> {
-        let mut state = 1_u64;
-        std::iter::from_fn(move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            Some((state >> 40) as f32 / (1 << 23) as f32 - 1.0)
-        })
+        let mut random = SplitMix::new(1);
+        std::iter::from_fn(move || Some((random.next_u64() >> 40) as f32 / (1 << 23) as f32 - 1.0))
     }
 
     #[test]

@@ -13,17 +13,8 @@ use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, LogicOp, ReductionOp, UnaryOp};
 use tensorwright_lang::program::{AxisId, Combine, Expr, Index, Program, Read, Stage};
+use tensorwright_random::SplitMix;
 use tensorwright_reference::{Buffer, Value, random, run};
-
-/// Numbers that follow from a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x5851_f42d);
-        (self.0 >> 33) as usize % bound
-    }
-}
 
 /// In which order another evaluation combines the terms of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +43,7 @@ struct Machine<'a> {
     fused: bool,
     /// Whether `half` and `bfloat16` are computed on in `float`.
     wide: bool,
-    random: Random,
+    random: SplitMix,
 }
 
 impl Machine<'_> {
@@ -128,7 +119,7 @@ impl Machine<'_> {
             Order::Backwards => terms.reverse(),
             Order::Shuffled => {
                 for last in (1..terms.len()).rev() {
-                    terms.swap(last, self.random.below(last + 1));
+                    terms.swap(last, self.random.index(last + 1));
                 }
             }
             Order::Tree => {
@@ -210,14 +201,14 @@ fn call(builtin: Builtin, dtype: DType, args: &[f64]) -> f64 {
 }
 
 /// A value made of reads, up to a depth.
-fn value(random: &mut Random, depth: usize) -> String {
+fn value(random: &mut SplitMix, depth: usize) -> String {
     const LEAVES: [&str; 8] =
         ["A(i,k)", "B(k,j)", "C(i,j)", "0.3", "1.75", "A(j,k)", "i", "C(j,i)"];
     if depth == 0 {
-        return LEAVES[random.below(LEAVES.len())].to_owned();
+        return LEAVES[random.index(LEAVES.len())].to_owned();
     }
     let (a, b) = (value(random, depth - 1), value(random, depth - 1));
-    match random.below(14) {
+    match random.index(14) {
         0 | 1 => format!("({a} + {b} * C(j,i))"),
         2 | 3 => format!("({a} - B(i,j) * {b})"),
         4..=6 => format!("({a} * {b} + A(i,j))"),
@@ -233,11 +224,11 @@ fn value(random: &mut Random, depth: usize) -> String {
 
 /// Contractions onto a part of a base, and pointwise chains and a sum behind them.
 fn program(seed: u64) -> String {
-    let mut random = Random(seed * 7919 + 3);
-    let dtype = ["float", "float", "half", "bfloat16", "double"][random.below(5)];
-    let op = ["+=!", "+=!", "+=!", "*=!", "min=!", "max=!"][random.below(6)];
+    let mut random = SplitMix::new(seed * 7919 + 3);
+    let dtype = ["float", "float", "half", "bfloat16", "double"][random.index(5)];
+    let op = ["+=!", "+=!", "+=!", "*=!", "min=!", "max=!"][random.index(6)];
     let again = op.trim_end_matches('!');
-    let depth = 1 + random.below(3);
+    let depth = 1 + random.index(3);
     let (first, second) = (value(&mut random, depth), value(&mut random, 1));
     format!(
         "def f({dtype}(N,N) A, {dtype}(N,N) B, {dtype}(N,N) C) -> (R, T, S) {{
@@ -251,12 +242,12 @@ fn program(seed: u64) -> String {
 
 /// Inputs of several magnitudes: some elements are large, some small, some zero.
 fn inputs(program: &Program, seed: u64) -> BTreeMap<String, Buffer> {
-    let mut numbers = Random(seed);
+    let mut numbers = SplitMix::new(seed);
     let made = program.tensors[..program.inputs].iter().map(|tensor| {
         let buffer = random::random(tensor.dtype, &tensor.shape, &tensor.name, seed).unwrap();
         let scaled: Vec<f64> = buffer
             .values()
-            .map(|value| value.as_f64() * [1.0, 1.0, 0.01, 8.0, 0.0, -1.0][numbers.below(6)])
+            .map(|value| value.as_f64() * [1.0, 1.0, 0.01, 8.0, 0.0, -1.0][numbers.index(6)])
             .collect();
         (tensor.name.clone(), Buffer::from_f64s(tensor.dtype, &tensor.shape, &scaled).unwrap())
     });
@@ -280,7 +271,7 @@ fn every_order_in_the_declared_precision_is_within_the_tolerance() {
         for order in [Order::Forwards, Order::Backwards, Order::Shuffled, Order::Tree] {
             for (fused, wide) in [(false, false), (true, false), (false, true), (true, true)] {
                 let tensors = ids().map(|(id, tensor)| (id.0, values(&tensor.name))).collect();
-                let random = Random(seed);
+                let random = SplitMix::new(seed);
                 let mut machine =
                     Machine { program: &program, tensors, order, fused, wide, random };
                 program.stages.iter().for_each(|stage| machine.stage(stage));

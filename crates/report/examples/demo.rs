@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
+use tensorwright_random::SplitMix;
 use tensorwright_records::{
     Declared, Event, Key, Options, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store, Trial,
     TrialId,
@@ -302,12 +303,8 @@ fn schedule(point: &[u32]) -> String {
     )
 }
 
-/// A step of splitmix64.
 fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix::nth(state, 0)
 }
 
 const LOOPS: &str = "for n.0 in 0..32 {

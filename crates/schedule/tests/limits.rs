@@ -278,8 +278,8 @@ fn random_line(nest: &LoopNest, fresh: &mut usize, rng: &mut Rng) -> String {
         if loops.is_empty() { "i".to_owned() } else { rng.pick(&loops).clone() }
     };
     let numbers = |rng: &mut Rng| {
-        let count = if rng.chance(5) { rng.below(3000) } else { rng.below(4) } + 1;
-        let small = count > 4 || rng.chance(70);
+        let count = if rng.percent(5) { rng.index(3000) } else { rng.index(4) } + 1;
+        let small = count > 4 || rng.percent(70);
         let most = if small { 5 } else { NUMBERS.len() };
         let list: Vec<String> =
             (0..count).map(|_| rng.pick(&NUMBERS[..most]).to_string()).collect();
@@ -287,7 +287,7 @@ fn random_line(nest: &LoopNest, fresh: &mut usize, rng: &mut Rng) -> String {
     };
     let tail = ["", " [peel]", " [round_up]", " [shift]"];
     *fresh += 1;
-    match rng.below(13) {
+    match rng.index(13) {
         0..=3 => {
             format!("{stage}: split {} {}{}", any(rng), numbers(rng), *rng.pick(&tail))
         }
@@ -298,7 +298,7 @@ fn random_line(nest: &LoopNest, fresh: &mut usize, rng: &mut Rng) -> String {
         8 => {
             let consumer = rng.pick(&stages).clone();
             let at = loops_of(nest, &consumer);
-            let at = if at.is_empty() { 0 } else { rng.below(at.len()) };
+            let at = if at.is_empty() { 0 } else { rng.index(at.len()) };
             let name = loops_of(nest, &consumer)
                 .get(at)
                 .map_or("i".to_owned(), |l| nest.var_name(l.var).to_owned());
@@ -330,7 +330,7 @@ fn random_schedules_of_any_numbers_take_little_time_and_memory() {
         let Ok(program) = def.bind(sizes) else { continue };
         let mut nest = canonical(&program);
         let (mut text, mut fresh) = (String::new(), 0);
-        for _ in 0..rng.below(40) {
+        for _ in 0..rng.index(40) {
             let line = random_line(&nest, &mut fresh, &mut rng) + "\n";
             let start = processor_time();
             let applied = Schedule::parse(&line)

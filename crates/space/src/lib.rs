@@ -8,12 +8,11 @@
 
 pub mod parameter;
 mod point;
-mod rng;
 mod rules;
 mod search_space;
 
 pub use parameter::{Domain, Parameter};
 pub use point::Point;
-pub use rng::Rng;
 pub use rules::{Anything, Rejection, Rules};
 pub use search_space::SearchSpace;
+pub use tensorwright_random::Rng;

@@ -26,6 +26,7 @@ use tensorwright_lang::source::{MAX_SOURCE_BYTES, Source};
 use tensorwright_lang::syntax::ast::MAX_DEPTH;
 use tensorwright_lang::syntax::parse;
 use tensorwright_lang::{Module, Program};
+use tensorwright_random::SplitMix;
 use tensorwright_reference::{Buffer, Value};
 
 const PAGE: &str = include_str!("../../../docs/language.md");
@@ -410,17 +411,13 @@ const DEEP: usize = 32;
 /// Writes random texts that the grammar allows.
 struct Writer {
     rules: Rc<BTreeMap<String, Choice>>,
-    state: u64,
+    random: SplitMix,
     text: String,
 }
 
 impl Writer {
-    /// A random number below `end` (SplitMix64).
     fn below(&mut self, end: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as usize
+        self.random.index(end)
     }
 
     /// Writes one of the alternatives; deep down the shortest, so that texts end.
@@ -482,8 +479,9 @@ impl Writer {
 fn the_parser_accepts_whatever_the_grammar_allows() {
     let rules = Rc::new(grammar());
     let mut longest = 0;
-    for state in 0..2000 {
-        let mut writer = Writer { rules: Rc::clone(&rules), state, text: String::new() };
+    for seed in 0..2000 {
+        let random = SplitMix::new(seed);
+        let mut writer = Writer { rules: Rc::clone(&rules), random, text: String::new() };
         writer.rule("module", 0);
         let (_, diagnostics) = parse(&Source::new("random.tc", &writer.text));
         longest = longest.max(writer.text.len());

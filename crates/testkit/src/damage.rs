@@ -1,7 +1,7 @@
 //! Damage to files that are no text: single bits, numbers at the ends of their ranges, lost ends and
 //! pages that are out of place.
 
-use crate::rng::Rng;
+use crate::Rng;
 
 /// One kind of damage.
 type Damage = fn(&mut Vec<u8>, &mut Rng);
@@ -19,7 +19,7 @@ const ALL: &[Damage] = &[
 #[must_use]
 pub fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut damaged = bytes.to_vec();
-    for _ in 0..=rng.below(4) {
+    for _ in 0..=rng.index(4) {
         let damage = *rng.pick(ALL);
         damage(&mut damaged, rng);
     }
@@ -28,15 +28,15 @@ pub fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
 
 /// A range of at most so many bytes.
 fn range(bytes: &[u8], most: usize, rng: &mut Rng) -> std::ops::Range<usize> {
-    let start = rng.below(bytes.len());
-    start..(start + 1 + rng.below(most)).min(bytes.len())
+    let start = rng.index(bytes.len());
+    start..(start + 1 + rng.index(most)).min(bytes.len())
 }
 
 fn flip_bits(bytes: &mut [u8], rng: &mut Rng) {
-    for _ in 0..=rng.below(8) {
-        let place = rng.below(bytes.len());
+    for _ in 0..=rng.index(8) {
+        let place = rng.index(bytes.len());
         if let Some(byte) = bytes.get_mut(place) {
-            *byte ^= 1 << rng.below(8);
+            *byte ^= 1 << rng.index(8);
         }
     }
 }
@@ -45,7 +45,7 @@ fn overwrite_number(bytes: &mut [u8], rng: &mut Rng) {
     let number = *rng.pick(&[0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, u64::MAX]);
     let width = *rng.pick(&[1, 2, 4, 8]);
     let mut number = number.to_le_bytes();
-    if rng.chance(50) {
+    if rng.percent(50) {
         number[..width].reverse();
     }
     let place = range(bytes, 1, rng).start;
@@ -58,7 +58,7 @@ fn fill_range(bytes: &mut [u8], rng: &mut Rng) {
 }
 
 fn cut(bytes: &mut Vec<u8>, rng: &mut Rng) {
-    bytes.truncate(rng.below(bytes.len() + 1));
+    bytes.truncate(rng.index(bytes.len() + 1));
 }
 
 fn remove_range(bytes: &mut Vec<u8>, rng: &mut Rng) {
@@ -68,10 +68,10 @@ fn remove_range(bytes: &mut Vec<u8>, rng: &mut Rng) {
 
 /// Swaps two blocks of a power of two, which may be pages.
 fn swap_blocks(bytes: &mut [u8], rng: &mut Rng) {
-    let block = 1 << (4 + rng.below(9));
+    let block = 1 << (4 + rng.index(9));
     let count = bytes.len() / block;
     if count > 1 {
-        let (one, other) = (rng.below(count) * block, rng.below(count) * block);
+        let (one, other) = (rng.index(count) * block, rng.index(count) * block);
         (0..block).for_each(|offset| bytes.swap(one + offset, other + offset));
     }
 }

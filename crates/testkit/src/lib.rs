@@ -8,12 +8,11 @@
 pub mod damage;
 pub mod generate;
 pub mod mutate;
-pub mod rng;
 pub mod token;
 pub mod transform;
 
 pub use damage::damage;
 pub use generate::{FEATURES, Generated, Scale, generate, generate_at};
 pub use mutate::mutate;
-pub use rng::Rng;
+pub use tensorwright_random::SplitMix as Rng;
 pub use transform::{Renamed, reformat, rename};

@@ -1,7 +1,7 @@
 //! Damage for fuzzing: small changes that keep a text nearly valid, and large ones that try the
 //! limits of the front end.
 
-use crate::rng::Rng;
+use crate::Rng;
 use crate::token::tokens;
 
 /// One kind of damage to one text.
@@ -154,7 +154,7 @@ const NESTINGS: [(&str, &str); 10] = [
 #[must_use]
 pub fn mutate(input: &[u8], corpus: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut text = input.to_vec();
-    let rounds = if rng.chance(60) { 1 + rng.below(2) } else { 1 + rng.below(6) };
+    let rounds = if rng.percent(60) { 1 + rng.index(2) } else { 1 + rng.index(6) };
     for _ in 0..rounds {
         rng.pick(MUTATIONS)(&mut text, corpus, rng);
     }
@@ -163,8 +163,8 @@ pub fn mutate(input: &[u8], corpus: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
 
 /// A random range of at most `longest` bytes.
 fn some_range(text: &[u8], longest: usize, rng: &mut Rng) -> std::ops::Range<usize> {
-    let start = rng.below(text.len() + 1);
-    let length = rng.below(longest.min(text.len() - start) + 1);
+    let start = rng.index(text.len() + 1);
+    let length = rng.index(longest.min(text.len() - start) + 1);
     start..start + length
 }
 
@@ -174,9 +174,9 @@ fn insert(text: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 
 #[expect(clippy::ptr_arg, reason = "every mutation has this signature")]
 fn flip_bit(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
-    let at = rng.below(text.len());
+    let at = rng.index(text.len());
     if let Some(byte) = text.get_mut(at) {
-        *byte ^= 1 << rng.below(8);
+        *byte ^= 1 << rng.index(8);
     }
 }
 
@@ -187,7 +187,7 @@ fn delete_range(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
 
 fn duplicate_range(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     let chunk = text[some_range(text, 80, rng)].to_vec();
-    let at = rng.below(text.len() + 1);
+    let at = rng.index(text.len() + 1);
     insert(text, at, &chunk);
 }
 
@@ -197,15 +197,15 @@ fn splice(text: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut Rng) {
         return;
     }
     let other = rng.pick(corpus);
-    text.truncate(rng.below(text.len() + 1));
-    text.extend_from_slice(&other[rng.below(other.len() + 1)..]);
+    text.truncate(rng.index(text.len() + 1));
+    text.extend_from_slice(&other[rng.index(other.len() + 1)..]);
 }
 
 /// Where a token starts, or any place in a text that is not UTF-8.
 fn token_start(text: &[u8], rng: &mut Rng) -> usize {
     match token_ranges(text) {
         Some(ranges) if !ranges.is_empty() => rng.pick(&ranges).start,
-        _ => rng.below(text.len() + 1),
+        _ => rng.index(text.len() + 1),
     }
 }
 
@@ -226,7 +226,7 @@ fn insert_number(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     let number = *rng.pick(&NUMBERS);
     let mut ranges = token_ranges(text).unwrap_or_default();
     ranges.retain(|range| text[range.start].is_ascii_digit());
-    if ranges.is_empty() || rng.chance(30) {
+    if ranges.is_empty() || rng.percent(30) {
         let at = token_start(text, rng);
         insert(text, at, format!(" {number} ").as_bytes());
     } else {
@@ -247,7 +247,7 @@ fn insert_nesting(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
 fn insert_invalid_utf8(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     const INVALID: [&[u8]; 5] =
         [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x86"];
-    let at = rng.below(text.len() + 1);
+    let at = rng.index(text.len() + 1);
     let invalid = *rng.pick(&INVALID);
     insert(text, at, invalid);
 }
@@ -265,8 +265,8 @@ fn swap_tokens(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     let Some(ranges) = token_ranges(text).filter(|ranges| ranges.len() > 1) else {
         return;
     };
-    let first = rng.below(ranges.len() - 1);
-    let second = (first + 1 + rng.below(4)).min(ranges.len() - 1);
+    let first = rng.index(ranges.len() - 1);
+    let second = (first + 1 + rng.index(4)).min(ranges.len() - 1);
     let (a, b) = (ranges[first].clone(), ranges[second].clone());
     let middle = [&text[b.clone()], &text[a.end..b.start], &text[a.clone()]].concat();
     text.splice(a.start..b.end, middle);

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rng::Rng;
+use crate::Rng;
 use crate::token::{Kind, Token, tokens};
 
 /// Words that belong to the language: keywords, types, builtin functions and constants.
@@ -159,11 +159,11 @@ fn fresh(rng: &mut Rng, taken: &mut BTreeSet<String>) -> String {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     loop {
         let mut name = String::new();
-        if rng.chance(10) {
+        if rng.percent(10) {
             // With a letter: digits and `_` alone are taken for a number.
             name.push_str("7x");
         }
-        for _ in 0..=rng.below(6) {
+        for _ in 0..=rng.index(6) {
             name.push(char::from(*rng.pick(LETTERS)));
         }
         if !is_reserved(&name) && taken.insert(name.clone()) {
@@ -202,7 +202,7 @@ fn gap(before: &Token<'_>, after: &Token<'_>, rng: &mut Rng) -> String {
     if call {
         return blanks(rng);
     }
-    match rng.below(10) {
+    match rng.index(10) {
         0 => format!("{}\n{}", blanks(rng), blanks(rng)),
         1 => format!(" {}\n", rng.pick(&COMMENTS)),
         2 | 3 if may_touch(before, after) => String::new(),
@@ -213,8 +213,8 @@ fn gap(before: &Token<'_>, after: &Token<'_>, rng: &mut Rng) -> String {
 const COMMENTS: [&str; 4] = ["# C(i) = 1", "#", "# where } def # (", "## déjà vu →"];
 
 fn blanks(rng: &mut Rng) -> String {
-    let count = rng.below(3);
-    (0..count).map(|_| if rng.chance(10) { '\t' } else { ' ' }).collect()
+    let count = rng.index(3);
+    (0..count).map(|_| if rng.percent(10) { '\t' } else { ' ' }).collect()
 }
 
 /// Whether two tokens stay two tokens without a blank between them: one is a word or number, and

@@ -153,7 +153,7 @@ impl Case<'_> {
             let input = &inputs[&output.of];
             let mut along = made_up(rng, DType::Double, input.shape(), None);
             if number % 2 == 1 {
-                let only = rng.below(input.len().max(1));
+                let only = rng.index(input.len().max(1));
                 let elements = along.as_mut_slice::<f64>().unwrap().iter_mut().enumerate();
                 elements
                     .filter(|(place, _)| *place != only)
@@ -172,7 +172,7 @@ fn outputs(program: &Program, inputs: &Buffers) -> Result<Buffers, String> {
 
 fn made_up(rng: &mut Rng, dtype: DType, shape: &[i64], bound: Option<i64>) -> Buffer {
     Buffer::from_fn(dtype, shape, |_| {
-        let unit = rng.below(1 << 20) as f64 / f64::from(1 << 20);
+        let unit = rng.index(1 << 20) as f64 / f64::from(1 << 20);
         let value = match (dtype, bound) {
             (_, Some(bound)) => (unit * bound as f64).floor(),
             (DType::Bool, _) => (unit * 2.0).floor(),

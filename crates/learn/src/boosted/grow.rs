@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Boosting;
 use super::bins::Binned;
 use super::tree::Tree;
-use crate::random::Random;
+use tensorwright_random::SplitMix;
 
 /// Sums of first and second derivatives.
 type Sums = [f64; 2];
@@ -55,7 +55,7 @@ impl<'a> Grower<'a> {
     pub(super) fn grow(
         &mut self,
         derivatives: &[Sums],
-        random: &mut Random,
+        random: &mut SplitMix,
         importance: &mut [f64],
     ) -> Tree {
         self.sample(random);
@@ -87,14 +87,14 @@ impl<'a> Grower<'a> {
     }
 
     /// Chooses the rows and features that the tree sees.
-    fn sample(&mut self, random: &mut Random) {
+    fn sample(&mut self, random: &mut SplitMix) {
         let share = |of: usize, share: f64| ((of as f64 * share).ceil() as usize).clamp(1, of);
         let varying = |feature: &usize| !self.data.features[*feature].cuts.is_empty();
         self.rows.clear();
         self.rows.extend(0..self.data.rows as u32);
         let count = share(self.rows.len(), self.boosting.rows);
         if count < self.rows.len() {
-            random.choose(&mut self.rows, count);
+            random.choose_first(&mut self.rows, count);
             self.rows.truncate(count);
             // In order, so that columns are read forwards.
             self.rows.sort_unstable();
@@ -103,7 +103,7 @@ impl<'a> Grower<'a> {
         self.features.extend((0..self.data.features.len()).filter(varying));
         let count = share(self.features.len(), self.boosting.features);
         if count < self.features.len() {
-            random.choose(&mut self.features, count);
+            random.choose_first(&mut self.features, count);
             self.features.truncate(count);
             self.features.sort_unstable();
         }

@@ -13,9 +13,9 @@ mod tree;
 
 pub use objective::Objective;
 
-use crate::random::Random;
 use bins::Binned;
 use grow::Grower;
+use tensorwright_random::SplitMix;
 use tree::Tree;
 
 /// How trees are grown and added up.
@@ -87,7 +87,7 @@ impl Boosted {
         seed: u64,
     ) -> Self {
         let (rows, targets) = usable(rows, features, targets);
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let base = boosting.objective.base(&targets);
         let mut model = Self { features, base, trees: Vec::new(), importance: vec![0.0; features] };
         let data = Binned::new(&rows, features, boosting.bins.clamp(2, 64));

@@ -1,6 +1,6 @@
 //! What boosting makes small, by its first and second derivatives.
 
-use crate::random::Random;
+use tensorwright_random::SplitMix;
 
 /// The loss that boosting makes small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Objective {
         self,
         scores: &[f32],
         targets: &[f32],
-        random: &mut Random,
+        random: &mut SplitMix,
         derivatives: &mut [[f64; 2]],
     ) {
         match self {
@@ -49,7 +49,7 @@ impl Objective {
                 derivatives.fill([0.0, LEAST_CURVATURE]);
                 for row in 0..targets.len() {
                     for _ in 0..opponents {
-                        let other = random.below(targets.len());
+                        let other = random.index(targets.len());
                         compare(scores, targets, row, other, derivatives);
                     }
                 }

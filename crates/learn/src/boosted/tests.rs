@@ -4,7 +4,7 @@ use super::*;
 
 /// Rows of uniform features, and a function of them that has steps, products and useless features.
 fn table(count: usize, features: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix::new(seed);
     let rows: Vec<f32> = (0..count * features).map(|_| random.unit() as f32).collect();
     let value = |row: &[f32]| 4.0 * row[0] * row[1] + f32::from(row[2] > 0.3) - row[3];
     let targets = rows.chunks(features).map(value).collect();

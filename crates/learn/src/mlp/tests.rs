@@ -3,7 +3,7 @@
 use super::*;
 use crate::{AdaDelta, Adam};
 
-fn uniform(random: &mut Random, count: usize) -> Vec<f32> {
+fn uniform(random: &mut SplitMix, count: usize) -> Vec<f32> {
     (0..count).map(|_| (2.0 * random.unit() - 1.0) as f32).collect()
 }
 
@@ -34,7 +34,7 @@ fn loss_in_double(sizes: &[usize], parameters: &[f64], rows: &[f32], targets: &[
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for sizes in [&[3, 2][..], &[5, 9, 4], &[7, 16, 11, 3], &[6, 12, 12, 12, 5]] {
-        let mut random = Random::new(11);
+        let mut random = SplitMix::new(11);
         let mut network = Mlp::new(sizes, 3);
         // Biases too must be tested away from zero.
         for parameter in network.parameters_mut() {
@@ -69,7 +69,7 @@ fn gradients_are_those_of_finite_differences() {
 #[test]
 fn a_row_alone_gives_the_same_bits_as_among_others() {
     let network = Mlp::new(&[10, 33, 20, 7], 5);
-    let rows = uniform(&mut Random::new(2), 10 * 9);
+    let rows = uniform(&mut SplitMix::new(2), 10 * 9);
     let (mut together, mut alone) = (network.tape(), network.tape());
     let outputs = network.forward(&rows, &mut together);
     for (row, outputs) in rows.chunks(10).zip(outputs.chunks(7)) {
@@ -79,7 +79,7 @@ fn a_row_alone_gives_the_same_bits_as_among_others() {
 
 /// Trains a network on a function of four variables, and returns its last loss.
 fn train(optimiser: &mut impl Optimiser, seed: u64) -> (f32, Mlp) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix::new(seed);
     let mut network = Mlp::new(&[4, 32, 32, 1], seed);
     let (mut tape, mut gradient) = (network.tape(), Vec::new());
     let mut loss = f32::INFINITY;

@@ -1,6 +1,7 @@
 //! Many records that look like those of real runs.
 
 use tensorwright_outcome::{Outcome, Timing};
+use tensorwright_random::SplitMix;
 use tensorwright_records::{Event, Key, ProgramInfo, RunInfo, Trial};
 
 /// Trials of a run.
@@ -8,20 +9,6 @@ pub(crate) const TRIALS: u64 = 1000;
 
 /// Runs of a key.
 pub(crate) const RUNS: u64 = 2;
-
-/// Numbers that follow from a seed.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x5851_f42d_4c95_7f2d);
-        ((self.0 >> 33) * bound) >> 31
-    }
-
-    pub(crate) fn unit(&mut self) -> f64 {
-        self.below(1 << 30) as f64 / (1 << 30) as f64
-    }
-}
 
 /// The program and the key of a number.
 pub(crate) fn key(number: u64) -> (ProgramInfo, Key) {
@@ -42,7 +29,7 @@ pub(crate) fn key(number: u64) -> (ProgramInfo, Key) {
 
 /// The events of a run.
 pub(crate) fn run(number: u64) -> Vec<Event> {
-    let mut random = Random(number);
+    let mut random = SplitMix::new(number);
     let (program, key) = key(number / RUNS);
     let info = RunInfo::new("portfolio", number);
     let run = info.id.clone();
@@ -53,7 +40,7 @@ pub(crate) fn run(number: u64) -> Vec<Event> {
     events
 }
 
-fn trial(number: u64, random: &mut Random) -> Trial {
+fn trial(number: u64, random: &mut SplitMix) -> Trial {
     let point: Vec<u32> = (0..16).map(|_| random.below(40) as u32).collect();
     let origin = ["opevo", "q-method", "g-bfs", "genetic"][random.below(4) as usize];
     let trial = Trial::new(number, point, &schedule(random));
@@ -62,7 +49,7 @@ fn trial(number: u64, random: &mut Random) -> Trial {
 }
 
 /// One candidate in four is not measured, and says why.
-fn outcome(random: &mut Random) -> Outcome {
+fn outcome(random: &mut SplitMix) -> Outcome {
     let seconds = 1e-3 * (1.0 + 20.0 * random.unit());
     match random.below(16) {
         0..3 => Outcome::Illegal {
@@ -90,7 +77,7 @@ fn outcome(random: &mut Random) -> Outcome {
 }
 
 /// The steps of a tiled and packed matrix product, with factors drawn at random.
-fn schedule(random: &mut Random) -> String {
+fn schedule(random: &mut SplitMix) -> String {
     let mut factor = || 1 + random.below(64);
     let mut text = String::new();
     for axis in ["m", "n", "k"] {

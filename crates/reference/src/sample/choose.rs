@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use tensorwright_lang::program::Program;
+use tensorwright_random::SplitMix;
 
 use super::Place;
 use crate::buffer::{index_in, position_in};
-use crate::random::mix;
 
 /// The tiles that schedules are made of: what lies just before and after a multiple of one is where tails,
 /// masks and packed panels begin.
@@ -26,7 +26,7 @@ pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<Place> {
     let each: Vec<Vec<usize>> = shapes
         .iter()
         .zip(1_u64..)
-        .map(|(shape, number)| of_shape(shape, share, mix(seed ^ mix(number))))
+        .map(|(shape, number)| of_shape(shape, share, SplitMix::nth(seed, number)))
         .collect();
     // Neighbours stay together, outputs take turns.
     let longest = each.iter().map(Vec::len).max().unwrap_or(0);
@@ -48,7 +48,7 @@ fn of_shape(shape: &[i64], count: usize, seed: u64) -> Vec<usize> {
     if elements <= count {
         return (0..elements).collect();
     }
-    let mut random = Random { state: seed };
+    let mut random = SplitMix::new(seed);
     let mut seen = BTreeSet::new();
     let mut positions = Vec::with_capacity(count);
     let mut add = |index: &[i64]| {
@@ -68,57 +68,41 @@ fn of_shape(shape: &[i64], count: usize, seed: u64) -> Vec<usize> {
     }
     // Far more rounds than are needed, unless there are hardly more elements than are wanted.
     for round in 0..count {
-        let mut index = index_in(shape, random.below(elements as u64) as usize);
+        let mut index = index_in(shape, random.index(elements));
         for (i, extent) in index.iter_mut().zip(shape) {
-            *i = random.coordinate(*i, *extent, round % 4);
+            *i = coordinate(&mut random, *i, *extent, round % 4);
         }
-        let varies = random.below(shape.len() as u64) as usize;
+        let varies = random.index(shape.len());
         for _ in 0..NEIGHBOURS {
             if !add(&index) {
                 return positions;
             }
             if let (Some(i), Some(extent)) = (index.get_mut(varies), shape.get(varies)) {
                 let anywhere = random.below(extent.unsigned_abs()) as i64;
-                *i = random.coordinate(anywhere, *extent, round % 4);
+                *i = coordinate(&mut random, anywhere, *extent, round % 4);
             }
         }
     }
     positions
 }
 
-struct Random {
-    state: u64,
-}
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(1);
-        mix(self.state)
+/// A subscript of a kind: as it is, at an edge, in the tail of a tile, or beside a multiple of one. All but
+/// the first are that with even odds, so that they meet the others' in all combinations.
+fn coordinate(random: &mut SplitMix, anywhere: i64, extent: i64, kind: usize) -> i64 {
+    if kind == 0 || random.next_u64() & 1 == 0 {
+        return anywhere;
     }
-
-    /// A number below a limit.
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// A subscript of a kind: as it is, at an edge, in the tail of a tile, or beside a multiple of one. All but
-    /// the first are that with even odds, so that they meet the others' in all combinations.
-    fn coordinate(&mut self, anywhere: i64, extent: i64, kind: usize) -> i64 {
-        if kind == 0 || self.next() & 1 == 0 {
-            return anywhere;
+    let tile = *random.pick(&TILES);
+    let i = match kind {
+        1 => *random.pick(&[0, 1, extent - 2, extent - 1]),
+        2 => {
+            let tail = extent % tile;
+            let tail = if tail == 0 { tile } else { tail };
+            extent - 1 - random.below(tail.unsigned_abs()) as i64
         }
-        let tile = TILES[self.below(TILES.len() as u64) as usize];
-        let i = match kind {
-            1 => [0, 1, extent - 2, extent - 1][self.below(4) as usize],
-            2 => {
-                let tail = extent % tile;
-                let tail = if tail == 0 { tile } else { tail };
-                extent - 1 - self.below(tail.unsigned_abs()) as i64
-            }
-            _ => anywhere / tile * tile - self.below(2) as i64,
-        };
-        i.clamp(0, extent - 1)
-    }
+        _ => anywhere / tile * tile - random.below(2) as i64,
+    };
+    i.clamp(0, extent - 1)
 }
 
 #[cfg(test)]

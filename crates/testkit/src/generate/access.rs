@@ -7,14 +7,14 @@ use super::value::Type;
 /// `C(i) = A(i) + A(i+1) + A(i+2)`: the reads together leave fewer elements than each.
 pub(super) fn stencil(b: &mut Builder) {
     b.uses("stencil");
-    let rank = 1 + b.rng.below(2);
+    let rank = 1 + b.rng.index(2);
     let (shape, variables) = (b.extents(rank), b.variables(rank));
     let reach: Vec<i64> = (0..rank).map(|_| b.rng.range(1, 3)).collect();
     let extents: Vec<i64> = shape.iter().zip(&reach).map(|(extent, by)| extent + by).collect();
     let tensor = b.operand(&extents);
     let mut atoms = Vec::new();
     // The far corner is what limits the ranges; the other reads may be anywhere before it.
-    for point in 0..2 + b.rng.below(3) {
+    for point in 0..2 + b.rng.index(3) {
         let subscripts: Vec<String> = variables
             .iter()
             .zip(&reach)
@@ -79,14 +79,14 @@ fn slide(b: &mut Builder, names: &[String], subscript: &str, stride: i64, dilati
 /// `C(i,j) = A(N-1-i, j)`.
 pub(super) fn reversed(b: &mut Builder) {
     b.uses("reversed");
-    let rank = 1 + b.rng.below(3);
+    let rank = 1 + b.rng.index(3);
     let shape = b.extents(rank);
     let variables = b.variables(rank);
     let tensor = match b.earlier(rank..=rank) {
         Some(tensor) => tensor,
         None => b.operand(&shape),
     };
-    let at = b.rng.below(rank);
+    let at = b.rng.index(rank);
     let mut subscripts = variables.clone();
     let extent = b.extent(tensor.shape[at]);
     subscripts[at] = format!("{extent}-1-{}", variables[at]);
@@ -104,7 +104,7 @@ pub(super) fn quotients(b: &mut Builder) {
     let i = variables[0].clone();
     let (quotient, remainder) = (format!("{i}/{inner}"), format!("{i}%{inner}"));
     let extent = outer * inner;
-    let (atom, needs_where) = match b.rng.below(3) {
+    let (atom, needs_where) = match b.rng.index(3) {
         0 => {
             let tensor = b.operand(&[outer]);
             (b.read(&tensor, &[quotient]), false)
@@ -119,7 +119,7 @@ pub(super) fn quotients(b: &mut Builder) {
         }
     };
     b.uses(if atom.text.contains('%') { "remainder" } else { "division" });
-    let needs_where = needs_where || b.rng.chance(50);
+    let needs_where = needs_where || b.rng.percent(50);
     if !needs_where {
         b.uses("inferred division");
     }

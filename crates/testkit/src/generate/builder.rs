@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::value::{Atom, Type};
 use super::{Generated, Scale};
-use crate::rng::Rng;
+use crate::Rng;
 
 /// The most iterations that one statement may take.
 const ITERATIONS: i64 = 15_000;
@@ -111,7 +111,7 @@ impl Builder {
         for remaining in (0..count).rev() {
             // Two for each variable that is still to come keeps the last from being all ones.
             let most = (left >> remaining).clamp(1, longest);
-            let most = if longest > 9 && self.rng.chance(50) { most.min(9) } else { most };
+            let most = if longest > 9 && self.rng.percent(50) { most.min(9) } else { most };
             let extent = self.rng.range(1, most);
             left /= extent;
             extents.push(extent);
@@ -122,7 +122,7 @@ impl Builder {
 
     /// A random extent of an idea that has its own limits, which a larger scale stretches.
     pub(super) fn length(&mut self, lo: i64, hi: i64) -> i64 {
-        let stretched = self.scale == Scale::Tileable && self.rng.chance(40);
+        let stretched = self.scale == Scale::Tileable && self.rng.percent(40);
         self.rng.range(lo, if stretched { 3 * hi } else { hi })
     }
 
@@ -137,13 +137,13 @@ impl Builder {
 
     /// A dimension of an input: a literal or a size, a new one or one of that value.
     fn dimension(&mut self, extent: i64) -> String {
-        if self.rng.chance(20) {
+        if self.rng.percent(20) {
             self.uses("literal dimension");
             return extent.to_string();
         }
         let same: Vec<String> =
             self.sizes.iter().filter(|size| size.1 == extent).map(|size| size.0.clone()).collect();
-        if !same.is_empty() && self.rng.chance(60) {
+        if !same.is_empty() && self.rng.percent(60) {
             return self.rng.pick(&same).clone();
         }
         let name = self.fresh("N");
@@ -172,7 +172,7 @@ impl Builder {
     }
 
     fn declare_input(&mut self, dtype: Type, shape: &[i64]) -> Tensor {
-        let name = match self.rng.below(20) {
+        let name = match self.rng.index(20) {
             0 if !self.params.iter().any(|param| param.name == "in") => {
                 self.uses("odd name");
                 "in".to_owned()
@@ -190,7 +190,7 @@ impl Builder {
             // Only these can be laid out anew.
             Scale::Tileable => 40,
         };
-        let constant = if !dims.is_empty() && self.rng.chance(constants) { "const " } else { "" };
+        let constant = if !dims.is_empty() && self.rng.percent(constants) { "const " } else { "" };
         if !constant.is_empty() {
             self.uses("const input");
         }
@@ -233,7 +233,7 @@ impl Builder {
     pub(super) fn operand(&mut self, shape: &[i64]) -> Tensor {
         let fitting: Vec<Tensor> =
             self.tensors.iter().filter(|tensor| tensor.shape == shape).cloned().collect();
-        if fitting.is_empty() || self.rng.chance(40) {
+        if fitting.is_empty() || self.rng.percent(40) {
             let dtype = Type::random(&mut self.rng);
             return self.input(dtype, shape);
         }
@@ -244,7 +244,7 @@ impl Builder {
     pub(super) fn existing(&mut self, dtype: Type, shape: &[i64]) -> Option<Tensor> {
         let fits = |tensor: &&Tensor| tensor.dtype == dtype && tensor.shape == shape;
         let fitting = self.tensors.iter().rfind(fits).cloned();
-        fitting.filter(|_| self.rng.chance(70))
+        fitting.filter(|_| self.rng.percent(70))
     }
 
     /// A tensor that an earlier statement has computed, if there is one of these ranks.
@@ -345,7 +345,7 @@ impl Builder {
     fn outputs(&mut self) -> Vec<Tensor> {
         let mut outputs = Vec::new();
         for name in self.computed.clone() {
-            let is_output = !self.read.contains(&name) || self.rng.chance(25);
+            let is_output = !self.read.contains(&name) || self.rng.percent(25);
             let tensor = self.tensors.iter().find(|tensor| tensor.name == name);
             outputs.extend(tensor.filter(|_| is_output).cloned());
         }
@@ -370,7 +370,7 @@ impl Builder {
         let mut text =
             format!("def {name}({}) -> ({}) {{\n", params.join(", "), results.join(", "));
         for statement in &self.statements {
-            let end = if self.rng.chance(15) { ";" } else { "" };
+            let end = if self.rng.percent(15) { ";" } else { "" };
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {statement}{end}");
         }

@@ -3,7 +3,7 @@
 use super::IDEAS;
 use super::builder::{Builder, ParamKind, Tensor};
 use super::value::Type;
-use crate::rng::Rng;
+use crate::Rng;
 
 /// A def of one or two ideas, and a statement that calls it.
 pub(super) fn call(b: &mut Builder) {
@@ -14,7 +14,7 @@ pub(super) fn call(b: &mut Builder) {
     let name = b.fresh("f");
     let mut callee = Builder::new(Rng::new(b.rng.next_u64()), b.scale);
     callee.is_callee = true;
-    for _ in 0..1 + callee.rng.below(2) {
+    for _ in 0..1 + callee.rng.index(2) {
         let idea = *callee.rng.pick(IDEAS);
         idea(&mut callee);
     }
@@ -52,11 +52,11 @@ fn argument(b: &mut Builder, kind: &ParamKind) -> String {
         }
         ParamKind::Index(tensor, bound) => b.index_input(tensor.dtype, &tensor.shape, *bound).name,
         // Constants that can be passed are numbers.
-        ParamKind::Scalar(dtype) if *dtype == Type::Bool || b.rng.chance(50) => {
+        ParamKind::Scalar(dtype) if *dtype == Type::Bool || b.rng.percent(50) => {
             b.scalar(*dtype).text
         }
         ParamKind::Scalar(dtype) => dtype.literal(&mut b.rng),
-        ParamKind::Shaping(value) if b.rng.chance(50) => b.shaping_scalar(*value),
+        ParamKind::Shaping(value) if b.rng.percent(50) => b.shaping_scalar(*value),
         ParamKind::Shaping(value) => value.to_string(),
     }
 }
@@ -65,11 +65,11 @@ fn argument(b: &mut Builder, kind: &ParamKind) -> String {
 pub(super) fn concat(b: &mut Builder) {
     b.uses("concat");
     let dtype = Type::random(&mut b.rng);
-    let rank = b.rng.below(3);
+    let rank = b.rng.index(3);
     let leading = b.extents(rank);
     let mut names = Vec::new();
     let mut total = 0;
-    for _ in 0..2 + b.rng.below(2) {
+    for _ in 0..2 + b.rng.index(2) {
         let last = b.rng.range(1, 5);
         total += last;
         let shape: Vec<i64> = leading.iter().copied().chain([last]).collect();

@@ -8,7 +8,7 @@ const REDUCTIONS: [&str; 4] = ["+=", "*=", "min=", "max="];
 
 /// A random reduction that initializes its result, or updates what an earlier statement has set.
 pub(super) fn reduction(b: &mut Builder, initializes: bool) -> &'static str {
-    let plain = if b.rng.chance(50) { "+=" } else { *b.rng.pick(&REDUCTIONS) };
+    let plain = if b.rng.percent(50) { "+=" } else { *b.rng.pick(&REDUCTIONS) };
     let operator = match plain {
         _ if !initializes => plain,
         "+=" => "+=!",
@@ -22,7 +22,7 @@ pub(super) fn reduction(b: &mut Builder, initializes: bool) -> &'static str {
 
 /// `C(i,j) +=! A(i,k) * B(k,j)` with any number of spatial variables and one to three others.
 pub(super) fn contraction(b: &mut Builder) {
-    let (spatial, reduced) = (b.rng.below(4), 1 + b.rng.below(3));
+    let (spatial, reduced) = (b.rng.index(4), 1 + b.rng.index(3));
     let (extents, variables) = (b.extents(spatial + reduced), b.variables(spatial + reduced));
     b.uses("contraction");
     if reduced > 1 {
@@ -56,7 +56,7 @@ type Factor = (Vec<usize>, super::value::Atom);
 fn factor(b: &mut Builder, names: &[String], extents: &[i64], must: bool) -> Option<Factor> {
     let mut held: Vec<usize> = (0..names.len()).collect();
     b.rng.shuffle(&mut held);
-    held.truncate((b.rng.below(names.len() + 1)).clamp(usize::from(must), 4));
+    held.truncate((b.rng.index(names.len() + 1)).clamp(usize::from(must), 4));
     if held.is_empty() {
         return None;
     }
@@ -78,8 +78,8 @@ fn read_of(
 
 /// Sometimes a range that leaves out the ends of a reduce variable.
 fn offset(b: &mut Builder, variables: &[String], extents: &[i64]) -> String {
-    let at = b.rng.below(variables.len());
-    if extents[at] < 3 || !b.rng.chance(40) {
+    let at = b.rng.index(variables.len());
+    if extents[at] < 3 || !b.rng.percent(40) {
         return String::new();
     }
     b.uses("offset range");

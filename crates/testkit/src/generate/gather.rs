@@ -6,7 +6,7 @@ use super::value::Type;
 /// A number as it is, or a multiple of it with an offset.
 fn multiple(b: &mut Builder, number: String) -> String {
     let (factor, offset) = (b.rng.range(2, 5), b.rng.range(0, 4));
-    match b.rng.below(4) {
+    match b.rng.index(4) {
         0 => format!("({factor} * {number} + {offset})"),
         1 => format!("({offset} - {factor} * {number})"),
         _ => number,
@@ -16,10 +16,10 @@ fn multiple(b: &mut Builder, number: String) -> String {
 /// `C(i,j) = A(I(i), j)`: the index as it is, or a multiple of it that is reduced by `%` or
 /// guarded by comparisons.
 pub(super) fn gather(b: &mut Builder) {
-    let rank = 1 + b.rng.below(2);
+    let rank = 1 + b.rng.index(2);
     let rows = b.length(1, 9);
     let rest = b.extents(rank - 1);
-    let index_rank = 1 + b.rng.below(2);
+    let index_rank = 1 + b.rng.index(2);
     let index_shape = b.extents(index_rank);
     let variables = b.variables(index_rank + rest.len());
     let (index_variables, rest_variables) = variables.split_at(index_rank);
@@ -27,7 +27,7 @@ pub(super) fn gather(b: &mut Builder) {
     let table = b.operand(&table_shape);
     let index_type = Type::random_index(&mut b.rng);
     let dtype = Type::random(&mut b.rng);
-    let style = b.rng.below(3);
+    let style = b.rng.index(3);
     let index = match style {
         0 => b.index_input(index_type, &index_shape, rows),
         _ => b.input(index_type, &index_shape),

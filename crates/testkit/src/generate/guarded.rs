@@ -8,7 +8,7 @@ use super::value::{Atom, Type};
 /// dimensions, the condition in any of the ways to say it.
 pub(super) fn padded(b: &mut Builder) {
     b.uses("padding");
-    let rank = 1 + b.rng.below(2);
+    let rank = 1 + b.rng.index(2);
     let names = b.variables(2 * rank);
     let (spatial, window) = names.split_at(rank);
     let extents: Vec<i64> = (0..rank).map(|_| b.length(1, 7)).collect();
@@ -39,13 +39,13 @@ pub(super) fn padded(b: &mut Builder) {
 /// How far a window reaches out: a literal, or a parameter.
 fn shift(b: &mut Builder, kernel: i64) -> String {
     let padding = b.rng.range(0, kernel);
-    if b.rng.chance(20) { b.shaping_scalar(padding.max(1)) } else { padding.to_string() }
+    if b.rng.percent(20) { b.shaping_scalar(padding.max(1)) } else { padding.to_string() }
 }
 
 /// `inside` where the subscript is in bounds, zero elsewhere.
 fn choose(b: &mut Builder, at: &str, size: &str, inside: &str, dtype: Type) -> String {
     let zero = dtype.zero();
-    match b.rng.below(6) {
+    match b.rng.index(6) {
         0 => {
             b.uses("padding by ||");
             format!("({at} < 0 || {at} >= {size} ? {zero} : {inside})")
@@ -78,15 +78,15 @@ fn choose(b: &mut Builder, at: &str, size: &str, inside: &str, dtype: Type) -> S
 pub(super) fn joined(b: &mut Builder) {
     let variables = b.variables(1);
     let i = variables[0].clone();
-    let parts: Vec<i64> = (0..2 + b.rng.below(2)).map(|_| b.length(1, 5)).collect();
+    let parts: Vec<i64> = (0..2 + b.rng.index(2)).map(|_| b.length(1, 5)).collect();
     let total: i64 = parts.iter().sum();
     let dtype = Type::random(&mut b.rng);
-    if b.rng.chance(30) {
+    if b.rng.percent(30) {
         b.uses("guard of &&");
         let tensor = b.operand(&[total]);
         let read = b.read(&tensor, &[format!("{i}-1")]);
         let test = b.convert(&read, Type::Bool);
-        let condition = match b.rng.below(2) {
+        let condition = match b.rng.index(2) {
             0 => format!("{i} >= 1 && {test}"),
             _ => format!("{i} < 1 || {test}"),
         };
@@ -122,7 +122,7 @@ pub(super) fn clamped(b: &mut Builder) {
     let (i, k) = (&names[0], &names[1]);
     let tensor = b.operand(&[extent]);
     let size = b.extent(extent);
-    let subscript = match b.rng.below(4) {
+    let subscript = match b.rng.index(4) {
         0 => {
             b.uses("min and max subscripts");
             format!("min({i}+{k}, {size}-1)")

@@ -15,7 +15,7 @@ mod pointwise;
 mod update;
 mod value;
 
-use crate::rng::Rng;
+use crate::Rng;
 use builder::Builder;
 
 /// A random valid program.
@@ -146,7 +146,7 @@ pub fn generate_at(scale: Scale, seed: u64) -> Generated {
         Scale::Small => 6,
         Scale::Tileable => 3,
     };
-    let statements = 1 + builder.rng.below(most);
+    let statements = 1 + builder.rng.index(most);
     while builder.statement_count() < statements {
         let idea = *builder.rng.pick(IDEAS);
         idea(&mut builder);

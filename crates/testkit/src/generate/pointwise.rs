@@ -5,8 +5,8 @@ use super::value::{Atom, Type};
 
 /// `C(i,j) = f(A(i,j), B(j), a)`: broadcasts, transpositions, scalars.
 pub(super) fn map(b: &mut Builder) {
-    let first = if b.rng.chance(60) { b.earlier(0..=4) } else { None };
-    let rank = first.as_ref().map_or_else(|| b.rng.below(5), |tensor| tensor.shape.len());
+    let first = if b.rng.percent(60) { b.earlier(0..=4) } else { None };
+    let rank = first.as_ref().map_or_else(|| b.rng.index(5), |tensor| tensor.shape.len());
     let first = match first {
         Some(tensor) => tensor,
         None => {
@@ -17,11 +17,11 @@ pub(super) fn map(b: &mut Builder) {
     let variables = b.variables(rank);
     b.uses("pointwise");
     let mut atoms = vec![b.read(&first, &variables)];
-    for _ in 0..b.rng.below(3) {
+    for _ in 0..b.rng.index(3) {
         let atom = broadcast(b, &variables, &first.shape);
         atoms.push(atom.optional());
     }
-    if b.rng.chance(25) {
+    if b.rng.percent(25) {
         let dtype = Type::random(&mut b.rng);
         let scalar = b.scalar(dtype);
         atoms.push(scalar.optional());
@@ -31,7 +31,7 @@ pub(super) fn map(b: &mut Builder) {
     let value = with_index(b, value, dtype, &variables);
     // The result's variables in another order than the operand's: a transposition.
     let mut order: Vec<usize> = (0..rank).collect();
-    if b.rng.chance(30) {
+    if b.rng.percent(30) {
         b.rng.shuffle(&mut order);
     }
     if order.windows(2).any(|pair| pair[0] > pair[1]) {
@@ -49,9 +49,9 @@ pub(super) fn map(b: &mut Builder) {
 /// A read of some of the variables, in a random order.
 pub(super) fn broadcast(b: &mut Builder, variables: &[String], shape: &[i64]) -> Atom {
     let mut order: Vec<usize> = (0..variables.len()).collect();
-    if b.rng.chance(50) {
+    if b.rng.percent(50) {
         b.rng.shuffle(&mut order);
-        order.truncate(b.rng.below(variables.len() + 1));
+        order.truncate(b.rng.index(variables.len() + 1));
     }
     if order.is_empty() {
         let dtype = Type::random(&mut b.rng);
@@ -68,7 +68,7 @@ pub(super) fn broadcast(b: &mut Builder, variables: &[String], shape: &[i64]) ->
 
 /// The value, or the value and an index variable: untyped integers meet every numeric type.
 fn with_index(b: &mut Builder, value: String, dtype: Type, variables: &[String]) -> String {
-    if variables.is_empty() || !b.rng.chance(15) {
+    if variables.is_empty() || !b.rng.percent(15) {
         return value;
     }
     b.uses("index as value");
@@ -81,13 +81,13 @@ fn with_index(b: &mut Builder, value: String, dtype: Type, variables: &[String])
 
 /// `T(i,j) = 2*i + j where i in 0:N, j in 0:M`: nothing but index variables.
 pub(super) fn indices(b: &mut Builder) {
-    let rank = 1 + b.rng.below(3);
+    let rank = 1 + b.rng.index(3);
     let shape = b.extents(rank);
     let variables = b.variables(rank);
     let terms: Vec<String> =
-        variables.iter().map(|variable| format!("{}*{variable}", 1 + b.rng.below(4))).collect();
+        variables.iter().map(|variable| format!("{}*{variable}", 1 + b.rng.index(4))).collect();
     let sum = terms.join(" + ");
-    let (dtype, value) = match b.rng.below(4) {
+    let (dtype, value) = match b.rng.index(4) {
         // All untyped: an integer is an `int32`, a fraction a `float`.
         0 => (Type::Signed(32), format!("({sum}) % 7")),
         1 => (Type::Float, format!("0.5 * ({sum})")),

@@ -8,7 +8,7 @@ use super::value::{Atom, Type};
 /// Initialize, accumulate, and often update in place: the shape of most layers.
 pub(super) fn accumulate(b: &mut Builder) {
     b.uses("initialize and accumulate");
-    let rank = 1 + b.rng.below(2);
+    let rank = 1 + b.rng.index(2);
     let extents = b.extents(rank + 1);
     let variables = b.variables(rank + 1);
     let (shape, spatial) = (extents[..rank].to_vec(), &variables[..rank]);
@@ -18,7 +18,7 @@ pub(super) fn accumulate(b: &mut Builder) {
     let atom = b.read(&first, spatial);
     let value = b.combine(&[atom], dtype);
     // Chosen before the target is known, so that it cannot be the target at other subscripts.
-    let other = b.rng.chance(60).then(|| broadcast(b, spatial, &shape));
+    let other = b.rng.percent(60).then(|| broadcast(b, spatial, &shape));
     b.define(&target, spatial, &format!("= {value}"));
 
     let factor = b.operand(&extents);
@@ -53,7 +53,7 @@ pub(super) fn partial(b: &mut Builder) {
         b.uses("offset range");
     }
     let mut atoms = vec![Atom::new(format!("{}({})", target.name, variables[0]), dtype)];
-    if b.rng.chance(50) {
+    if b.rng.percent(50) {
         let other = b.operand(&[extent]);
         atoms.push(b.read(&other, &variables).optional());
     }

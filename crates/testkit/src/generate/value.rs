@@ -1,7 +1,7 @@
 //! Typed expressions: random values made of given reads, each used at least once.
 
 use super::builder::Builder;
-use crate::rng::Rng;
+use crate::Rng;
 
 /// An element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Type {
             Type::Double => "float64",
             _ => return self.name(),
         };
-        if rng.chance(30) { alias.to_owned() } else { self.name() }
+        if rng.percent(30) { alias.to_owned() } else { self.name() }
     }
 
     /// A literal that every value of this type may meet.
@@ -136,7 +136,7 @@ impl Builder {
         if atom.dtype == to {
             return text.clone();
         }
-        if to == Type::Bool && self.rng.chance(60) {
+        if to == Type::Bool && self.rng.percent(60) {
             self.uses("comparison");
             let compare = *self.rng.pick(&["==", "!=", "<", "<=", ">", ">="]);
             return format!("({text} {compare} {})", atom.dtype.literal(&mut self.rng));
@@ -150,7 +150,7 @@ impl Builder {
         let mut value: Option<String> = None;
         for atom in atoms {
             let mut operand = self.convert(atom, dtype);
-            if self.rng.chance(25) {
+            if self.rng.percent(25) {
                 operand = self.wrap(&operand, dtype);
             }
             value = Some(match value {
@@ -159,7 +159,7 @@ impl Builder {
             });
         }
         let value = value.unwrap_or_else(|| dtype.literal(&mut self.rng));
-        if self.rng.chance(25) { self.wrap(&value, dtype) } else { value }
+        if self.rng.percent(25) { self.wrap(&value, dtype) } else { value }
     }
 
     /// A random function of one value, in its domain.

@@ -119,7 +119,7 @@ impl Drawn {
 
 /// Mostly this machine; sometimes one with shorter vectors.
 fn target(rng: &mut Rng) -> &'static str {
-    match rng.below(10) {
+    match rng.index(10) {
         0 if cfg!(target_arch = "x86_64") => "sse",
         1 | 2 if cfg!(target_arch = "x86_64") => "avx2",
         _ => "native",

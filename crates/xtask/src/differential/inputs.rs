@@ -39,7 +39,7 @@ const KINDS: [(&str, Kind); 4] = [
 impl Inputs {
     /// Mostly plain ones.
     pub(crate) fn random(rng: &mut Rng) -> Self {
-        let kind = match rng.below(100) {
+        let kind = match rng.index(100) {
             0..60 => Kind::Plain,
             60..80 => Kind::Wide,
             80..90 => Kind::Special,
@@ -108,7 +108,7 @@ impl Inputs {
 /// Replaces about one element in ten.
 fn sprinkle(buffer: &mut Buffer, values: &[Value], rng: &mut Rng) {
     for position in 0..buffer.len() {
-        if rng.chance(10) {
+        if rng.percent(10) {
             buffer.set(position, *rng.pick(values));
         }
     }

@@ -25,7 +25,7 @@ impl Corpus {
     /// The input of an index.
     pub(crate) fn input(&self, options: &Options, index: u64) -> Input {
         let mut rng = Rng::of(options.seed, index);
-        let is_generated = self.target.name == "texts" && rng.chance(50);
+        let is_generated = self.target.name == "texts" && rng.percent(50);
         let (text, sizes) = if is_generated {
             let program = generate(rng.next_u64());
             (program.text.into_bytes(), program.sizes)
@@ -33,7 +33,7 @@ impl Corpus {
             (rng.pick(&self.texts).clone(), Vec::new())
         };
         // Some stay as they are: what is valid must get through as well.
-        let keep = rng.chance(5);
+        let keep = rng.percent(5);
         let mut bytes =
             if keep { text } else { (self.target.mutate)(&text, &self.texts, &mut rng) };
         bytes.truncate(options.max_bytes);

@@ -1,5 +1,7 @@
 //! Texts, their trees, and what is wrong with them.
 
+use tensorwright_random::SplitMix;
+
 use super::*;
 use crate::syntax::ast::{ExprKind, MAX_DEPTH, Stmt};
 use crate::syntax::{print_expr, print_module};
@@ -402,12 +404,11 @@ fn pieces_of_programs_never_panic() {
         "def", "f", "(", ")", "->", "{", "}", ",", "=", "+=!", "where", "in", ":", "?", "A.0", "1",
         "1.5", "+", "-", "!", "float", "const", "\n", ";", "[", "]", "@", "min", "x", "==", "&&",
     ];
-    let mut state = 1u64;
+    let mut random = SplitMix::new(1);
     for _ in 0..20_000 {
         let mut text = String::from("def f(float(N) A) -> (o) {\n");
         for _ in 0..24 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            text += words[(state >> 33) as usize % words.len()];
+            text += *random.pick::<&str>(&words);
             text.push(' ');
         }
         let source = source(&text);

@@ -1,5 +1,7 @@
 //! Printing and parsing are inverse to each other, up to places in the text.
 
+use tensorwright_random::SplitMix;
+
 use super::*;
 use crate::dtype::DType;
 use crate::ops::{AssignOp, ReductionOp, UnaryOp};
@@ -160,20 +162,16 @@ fn a_ternary_in_the_lower_end_of_a_range_keeps_its_parentheses() {
     canonical("def f() -> (o) {\n  o(i) = i where i in (a ? 0 : 1):a ? 2 : 3, j in 0 || 1:2\n}\n");
 }
 
-/// A seeded generator of trees: `splitmix64`.
-struct Random(u64);
+/// A generator of trees.
+struct Random(SplitMix);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        self.0.index(n)
     }
 
     fn pick<T: Copy>(&mut self, items: &[T]) -> T {
@@ -283,7 +281,7 @@ impl Random {
 #[test]
 fn random_trees_survive_printing() {
     for seed in 0..3000 {
-        let mut random = Random(seed);
+        let mut random = Random(SplitMix::new(seed));
         let module = Module { defs: random.several(0, Random::def) };
         let text = print_module(&module);
         let mut again = parsed(&text);

@@ -70,7 +70,7 @@ impl Examples {
     pub(crate) fn at_odd_sizes(golden: &Example, rng: &mut Rng) -> Option<Example> {
         for attempt in 0..TRIES {
             let odd = |(name, value): &(String, i64)| {
-                let keep = rng.chance(20 + 2 * attempt);
+                let keep = rng.percent(20 + 2 * attempt);
                 (name.clone(), if keep { *value } else { *rng.pick(&ODD) })
             };
             let sizes = golden.sizes.iter().map(odd).collect();

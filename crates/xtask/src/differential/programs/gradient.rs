@@ -15,7 +15,7 @@ pub(super) fn of(example: &Example, rng: &mut Rng) -> Option<Example> {
     let module = Module::parse("forward.tc", &example.text).ok()?;
     let gradient = tensorwright_grad::grad(&module, &example.def, &[]).ok()?;
     let outputs: Vec<&str> = gradient.outputs().iter().map(|output| output.of.as_str()).collect();
-    let gradient = if outputs.len() > 1 && rng.chance(50) {
+    let gradient = if outputs.len() > 1 && rng.percent(50) {
         tensorwright_grad::grad(&module, &example.def, &[*rng.pick(&outputs)]).ok()?
     } else {
         gradient

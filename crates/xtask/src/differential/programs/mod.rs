@@ -58,14 +58,14 @@ impl Programs {
     /// A random program with sizes, and where it comes from.
     pub(crate) fn draw(&self, rng: &mut Rng) -> (Example, &'static str) {
         let only = self.only.as_deref();
-        let mut left = rng.below(100);
+        let mut left = rng.index(100);
         let chosen = SOURCES.iter().find(|(name, share, _)| match only {
             Some(only) if only != gradient::NAME => only == *name,
             _ => left.checked_sub(*share).map(|rest| left = rest).is_none(),
         });
         let (name, _, draw) = chosen.unwrap_or(&SOURCES[0]);
         let example = draw(self, rng);
-        let wanted = only.map_or_else(|| rng.chance(GRADIENTS), |only| only == gradient::NAME);
+        let wanted = only.map_or_else(|| rng.percent(GRADIENTS), |only| only == gradient::NAME);
         if wanted {
             return gradient::of(&example, rng).map_or((example, name), |g| (g, gradient::NAME));
         }

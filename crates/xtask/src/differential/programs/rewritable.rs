@@ -108,7 +108,7 @@ const TEMPLATES: &[Template] = &[
 pub(crate) fn draw(rng: &mut Rng) -> Example {
     let Template { def, text, sizes } = rng.pick(TEMPLATES);
     let dtype = *rng.pick(&["float", "float", "float", "double", "int32", "int8", "half"]);
-    let constant = if rng.chance(60) { "const" } else { "" };
+    let constant = if rng.percent(60) { "const" } else { "" };
     let text = text.replace("T(", &format!("{dtype}(")).replace("CONST", constant);
     let sizes = sizes(rng).into_iter().map(|(name, value)| (name.to_owned(), value));
     Example { text, def: (*def).to_owned(), sizes: sizes.collect() }

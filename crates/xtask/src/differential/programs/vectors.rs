@@ -31,11 +31,11 @@ fn attempt(rng: &mut Rng) -> Example {
     let types: Vec<&'static str> = (0..3).map(|_| *rng.pick(&TYPES)).collect();
     let (rows, columns) = (rng.range(1, MAX_EXTENT), rng.range(1, MAX_EXTENT));
     let result = *rng.pick(&TYPES);
-    let depth = 2 + rng.below(3);
+    let depth = 2 + rng.index(3);
     let value = Values { rng, types: &types, rows, columns }.of(result, depth);
-    let reduces = result != "bool" && rng.chance(50);
+    let reduces = result != "bool" && rng.percent(50);
     let operator = if reduces { *rng.pick(&["+=!", "+=!", "max=!", "min=!", "*=!"]) } else { "=" };
-    let indices = match (reduces, rng.chance(30)) {
+    let indices = match (reduces, rng.percent(30)) {
         (false, _) => "(i,j)",
         (true, false) => "(i)",
         (true, true) => "(j)",
@@ -66,7 +66,7 @@ impl Values<'_> {
             return self.leaf(dtype);
         }
         let next = depth - 1;
-        match self.rng.below(10) {
+        match self.rng.index(10) {
             0 | 1 => {
                 let other = *self.rng.pick(&TYPES);
                 format!("{dtype}({})", self.of(other, next))
@@ -74,7 +74,7 @@ impl Values<'_> {
             2..=4 => {
                 let condition = self.condition(next);
                 let (yes, no) = (self.of(dtype, next), self.of_or_zero(dtype, next));
-                if self.rng.chance(50) {
+                if self.rng.percent(50) {
                     format!("({condition} ? {yes} : {no})")
                 } else {
                     format!("({condition} ? {no} : {yes})")
@@ -88,14 +88,14 @@ impl Values<'_> {
     fn operation(&mut self, dtype: &str, depth: usize) -> String {
         let x = self.of(dtype, depth);
         if dtype == "bool" {
-            return match self.rng.below(3) {
+            return match self.rng.index(3) {
                 0 => format!("(!{x})"),
                 1 => format!("({x} && {})", self.condition(depth)),
                 _ => format!("({x} || {})", self.condition(depth)),
             };
         }
         let is_float = is_float(dtype);
-        match self.rng.below(9) {
+        match self.rng.index(9) {
             0 => format!("abs({x})"),
             1 => format!("(-{x})"),
             2 if !is_float => format!("({x} / {})", self.of(dtype, depth)),
@@ -111,13 +111,13 @@ impl Values<'_> {
     }
 
     fn of_or_zero(&mut self, dtype: &str, depth: usize) -> String {
-        if self.rng.chance(50) { zero(dtype).to_owned() } else { self.of(dtype, depth) }
+        if self.rng.percent(50) { zero(dtype).to_owned() } else { self.of(dtype, depth) }
     }
 
     /// A comparison: of loop variables, which masks of vectors know at compile time, or of values.
     fn condition(&mut self, depth: usize) -> String {
         let compare = *self.rng.pick(&["<", "<=", ">", ">=", "==", "!="]);
-        if self.rng.chance(50) {
+        if self.rng.percent(50) {
             let most = self.rows.max(self.columns);
             let left = *self.rng.pick(&["i", "j", "i+j", "i-j", "2*j-i", "j%2", "j%3", "i%4"]);
             let bound = if left.contains('%') { 2 } else { most };
@@ -129,10 +129,10 @@ impl Values<'_> {
     }
 
     fn leaf(&mut self, dtype: &str) -> String {
-        let subscripts = if self.rng.chance(70) { "(i,j)" } else { "(i,0)" };
-        match self.rng.below(10) {
+        let subscripts = if self.rng.percent(70) { "(i,j)" } else { "(i,0)" };
+        match self.rng.index(10) {
             0..=5 => {
-                let number = self.rng.below(self.types.len());
+                let number = self.rng.index(self.types.len());
                 let read = format!("{}{subscripts}", ["A", "B", "C"][number]);
                 if self.types[number] == dtype { read } else { format!("{dtype}({read})") }
             }

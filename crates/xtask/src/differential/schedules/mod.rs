@@ -105,12 +105,12 @@ fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, Failed> {
 
 /// The sizes of a processor, with or without workers, with or without other algorithms.
 fn goal(rng: &mut Rng) -> Goal<Cpu> {
-    let goal = match rng.below(4) {
+    let goal = match rng.index(4) {
         0 => Goal::new(Cpu::neon()),
         1 => Goal::new(Cpu::avx2()),
         _ => Goal::new(Cpu::avx512()),
     };
-    let precision = if rng.chance(20) { Precision::Exact } else { Precision::Fast };
+    let precision = if rng.percent(20) { Precision::Exact } else { Precision::Fast };
     goal.with_workers(rng.range(1, 2)).with_precision(precision)
 }
 

@@ -11,7 +11,7 @@ use crate::differential::tally::Tally;
 /// One of them, for random sizes of a processor.
 pub(super) fn draw(program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<Made> {
     let goal = goal(rng);
-    let (name, schedule) = if rng.chance(60) {
+    let (name, schedule) = if rng.percent(60) {
         ("[untuned]", untuned_schedule(program, &goal))
     } else {
         ("[default]", schedule_by_rules(program, &goal))

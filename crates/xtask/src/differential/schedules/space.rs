@@ -22,7 +22,7 @@ impl Spaces {
     pub(super) fn of(program: &Program, rng: &mut Rng) -> Self {
         let goal = goal(rng);
         let (_, other) = rng.pick(&Preset::ALL);
-        let preset = if rng.chance(FULL) { Preset::default() } else { *other };
+        let preset = if rng.percent(FULL) { Preset::default() } else { *other };
         Self(ScheduleSpace::alternatives(program, &goal, &preset.options()))
     }
 

@@ -64,7 +64,7 @@ fn run(input: &mut Input) -> Reached {
     let mut bytes = Vec::new();
     for line in input.bytes.split(|byte| *byte == b'\n') {
         // Seldom a length that is wrong.
-        let length = if input.rng.chance(1) { line.len() / 2 } else { line.len() };
+        let length = if input.rng.percent(1) { line.len() / 2 } else { line.len() };
         bytes.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
         bytes.extend(line);
     }

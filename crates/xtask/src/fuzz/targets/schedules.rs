@@ -33,7 +33,7 @@ fn mutate_schedule(bytes: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let other = rng.pick(others);
     let other = String::from_utf8_lossy(other);
     let other = other.split_once(SCHEDULE).map_or("", |(_, schedule)| schedule);
-    let mutated = if rng.chance(60) {
+    let mutated = if rng.percent(60) {
         mutate_steps(schedule, other, rng).into_bytes()
     } else {
         mutate(schedule.as_bytes(), &[other.as_bytes().to_vec()], rng)
@@ -50,9 +50,9 @@ const NUMBERS: [&str; 9] =
 fn mutate_steps(schedule: &str, other: &str, rng: &mut Rng) -> String {
     let mut steps: Vec<String> = schedule.lines().map(str::to_owned).collect();
     let others: Vec<&str> = other.lines().collect();
-    for _ in 0..=rng.below(3) {
-        let (one, two) = (rng.below(steps.len()), rng.below(steps.len()));
-        match rng.below(6) {
+    for _ in 0..=rng.index(3) {
+        let (one, two) = (rng.index(steps.len()), rng.index(steps.len()));
+        match rng.index(6) {
             0 if one < steps.len() => drop(steps.remove(one)),
             1 if one < steps.len() => steps.insert(two, steps[one].clone()),
             2 if one < steps.len() => steps.swap(one, two),
@@ -61,7 +61,7 @@ fn mutate_steps(schedule: &str, other: &str, rng: &mut Rng) -> String {
                 let words: Vec<String> = steps[one].split(' ').map(str::to_owned).collect();
                 let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
                 let new = |word: String| {
-                    if is_number(&word) && rng.chance(60) {
+                    if is_number(&word) && rng.percent(60) {
                         (*rng.pick(&NUMBERS)).to_owned()
                     } else {
                         word

@@ -61,7 +61,7 @@ fn run(input: &mut Input) -> Reached {
 
 /// The gradients of some definitions.
 fn differentiate(module: &Module, def: &str, rng: &mut Rng) {
-    if rng.chance(30) {
+    if rng.percent(30) {
         match tensorwright_grad::grad(module, def, &[]) {
             Ok(gradient) => drop(std::hint::black_box(gradient)),
             Err(diagnostics) => render(&diagnostics, rng),
@@ -71,16 +71,16 @@ fn differentiate(module: &Module, def: &str, rng: &mut Rng) {
 
 /// Draws what there is to say. Drawing takes longer than all the rest, so only some are drawn.
 fn render(diagnostics: &Diagnostics, rng: &mut Rng) {
-    if rng.chance(20) {
-        std::hint::black_box(diagnostics.render(rng.chance(50)));
+    if rng.percent(20) {
+        std::hint::black_box(diagnostics.render(rng.percent(50)));
     }
 }
 
 /// Mostly the size that fits, sometimes one that is too small, too large or absurd.
 fn choose(name: &str, known: &[(String, i64)], rng: &mut Rng) -> i64 {
     match known.iter().find(|(known, _)| known == name) {
-        Some((_, value)) if rng.chance(97) => *value,
-        _ if rng.chance(3) => *rng.pick(&[0, -1, 1 << 31, i64::MAX, i64::MIN]),
+        Some((_, value)) if rng.percent(97) => *value,
+        _ if rng.percent(3) => *rng.pick(&[0, -1, 1 << 31, i64::MAX, i64::MIN]),
         _ => rng.range(1, 9),
     }
 }

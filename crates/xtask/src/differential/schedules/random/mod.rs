@@ -25,17 +25,17 @@ pub(super) use size::is_small;
 pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
-    if draft.rng.chance(40) {
+    if draft.rng.percent(40) {
         recipes::rewritten(&mut draft);
     }
-    for _ in 0..draft.rng.below(4) {
+    for _ in 0..draft.rng.index(4) {
         let recipe = *draft.rng.pick(recipes::RECIPES);
         recipe(&mut draft);
     }
-    for _ in 0..draft.rng.below(7) {
+    for _ in 0..draft.rng.index(7) {
         propose::single(&mut draft);
     }
-    if draft.rng.chance(70) {
+    if draft.rng.percent(70) {
         recipes::finish(&mut draft);
     }
     let nest = (!draft.is_broken).then_some(draft.nest);

@@ -52,7 +52,7 @@ pub(super) fn split_of(d: &mut Draft<'_>, target: &str) -> Split {
     let count = *d.rng.pick(&[1, 1, 1, 2, 2, 3]);
     let factors: Vec<i64> = (0..count).map(|_| factor(d.rng)).collect();
     let mut split = Split::new(target, &factors).tail(tail(d.rng));
-    if d.rng.chance(10) {
+    if d.rng.percent(10) {
         split.names = (0..=count).map(|n| format!("{}{n}", target.replace('.', "_"))).collect();
     }
     split
@@ -62,7 +62,7 @@ pub(super) fn split_of(d: &mut Draft<'_>, target: &str) -> Split {
 pub(super) fn layout_of(rng: &mut Rng, rank: usize) -> LayoutText {
     let (mut outer, mut inner) = (Vec::new(), Vec::new());
     for dimension in 0..rank as u32 {
-        if rng.chance(45) {
+        if rng.percent(45) {
             let by = *rng.pick(&[1, 2, 3, 4, 5, 8, 16]);
             outer.push(Part::Quotient(dimension, by));
             inner.push(Part::Remainder(dimension, by));
@@ -72,7 +72,7 @@ pub(super) fn layout_of(rng: &mut Rng, rank: usize) -> LayoutText {
     }
     rng.shuffle(&mut outer);
     outer.extend(inner);
-    if rng.chance(20) {
+    if rng.percent(20) {
         rng.shuffle(&mut outer);
     }
     LayoutText { parts: outer }
@@ -87,15 +87,15 @@ fn split(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 fn fuse(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let loops = d.loops(stage);
     let pairs: Vec<_> = loops.windows(2).collect();
-    let [outer, inner] = pairs.get(d.rng.below(pairs.len()))? else { return None };
-    let name = d.rng.chance(30).then(|| format!("{}{}", outer.name, inner.name).replace('.', ""));
+    let [outer, inner] = pairs.get(d.rng.index(pairs.len()))? else { return None };
+    let name = d.rng.percent(30).then(|| format!("{}{}", outer.name, inner.name).replace('.', ""));
     Some(d.accept(stage, Fuse { outer: outer.name.clone(), inner: inner.name.clone(), name }))
 }
 
 fn reorder(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let mut names: Vec<String> = d.own_loops(stage).into_iter().map(|l| l.name).collect();
     d.rng.shuffle(&mut names);
-    let kept = 2 + d.rng.below(3);
+    let kept = 2 + d.rng.index(3);
     names.truncate(kept);
     (names.len() > 1).then(|| d.accept(stage, Reorder::new(names)))
 }
@@ -125,17 +125,17 @@ fn compute_at(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
         .into_iter()
         .filter(|reader| d.reads(reader).iter().any(|r| r == stage))
         .collect();
-    let consumer = readers.get(d.rng.below(readers.len()))?.clone();
+    let consumer = readers.get(d.rng.index(readers.len()))?.clone();
     let at = d.any_loop(&consumer)?.name;
     Some(d.accept(stage, ComputeAt { consumer, at }))
 }
 
 pub(super) fn cache_read(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let reads = d.reads(stage);
-    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    let tensor = reads.get(d.rng.index(reads.len()))?.clone();
     let at = d.any_loop(stage)?.name;
     let rank = d.nest.buffers.iter().find(|buffer| buffer.name == tensor)?.shape.len();
-    let layout = (rank > 0 && d.rng.chance(50)).then(|| layout_of(d.rng, rank));
+    let layout = (rank > 0 && d.rng.percent(50)).then(|| layout_of(d.rng, rank));
     Some(d.accept(stage, CacheRead { tensor, at, layout }))
 }
 
@@ -145,7 +145,7 @@ fn cache_write(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 }
 
 fn layout(d: &mut Draft<'_>, _: &str) -> Option<bool> {
-    let buffer = d.rng.below(d.nest.buffers.len());
+    let buffer = d.rng.index(d.nest.buffers.len());
     let (name, rank) = d.nest.buffers.get(buffer).map(|b| (b.name.clone(), b.shape.len()))?;
     let layout = layout_of(d.rng, rank);
     (rank > 0).then(|| d.accept(&name, SetLayout { layout }))
@@ -158,7 +158,7 @@ fn rfactor(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 
 fn prefetch(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let reads = d.reads(stage);
-    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    let tensor = reads.get(d.rng.index(reads.len()))?.clone();
     let at = d.any_loop(stage)?.name;
     let distance = d.rng.range(1, 9);
     Some(d.accept(stage, SetPrefetch { tensor, at, distance }))
@@ -166,7 +166,7 @@ fn prefetch(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 
 pub(super) fn pad(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let reads = d.reads(stage);
-    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    let tensor = reads.get(d.rng.index(reads.len()))?.clone();
     Some(d.accept(stage, Pad { tensor }))
 }
 
@@ -178,14 +178,14 @@ pub(super) fn phases(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 
 pub(super) fn expand(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let reads = d.reads(stage);
-    let tensor = reads.get(d.rng.below(reads.len()))?.clone();
+    let tensor = reads.get(d.rng.index(reads.len()))?.clone();
     Some(d.accept(stage, Expand { tensor }))
 }
 
 pub(super) fn winograd(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let own = d.own_loops(stage).into_iter().filter(|l| l.role == Role::Spatial);
     let mut targets: Vec<String> = own.map(|l| l.name).collect();
-    let kept = 1 + d.rng.below(2);
+    let kept = 1 + d.rng.index(2);
     targets.drain(..targets.len().saturating_sub(kept));
     let results = *d.rng.pick(&[2, 2, 3, 4]);
     (!targets.is_empty()).then(|| d.accept(stage, Winograd { targets, results }))
@@ -195,7 +195,7 @@ pub(super) fn factor_out(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let own = d.own_loops(stage).into_iter().filter(|l| l.role == Role::Reduce);
     let mut loops: Vec<String> = own.map(|l| l.name).collect();
     d.rng.shuffle(&mut loops);
-    let kept = 1 + d.rng.below(2);
+    let kept = 1 + d.rng.index(2);
     loops.truncate(kept);
     (!loops.is_empty()).then(|| d.accept(stage, Factor { loops }))
 }

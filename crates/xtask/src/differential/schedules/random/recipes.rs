@@ -20,7 +20,7 @@ pub(super) const RECIPES: &[Recipe] =
 
 /// What is rewritten before anything is scheduled: what is worth it, or anything that is accepted.
 pub(super) fn rewritten(d: &mut Draft<'_>) {
-    if d.rng.chance(60) {
+    if d.rng.percent(60) {
         let mut all = rewritings(&d.nest, Precision::Fast);
         // The last one does nothing.
         all.truncate(all.len().max(2) - 1);
@@ -31,17 +31,17 @@ pub(super) fn rewritten(d: &mut Draft<'_>) {
     }
     for stage in d.stages() {
         let choices = winograd_choices(&d.nest, &stage);
-        if !choices.is_empty() && d.rng.chance(60) {
+        if !choices.is_empty() && d.rng.percent(60) {
             let (choice, _) = d.rng.pick(&choices).clone();
             let _ = d.accept(&stage, choice);
         }
-        if d.rng.chance(25) {
+        if d.rng.percent(25) {
             let _ = d.accept(&stage, Inline);
         }
         for propose in
             [propose::winograd, propose::expand, propose::phases, propose::factor_out, propose::pad]
         {
-            if d.rng.chance(25) {
+            if d.rng.percent(25) {
                 let _ = propose(d, &stage);
             }
         }
@@ -57,23 +57,23 @@ fn tile(d: &mut Draft<'_>) {
 
 fn tile_stage(d: &mut Draft<'_>, stage: &str) {
     for l in d.own_loops(stage) {
-        if d.rng.chance(60) {
+        if d.rng.percent(60) {
             let split = split_of(d, &l.name);
             d.accept(stage, split);
         }
     }
-    if d.rng.chance(75) {
+    if d.rng.percent(75) {
         blocks_outside(d, stage);
     }
-    if d.rng.chance(35) {
+    if d.rng.percent(35) {
         let _ = cache_read(d, stage);
     }
-    let tiled = d.rng.chance(45) && accumulate(d, stage);
-    if d.rng.chance(70) {
+    let tiled = d.rng.percent(45) && accumulate(d, stage);
+    if d.rng.percent(70) {
         let inner = if tiled { format!("{stage}.tile") } else { stage.to_owned() };
         registers(d, &inner);
     }
-    if tiled && d.rng.chance(50) {
+    if tiled && d.rng.percent(50) {
         registers(d, stage);
     }
 }
@@ -88,7 +88,7 @@ fn blocks_outside(d: &mut Draft<'_>, stage: &str) {
             (Role::Reduce, false) => 2,
             (Role::Spatial, false) => 3,
         };
-        ranked.push((if d.rng.chance(15) { d.rng.below(4) } else { rank }, l.name));
+        ranked.push((if d.rng.percent(15) { d.rng.index(4) } else { rank }, l.name));
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     if ranked.len() > 1 {
@@ -109,7 +109,7 @@ fn accumulate(d: &mut Draft<'_>, stage: &str) -> bool {
 fn registers(d: &mut Draft<'_>, stage: &str) {
     let loops = d.own_loops(stage);
     let spatial: Vec<&Around> = loops.iter().filter(|l| l.role == Role::Spatial).collect();
-    let Some(lanes) = spatial.get(spatial.len().wrapping_sub(1 + d.rng.below(2))) else { return };
+    let Some(lanes) = spatial.get(spatial.len().wrapping_sub(1 + d.rng.index(2))) else { return };
     let mut order: Vec<String> = loops.iter().map(|l| l.name.clone()).collect();
     order.retain(|name| *name != lanes.name);
     order.push(lanes.name.clone());
@@ -118,7 +118,7 @@ fn registers(d: &mut Draft<'_>, stage: &str) {
     }
     d.accept(stage, Vectorize { target: lanes.name.clone() });
     for l in loops.iter().rev().filter(|l| l.name != lanes.name && l.extent <= 8) {
-        if d.rng.chance(45) {
+        if d.rng.percent(45) {
             d.accept(stage, Unroll { target: l.name.clone() });
         }
     }
@@ -139,7 +139,7 @@ fn factored_reduction(d: &mut Draft<'_>) {
         return;
     }
     let k = d.rng.pick(&reduced).name.clone();
-    let ending = if d.rng.chance(50) { Tail::Guard } else { Tail::Peel };
+    let ending = if d.rng.percent(50) { Tail::Guard } else { Tail::Peel };
     let split = Split::new(&k, &[factor(d.rng)]).tail(ending);
     let was_split = d.accept(&stage, split);
     let target = if was_split { format!("{k}.1") } else { k.clone() };
@@ -147,11 +147,11 @@ fn factored_reduction(d: &mut Draft<'_>) {
     let at = d.rng.pick(&loops).name.clone();
     if d.accept(&stage, Rfactor { target: target.clone(), at }) {
         let partial = format!("{stage}.rf");
-        if d.rng.chance(80) {
+        if d.rng.percent(80) {
             registers(d, &partial);
             d.accept(&partial, Vectorize { target });
         }
-        if d.rng.chance(30) {
+        if d.rng.percent(30) {
             tile_stage(d, &stage);
         }
     }
@@ -167,7 +167,7 @@ fn computed_inside(d: &mut Draft<'_>) {
         return tile(d);
     }
     let producer = d.rng.pick(&producers).clone();
-    if d.rng.chance(60) {
+    if d.rng.percent(60) {
         tile_stage(d, &consumer);
     }
     let loops = d.loops(&consumer);
@@ -175,7 +175,7 @@ fn computed_inside(d: &mut Draft<'_>) {
         return;
     }
     let at = d.rng.pick(&loops).name.clone();
-    if d.accept(&producer, ComputeAt { consumer, at }) && d.rng.chance(70) {
+    if d.accept(&producer, ComputeAt { consumer, at }) && d.rng.percent(70) {
         tile_stage(d, &producer);
     }
 }
@@ -205,13 +205,13 @@ fn laid_out(d: &mut Draft<'_>) {
         .collect();
     for stage in readers {
         for l in d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Spatial) {
-            if d.rng.chance(50) {
+            if d.rng.percent(50) {
                 let by = *d.rng.pick(&[2, 3, 4, 8, 16]);
-                let ending = if d.rng.chance(60) { Tail::RoundUp } else { tail(d.rng) };
+                let ending = if d.rng.percent(60) { Tail::RoundUp } else { tail(d.rng) };
                 d.accept(&stage, Split::new(&l.name, &[by]).tail(ending));
             }
         }
-        if d.rng.chance(60) {
+        if d.rng.percent(60) {
             registers(d, &stage);
         }
     }
@@ -237,13 +237,13 @@ pub(super) fn finish(d: &mut Draft<'_>) {
     for stage in d.stages() {
         let loops = d.own_loops(&stage);
         let (Some(first), Some(last)) = (loops.first(), loops.last()) else { continue };
-        if first.is_serial && d.rng.chance(30) {
+        if first.is_serial && d.rng.percent(30) {
             d.accept(&stage, Parallel { target: first.name.clone() });
         }
         if !last.is_serial {
             continue;
         }
-        match d.rng.below(10) {
+        match d.rng.index(10) {
             0..=4 => d.accept(&stage, Vectorize { target: last.name.clone() }),
             5 => d.accept(&stage, Unroll { target: last.name.clone() }),
             _ => false,
