@@ -147,3 +147,20 @@ fn csv_has_a_line_per_trial() {
     assert!(text[head.len() + 1..].starts_with(&first), "{text}");
     assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,x\n"), "{text}");
 }
+
+#[test]
+fn fields_of_csv_are_quoted_where_they_have_to_be() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let run = begin(&mut store, &key(&program), &program);
+    for (number, schedule) in ["plain", "a \"b\", c", "two\nlines"].into_iter().enumerate() {
+        store.insert(&run, &Trial::new(number as u64, vec![], schedule)).unwrap();
+    }
+    let mut bytes = Vec::new();
+    write_csv(&store, &RunFilter::default(), &mut bytes, Path::new("out")).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    for last in [",plain\n", ",\"a \"\"b\"\", c\"\n", ",\"two\nlines\"\n"] {
+        assert!(text.contains(last), "{last}: {text}");
+    }
+}

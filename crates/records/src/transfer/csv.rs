@@ -1,6 +1,5 @@
 //! CSV: one line per trial with everything about it, for spreadsheets and data frames.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
@@ -8,9 +7,32 @@ use crate::error::{Error, Result};
 use crate::model::{RunSummary, Trial};
 use crate::store::{RunFilter, Store};
 
-const COLUMNS: &str = "def,sizes,program,family,target,threads,compiler,precision,run,strategy,seed,number,\
-                       origin,outcome,seconds,raw_seconds,spread,runs,roofline,cut,reason,elapsed,\
-                       point,schedule";
+const COLUMNS: [&str; 24] = [
+    "def",
+    "sizes",
+    "program",
+    "family",
+    "target",
+    "threads",
+    "compiler",
+    "precision",
+    "run",
+    "strategy",
+    "seed",
+    "number",
+    "origin",
+    "outcome",
+    "seconds",
+    "raw_seconds",
+    "spread",
+    "runs",
+    "roofline",
+    "cut",
+    "reason",
+    "elapsed",
+    "point",
+    "schedule",
+];
 
 /// Writes the trials of the runs that are meant. The number of trials is returned.
 ///
@@ -23,24 +45,25 @@ pub fn write_csv(
     name: &Path,
 ) -> Result<u64> {
     let failed = |error: std::io::Error| Error::file(name, &error);
-    writeln!(out, "{COLUMNS}").map_err(failed)?;
+    let not_written = |error: csv::Error| failed(error.into());
+    let mut lines = csv::Writer::from_writer(out);
+    lines.write_record(COLUMNS).map_err(not_written)?;
     let mut trials = 0;
     store.each_trial(runs, &mut |run, trial| {
         trials += 1;
-        let fields = fields(run, &trial);
-        let line: Vec<Cow<'_, str>> = fields.iter().map(|field| quoted(field)).collect();
-        writeln!(out, "{}", line.join(",")).map_err(failed)
+        lines.write_record(fields(run, &trial)).map_err(not_written)
     })?;
+    lines.flush().map_err(failed)?;
     Ok(trials)
 }
 
 /// The fields of a line, in the order of [`COLUMNS`].
-fn fields(run: &RunSummary, trial: &Trial) -> Vec<String> {
+fn fields(run: &RunSummary, trial: &Trial) -> [String; COLUMNS.len()] {
     let sizes: Vec<String> = run.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let point: Vec<String> = trial.point.iter().map(u32::to_string).collect();
     let timing = trial.outcome.timing();
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    vec![
+    [
         run.def.clone(),
         sizes.join(" "),
         run.key.program.clone(),
@@ -66,25 +89,4 @@ fn fields(run: &RunSummary, trial: &Trial) -> Vec<String> {
         point.join(" "),
         trial.schedule.clone(),
     ]
-}
-
-/// A field as RFC 4180 has it: in quotes if it needs them, quotes doubled.
-fn quoted(field: &str) -> Cow<'_, str> {
-    if field.contains([',', '"', '\n', '\r']) {
-        Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(field)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_quoted_where_they_have_to_be() {
-        assert_eq!(quoted("plain"), "plain");
-        assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
-        assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
-    }
 }
