@@ -37,12 +37,10 @@ fn main() -> Result<()> {
         }
         return measure(runs, &path);
     }
-    let name = format!("tensorwright-ten-million-{}", std::process::id());
-    let directory = std::env::temp_dir().join(name);
-    let path = directory.join("records.sqlite3");
-    let result = fill(runs, &path).and_then(|()| measure(runs, &path));
-    std::fs::remove_dir_all(&directory)?;
-    result
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("records.sqlite3");
+    fill(runs, &path)?;
+    measure(runs, &path)
 }
 
 fn fill(runs: u64, path: &Path) -> Result<()> {

@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn a_run_belongs_to_one_until_it_is_left_or_finished() {
-        let directory = std::env::temp_dir().join(RunId::fresh().as_str());
-        let claims = Claims::of(directory.join("records.sqlite3.runs"));
+        let directory = tempfile::tempdir().unwrap();
+        let claims = Claims::of(directory.path().join("records.sqlite3.runs"));
         let run = RunId::fresh();
         assert!(claims.take_over(&run).is_none(), "never claimed");
         let claim = claims.begin(&run).unwrap();
@@ -88,6 +88,5 @@ mod tests {
         claim.finish();
         assert!(claims.take_over(&run).is_none(), "finished");
         assert!(claims.begin(&RunId::named("../evil")).is_none());
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

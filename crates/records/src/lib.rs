@@ -6,8 +6,8 @@
 //! ```
 //! use tensorwright_records::{Key, Options, ProgramInfo, RunInfo, SqliteStore, Store, Trial};
 //! use tensorwright_outcome::{Outcome, Timing};
-//! # let directory = std::env::temp_dir().join(format!("tensorwright-records-doc-{}", std::process::id()));
-//! # let path = directory.join("records.sqlite3");
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("records.sqlite3");
 //!
 //! let mut store = SqliteStore::open(&path, Options::default())?;
 //! let program = ProgramInfo { hash: "p1".into(), family: "f".into(), ..ProgramInfo::default() };
@@ -17,9 +17,7 @@
 //! let trial = Trial { outcome: Outcome::Measured(timing), ..Trial::new(0, vec![3, 1], "C: split m 8\n") };
 //! store.insert(&run, &trial)?;
 //! assert_eq!(store.best(&key)?.map(|best| best.seconds), Some(0.002));
-//! # drop(store);
-//! # std::fs::remove_dir_all(directory).ok();
-//! # Ok::<(), tensorwright_records::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! | where | what |

@@ -33,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let page = PathBuf::from(arguments.next().unwrap_or_else(|| "report.html".to_owned()));
     let what = arguments.next().unwrap_or_default();
-    let directory = std::env::temp_dir().join(format!("tensorwright-demo-{}", std::process::id()));
+    let directory = tempfile::tempdir()?;
     let options = Options::default();
-    let mut store = SqliteStore::open(&directory.join("records.sqlite3"), options)?;
+    let mut store = SqliteStore::open(&directory.path().join("records.sqlite3"), options)?;
     match what.as_str() {
         "many" => fill(&mut store, 1024, 1, 2, 8000, Mode::Usual)?,
         "failures" => fill(&mut store, 1024, 1, 1, 60, Mode::Failures)?,
@@ -54,8 +54,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let text = render(&report);
     std::fs::write(&page, &text)?;
-    drop(store);
-    std::fs::remove_dir_all(directory)?;
     println!("wrote {}: {} KB", page.display(), text.len() / 1000);
     Ok(())
 }

@@ -7,16 +7,14 @@
 //! ```
 //! use tensorwright_records::{Options, SqliteStore};
 //! use tensorwright_report::{Report, Selection, render};
-//! # let directory = std::env::temp_dir().join(format!("tensorwright-report-doc-{}", std::process::id()));
-//! # let path = directory.join("records.sqlite3");
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("records.sqlite3");
 //!
 //! let store = SqliteStore::open(&path, Options::default())?;
 //! let report = Report::from_store(&store, &Selection::default())?;
 //! let page = render(&report);
 //! assert!(page.starts_with("<!doctype html>"));
-//! # drop(store);
-//! # std::fs::remove_dir_all(directory).ok();
-//! # Ok::<(), tensorwright_records::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! | where | what |

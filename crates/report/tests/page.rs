@@ -1,8 +1,6 @@
 //! From records to a page, as a person would get it.
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_records::{
@@ -13,16 +11,16 @@ use tensorwright_report::{Report, Selection, render};
 
 /// Records in a directory that is removed at the end of the test.
 struct Scratch {
-    directory: PathBuf,
     store: SqliteStore,
+    _directory: tempfile::TempDir,
 }
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let name = format!("tensorwright-report-{name}-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let path = directory.join("records.sqlite3");
-        Self { directory, store: SqliteStore::open(&path, Options::default()).unwrap() }
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("records.sqlite3");
+        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        Self { store, _directory: directory }
     }
 
     fn run(&mut self, program: &ProgramInfo, run: &RunInfo, trials: Vec<Trial>) -> Key {
@@ -38,12 +36,6 @@ impl Scratch {
 
     fn report(&self) -> Report {
         Report::from_store(&self.store, &Selection::default()).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -162,14 +154,14 @@ fn data(page: &str) -> Value {
 
 #[test]
 fn a_small_report_as_data() {
-    let mut scratch = Scratch::new("small");
+    let mut scratch = Scratch::new();
     small(&mut scratch);
     insta::assert_snapshot!(serde_json::to_string_pretty(&scratch.report()).unwrap());
 }
 
 #[test]
 fn a_page_stands_alone() {
-    let mut scratch = Scratch::new("alone");
+    let mut scratch = Scratch::new();
     small(&mut scratch);
     let page = render(&scratch.report());
     assert_alone(&page);
@@ -183,7 +175,7 @@ fn a_page_stands_alone() {
 
 #[test]
 fn runs_can_be_chosen() {
-    let mut scratch = Scratch::new("chosen");
+    let mut scratch = Scratch::new();
     small(&mut scratch);
     scratch.run(&program("other"), &run("run-4", "random", 1, meta()), vec![]);
     let choose = |program: Option<&str>, run: Option<&str>| {
@@ -210,7 +202,7 @@ fn records_cannot_write_markup() {
     const EVIL: &str = "</script><img id=e onerror=x()>\"' onload=\u{1b}[31m<!--";
     // Records refuse names with control characters.
     const NAME: &str = "</script><img id=e onerror=x()>\"' onload=<!--";
-    let mut scratch = Scratch::new("escape");
+    let mut scratch = Scratch::new();
     let mut odd = program(NAME);
     odd.text = EVIL.into();
     odd.sizes = [(NAME.to_owned(), 1)].into();
@@ -241,7 +233,7 @@ fn records_cannot_write_markup() {
 
 #[test]
 fn nothing_at_all() {
-    let scratch = Scratch::new("nothing");
+    let scratch = Scratch::new();
     let page = render(&scratch.report());
     assert!(page.contains("Nothing to report"));
     assert_alone(&page);
@@ -249,7 +241,7 @@ fn nothing_at_all() {
 
 #[test]
 fn a_run_without_trials() {
-    let mut scratch = Scratch::new("empty");
+    let mut scratch = Scratch::new();
     scratch.run(&program("scale"), &run("run-1", "random", 1, meta()), vec![]);
     let page = render(&scratch.report());
     for part in ["No candidate was measured yet", "There are no trials yet", "There is none yet"] {
@@ -260,7 +252,7 @@ fn a_run_without_trials() {
 
 #[test]
 fn only_failures() {
-    let mut scratch = Scratch::new("failures");
+    let mut scratch = Scratch::new();
     let trials = (0..30).map(|number| failed(number, crashed("oops"))).collect();
     scratch.run(&program("scale"), &run("run-1", "random", 1, json!({"roofline": 3})), trials);
     let report = scratch.report();
@@ -274,7 +266,7 @@ fn only_failures() {
 
 #[test]
 fn a_program_without_operations_shows_times() {
-    let mut scratch = Scratch::new("copy");
+    let mut scratch = Scratch::new();
     let copy = ProgramInfo { flops: 0.0, bytes: 0.0, ..program("copy") };
     let trials = (0..10).map(|at| measured(at, vec![], 1e-6 * (10 - at) as f64)).collect();
     scratch.run(&copy, &run("run-1", "random", 1, json!({})), trials);
@@ -287,7 +279,7 @@ fn a_program_without_operations_shows_times() {
 
 #[test]
 fn a_hundred_thousand_trials_make_a_page_that_can_be_sent() {
-    let mut scratch = Scratch::new("big");
+    let mut scratch = Scratch::new();
     let trials = |run: u64| {
         (0..25_000)
             .map(|at| {
@@ -311,7 +303,7 @@ fn a_hundred_thousand_trials_make_a_page_that_can_be_sent() {
 
 #[test]
 fn many_kernels_make_a_page_that_can_be_sent() {
-    let mut scratch = Scratch::new("many");
+    let mut scratch = Scratch::new();
     for kernel in 0..45 {
         for (at, strategy) in ["random", "genetic", "op-evo"].into_iter().enumerate() {
             let trials = (0..120).map(|number| {

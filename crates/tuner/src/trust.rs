@@ -117,7 +117,6 @@ impl Wanted<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
@@ -128,26 +127,17 @@ mod tests {
     use crate::identity::key_of;
 
     /// A file of records that is removed at the end of a test.
-    struct Scratch(PathBuf);
+    struct Scratch(tempfile::TempDir);
 
     impl Scratch {
-        fn new(name: &str) -> Self {
-            let name = format!("tensorwright-trust-{name}-{}", std::process::id());
-            let directory = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&directory).unwrap();
-            Self(directory)
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
         }
 
         fn store(&self) -> SqliteStore {
             let busy_timeout = Duration::from_millis(50);
             let options = Options { durable: false, busy_timeout, ..Options::default() };
-            SqliteStore::open(&self.0.join("records.sqlite3"), options).unwrap()
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
+            SqliteStore::open(&self.0.path().join("records.sqlite3"), options).unwrap()
         }
     }
 
@@ -166,7 +156,7 @@ mod tests {
     impl Scratch {
         /// What is said of a schedule if the records can only be looked at.
         fn judge_read_only(&self, program: &Program, verify: Verify) -> (bool, Vec<String>) {
-            let path = self.0.join("records.sqlite3");
+            let path = self.0.path().join("records.sqlite3");
             let store = SqliteStore::open_read_only(&path, &Options::default()).unwrap();
             let (judged, notes) = judge(&store, program, &["B: split i 2\n"], verify);
             (judged == [true], notes)
@@ -195,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_right_is_compared_once() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
-        let (scratch, program) = (Scratch::new("right"), program(8));
+        let (scratch, program) = (Scratch::new(), program(8));
         let counted: Verify = |wanted, schedule| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
             wanted.verifies(schedule)
@@ -210,7 +200,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_once_and_never_used() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
-        let (scratch, program) = (Scratch::new("wrong"), program(9));
+        let (scratch, program) = (Scratch::new(), program(9));
         let wrong: Verify = |_, _| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
             false
@@ -231,7 +221,7 @@ mod tests {
     #[test]
     fn without_a_place_to_keep_it_a_process_remembers() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
-        let (scratch, program) = (Scratch::new("locked"), program(10));
+        let (scratch, program) = (Scratch::new(), program(10));
         let counted: Verify = |wanted, schedule| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
             wanted.verifies(schedule)

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is how a test speaks")]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tensorwright_kernel::{Module, Precision, Program, Target};
 use tensorwright_outcome::{Outcome, Timing};
@@ -24,11 +23,8 @@ fn program() -> Program {
 /// What records that hold these bests say to a wish.
 fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
     let (program, target) = (program(), Target::native().unwrap());
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tensorwright-precision-{}-{number}", std::process::id());
-    let directory = std::env::temp_dir().join(name);
-    let path = directory.join("records.sqlite3");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("records.sqlite3");
     let mut store = SqliteStore::open(&path, Options::default()).unwrap();
     for (precision, schedule) in bests {
         let key = key_of(&program, 1, &target, *precision);
@@ -39,10 +35,7 @@ fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
         store.insert(&run, &Trial { outcome, ..Trial::new(0, vec![], schedule) }).unwrap();
     }
     let wanted = Wanted { program: &program, threads: 1, target: &target, precision };
-    let found = Remembered::best(&store, &wanted).unwrap().found;
-    drop(store);
-    std::fs::remove_dir_all(directory).unwrap();
-    found
+    Remembered::best(&store, &wanted).unwrap().found
 }
 
 #[test]

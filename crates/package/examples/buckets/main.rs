@@ -32,15 +32,14 @@ const TIMER: &str = include_str!("timer.c");
 
 fn main() -> Result<(), Box<dyn Error>> {
     let level = best_level().ok_or("this machine has no level of packages")?;
-    let folder = std::env::temp_dir().join(format!("tensorwright-buckets-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+    let folder = tempfile::tempdir()?;
     println!("gemm, the other sizes {FIXED}, one thread, {level}");
     println!("times relative to a kernel that is made for the value alone\n");
     for (varying, place) in [("M", "outermost"), ("N", "innermost"), ("K", "summed")] {
-        let measured = measure(&folder, varying, level)?;
+        let measured = measure(folder.path(), varying, level)?;
         report(&format!("{varying} = 1..{LAST}, {place}"), &measured);
     }
-    Ok(std::fs::remove_dir_all(folder)?)
+    Ok(())
 }
 
 /// The highest level that runs here.

@@ -4,40 +4,28 @@
 pub(crate) mod synthetic;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{Key, Options, ProgramInfo, RunId, RunInfo, SqliteStore, Store, Trial};
 
 /// A directory that is removed at the end of the test.
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tensorwright-records-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub(crate) fn db(&self) -> PathBuf {
-        self.0.join("records.sqlite3")
+        self.path().join("records.sqlite3")
     }
 
     pub(crate) fn store(&self) -> SqliteStore {
         SqliteStore::open(&self.db(), quick()).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

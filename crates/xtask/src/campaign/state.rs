@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn slices_add_up_over_sittings() {
-        let file = std::env::temp_dir().join(format!("campaign-state-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state.json");
         assert_eq!(State::read(&file), Ok(None));
         let mut state = State::new(7, "abc".to_owned());
         let known = Known { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
@@ -122,6 +123,5 @@ mod tests {
         assert_eq!((state.open(), state.seed), (1, 7));
         std::fs::write(&file, "{").unwrap();
         assert!(State::read(&file).unwrap_err().contains("is no state"));
-        std::fs::remove_file(&file).unwrap();
     }
 }
