@@ -23,5 +23,6 @@ pub mod precision;
 pub mod program;
 pub mod source;
 pub mod syntax;
+pub mod text;
 pub use module::{Def, Module, Signature};
 pub use program::Program;

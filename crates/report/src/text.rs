@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
+pub(crate) use tensorwright_lang::text::grouped;
+
 /// A text that means itself inside an element or a quoted attribute.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
@@ -82,19 +84,6 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// A number with its thousands apart: `100,000`.
-pub(crate) fn grouped(number: u64) -> String {
-    let plain = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in plain.chars().enumerate() {
-        if place > 0 && (plain.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A number of things: `1 trial`, `2 trials`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
@@ -158,7 +147,6 @@ mod tests {
         assert_eq!(span(4.25), "4.2 s");
         assert_eq!(span(250.0), "4 min 10 s");
         assert_eq!(span(7500.0), "2 h 5 min");
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(counted(1, "trial"), "1 trial");
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.784), "78 %");

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use tensorwright::Goal;
+use tensorwright_lang::text::grouped;
 use tensorwright_policy::{Count, Options, Preset, ScheduleSpace};
 use tensorwright_space::{Point, Rng};
 
@@ -191,10 +192,10 @@ fn text(
         writeln!(out, "  {name:width$}  {kind:13}  {count:>6} values, {fixed} {start}")?;
     }
     let size = search.size().to_string();
-    writeln!(out, "\nsize\n  {}", grouped(&size))?;
+    writeln!(out, "\nsize\n  {}", sized(&size))?;
     for pruning in space.prunings(args.seed) {
         let left = match pruning.left {
-            Count::Exact(left) => format!("{} left", grouped(&left.to_string())),
+            Count::Exact(left) => format!("{} left", sized(&left.to_string())),
             Count::Share { share, error } => {
                 let exponent = log10(&size) + share.max(f64::MIN_POSITIVE).log10();
                 let share = format!("{:.3} % ± {:.3} %", share * 100.0, error * 100.0);
@@ -228,13 +229,7 @@ fn log10(digits: &str) -> f64 {
 }
 
 /// Digits in groups of three, and the power of ten of long numbers.
-fn grouped(digits: &str) -> String {
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
+fn sized(digits: &str) -> String {
+    let text = grouped(digits);
     if digits.len() > 9 { format!("{text} (10^{:.1})", log10(digits)) } else { text }
 }

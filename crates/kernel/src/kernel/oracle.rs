@@ -15,6 +15,7 @@
 
 use std::fmt;
 
+use tensorwright_lang::text::grouped;
 use tensorwright_policy::cpu::rules::complete;
 use tensorwright_reference::bounding::{Bounding, bounding};
 use tensorwright_reference::sample::{self, Place, Sampled, choose, work};
@@ -83,36 +84,19 @@ impl fmt::Display for Against {
         let Against::Sampled { sampled, bounded, estimated, elements } = *self else {
             return f.write_str("the reference interpreter");
         };
-        let count = |count: usize| Grouped(count);
-        write!(f, "the reference interpreter on {} sampled elements, and ", count(sampled))?;
+        write!(f, "the reference interpreter on {} sampled elements, and ", grouped(sampled))?;
         match (elements - bounded, bounded) {
-            (0, _) => write!(f, "element-wise bounds on all {}", count(elements))?,
+            (0, _) => write!(f, "element-wise bounds on all {}", grouped(elements))?,
             (_, 0) => f.write_str("element-wise bounds on none")?,
-            _ => write!(f, "element-wise bounds on {} of {}", count(bounded), count(elements))?,
+            _ => write!(f, "element-wise bounds on {} of {}", grouped(bounded), grouped(elements))?,
         }
         if estimated > 0 {
-            write!(f, ", an estimate on {}", count(estimated))?;
+            write!(f, ", an estimate on {}", grouped(estimated))?;
         }
         match elements - bounded - estimated {
             0 => Ok(()),
-            unknown => write!(f, ", nothing known of {}", count(unknown)),
+            unknown => write!(f, ", nothing known of {}", grouped(unknown)),
         }
-    }
-}
-
-/// A number with its digits in groups of three.
-struct Grouped(usize);
-
-impl fmt::Display for Grouped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (place, digit) in digits.chars().enumerate() {
-            if place > 0 && (digits.len() - place).is_multiple_of(3) {
-                f.write_str(",")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use tensorwright_lang::text::grouped;
+
 use super::kinds::KINDS;
 use super::state::State;
 
@@ -61,19 +63,6 @@ fn failures(state: &State, is_open: bool) -> String {
         }
     }
     lines
-}
-
-/// A number with its thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
