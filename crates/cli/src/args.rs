@@ -1,71 +1,12 @@
-//! The command line.
+//! What subcommands are given: what several share, and all of those whose files have nothing else to say.
 
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use tensorwright::Precision;
 
-use crate::commands::compare::CompareArgs;
-use crate::commands::db::DbArgs;
-use crate::commands::grad::GradArgs;
-use crate::commands::landscape::LandscapeArgs;
-use crate::commands::package::PackageArgs;
-use crate::commands::report::ReportArgs;
-use crate::commands::space::SpaceArgs;
-use crate::commands::tune::TuneArgs;
-use crate::commands::worker::WorkerArgs;
-use crate::sizes::SizeList;
-
-/// What every `--help` ends with.
-const LEARN_MORE: &str =
-    "The language is described in docs/language.md, with examples in examples/kernels/.";
-
-/// What the command is for. Not a comment of [`Cli`], where the example would be taken for Rust.
-const ABOUT: &str = "\
-You write the mathematics of a tensor operator; Tensorwright works out ranges, shapes and cost.
-
-A file holds one or more definitions:
-
-    def matmul(float(M,K) A, float(K,N) B) -> (C) {
-      C(m,n) +=! A(m,k) * B(k,n)
-    }
-
-Index variables are implicit, `k` is summed because it stands only on the right, and all ranges
-are inferred from the sizes.";
-
-/// The command line.
-#[derive(Debug, Parser)]
-#[command(name = "tensorwright", version, about = ABOUT.lines().next(), long_about = ABOUT)]
-#[command(after_help = LEARN_MORE)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Check(CheckArgs),
-    Explain(ExplainArgs),
-    Grad(GradArgs),
-    Run(RunArgs),
-    Compile(CompileArgs),
-    Package(PackageArgs),
-    Schedule(ScheduleArgs),
-    Space(SpaceArgs),
-    Tune(TuneArgs),
-    #[command(hide = true)]
-    Worker(WorkerArgs),
-    Landscape(LandscapeArgs),
-    Compare(CompareArgs),
-    List(ListArgs),
-    Lsp(LspArgs),
-    Machine(MachineArgs),
-    Db(DbArgs),
-    Report(ReportArgs),
-    Completions(CompletionsArgs),
-}
+use crate::sizes::{SizeList, split};
 
 /// Check files without sizes: syntax, names, types, and ranges that nothing can determine
 ///
@@ -358,23 +299,4 @@ pub(crate) enum Format {
 fn binding(text: &str) -> Result<(String, PathBuf), String> {
     let (name, file) = split(text, "A=a.npy")?;
     Ok((name.to_owned(), PathBuf::from(file)))
-}
-
-pub(crate) fn split<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
-            Ok((name.trim(), value.trim()))
-        }
-        _ => Err(format!("a name, `=` and a value are needed, such as {example}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
-    }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 
 mod args;
+mod command_line;
 mod commands;
 mod failure;
 mod files;
@@ -16,9 +17,9 @@ mod tuned;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use args::{Cli, Command};
+use command_line::{Cli, Command};
 use failure::Failure;
 use tensorwright_measure::WorkerCommand;
 
@@ -53,7 +54,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Command::Landscape(args) => commands::landscape::run(args, worker),
         Command::Compare(args) => commands::compare::run(args),
         Command::List(args) => commands::list::run(args),
-        Command::Completions(args) => commands::completions::run(args),
+        Command::Completions(args) => commands::completions::run(args, Cli::command()),
     };
     match result {
         Ok(()) => 0,

@@ -7,8 +7,6 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_package::Sizes;
 use tensorwright_tuner::Extent;
 
-use crate::args::split;
-
 /// The sizes of one `--size`.
 #[derive(Debug, Clone)]
 pub(crate) struct SizeList(Vec<(String, Extent)>);
@@ -68,6 +66,16 @@ pub(crate) fn exact(lists: &[SizeList]) -> Result<BTreeMap<String, i64>, Diagnos
 fn problem(message: String, help: &str) -> Diagnostics {
     let diagnostic = Diagnostic::without_place(Code::VaryingSize, message).help(help);
     Diagnostics::new(Source::new("--size", ""), vec![diagnostic])
+}
+
+/// A name and a value: `M=128`.
+pub(crate) fn split<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim(), value.trim()))
+        }
+        _ => Err(format!("a name, `=` and a value are needed, such as {example}")),
+    }
 }
 
 #[cfg(test)]

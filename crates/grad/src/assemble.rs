@@ -10,14 +10,14 @@ use tensorwright_lang::syntax::print_def;
 use crate::bounds::Range;
 use crate::build;
 use crate::emit;
+use crate::gradient::{Gradient, Input, Output};
 use crate::poly::{IndexSum, Poly};
 use crate::ranges::Step;
-use crate::reverse::{Reverse, active, mentioned, replaced};
+use crate::reverse::{Reverse, active};
 use crate::scope::{Scope, Tensor};
 use crate::tree;
 use crate::versions::Versions;
 use crate::wanted::{self, Wanted};
-use crate::{Gradient, Input, Output};
 
 /// Walks back from the results, and puts everything together.
 pub(crate) fn assemble(
@@ -126,7 +126,7 @@ fn without_unused(statements: Vec<Comprehension>, outputs: &[Output]) -> Vec<Com
     let mut kept = Vec::new();
     for stmt in statements.into_iter().rev() {
         if needed.contains(&stmt.target.name) {
-            needed.extend(mentioned([&stmt]));
+            needed.extend(tree::mentioned([&stmt]));
             kept.push(stmt);
         }
     }
@@ -136,12 +136,12 @@ fn without_unused(statements: Vec<Comprehension>, outputs: &[Output]) -> Vec<Com
 
 /// The forward statements on which the gradient depends.
 fn forward(scope: &Scope, versions: &Versions, gradient: &[Comprehension]) -> Vec<Comprehension> {
-    let mut needed = mentioned(gradient);
+    let mut needed = tree::mentioned(gradient);
     let mut kept = Vec::new();
     for step in versions.steps.iter().rev() {
         if needed.contains(&step.stmt.target.name) {
             let stmt = with_ranges(scope, versions, step);
-            needed.extend(mentioned([&stmt]));
+            needed.extend(tree::mentioned([&stmt]));
             kept.push(stmt);
         }
     }
@@ -211,7 +211,7 @@ impl Parts<'_> {
 
     /// The parameters that the body needs, for their values or their sizes.
     fn signature(&mut self, body: Vec<Comprehension>) -> (Vec<Param>, Vec<Comprehension>) {
-        let used = mentioned(&body);
+        let used = tree::mentioned(&body);
         let mut params: Vec<Param> = self
             .def
             .params
@@ -230,14 +230,14 @@ impl Parts<'_> {
         for param in &self.def.params {
             for (dim, size) in param.dims.iter().enumerate() {
                 let Dim::Name(size) = size else { continue };
-                if declared.contains(&size.name) || !mentioned(&body).contains(&size.name) {
+                if declared.contains(&size.name) || !tree::mentioned(&body).contains(&size.name) {
                     continue;
                 }
                 // Nothing reads the parameter: it is there for its size.
                 let extent = ExprKind::DimOf(build::ident(&param.name.name), dim as u32);
                 let is_size = |expr: &Expr| build::as_name(expr) == Some(size.name.as_str());
                 let mut with = |expr: &Expr| is_size(expr).then(|| build::expr(extent.clone()));
-                body = body.iter().map(|stmt| replaced(stmt, &mut with)).collect();
+                body = body.iter().map(|stmt| tree::replaced(stmt, &mut with)).collect();
                 if !params.iter().any(|own| own.name == param.name) {
                     params.push(Param { is_const: false, ..param.clone() });
                 }

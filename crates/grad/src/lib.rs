@@ -31,6 +31,7 @@ mod build;
 mod derivative;
 mod emit;
 mod flatten;
+mod gradient;
 mod helpers;
 mod poly;
 mod product;
@@ -47,64 +48,7 @@ mod wanted;
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::Diagnostics;
 
-/// A definition that computes gradients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gradient {
-    source: String,
-    name: String,
-    inputs: Vec<Input>,
-    outputs: Vec<Output>,
-}
-
-/// A parameter of a [`Gradient`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// A parameter of the definition that was differentiated, under its own name.
-    Value(String),
-    /// The gradient of a result: the derivative of what is minimised by that result.
-    Cotangent {
-        /// The name of the parameter.
-        name: String,
-        /// The result that it belongs to.
-        of: String,
-    },
-}
-
-/// A result of a [`Gradient`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Output {
-    /// Its name.
-    pub name: String,
-    /// The parameter of which it is the gradient.
-    pub of: String,
-}
-
-impl Gradient {
-    /// The text: a comment and the definition.
-    #[must_use]
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The name of the definition.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its parameters in order: those of the original that it needs, then the gradients of results.
-    #[must_use]
-    pub fn inputs(&self) -> &[Input] {
-        &self.inputs
-    }
-
-    /// Its results in order.
-    #[must_use]
-    pub fn outputs(&self) -> &[Output] {
-        &self.outputs
-    }
-}
+pub use gradient::{Gradient, Input, Output};
 
 /// The gradient of a definition with respect to some of its parameters; to all that have one, if
 /// none is named.

@@ -19,7 +19,6 @@ use crate::build;
 use crate::derivative::is_constant;
 use crate::flatten::Flat;
 use crate::poly::{IndexSum, Linear, Poly};
-use crate::reverse::mentioned;
 use crate::scope::{Applied, Kind, Scope};
 use crate::tree;
 
@@ -122,7 +121,7 @@ impl Inference<'_> {
     fn attempt(&mut self, number: usize) -> bool {
         let step = &self.steps[number];
         let target = step.stmt.target.name.clone();
-        let waits = mentioned([&step.stmt]).into_iter().any(|name| {
+        let waits = tree::mentioned([&step.stmt]).into_iter().any(|name| {
             name != target
                 && self.scope.tensor(&name).is_some_and(|t| t.shape.iter().any(Option::is_none))
         });

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::ops::{AssignOp, ReductionOp};
-use tensorwright_lang::syntax::ast::{Comprehension, Expr};
+use tensorwright_lang::syntax::ast::Comprehension;
 
 use crate::bounds::Range;
 use crate::build;
@@ -198,32 +198,4 @@ fn too_long(step: &Step) -> Diagnostic {
     Diagnostic::new(Code::NotDifferentiable, step.stmt.span, message)
         .here("every element that is read here has a gradient with all others in it")
         .help("split it into several statements, or its definition into several")
-}
-
-/// Every name that statements mention.
-pub(crate) fn mentioned<'s>(
-    statements: impl IntoIterator<Item = &'s Comprehension>,
-) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for stmt in statements {
-        let ends = stmt.constraints.iter().flat_map(|given| [&given.lo, &given.hi]);
-        for expr in ends.chain([&stmt.rhs]) {
-            names.extend(tree::names(expr).into_iter().map(str::to_owned));
-        }
-    }
-    names
-}
-
-/// A statement with whatever `with` has another expression for.
-pub(crate) fn replaced(
-    stmt: &Comprehension,
-    with: &mut impl FnMut(&Expr) -> Option<Expr>,
-) -> Comprehension {
-    let mut stmt = stmt.clone();
-    stmt.rhs = tree::replace(&stmt.rhs, with);
-    for given in &mut stmt.constraints {
-        given.lo = tree::replace(&given.lo, with);
-        given.hi = tree::replace(&given.hi, with);
-    }
-    stmt
 }

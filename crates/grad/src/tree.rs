@@ -1,10 +1,10 @@
-//! Walks over expressions.
+//! Walks over expressions and statements.
 
 use std::collections::BTreeSet;
 
 use tensorwright_lang::ops::{ArithOp, LogicOp};
 use tensorwright_lang::source::Span;
-use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
 
 /// Calls `visit` with an expression and everything in it, outermost first.
 pub(crate) fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
@@ -96,4 +96,32 @@ pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
         ExprKind::Logic(LogicOp::And, a, b) => [conjuncts(a), conjuncts(b)].concat(),
         _ => vec![condition],
     }
+}
+
+/// Every name that statements mention.
+pub(crate) fn mentioned<'s>(
+    statements: impl IntoIterator<Item = &'s Comprehension>,
+) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for stmt in statements {
+        let ends = stmt.constraints.iter().flat_map(|given| [&given.lo, &given.hi]);
+        for expr in ends.chain([&stmt.rhs]) {
+            found.extend(names(expr).into_iter().map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// A statement with whatever `with` has another expression for.
+pub(crate) fn replaced(
+    stmt: &Comprehension,
+    with: &mut impl FnMut(&Expr) -> Option<Expr>,
+) -> Comprehension {
+    let mut stmt = stmt.clone();
+    stmt.rhs = replace(&stmt.rhs, with);
+    for given in &mut stmt.constraints {
+        given.lo = replace(&given.lo, with);
+        given.hi = replace(&given.hi, with);
+    }
+    stmt
 }

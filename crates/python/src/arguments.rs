@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use tensorwright::DType;
 
+use crate::definition::Signature;
 use crate::error::Class;
 use crate::foreign::{Foreign, Library, Refusal};
-use crate::operator::Signature;
 
 /// The arguments of a call, in the order of the definition's parameters.
 #[derive(Debug)]

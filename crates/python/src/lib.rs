@@ -7,7 +7,9 @@
 mod arguments;
 mod call;
 mod command;
+mod definition;
 mod error;
+mod expected;
 mod foreign;
 mod operator;
 mod outputs;

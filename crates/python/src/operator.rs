@@ -1,7 +1,6 @@
 //! Operators: definitions that can be called.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,43 +8,16 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use tensorwright::runtime::fork::hold_forks;
-use tensorwright::{DType, Def, Diagnostics, Frozen, Module, Precision};
+use tensorwright::{Diagnostics, Frozen, Precision};
 
 use crate::arguments::{Arguments, Given};
 use crate::call;
+use crate::definition::{Choices, Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed};
 use crate::outputs::{self, Outputs};
 use crate::source::Source;
 use crate::specialised::{Specialised, freeze};
 use crate::tuning;
-
-/// The choices of a user that hold for all calls of an operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choices {
-    pub(crate) threads: usize,
-    pub(crate) precision: Precision,
-    pub(crate) db: Option<PathBuf>,
-}
-
-/// What a definition takes: its parameters, then results that its first statement about them continues,
-/// which the caller has to supply as well.
-#[derive(Debug)]
-pub(crate) struct Signature {
-    pub(crate) name: String,
-    pub(crate) params: Vec<Param>,
-    pub(crate) sizes: Vec<String>,
-}
-
-/// A parameter of a definition.
-#[derive(Debug)]
-pub(crate) struct Param {
-    pub(crate) name: String,
-    pub(crate) dtype: DType,
-    pub(crate) rank: usize,
-    pub(crate) is_const: bool,
-    pub(crate) is_integer_scalar: bool,
-    text: String,
-}
 
 /// A definition that can be called: with NumPy arrays or torch tensors, which are neither copied in nor
 /// out. It is compiled for each set of shapes when it is first called with them, with the best schedule
@@ -53,9 +25,7 @@ pub(crate) struct Param {
 #[pyclass(frozen, subclass, module = "tensorwright._native")]
 #[derive(Debug)]
 pub(crate) struct Operator {
-    pub(crate) module: Module,
-    pub(crate) signature: Signature,
-    pub(crate) choices: Choices,
+    definition: Definition,
     /// Those of this operator and of all that differ from it in frozen constants alone.
     kernels: Arc<Kernels>,
     cache: Mutex<Cache>,
@@ -89,47 +59,6 @@ pub(crate) struct Ready {
     constants: Mutex<Option<Frozen>>,
 }
 
-impl fmt::Display for Param {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Signature {
-    fn new(def: &Def<'_>) -> Self {
-        let scalars = def.integer_scalars();
-        let param = |found: tensorwright::Signature| {
-            let dims = found.dims.join(",");
-            let shape = if found.dims.is_empty() { String::new() } else { format!("({dims})") };
-            let constant = if found.is_const { "const " } else { "" };
-            Param {
-                text: format!("{constant}{}{shape} {}", found.dtype, found.name),
-                rank: found.dims.len(),
-                dtype: found.dtype,
-                is_const: found.is_const,
-                is_integer_scalar: scalars.contains(&found.name.as_str()),
-                name: found.name,
-            }
-        };
-        Self {
-            name: def.name().to_owned(),
-            params: def.params().into_iter().chain(def.updated()).map(param).collect(),
-            sizes: def.sizes().into_iter().map(str::to_owned).collect(),
-        }
-    }
-
-    /// The parameters as in the text.
-    pub(crate) fn text(&self) -> String {
-        let params: Vec<&str> = self.params.iter().map(|param| param.text.as_str()).collect();
-        params.join(", ")
-    }
-
-    /// A message about a call of it.
-    pub(crate) fn says(&self, message: &str) -> String {
-        format!("{}: {message}", self.name)
-    }
-}
-
 impl Operator {
     fn cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
@@ -143,12 +72,12 @@ impl Operator {
     ) -> PyResult<Arguments> {
         let py = positional.py();
         if self.bound.iter().all(Option::is_none) {
-            return Arguments::read(&self.signature, positional, named);
+            return Arguments::read(&self.definition.signature, positional, named);
         }
         // The bound ones take their places; the others move up.
         let mut rest = positional.iter();
         let full = PyDict::new(py);
-        for (param, bound) in self.signature.params.iter().zip(&self.bound) {
+        for (param, bound) in self.definition.signature.params.iter().zip(&self.bound) {
             match bound {
                 Some(value) => full.set_item(&param.name, value)?,
                 None => {
@@ -159,22 +88,22 @@ impl Operator {
             }
         }
         if rest.next().is_some() {
-            let message = self.signature.says("was given too many arguments");
+            let message = self.definition.signature.says("was given too many arguments");
             return Err(Class::Argument.error(py, message));
         }
         for (name, value) in named.into_iter().flatten() {
-            let frozen = self.signature.params.iter().zip(&self.bound);
+            let frozen = self.definition.signature.params.iter().zip(&self.bound);
             let mut frozen = frozen.filter(|(_, bound)| bound.is_some()).map(|(param, _)| param);
             let text = name.extract::<String>()?;
             if frozen.any(|param| param.name == text) {
                 let message = format!(
                     "`{text}` is frozen, and was given again; leave it out, or freeze another value"
                 );
-                return Err(Class::Argument.error(py, self.signature.says(&message)));
+                return Err(Class::Argument.error(py, self.definition.signature.says(&message)));
             }
             full.set_item(name, value)?;
         }
-        Arguments::read(&self.signature, &PyTuple::empty(py), Some(&full))
+        Arguments::read(&self.definition.signature, &PyTuple::empty(py), Some(&full))
     }
 
     /// What was compiled for these arguments, or is now.
@@ -211,7 +140,7 @@ impl Operator {
         if let Some(found) = self.kernels.find(key) {
             return Ok(found);
         }
-        let sizes = Specialised::sizes(self, py, arguments)?;
+        let sizes = Specialised::sizes(&self.definition, py, arguments)?;
         let made = py.detach(|| {
             // A child must not inherit these locks from a thread that it does not have.
             let _hold = hold_forks();
@@ -220,7 +149,7 @@ impl Operator {
             if let Some(found) = self.kernels.find(key) {
                 return Ok(found);
             }
-            let made = Arc::new(Specialised::compile(self, sizes)?);
+            let made = Arc::new(Specialised::compile(&self.definition, sizes)?);
             self.kernels.all().insert(key.clone(), Arc::clone(&made));
             Ok(made)
         });
@@ -243,17 +172,23 @@ impl Operator {
             return Ok(known);
         }
         let is_wanted = |place: usize| {
-            self.signature.params[place].is_const
+            self.definition.signature.params[place].is_const
                 && (known.is_none() || self.bound[place].is_none())
         };
-        let frozen = freeze(&self.signature, &ready.kernel, arguments, known.as_ref(), is_wanted)?;
+        let frozen = freeze(
+            &self.definition.signature,
+            &ready.kernel,
+            arguments,
+            known.as_ref(),
+            is_wanted,
+        )?;
         *ready.constants() = Some(frozen.clone());
         Ok(Some(frozen))
     }
 
     /// Whether no call is given constants.
     fn is_frozen(&self) -> bool {
-        let mut params = self.signature.params.iter().zip(&self.bound);
+        let mut params = self.definition.signature.params.iter().zip(&self.bound);
         params.all(|(param, bound)| !param.is_const || bound.is_some())
     }
 
@@ -271,7 +206,8 @@ impl Operator {
             }
         }
         key.extend(
-            self.signature
+            self.definition
+                .signature
                 .sizes
                 .iter()
                 .map(|size| arguments.sizes.get(size).map_or(-1, |size| *size)),
@@ -291,7 +227,7 @@ impl Operator {
     fn last(&self) -> PyResult<Arc<Specialised>> {
         let last = self.cache().last.as_ref().map(|last| Arc::clone(&last.kernel));
         last.ok_or_else(|| {
-            let name = &self.signature.name;
+            let name = &self.definition.signature.name;
             PyRuntimeError::new_err(format!(
                 "{name} is not compiled yet: call it, or {name}.compile(...) with arguments or sizes"
             ))
@@ -353,6 +289,7 @@ impl Operator {
         let precision = precision.parse::<Precision>().map_err(PyValueError::new_err::<String>)?;
         let choices = Choices { threads: threads.max(1), precision, db };
         let like = like.map(|like| like.get()).filter(|like| {
+            let like = &like.definition;
             let is_same_text = like.module.source() == module.source();
             is_same_text && like.signature.name == signature.name && like.choices == choices
         });
@@ -362,9 +299,7 @@ impl Operator {
             }
         }
         Ok(Self {
-            module: module.clone(),
-            signature,
-            choices,
+            definition: Definition { module: module.clone(), signature, choices },
             kernels: like.map_or_else(Arc::default, |like| Arc::clone(&like.kernels)),
             cache: Mutex::default(),
             bound,
@@ -374,24 +309,28 @@ impl Operator {
     /// The name of the definition.
     #[getter(__name__)]
     fn name(&self) -> &str {
-        &self.signature.name
+        &self.definition.signature.name
     }
 
     /// The parameters as in the text.
     #[getter]
     fn signature(&self) -> String {
-        self.signature.text()
+        self.definition.signature.text()
     }
 
     /// The parameters: name, element type, extents as in the text, whether it is `const`.
     fn parameters(&self) -> Vec<(String, String, usize, bool)> {
         let one = |p: &Param| (p.name.clone(), p.dtype.to_string(), p.rank, p.is_const);
-        self.signature.params.iter().map(one).collect()
+        self.definition.signature.params.iter().map(one).collect()
     }
 
     /// The names of the results.
     fn results(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let def = self.module.def(&self.signature.name).map_err(|error| diagnosed(py, &error))?;
+        let def = self
+            .definition
+            .module
+            .def(&self.definition.signature.name)
+            .map_err(|error| diagnosed(py, &error))?;
         Ok(def.results().into_iter().map(|result| result.name).collect())
     }
 
@@ -403,13 +342,17 @@ impl Operator {
         shapes: Vec<Option<Vec<i64>>>,
         numbers: Sizes,
     ) -> PyResult<Vec<(&'static str, Vec<i64>)>> {
-        let def = self.module.def(&self.signature.name).map_err(|error| diagnosed(py, &error))?;
-        let params = self.signature.params.iter().zip(&shapes);
+        let def = self
+            .definition
+            .module
+            .def(&self.definition.signature.name)
+            .map_err(|error| diagnosed(py, &error))?;
+        let params = self.definition.signature.params.iter().zip(&shapes);
         let shapes =
             params.filter_map(|(param, shape)| Some((param.name.as_str(), shape.as_deref()?)));
         let program = def
             .sizes_of_shapes(shapes, &numbers)
-            .and_then(|sizes| Specialised::program(self, &sizes))
+            .and_then(|sizes| Specialised::program(&self.definition, &sizes))
             .map_err(|error| diagnosed(py, &error))?;
         let output = |tensor: &tensorwright::ir::Tensor| {
             (outputs::torch_name(tensor.dtype), tensor.shape.clone())
@@ -432,13 +375,15 @@ impl Operator {
         let mut inputs = Vec::with_capacity(arguments.given.len());
         let is_known = ready.constants().is_some();
         let was_checked = |place: usize| is_known && self.bound[place].is_some();
-        kernel.check(py, &self.signature, &arguments, was_checked, &mut inputs)?;
+        kernel.check(py, &self.definition.signature, &arguments, was_checked, &mut inputs)?;
         let frozen = self
             .constants(&ready, &arguments)
             .map_err(|diagnostics| diagnosed(py, &diagnostics))?;
         let outputs = match out {
-            Some(out) => Outputs::given(&self.signature, kernel, &arguments, out)?,
-            None => Outputs::new(py, kernel, arguments.library())?,
+            Some(out) => {
+                Outputs::given(&self.definition.signature, &kernel.outputs, &arguments, out)?
+            }
+            None => Outputs::new(py, &kernel.outputs, &kernel.makers, arguments.library())?,
         };
         call::run(py, kernel, frozen.as_ref(), &inputs, &outputs)?;
         outputs.into_result(py)
@@ -465,8 +410,9 @@ impl Operator {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
         let arguments = self.arguments(args, named)?;
-        let sizes = Specialised::sizes(self, py, &arguments)?;
-        let program = Specialised::program(self, &sizes).map_err(|error| diagnosed(py, &error))?;
+        let sizes = Specialised::sizes(&self.definition, py, &arguments)?;
+        let program = Specialised::program(&self.definition, &sizes)
+            .map_err(|error| diagnosed(py, &error))?;
         Ok(program.explain().to_string())
     }
 
@@ -504,7 +450,7 @@ impl Operator {
             other => {
                 let message =
                     format!("no source of kind `{other}`: c, llvm, asm, loops, header, rust");
-                return Err(Class::Argument.error(py, self.signature.says(&message)));
+                return Err(Class::Argument.error(py, self.definition.signature.says(&message)));
             }
         };
         text.map_err(|diagnostics| diagnosed(py, &diagnostics))
@@ -527,11 +473,15 @@ impl Operator {
     ) -> PyResult<Bound<'py, PyDict>> {
         let arguments = self.arguments(args, Some(named))?;
         let wishes = tuning::Wishes { trials, seconds, strategy, seed, fresh };
-        tuning::tune(self, py, &arguments, wishes, watch)
+        tuning::tune(&self.definition, py, &arguments, wishes, watch, || self.forget())
     }
 
     fn __repr__(&self) -> String {
-        format!("<operator {}({})>", self.signature.name, self.signature.text())
+        format!(
+            "<operator {}({})>",
+            self.definition.signature.name,
+            self.definition.signature.text()
+        )
     }
 }
 
@@ -573,6 +523,3 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 pub(crate) fn compilations() -> u64 {
     tensorwright::compilations()
 }
-
-/// The sizes of a definition, by name.
-pub(crate) type Sizes = BTreeMap<String, i64>;

@@ -8,11 +8,11 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use tensorwright::DType;
 
 use crate::arguments::{Arguments, Given};
+use crate::definition::Signature;
 use crate::error::Class;
+use crate::expected::Expected;
 use crate::foreign::dlpack::{self, Exchange};
 use crate::foreign::{Foreign, Library, Refusal};
-use crate::operator::Signature;
-use crate::specialised::{Expected, Specialised};
 
 /// The results of a call.
 pub(crate) struct Outputs<'py> {
@@ -88,16 +88,20 @@ impl Maker {
 
 impl<'py> Outputs<'py> {
     /// New arrays of a library.
-    pub(crate) fn new(py: Python<'py>, kernel: &Specialised, library: Library) -> PyResult<Self> {
-        let makers = kernel.makers.0[library as usize].get_or_try_init(py, || {
-            kernel
-                .outputs
+    pub(crate) fn new(
+        py: Python<'py>,
+        results: &[Expected],
+        makers: &Makers,
+        library: Library,
+    ) -> PyResult<Self> {
+        let makers = makers.0[library as usize].get_or_try_init(py, || {
+            results
                 .iter()
                 .map(|output| Maker::new(py, library, output))
                 .collect::<PyResult<Vec<_>>>()
         })?;
         let mut outputs = Self::with_capacity(makers.len());
-        for (maker, expected) in makers.iter().zip(&kernel.outputs) {
+        for (maker, expected) in makers.iter().zip(results) {
             let object = maker.make(py, expected)?;
             match Foreign::of(&object) {
                 Ok(foreign) => match expected.check(&foreign) {
@@ -118,7 +122,7 @@ impl<'py> Outputs<'py> {
     /// Arrays that the caller gave: one, or a tuple or list of as many as there are results.
     pub(crate) fn given(
         signature: &Signature,
-        kernel: &Specialised,
+        results: &[Expected],
         arguments: &Arguments,
         out: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
@@ -127,8 +131,8 @@ impl<'py> Outputs<'py> {
         let is_list = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
         let objects: Vec<Bound<'py, PyAny>> =
             if is_list { out.extract()? } else { vec![out.clone()] };
-        if objects.len() != kernel.outputs.len() {
-            let (count, given) = (kernel.outputs.len(), objects.len());
+        if objects.len() != results.len() {
+            let (count, given) = (results.len(), objects.len());
             return refuse(format!("has {count} results, and `out` has {given} arrays"));
         }
         let mut outputs = Self::with_capacity(objects.len());
@@ -138,7 +142,7 @@ impl<'py> Outputs<'py> {
                 taken.push((foreign.range(extent(foreign)), param.name.clone()));
             }
         }
-        for (object, expected) in objects.into_iter().zip(&kernel.outputs) {
+        for (object, expected) in objects.into_iter().zip(results) {
             let name = &expected.name;
             let foreign = match Foreign::of(&object) {
                 Ok(foreign) => foreign,

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use tensorwright::{
-    Arguments as KernelArguments, DType, Diagnostics, Frozen, Kernel, Program, Target, View, ir,
+    Arguments as KernelArguments, DType, Diagnostics, Frozen, Kernel, Program, Target, View,
 };
 use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
 use crate::arguments::{Arguments, Given};
+use crate::definition::{Choices, Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed, refused};
+use crate::expected::Expected;
 use crate::foreign::Foreign;
-use crate::operator::{Choices, Operator, Param, Signature, Sizes};
 use crate::outputs::Makers;
 
 /// From so many innermost iterations on, a call lets other threads use the interpreter.
@@ -39,15 +40,6 @@ pub(crate) struct Specialised {
     outdated: AtomicBool,
 }
 
-/// A tensor as the program wants it.
-#[derive(Debug)]
-pub(crate) struct Expected {
-    pub(crate) name: String,
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<i64>,
-    pub(crate) bytes: usize,
-}
-
 /// What becomes of a parameter of the definition.
 #[derive(Debug)]
 enum Input {
@@ -57,66 +49,15 @@ enum Input {
     Bound(i64),
 }
 
-impl Expected {
-    fn new(tensor: &ir::Tensor) -> Self {
-        Self {
-            name: tensor.name.clone(),
-            dtype: tensor.dtype,
-            shape: tensor.shape.clone(),
-            bytes: usize::try_from(tensor.bytes()).unwrap_or(usize::MAX),
-        }
-    }
-
-    /// Whether memory is what is expected; otherwise what is wrong, and what to do.
-    pub(crate) fn check(&self, foreign: &Foreign) -> Result<(), String> {
-        match &foreign.dtype {
-            Ok(dtype) if *dtype == self.dtype => {}
-            Ok(dtype) => return Err(self.wrong_type(&dtype.to_string())),
-            Err(other) => return Err(self.wrong_type(other)),
-        }
-        if foreign.extents.as_slice() != self.shape {
-            let (found, wanted) = (tuple(foreign.extents.as_slice()), tuple(&self.shape));
-            return Err(format!("has the shape {found}, and the other arguments need {wanted}"));
-        }
-        if !foreign.is_dense {
-            return Err(
-                "is not contiguous; pass numpy.ascontiguousarray(...) or .contiguous()".to_owned()
-            );
-        }
-        if self.bytes > 0 && foreign.pointer.is_null() {
-            return Err("has no memory: it was freed".to_owned());
-        }
-        if !(foreign.pointer as usize).is_multiple_of(self.dtype.bytes()) {
-            return Err("is not aligned to its elements; pass a copy".to_owned());
-        }
-        Ok(())
-    }
-
-    fn wrong_type(&self, found: &str) -> String {
-        let name = match self.dtype {
-            DType::Float => "float32".to_owned(),
-            DType::Double => "float64".to_owned(),
-            DType::Half => "float16".to_owned(),
-            other => other.to_string(),
-        };
-        format!("has elements of {found}, and {} is needed; convert it to {name}", self.dtype)
-    }
-}
-
-fn tuple(extents: &[i64]) -> String {
-    let list: Vec<String> = extents.iter().map(i64::to_string).collect();
-    format!("({})", list.join(", "))
-}
-
 impl Specialised {
     /// The sizes that follow from arguments.
     pub(crate) fn sizes(
-        operator: &Operator,
+        definition: &Definition,
         py: Python<'_>,
         arguments: &Arguments,
     ) -> PyResult<Sizes> {
-        let signature = &operator.signature;
-        let def = operator.module.def(&signature.name).map_err(|error| diagnosed(py, &error))?;
+        let signature = &definition.signature;
+        let def = definition.module.def(&signature.name).map_err(|error| diagnosed(py, &error))?;
         let mut given = arguments.sizes.clone();
         let mut shapes = Vec::new();
         for (param, argument) in signature.params.iter().zip(&arguments.given) {
@@ -135,8 +76,8 @@ impl Specialised {
 
     /// The program of an operator with sizes. Integer scalars that shape nothing stay inputs, so that
     /// other values need no other kernel.
-    pub(crate) fn program(operator: &Operator, sizes: &Sizes) -> Result<Program, Diagnostics> {
-        let def = operator.module.def(&operator.signature.name)?;
+    pub(crate) fn program(definition: &Definition, sizes: &Sizes) -> Result<Program, Diagnostics> {
+        let def = definition.module.def(&definition.signature.name)?;
         let scalars = def.integer_scalars();
         let extents: Sizes = sizes
             .iter()
@@ -152,9 +93,9 @@ impl Specialised {
     }
 
     /// Compiles an operator, with the best schedule that the records have.
-    pub(crate) fn compile(operator: &Operator, sizes: Sizes) -> Result<Self, Diagnostics> {
-        let program = Self::program(operator, &sizes)?;
-        let choices = &operator.choices;
+    pub(crate) fn compile(definition: &Definition, sizes: Sizes) -> Result<Self, Diagnostics> {
+        let program = Self::program(definition, &sizes)?;
+        let choices = &definition.choices;
         let builder = || program.compile().threads(choices.threads).precision(choices.precision);
         let Recalled { found: remembered, notes } = remembered(&program, choices);
         let tuned =
@@ -175,7 +116,7 @@ impl Specialised {
             None => Input::Bound(sizes.get(&param.name).map_or(0, |value| *value)),
         };
         Ok(Self {
-            inputs: operator.signature.params.iter().map(input).collect(),
+            inputs: definition.signature.params.iter().map(input).collect(),
             outputs: program.outputs().into_iter().map(Expected::new).collect(),
             is_long: program.iterations() > LONG || choices.threads > 1,
             origin,

@@ -11,8 +11,8 @@ use tensorwright_tuner::{Budget, Event, Progress, TuneError, Tuned, Tuner};
 
 use crate::arguments::Arguments;
 use crate::command::worker_command;
+use crate::definition::Definition;
 use crate::error::{Class, diagnosed};
-use crate::operator::Operator;
 use crate::specialised::Specialised;
 
 /// Trials of a run that is given neither trials nor time.
@@ -27,19 +27,22 @@ pub(crate) struct Wishes {
     pub(crate) fresh: bool,
 }
 
-/// Tunes an operator for the shapes of arguments. `watch` is called with how far it is; whatever it
-/// raises (Ctrl-C among it) ends the run, which keeps everything.
+/// Tunes a definition for the shapes of arguments. `watch` is called with how far it is; whatever it
+/// raises (Ctrl-C among it) ends the run, which keeps everything. `ended` is called once the records may have
+/// something new.
 pub(crate) fn tune<'py>(
-    operator: &Operator,
+    definition: &Definition,
     py: Python<'py>,
     arguments: &Arguments,
     wishes: Wishes,
     watch: Option<Py<PyAny>>,
+    ended: impl FnOnce(),
 ) -> PyResult<Bound<'py, PyDict>> {
-    let sizes = Specialised::sizes(operator, py, arguments)?;
-    let program = Specialised::program(operator, &sizes).map_err(|error| diagnosed(py, &error))?;
+    let sizes = Specialised::sizes(definition, py, arguments)?;
+    let program =
+        Specialised::program(definition, &sizes).map_err(|error| diagnosed(py, &error))?;
     let failed = |error: &dyn std::error::Error| {
-        Class::Tuning.error(py, operator.signature.says(&error.to_string()))
+        Class::Tuning.error(py, definition.signature.says(&error.to_string()))
     };
     let time = match wishes.seconds {
         None => None,
@@ -53,7 +56,7 @@ pub(crate) fn tune<'py>(
         (None, None) => TRIALS,
     };
     let stop = Arc::new(AtomicBool::new(false));
-    let choices = &operator.choices;
+    let choices = &definition.choices;
     let mut tuner = Tuner::new(&program, worker_command(py)?)
         .map_err(|error| failed(&error))?
         .sizes(sizes)
@@ -62,7 +65,7 @@ pub(crate) fn tune<'py>(
         .budget(Budget { trials, time })
         .seed(wishes.seed)
         .fresh(wishes.fresh)
-        .command(format!("tensorwright (Python): {}.tune", operator.signature.name))
+        .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
         .stop_flag(Arc::clone(&stop));
     if let Some(name) = &wishes.strategy {
         tuner = tuner.strategy(name);
@@ -86,13 +89,13 @@ pub(crate) fn tune<'py>(
             other => other.to_string(),
         })
     });
-    operator.forget();
+    ended();
     if let Some(error) = raised {
         return Err(error);
     }
     match tuned {
         Ok(tuned) => result(py, &tuned),
-        Err(problem) => Err(Class::Tuning.error(py, operator.signature.says(&problem))),
+        Err(problem) => Err(Class::Tuning.error(py, definition.signature.says(&problem))),
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
-
-use crate::args::{Cli, CompletionsArgs};
+use crate::args::CompletionsArgs;
 use crate::failure::Outcome;
 
-/// Prints a completion script.
-pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
+/// Prints a completion script for the command line.
+pub(crate) fn run(args: &CompletionsArgs, mut command_line: clap::Command) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tensorwright", &mut script);
+    clap_complete::generate(args.shell, &mut command_line, "tensorwright", &mut script);
     Ok(std::io::stdout().write_all(&script)?)
 }

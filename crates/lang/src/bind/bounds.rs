@@ -2,15 +2,22 @@
 
 use std::collections::HashMap;
 
-use super::Mode;
-use super::resolve::subscript_text;
 use super::site::Site;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::hir::{self, Comprehension};
 use crate::infer::{Access, Known, Origin, Range, Settled, Verdict, coefficient, index_axes};
-use crate::program::{AxisId, Expr, Interval, TensorId};
+use crate::program::{AxisId, Expr, Index, Interval, TensorId, index_text};
 use crate::source::Span;
+
+/// What the sizes are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A program is wanted; everything must fit.
+    Bind,
+    /// Sizes are made up to see whether ranges can be determined at all; nothing needs to fit.
+    Structure,
+}
 
 /// A statement with its accesses.
 pub(super) struct Statement<'a> {
@@ -19,6 +26,17 @@ pub(super) struct Statement<'a> {
     pub(super) tensors: &'a [hir::Tensor],
     pub(super) accesses: &'a [Access<'a>],
     pub(super) mode: Mode,
+}
+
+/// An index expression with the names of the statement.
+pub(super) fn subscript_text(
+    stmt: &Comprehension,
+    tensors: &[hir::Tensor],
+    index: &Index,
+) -> String {
+    let axis = |axis: AxisId| stmt.vars[axis.0 as usize].name.clone();
+    let tensor = |id: TensorId| tensors[id.0 as usize].name.clone();
+    index_text(index, &axis, &tensor)
 }
 
 impl Statement<'_> {

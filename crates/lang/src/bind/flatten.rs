@@ -24,6 +24,21 @@ pub(super) struct Flat<'a> {
     pub(super) calls: Vec<CallSite>,
 }
 
+impl Flat<'_> {
+    /// Adds the calls that led to an error: the innermost ones and the outermost.
+    pub(super) fn with_calls(&self, mut error: Diagnostic, call: Option<CallId>) -> Diagnostic {
+        const SHOWN: usize = 2;
+        let chain = std::iter::successors(call, |call| self.calls[call.0].outer);
+        let calls: Vec<Span> = chain.map(|call| self.calls[call.0].span).collect();
+        for (depth, span) in calls.iter().enumerate() {
+            if depth < SHOWN || depth + 1 == calls.len() {
+                error = error.label(*span, if depth == 0 { "in this call" } else { "from here" });
+            }
+        }
+        error
+    }
+}
+
 /// What happens next.
 #[derive(Debug)]
 pub(super) enum Step<'a> {

@@ -17,20 +17,12 @@ use crate::hir::{Def, Dim, Int, Size, Stmt};
 use crate::program::Program;
 use crate::source::Source;
 
+use bounds::Mode;
 use flatten::{Agreement, Flat, Rule, flatten, is_too_long};
 use resolve::Resolver;
 
 /// The largest value of a size.
 const MAX_SIZE: i64 = 1 << 48;
-
-/// What the sizes are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// A program is wanted; everything must fit.
-    Bind,
-    /// Sizes are made up to see whether ranges can be determined at all; nothing needs to fit.
-    Structure,
-}
 
 /// Binds a definition to sizes.
 pub(crate) fn bind(

@@ -8,8 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Mode;
-use super::bounds;
+use super::bounds::{self, Mode, subscript_text};
 use super::flatten::{Flat, Step};
 use super::lower::Lowering;
 use super::site::Site;
@@ -17,7 +16,7 @@ use super::stuck;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Dim, Symbol};
 use crate::infer::{self, Access, Origin, Range, Settled};
-use crate::program::{AccessLimit, AxisId, Exact, Expr, Index, RangeReason, TensorId, index_text};
+use crate::program::{AccessLimit, AxisId, Exact, Expr, Index, RangeReason, TensorId};
 use crate::source::Span;
 use crate::syntax::ast::MAX_DEPTH;
 
@@ -325,17 +324,6 @@ impl<'a> Resolver<'a> {
             is_target: access.is_target,
         }
     }
-}
-
-/// An index expression with the names of the statement.
-pub(super) fn subscript_text(
-    stmt: &Comprehension,
-    tensors: &[crate::hir::Tensor],
-    index: &Index,
-) -> String {
-    let axis = |axis: AxisId| stmt.vars[axis.0 as usize].name.clone();
-    let tensor = |id: TensorId| tensors[id.0 as usize].name.clone();
-    index_text(index, &axis, &tensor)
 }
 
 /// Structure is checked with made-up sizes, for which a range may happen to be empty.

@@ -1,8 +1,6 @@
 //! Where a statement stands in the text. A statement of a callee has been rewritten in terms of
 //! its caller; errors speak the language of the place they point at, and say which call led there.
 
-use super::flatten::Flat;
-use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Comprehension, Def, Dim, Expr, Int, Symbol};
 use crate::infer::Access;
 use crate::source::Span;
@@ -14,11 +12,11 @@ pub(super) struct Site<'a> {
     pub(super) def: &'a Def,
     /// The statement before names were replaced by those of the caller.
     pub(super) written: &'a Comprehension,
-    /// The call that led there; see [`Flat::calls`].
+    /// The call that led there, of the list of all calls.
     pub(super) call: Option<CallId>,
 }
 
-/// The number of a call in [`Flat::calls`].
+/// The number of a call in the list of all calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallId(pub(super) usize);
 
@@ -60,21 +58,6 @@ impl Site<'_> {
 
     fn read(&self, access: &Access<'_>) -> Option<(Symbol, &[Int])> {
         find_read(&self.written.rhs, access.span)
-    }
-}
-
-impl Flat<'_> {
-    /// Adds the calls that led to an error: the innermost ones and the outermost.
-    pub(super) fn with_calls(&self, mut error: Diagnostic, call: Option<CallId>) -> Diagnostic {
-        const SHOWN: usize = 2;
-        let chain = std::iter::successors(call, |call| self.calls[call.0].outer);
-        let calls: Vec<Span> = chain.map(|call| self.calls[call.0].span).collect();
-        for (depth, span) in calls.iter().enumerate() {
-            if depth < SHOWN || depth + 1 == calls.len() {
-                error = error.label(*span, if depth == 0 { "in this call" } else { "from here" });
-            }
-        }
-        error
     }
 }
 

@@ -1,7 +1,6 @@
 //! Errors for index variables whose range nothing settles, with the `where` clause that would.
 
-use super::Mode;
-use super::bounds::Statement;
+use super::bounds::{Mode, Statement};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::infer::{Access, Range, Settled, coefficient, index_axes, infer};

@@ -1,0 +1,77 @@
+//! The command line: one subcommand per file of `commands`.
+
+use clap::{Parser, Subcommand};
+
+use crate::args::{
+    CheckArgs, CompileArgs, CompletionsArgs, ExplainArgs, ListArgs, LspArgs, MachineArgs, RunArgs,
+    ScheduleArgs,
+};
+use crate::commands::compare::CompareArgs;
+use crate::commands::db::DbArgs;
+use crate::commands::grad::GradArgs;
+use crate::commands::landscape::LandscapeArgs;
+use crate::commands::package::PackageArgs;
+use crate::commands::report::ReportArgs;
+use crate::commands::space::SpaceArgs;
+use crate::commands::tune::TuneArgs;
+use crate::commands::worker::WorkerArgs;
+
+/// What every `--help` ends with.
+const LEARN_MORE: &str =
+    "The language is described in docs/language.md, with examples in examples/kernels/.";
+
+/// What the command is for. Not a comment of [`Cli`], where the example would be taken for Rust.
+const ABOUT: &str = "\
+You write the mathematics of a tensor operator; Tensorwright works out ranges, shapes and cost.
+
+A file holds one or more definitions:
+
+    def matmul(float(M,K) A, float(K,N) B) -> (C) {
+      C(m,n) +=! A(m,k) * B(k,n)
+    }
+
+Index variables are implicit, `k` is summed because it stands only on the right, and all ranges
+are inferred from the sizes.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "tensorwright", version, about = ABOUT.lines().next(), long_about = ABOUT)]
+#[command(after_help = LEARN_MORE)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(CheckArgs),
+    Explain(ExplainArgs),
+    Grad(GradArgs),
+    Run(RunArgs),
+    Compile(CompileArgs),
+    Package(PackageArgs),
+    Schedule(ScheduleArgs),
+    Space(SpaceArgs),
+    Tune(TuneArgs),
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+    Landscape(LandscapeArgs),
+    Compare(CompareArgs),
+    List(ListArgs),
+    Lsp(LspArgs),
+    Machine(MachineArgs),
+    Db(DbArgs),
+    Report(ReportArgs),
+    Completions(CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

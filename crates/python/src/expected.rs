@@ -1,0 +1,65 @@
+//! What memory has to be like for a kernel.
+
+use tensorwright::{DType, ir};
+
+use crate::foreign::Foreign;
+
+/// A tensor as the program wants it.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<i64>,
+    pub(crate) bytes: usize,
+}
+
+impl Expected {
+    pub(crate) fn new(tensor: &ir::Tensor) -> Self {
+        Self {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+            bytes: usize::try_from(tensor.bytes()).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Whether memory is what is expected; otherwise what is wrong, and what to do.
+    pub(crate) fn check(&self, foreign: &Foreign) -> Result<(), String> {
+        match &foreign.dtype {
+            Ok(dtype) if *dtype == self.dtype => {}
+            Ok(dtype) => return Err(self.wrong_type(&dtype.to_string())),
+            Err(other) => return Err(self.wrong_type(other)),
+        }
+        if foreign.extents.as_slice() != self.shape {
+            let (found, wanted) = (tuple(foreign.extents.as_slice()), tuple(&self.shape));
+            return Err(format!("has the shape {found}, and the other arguments need {wanted}"));
+        }
+        if !foreign.is_dense {
+            return Err(
+                "is not contiguous; pass numpy.ascontiguousarray(...) or .contiguous()".to_owned()
+            );
+        }
+        if self.bytes > 0 && foreign.pointer.is_null() {
+            return Err("has no memory: it was freed".to_owned());
+        }
+        if !(foreign.pointer as usize).is_multiple_of(self.dtype.bytes()) {
+            return Err("is not aligned to its elements; pass a copy".to_owned());
+        }
+        Ok(())
+    }
+
+    fn wrong_type(&self, found: &str) -> String {
+        let name = match self.dtype {
+            DType::Float => "float32".to_owned(),
+            DType::Double => "float64".to_owned(),
+            DType::Half => "float16".to_owned(),
+            other => other.to_string(),
+        };
+        format!("has elements of {found}, and {} is needed; convert it to {name}", self.dtype)
+    }
+}
+
+fn tuple(extents: &[i64]) -> String {
+    let list: Vec<String> = extents.iter().map(i64::to_string).collect();
+    format!("({})", list.join(", "))
+}
