@@ -14,6 +14,7 @@ use tensorwright::runtime::probe::{
 use tensorwright::runtime::timing::{self, Options};
 use tensorwright::runtime::{AllocError, Machine, Pool};
 use tensorwright::{Call, Code, DType, Diagnostic, Diagnostics, Kernel, Program, Source};
+use tensorwright_measure::Roof;
 
 /// The largest buffer that a bandwidth probe uses: beyond all caches.
 const LARGEST: u128 = 256 << 20;
@@ -32,19 +33,11 @@ pub(crate) struct Measurement {
     pub(crate) gflops: f64,
     pub(crate) gbps: f64,
     pub(crate) share_of_peak: Option<f64>,
-    pub(crate) bound: Bound,
+    pub(crate) bound: Roof,
     pub(crate) peak_gflops: f64,
     pub(crate) peak_gbps: f64,
     /// What `peak_gbps` is of.
     pub(crate) bandwidth: &'static str,
-}
-
-/// The roof that is nearer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Bound {
-    Compute,
-    Memory,
 }
 
 /// Times a call that succeeds.
@@ -58,17 +51,17 @@ pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measuremen
     let mut peak_gflops = sustained(fma.as_mut(), GLANCE);
     let mut peak_gbps = sustained(memory.as_mut(), GLANCE);
     let (bound, work, probe) = if flops / peak_gflops >= bytes / peak_gbps {
-        (Bound::Compute, flops, fma.as_mut())
+        (Roof::Compute, flops, fma.as_mut())
     } else {
-        (Bound::Memory, bytes, memory.as_mut())
+        (Roof::Memory, bytes, memory.as_mut())
     };
     let options = Options { work: Some(work), ..Options::default() };
     // The call has succeeded on the same data before.
     let timing = timing::measure(&mut || drop(call.run()), Some(probe), &options);
     if let Some(probe) = timing.probe {
         match bound {
-            Bound::Compute => peak_gflops = probe.rate,
-            Bound::Memory => peak_gbps = probe.rate,
+            Roof::Compute => peak_gflops = probe.rate,
+            Roof::Memory => peak_gbps = probe.rate,
         }
     }
     Ok(Measurement {

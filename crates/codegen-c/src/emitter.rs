@@ -3,7 +3,7 @@
 use tensorwright_lang::program::Read;
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{Buffer, BufferId, Var};
-use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest};
 
 use crate::Options;
@@ -27,7 +27,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) nest: &'a LoopNest,
     pub(crate) interface: &'a Interface,
     pub(crate) names: &'a Names,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a WorkspaceLayout,
     pub(crate) options: Options,
     pub(crate) helpers: Helpers,
     /// The variables in scope, outermost first.
@@ -47,7 +47,7 @@ impl<'a> Emitter<'a> {
         nest: &'a LoopNest,
         interface: &'a Interface,
         names: &'a Names,
-        plan: &'a Plan,
+        plan: &'a WorkspaceLayout,
         options: Options,
     ) -> Self {
         Self {

@@ -5,13 +5,13 @@ use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
 use crate::names::Names;
-use crate::processor::Processor;
+use crate::processor::Requirement;
 use crate::types::{memory_type, type_text};
 
 /// The C header of a kernel. It serves for generated C and for object files alike, and C++ may
 /// include it too. It says for which processor an object file is; generated C is for any.
 #[must_use]
-pub fn header(interface: &Interface, processor: Option<&Processor>) -> String {
+pub fn header(interface: &Interface, processor: Option<&Requirement>) -> String {
     let (name, names) = (&interface.symbol, Names::of_parameters(interface));
     let guard = format!("TW_KERNEL_{}_H", name.to_uppercase());
     let mut text = format!(
@@ -27,7 +27,7 @@ pub fn header(interface: &Interface, processor: Option<&Processor>) -> String {
 /// C source of the functions with typed parameters that [`header`] declares. They call the raw
 /// kernel, so that it does for object files what [`emit`](crate::emit) does for generated C.
 #[must_use]
-pub fn wrapper(interface: &Interface, processor: &Processor) -> String {
+pub fn wrapper(interface: &Interface, processor: &Requirement) -> String {
     let processor = Some(processor);
     let functions = wrapper_functions(interface, processor);
     format!("{}\n{INCLUDES}\n{functions}", header(interface, processor))
@@ -64,7 +64,7 @@ typedef struct tw_pool {
 ";
 
 /// The declarations of the functions that say what a kernel needs of a processor.
-fn target_declarations(name: &str, processor: Option<&Processor>) -> String {
+fn target_declarations(name: &str, processor: Option<&Requirement>) -> String {
     let needs = match processor {
         Some(processor) => format!(
             "/* The object file is for a processor as {name}_target() names it:\n   {}.\n   \
@@ -82,7 +82,7 @@ fn target_declarations(name: &str, processor: Option<&Processor>) -> String {
 fn typed_declarations(
     interface: &Interface,
     names: &Names,
-    processor: Option<&Processor>,
+    processor: Option<&Requirement>,
 ) -> String {
     let name = &interface.symbol;
     let mut text = String::new();
@@ -160,7 +160,7 @@ fn raw_declarations(interface: &Interface, names: &Names) -> String {
 }
 
 /// The definitions of the functions with typed parameters.
-pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Processor>) -> String {
+pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Requirement>) -> String {
     let (name, names) = (&interface.symbol, Names::of_parameters(interface));
     let (shared, private) = (interface.workspace.shared_bytes, interface.workspace.private_bytes);
     let mut text = match processor {
@@ -190,7 +190,7 @@ pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Proces
 fn wrapper_function(
     interface: &Interface,
     names: &Names,
-    processor: Option<&Processor>,
+    processor: Option<&Requirement>,
     function: Function,
 ) -> String {
     let kernel = interface.function(function);

@@ -28,13 +28,13 @@ mod types;
 pub use error::EmitError;
 pub use header::{POOL, header, wrapper};
 pub use names::{c_names, rust_names};
-pub use processor::Processor;
+pub use processor::Requirement;
 pub use rust::{element_type, rust_module};
 pub use types::memory_type;
 
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{BufferId, Memory, Owner, Uses};
-use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
 use crate::emitter::Emitter;
@@ -81,7 +81,8 @@ pub fn emit(nest: &LoweredNest) -> Result<CSource, EmitError> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, EmitError> {
-    let (nest, interface, plan) = (lowered.as_nest(), Interface::of(lowered), Plan::of(lowered));
+    let (nest, interface, plan) =
+        (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
     let names = Names::of(nest, &interface);
     let mut emitter = Emitter::new(nest, &interface, &names, &plan, options);
     let mut functions = Vec::new();

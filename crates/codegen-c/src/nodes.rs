@@ -6,7 +6,7 @@ use tensorwright_lang::program::Index;
 use tensorwright_schedule::nest::{
     Buffer, BufferId, Guard, Loop, LoopKind, Memory, Node, Prefetch, Store, Uses,
 };
-use tensorwright_schedule::workspace::Place;
+use tensorwright_schedule::workspace::WorkspaceOffset;
 
 use crate::emitter::Emitter;
 use crate::error::EmitError;
@@ -60,9 +60,9 @@ impl Emitter<'_> {
                 self.poison(&name, buffer);
                 return Ok(());
             }
-            (_, Some(Place::Shared(0))) => "workspace".to_owned(),
-            (_, Some(Place::Shared(offset))) => format!("(char *)workspace + {offset}"),
-            (_, Some(Place::Private(offset))) => self.private_place(offset),
+            (_, Some(WorkspaceOffset::Shared(0))) => "workspace".to_owned(),
+            (_, Some(WorkspaceOffset::Shared(offset))) => format!("(char *)workspace + {offset}"),
+            (_, Some(WorkspaceOffset::Private(offset))) => self.private_place(offset),
             _ => return Err(EmitError::malformed(format!("`{name}` is local and not ours"))),
         };
         self.lines.line(format!("{ctype} *restrict {name} = (void *)({start});"));

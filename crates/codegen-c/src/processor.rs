@@ -1,11 +1,11 @@
-//! [`Processor`]: what compiled code needs to run, and how programs ask for it.
+//! [`Requirement`]: what compiled code needs to run, and how programs ask for it.
 
 use std::fmt::Write;
 
 /// A processor that an object file is for: its callers check that they run on such a one, since
 /// instructions that are not there end a program without a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Processor {
+pub struct Requirement {
     description: String,
     is_x86: bool,
     features: Vec<&'static Feature>,
@@ -91,7 +91,7 @@ static ARM: [Feature; 10] = [
     arm("bf16", "bf16", "AT_HWCAP2", 14),
 ];
 
-impl Processor {
+impl Requirement {
     /// A processor of a kind (LLVM's triple), with LLVM's names of what code for it may use. Names that no
     /// code generator uses of its own accord are left out.
     #[must_use]
@@ -241,7 +241,7 @@ mod tests {
 
     /// What the functions of processors say in a C program, made by a compiler and run by other programs
     /// or by none.
-    fn say(processors: &[Processor], compiler: &str, runner: &[&str]) -> Vec<bool> {
+    fn say(processors: &[Requirement], compiler: &str, runner: &[&str]) -> Vec<bool> {
         let last = runner.last().unwrap_or(&"here");
         let name = format!("tw-runs-{last}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -271,9 +271,10 @@ mod tests {
     #[test]
     fn programs_say_whether_the_processor_has_all_that_is_needed() {
         const TRIPLE: &str = "x86_64-unknown-linux-gnu";
-        let mut all = Processor::new("native", TRIPLE, []);
+        let mut all = Requirement::new("native", TRIPLE, []);
         let mut expected = vec![("plain", true), ("of another kind", false)];
-        let mut asked = vec![all.clone(), Processor::new("neon", "aarch64-unknown-linux-gnu", [])];
+        let mut asked =
+            vec![all.clone(), Requirement::new("neon", "aarch64-unknown-linux-gnu", [])];
         macro_rules! detected {
             ($($name:tt)*) => { [$(($name, std::arch::is_x86_feature_detected!($name))),*] };
         }
@@ -284,7 +285,7 @@ mod tests {
             "avx512bitalg" "avx512vpopcntdq" "avx512bf16" "avx512fp16" "avxvnni" "lzcnt"
         ) {
             let feature = X86.iter().find(|feature| feature.rust == name).unwrap();
-            asked.push(Processor { features: vec![feature], ..all.clone() });
+            asked.push(Requirement { features: vec![feature], ..all.clone() });
             expected.push((name, is_there));
             if is_there {
                 all.features.push(feature);
@@ -307,7 +308,7 @@ mod tests {
             return;
         }
         let of = |features: &[&str]| {
-            Processor::new("test", "aarch64-unknown-linux-gnu", features.iter().copied())
+            Requirement::new("test", "aarch64-unknown-linux-gnu", features.iter().copied())
         };
         let asked = [of(&["neon"]), of(&["neon", "dotprod"]), of(&["dotprod", "i8mm", "bf16"])];
         for (cpu, expected) in [
@@ -326,9 +327,9 @@ mod tests {
     #[test]
     fn requirements_are_the_instructions_that_compilers_use_by_themselves() {
         let listed = ["avx2", "sha", "fma", "64bit"];
-        let processor = Processor::new("native (\"x\", */)", "x86_64-unknown-linux-gnu", listed);
+        let processor = Requirement::new("native (\"x\", */)", "x86_64-unknown-linux-gnu", listed);
         assert_eq!(processor.requirement(), "native ( x ,  /): x86-64 with fma avx2");
-        let arm = Processor::new("a", "aarch64-unknown-linux-gnu", ["neon", "dotprod", "bf16"]);
+        let arm = Requirement::new("a", "aarch64-unknown-linux-gnu", ["neon", "dotprod", "bf16"]);
         assert_eq!(arm.requirement(), "a: AArch64 with dotprod bf16");
         let text = arm.c_functions("k");
         assert!(text.contains("getauxval(AT_HWCAP) & 0x100000ul"), "{text}");

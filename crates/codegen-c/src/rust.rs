@@ -9,7 +9,7 @@ use tensorwright_schedule::nest::{BufferId, Owner};
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::names::{rust_identifier, rust_names};
-use crate::processor::Processor;
+use crate::processor::Requirement;
 use crate::types::type_text;
 
 /// The number of parameters from which on clippy wonders.
@@ -18,7 +18,7 @@ const MANY: usize = 8;
 /// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
 /// editions 2021 and 2024 and has no dependencies; 16-bit floats are `u16`.
 #[must_use]
-pub fn rust_module(interface: &Interface, processor: &Processor) -> String {
+pub fn rust_module(interface: &Interface, processor: &Requirement) -> String {
     let module = Module::of(interface);
     let mut text = module.documentation();
     text += "use std::ffi::c_void;\nuse std::fmt;\n\n";

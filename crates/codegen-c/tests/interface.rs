@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use support::{STRICT, compile, plain, program, scratch};
-use tensorwright_codegen_c::{Processor, emit, header, rust_module, wrapper};
+use tensorwright_codegen_c::{Requirement, emit, header, rust_module, wrapper};
 use tensorwright_schedule::{Interface, LoweredNest};
 
 /// `y = a * A x`, with an input that is passed by value and names that C and Rust reserve.
@@ -23,8 +23,8 @@ fn scaled() -> LoweredNest {
 }
 
 /// What all processors of this machine's kind are.
-fn plain_processor() -> Processor {
-    Processor::new("plain", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), [])
+fn plain_processor() -> Requirement {
+    Requirement::new("plain", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), [])
 }
 
 fn succeeds(directory: &Path, program: &str) {
@@ -90,7 +90,7 @@ fn rust_programs_call_kernels_safely() {
 fn text_of_the_interfaces() {
     let nest = scaled();
     let processor =
-        Processor::new("avx2 (haswell)", "x86_64-unknown-linux-gnu", ["avx2", "fma", "bmi2"]);
+        Requirement::new("avx2 (haswell)", "x86_64-unknown-linux-gnu", ["avx2", "fma", "bmi2"]);
     insta::assert_snapshot!("header", header(&Interface::of(&nest), None));
     insta::assert_snapshot!("header_of_an_object", header(&Interface::of(&nest), Some(&processor)));
     insta::assert_snapshot!("wrapper_of_an_object", wrapper(&Interface::of(&nest), &processor));

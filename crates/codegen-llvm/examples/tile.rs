@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Kernel, Options, compile};
+use tensorwright_codegen_llvm::{JitKernel, Options, compile};
 use tensorwright_lang::Module;
 use tensorwright_schedule::{Schedule, canonical, lower};
 
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let nest = schedule.apply(canonical(&program)).map_err(|e| format!("{e:?}"))?;
         let nest = lower(nest).map_err(|e| e.to_string())?;
         let compiled = compile(&nest, &target, &Options::default())?;
-        let kernel = Kernel::load(&Jit::new(&target)?, &compiled.interface, &compiled.object)?;
+        let kernel = JitKernel::load(&Jit::new(&target)?, &compiled.interface, &compiled.object)?;
         let best = time(&kernel, &[m * k, k * n, m * n])?;
         let flops = 2.0 * (m * n * k) as f64;
         println!(
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The shortest time of a call, in seconds.
-fn time(kernel: &Kernel, elements: &[i64]) -> Result<f64, Box<dyn Error>> {
+fn time(kernel: &JitKernel, elements: &[i64]) -> Result<f64, Box<dyn Error>> {
     #[repr(align(64))]
     struct Line(#[allow(dead_code, reason = "only the kernel reads it")] [f32; 16]);
     let line = |i: i64| Line([(i % 7) as f32; 16]);

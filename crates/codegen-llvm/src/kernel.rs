@@ -13,16 +13,16 @@ use crate::jit::{Jit, LoadedCode};
 
 /// A kernel in this process.
 #[derive(Debug)]
-pub struct Kernel {
-    call: abi::Kernel,
-    prepare: Option<abi::Kernel>,
+pub struct JitKernel {
+    call: abi::KernelFn,
+    prepare: Option<abi::KernelFn>,
     interface: Interface,
     load_time: Duration,
     /// Frees the code when it goes.
     _code: LoadedCode,
 }
 
-impl Kernel {
+impl JitKernel {
     /// Links an object into this process, of which somebody knows how it is called.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Kernel {
             // SAFETY: emitters give both functions the type of the C interface, and the pointers live
             // as long as the code, in one structure. An object that lies about it harms whoever calls
             // it, who has to vouch for the object.
-            unsafe { code.function::<abi::Kernel>(&interface.function(function)) }
+            unsafe { code.function::<abi::KernelFn>(&interface.function(function)) }
         };
         let call = function(Function::Compute)?;
         let prepare = interface.has_prepare.then(|| function(Function::Prepare)).transpose()?;
@@ -84,7 +84,7 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// As for [`Kernel::call`], with prepared buffers valid for writes.
+    /// As for [`JitKernel::call`], with prepared buffers valid for writes.
     pub unsafe fn prepare(
         &self,
         buffers: &[*mut c_void],

@@ -1,6 +1,6 @@
 //! Machine code through LLVM.
 //!
-//! - [`compile()`]: from a lowered loop nest to an object, [`Kernel`] to call it;
+//! - [`compile()`]: from a lowered loop nest to an object, [`JitKernel`] to call it;
 //! - [`Processor`]: what LLVM has to know of a processor;
 //! - [`math`]: the builtin functions, on scalars and vectors;
 //! - [`passes`], [`object`]: from IR to an object file;
@@ -17,5 +17,5 @@ pub mod passes;
 mod processor;
 
 pub use compile::{CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, listing};
-pub use kernel::Kernel;
+pub use kernel::JitKernel;
 pub use processor::Processor;

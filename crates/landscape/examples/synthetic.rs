@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tensorwright_landscape::{Comparison, Landscape, LandscapeError, Origin, Plan};
+use tensorwright_landscape::{Comparison, Experiment, Landscape, LandscapeError, Origin};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_search::registry::STRATEGIES;
 use tensorwright_space::parameter::{Categorical, Discrete, Factorization, Permutation, Splits};
@@ -78,8 +78,8 @@ fn main() -> Result<(), LandscapeError> {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
             Duration::try_from(time).map_or(0.0, |time| time.as_secs_f64())
         };
-        let plan = Plan { threads: 2, ..Plan::default() };
-        let comparison = Comparison::run(&landscape, &strategies, &plan, &clock, &|_, _| ());
+        let experiment = Experiment { threads: 2, ..Experiment::default() };
+        let comparison = Comparison::run(&landscape, &strategies, &experiment, &clock, &|_, _| ());
         let bytes = landscape.encode()?.len() as f64 / landscape.points().len() as f64;
         println!("{}: {bytes:.1} bytes per point", model.name);
         println!("{comparison}");

@@ -16,7 +16,7 @@ const MOMENTS: [usize; 3] = [50, 200, 500];
 
 /// How strategies are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct Experiment {
     /// The number of runs of a strategy; their seeds are 0, 1, 2 and so on.
     pub seeds: u64,
     /// The trials of a run.
@@ -29,7 +29,7 @@ pub struct Plan {
     pub threads: usize,
 }
 
-impl Default for Plan {
+impl Default for Experiment {
     fn default() -> Self {
         Self { seeds: 20, trials: 500, batch: 1, start: false, threads: 1 }
     }
@@ -90,17 +90,18 @@ impl Comparison {
     pub fn run(
         landscape: &Landscape,
         strategies: &[&Strategy],
-        plan: &Plan,
+        experiment: &Experiment,
         clock: &(dyn Fn() -> f64 + Sync),
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Self {
         let optimum = landscape.optimum().map(|(_, seconds)| seconds);
-        let traces = traces(landscape, strategies, plan, clock, progress);
-        let runs = usize::try_from(plan.seeds).unwrap_or(usize::MAX).max(1);
+        let traces = traces(landscape, strategies, experiment, clock, progress);
+        let runs = usize::try_from(experiment.seeds).unwrap_or(usize::MAX).max(1);
         let rows = strategies.iter().zip(traces.chunks(runs));
-        let rows = rows.map(|(strategy, traces)| row(strategy, traces, optimum, plan)).collect();
+        let rows =
+            rows.map(|(strategy, traces)| row(strategy, traces, optimum, experiment)).collect();
         let points = landscape.points().len();
-        Self { points, optimum, seeds: plan.seeds, trials: plan.trials, rows }
+        Self { points, optimum, seeds: experiment.seeds, trials: experiment.trials, rows }
     }
 }
 
@@ -108,17 +109,17 @@ impl Comparison {
 fn traces(
     landscape: &Landscape,
     strategies: &[&Strategy],
-    plan: &Plan,
+    experiment: &Experiment,
     clock: &(dyn Fn() -> f64 + Sync),
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Vec<Trace> {
     let tasks: Vec<(&Strategy, u64)> =
-        strategies.iter().flat_map(|s| (0..plan.seeds).map(move |seed| (*s, seed))).collect();
+        strategies.iter().flat_map(|s| (0..experiment.seeds).map(move |seed| (*s, seed))).collect();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let traces = Mutex::new(Vec::with_capacity(tasks.len()));
     let work = || {
         while let Some((strategy, seed)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Plan { trials, batch, start, .. } = *plan;
+            let Experiment { trials, batch, start, .. } = *experiment;
             let how = Replay { seed: *seed, trials, batch, start };
             let place = (strategy.name, *seed);
             let trace = replay(landscape, strategy, &how, &|| clock());
@@ -129,7 +130,7 @@ fn traces(
         }
     };
     std::thread::scope(|scope| {
-        (1..plan.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
+        (1..experiment.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
         work();
     });
     let mut traces = traces.into_inner().unwrap_or_default();
@@ -138,7 +139,12 @@ fn traces(
     traces.into_iter().map(|(_, trace)| trace).collect()
 }
 
-fn row(strategy: &Strategy, traces: &[Trace], optimum: Option<f64>, plan: &Plan) -> Row {
+fn row(
+    strategy: &Strategy,
+    traces: &[Trace],
+    optimum: Option<f64>,
+    experiment: &Experiment,
+) -> Row {
     let reach = |level: f64| {
         let limit = optimum.map_or(0.0, |seconds| seconds / level);
         let found: Vec<Option<usize>> = traces.iter().map(|t| t.trials_to(limit)).collect();
@@ -162,7 +168,7 @@ fn row(strategy: &Strategy, traces: &[Trace], optimum: Option<f64>, plan: &Plan)
     Row {
         strategy: strategy.name,
         reach: LEVELS.map(reach).into(),
-        after: MOMENTS.into_iter().filter(|n| *n <= plan.trials).map(after).collect(),
+        after: MOMENTS.into_iter().filter(|n| *n <= experiment.trials).map(after).collect(),
         own_seconds_per_trial: own / tried.max(1) as f64,
     }
 }

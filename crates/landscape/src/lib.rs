@@ -5,7 +5,7 @@
 //! by anybody. A landscape stands alone: its file carries the parameters with all their values.
 //!
 //! ```
-//! use tensorwright_landscape::{Comparison, Landscape, Origin, Plan};
+//! use tensorwright_landscape::{Comparison, Landscape, Origin, Experiment};
 //! use tensorwright_outcome::{Outcome, Timing};
 //! use tensorwright_space::{Parameter, SearchSpace, parameter::Discrete};
 //!
@@ -16,8 +16,8 @@
 //! let again = Landscape::decode(&landscape.encode()?)?;
 //!
 //! let strategies = [tensorwright_search::find("descent").ok_or("no such strategy")?];
-//! let plan = Plan { seeds: 5, trials: 50, ..Plan::default() };
-//! let comparison = Comparison::run(&again, &strategies, &plan, &|| 0.0, &|_, _| ());
+//! let experiment = Experiment { seeds: 5, trials: 50, ..Experiment::default() };
+//! let comparison = Comparison::run(&again, &strategies, &experiment, &|| 0.0, &|_, _| ());
 //! println!("{comparison}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -33,7 +33,7 @@ mod quartiles;
 mod replay;
 mod table;
 
-pub use comparison::{After, Comparison, Plan, Reach, Row};
+pub use comparison::{After, Comparison, Experiment, Reach, Row};
 pub use error::LandscapeError;
 pub use landscape::{Landscape, Origin};
 pub use quartiles::Quartiles;

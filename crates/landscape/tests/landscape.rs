@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_landscape::{Comparison, Landscape, Origin, Plan, Replay, replay};
+use tensorwright_landscape::{Comparison, Experiment, Landscape, Origin, Replay, replay};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_search::find;
 use tensorwright_search::registry::STRATEGIES;
@@ -204,9 +204,11 @@ fn a_replay_can_begin_at_the_default() {
 fn a_comparison_does_not_depend_on_threads_and_prints_as_a_table() {
     let landscape = landscape();
     let strategies = [find("random").unwrap(), find("descent").unwrap()];
-    let plan = |threads| Plan { seeds: 5, trials: 200, threads, ..Plan::default() };
-    let run =
-        |threads| Comparison::run(&landscape, &strategies, &plan(threads), &|| 0.0, &|_, _| ());
+    let experiment =
+        |threads| Experiment { seeds: 5, trials: 200, threads, ..Experiment::default() };
+    let run = |threads| {
+        Comparison::run(&landscape, &strategies, &experiment(threads), &|| 0.0, &|_, _| ())
+    };
     let comparison = run(1);
     assert_eq!(comparison, run(3));
     let [random, descent] = &comparison.rows[..] else { panic!() };

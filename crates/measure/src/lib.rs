@@ -74,5 +74,5 @@ mod worker;
 pub use config::{Config, TimingPlan, WorkerCommand};
 pub use error::MeasureError;
 pub use measurer::{Finalist, Finished, Measurer, Spent};
-pub use roofline::{Bound, Roofline};
+pub use roofline::{Roof, Roofline};
 pub use worker::serve;

@@ -22,8 +22,9 @@ pub struct Roofline {
 }
 
 /// The roof that is nearer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Roof {
     /// Arithmetic.
     Compute,
     /// Memory.
@@ -41,9 +42,9 @@ impl Roofline {
 
     /// The roof that is nearer.
     #[must_use]
-    pub fn bound(&self) -> Bound {
+    pub fn bound(&self) -> Roof {
         let (compute, memory) = (self.flops / self.peak_gflops, self.bytes / self.peak_gbps);
-        if compute >= memory { Bound::Compute } else { Bound::Memory }
+        if compute >= memory { Roof::Compute } else { Roof::Memory }
     }
 
     /// The share of the roof that a time reaches; `None` where there is nothing to do.
@@ -55,16 +56,16 @@ impl Roofline {
     /// The rate of the nearer roof: GFLOP/s or GB/s.
     pub(crate) fn peak(&self) -> f64 {
         match self.bound() {
-            Bound::Compute => self.peak_gflops,
-            Bound::Memory => self.peak_gbps,
+            Roof::Compute => self.peak_gflops,
+            Roof::Memory => self.peak_gbps,
         }
     }
 
     /// Notes a rate that a probe of the nearer roof ran at, if it is the best so far.
     pub(crate) fn saw(&mut self, rate: f64) {
         let peak = match self.bound() {
-            Bound::Compute => &mut self.peak_gflops,
-            Bound::Memory => &mut self.peak_gbps,
+            Roof::Compute => &mut self.peak_gflops,
+            Roof::Memory => &mut self.peak_gbps,
         };
         if rate.is_finite() && rate > *peak {
             *peak = rate;
@@ -87,7 +88,7 @@ mod tests {
         let mut roofline =
             Roofline { peak_gflops: 100.0, peak_gbps: 10.0, flops: 2e9, bytes: 1e7, seconds: 0.0 };
         roofline.settle();
-        assert_eq!(roofline.bound(), Bound::Compute);
+        assert_eq!(roofline.bound(), Roof::Compute);
         assert!((roofline.seconds - 0.02).abs() < 1e-12);
         assert_eq!(roofline.share(0.04), Some(0.5));
         roofline.saw(80.0);

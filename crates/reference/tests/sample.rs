@@ -3,7 +3,7 @@
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
-use tensorwright_reference::sample::{Effort, Place, choose, sample};
+use tensorwright_reference::sample::{Effort, OutputElement, choose, sample};
 use tensorwright_reference::{random_inputs, run};
 
 const SOFTMAX: &str = "def f(float(M,N) X) -> (Y) {\n\
@@ -36,11 +36,11 @@ fn bound(text: &str, size: i64) -> Program {
     Module::parse("t", text).unwrap().bind("f", [("M", size), ("N", size + 3)]).unwrap()
 }
 
-fn everything(program: &Program) -> Vec<Place> {
+fn everything(program: &Program) -> Vec<OutputElement> {
     let outputs = program.outputs.iter().enumerate();
     let places = outputs.flat_map(|(output, id)| {
         let elements = program.tensor(*id).elements() as usize;
-        (0..elements).map(move |position| Place { output, position })
+        (0..elements).map(move |position| OutputElement { output, position })
     });
     places.collect()
 }
@@ -60,7 +60,7 @@ fn elements_are_those_of_a_run() {
             assert!(is_complete || iterations < 1 << 30, "{name}: {}", sampled.len());
             assert!(sampled.is_sorted_by_key(|element| element.place), "{name}");
             for element in &sampled {
-                let Place { output, position } = element.place;
+                let OutputElement { output, position } = element.place;
                 let expected = &whole.outputs[output];
                 assert_eq!(expected.buffer.get(position), Some(element.value), "{name}");
                 assert_eq!(expected.tolerance[position], element.tolerance, "{name}");
@@ -102,7 +102,8 @@ fn a_long_chain_of_stages_is_left_out_and_does_not_exhaust_the_stack() {
 fn rows_are_computed_once() {
     let program = bound(SOFTMAX, 1000);
     let inputs = random_inputs(&program, 5).unwrap();
-    let row: Vec<Place> = (0..1003).map(|position| Place { output: 0, position }).collect();
+    let row: Vec<OutputElement> =
+        (0..1003).map(|position| OutputElement { output: 0, position }).collect();
     let effort = Effort { iterations: 16 * 1003, threads: 1 };
     assert!(sample(&program, &inputs, &row, effort).unwrap().len() > 900);
 }

@@ -39,7 +39,7 @@ pub struct Pool {
 /// `buffers` holds the parameters in order, `workspace` is scratch memory (64-byte aligned, of the
 /// size the kernel asks for), and `pool` may be null. Returns 0, or 1 + n where n is the number of a
 /// read whose data-dependent subscript was out of bounds.
-pub type Kernel = unsafe extern "C" fn(
+pub type KernelFn = unsafe extern "C" fn(
     buffers: *const *mut c_void,
     workspace: *mut c_void,
     pool: *mut Pool,

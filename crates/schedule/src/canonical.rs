@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{
-    AxisId, AxisKind, Combine, Expr, Index, Place, Program, Read, Rewrite, Scalar, Stage, Tensor,
-    TensorId,
+    AxisId, AxisKind, Combine, Expr, Index, Location, Program, Read, Rewrite, Scalar, Stage,
+    Tensor, TensorId,
 };
 
 use crate::limits::Size;
@@ -105,7 +105,7 @@ pub fn neutral(op: ReductionOp, dtype: DType) -> Expr {
 
 /// A read of an element.
 pub(crate) fn element(buffer: BufferId, subscripts: Vec<Index>) -> Expr {
-    let place = Place::default();
+    let place = Location::default();
     Expr::Read(Read { tensor: buffer, subscripts, checked: Vec::new(), place })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::nest::{Loop, LoopNest};
 use crate::primitives::{Primitive, loops_of};
-use crate::schedule::{Schedule, ScheduleError, Span, Step};
+use crate::schedule::{ByteRange, Schedule, ScheduleError, Step};
 
 /// A schedule in the making, and the nest that it has made so far.
 #[derive(Debug, Clone)]
@@ -29,8 +29,11 @@ impl Draft {
         stage: &str,
         primitive: impl Into<Primitive>,
     ) -> Result<(), ScheduleError> {
-        let step =
-            Step { stage: stage.to_owned(), primitive: primitive.into(), span: Span::default() };
+        let step = Step {
+            stage: stage.to_owned(),
+            primitive: primitive.into(),
+            span: ByteRange::default(),
+        };
         step.apply(&mut self.nest)?;
         self.schedule.steps.push(step);
         Ok(())

@@ -34,15 +34,15 @@ pub struct Workspace {
 /// Where the buffers of the workspace of a nest lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct WorkspaceLayout {
     /// How large the workspace is.
     pub size: Workspace,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<WorkspaceOffset>>,
 }
 
 /// Where a buffer of the workspace lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum WorkspaceOffset {
     /// That many bytes from the start of the workspace.
     Shared(i64),
     /// That many bytes from the start of the worker's own part; in code outside parallel loops, of
@@ -59,7 +59,7 @@ impl Workspace {
     }
 }
 
-impl Plan {
+impl WorkspaceLayout {
     /// Lays out the workspace of a nest.
     #[must_use]
     pub fn of(lowered: &LoweredNest) -> Self {
@@ -76,8 +76,8 @@ impl Plan {
             }
             let bytes = buffer.bytes();
             Some(match private {
-                false => Place::Shared(append(&mut size.shared_bytes, bytes)),
-                true => Place::Private(append(&mut size.private_bytes, bytes)),
+                false => WorkspaceOffset::Shared(append(&mut size.shared_bytes, bytes)),
+                true => WorkspaceOffset::Private(append(&mut size.private_bytes, bytes)),
             })
         };
         let places = nest.buffers.iter().zip(private).map(place).collect();
@@ -86,7 +86,7 @@ impl Plan {
 
     /// Where a buffer lies; `None` if it is not in the workspace.
     #[must_use]
-    pub fn offset(&self, buffer: BufferId) -> Option<Place> {
+    pub fn offset(&self, buffer: BufferId) -> Option<WorkspaceOffset> {
         self.places.get(buffer.0 as usize).copied().flatten()
     }
 }
@@ -163,10 +163,10 @@ mod tests {
         serial.locals.push(shared);
         nest.body.push(Node::Loop(serial));
 
-        let plan = Plan::of_nest(&nest);
-        assert_eq!(plan.offset(shared), Some(Place::Shared(0)));
-        assert_eq!(plan.offset(outer), Some(Place::Private(0)));
-        assert_eq!(plan.offset(inner), Some(Place::Private(128)));
+        let plan = WorkspaceLayout::of_nest(&nest);
+        assert_eq!(plan.offset(shared), Some(WorkspaceOffset::Shared(0)));
+        assert_eq!(plan.offset(outer), Some(WorkspaceOffset::Private(0)));
+        assert_eq!(plan.offset(inner), Some(WorkspaceOffset::Private(128)));
         assert_eq!(plan.offset(stack), None);
         assert_eq!((plan.size.shared_bytes, plan.size.private_bytes), (64, 192));
         assert_eq!((plan.size.bytes(0), plan.size.bytes(3)), (256, 640));

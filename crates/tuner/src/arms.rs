@@ -34,7 +34,7 @@ pub(crate) struct Arm {
 
 /// A point of one of the spaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ArmPoint {
     /// The number of the arm.
     pub(crate) arm: usize,
     pub(crate) point: Point,
@@ -72,13 +72,13 @@ impl Arms {
     }
 
     /// Asks one of the searches for so many points.
-    pub(crate) fn propose(&mut self, room: usize) -> Result<Vec<Place>, Proposal> {
+    pub(crate) fn propose(&mut self, room: usize) -> Result<Vec<ArmPoint>, Proposal> {
         while let Some(number) = self.next() {
             let arm = &mut self.arms[number];
             match arm.strategy.propose(room) {
                 Proposal::Points(points) => {
                     arm.proposed += points.len() as u64;
-                    let place = |point| Place { arm: number, point };
+                    let place = |point| ArmPoint { arm: number, point };
                     return Ok(points.into_iter().map(place).collect());
                 }
                 Proposal::Wait => return Err(Proposal::Wait),
@@ -117,7 +117,7 @@ impl Arms {
     }
 
     /// Tells the searches what became of points.
-    pub(crate) fn observe(&mut self, observations: Vec<(Place, Outcome)>) {
+    pub(crate) fn observe(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
         for (number, arm) in self.arms.iter_mut().enumerate() {
             let mine = observations.iter().filter(|(place, _)| place.arm == number);
             let mine: Vec<Observation> = mine
@@ -136,19 +136,19 @@ impl Arms {
     }
 
     /// The numbers of a point as records keep them: where there are several algorithms, theirs first.
-    pub(crate) fn ranks(&self, place: &Place) -> Vec<u32> {
+    pub(crate) fn ranks(&self, place: &ArmPoint) -> Vec<u32> {
         let number = (self.arms.len() > 1).then_some(place.arm as u32);
         number.into_iter().chain(place.point.ranks().iter().copied()).collect()
     }
 
     /// The point of numbers in a record.
-    pub(crate) fn place(&self, ranks: &[u32]) -> Option<Place> {
+    pub(crate) fn place(&self, ranks: &[u32]) -> Option<ArmPoint> {
         let (arm, ranks) = match ranks.split_first() {
             Some((arm, ranks)) if self.arms.len() > 1 => (usize::try_from(*arm).ok()?, ranks),
             _ => (0, ranks),
         };
         let point = Point::new(ranks.to_vec());
         let known = self.space(arm)?.search_space().contains(&point);
-        known.then_some(Place { arm, point })
+        known.then_some(ArmPoint { arm, point })
     }
 }

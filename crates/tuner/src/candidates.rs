@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::arms::Place;
+use crate::arms::ArmPoint;
 use tensorwright_kernel::Schedule;
 use tensorwright_outcome::Outcome;
 
@@ -15,7 +15,7 @@ pub(crate) struct Candidate {
     pub(crate) schedule: Schedule,
     pub(crate) text: String,
     /// The points that mean it; none for the default schedule and for records.
-    pub(crate) points: Vec<Place>,
+    pub(crate) points: Vec<ArmPoint>,
     pub(crate) origin: String,
 }
 
@@ -54,7 +54,7 @@ impl Candidates {
     pub(crate) fn admit(
         &mut self,
         schedule: Schedule,
-        point: Option<Place>,
+        point: Option<ArmPoint>,
         origin: &str,
     ) -> Admission {
         let text = schedule.to_string();

@@ -12,7 +12,7 @@ use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_space::{Point, Rng};
 
-use crate::arms::Place;
+use crate::arms::ArmPoint;
 use crate::candidates::{Admission, Candidates};
 use crate::identity::key_of;
 use crate::session::DEPTH;
@@ -194,7 +194,7 @@ fn submit(
 ) {
     match candidates.admit(
         schedule.clone(),
-        Some(Place { arm: 0, point: point.clone() }),
+        Some(ArmPoint { arm: 0, point: point.clone() }),
         "landscape",
     ) {
         Admission::New(number) => measurer.submit(number, &schedule),

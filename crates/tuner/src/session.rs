@@ -14,7 +14,7 @@ use tensorwright_records::{
 };
 use tensorwright_search::{Proposal, Settings};
 
-use crate::arms::{Arms, Place};
+use crate::arms::{ArmPoint, Arms};
 use crate::candidates::{Admission, Candidate, Candidates};
 use crate::finals::FINALISTS;
 use crate::identity::{key_of, program_info, space_hash};
@@ -349,7 +349,7 @@ impl<'a> Session<'a> {
         self.refused < MOST_REFUSED * (self.progress.trials + 10)
     }
 
-    fn admit(&mut self, schedule: Schedule, place: Place) {
+    fn admit(&mut self, schedule: Schedule, place: ArmPoint) {
         let origin = self.tuner.strategy.clone();
         match self.candidates.admit(schedule.clone(), Some(place.clone()), &origin) {
             Admission::New(number) => self.measurer.submit(number, &schedule),
@@ -359,7 +359,7 @@ impl<'a> Session<'a> {
     }
 
     /// A point that no schedule stands for.
-    fn refuse(&mut self, place: Place, outcome: Outcome) {
+    fn refuse(&mut self, place: ArmPoint, outcome: Outcome) {
         self.refused += 1;
         self.progress.tally.add(&outcome);
         let candidate = Candidate {
@@ -372,7 +372,7 @@ impl<'a> Session<'a> {
         self.tell(vec![(place, outcome)]);
     }
 
-    fn tell(&mut self, observations: Vec<(Place, Outcome)>) {
+    fn tell(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
         let clock = Instant::now();
         self.arms.observe(observations);
         self.strategy_time += clock.elapsed();

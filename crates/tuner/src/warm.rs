@@ -8,7 +8,7 @@ use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
 use crate::Tuner;
-use crate::arms::{Arms, Place};
+use crate::arms::{ArmPoint, Arms};
 
 /// Bests of similar keys that are tried.
 const MOST_NEAR: usize = 4;
@@ -37,7 +37,7 @@ pub(crate) struct Past {
     /// Schedules to try first: the best of this key, and of similar ones.
     pub(crate) schedules: Vec<Schedule>,
     /// Points to try first, with the numbers of their algorithms.
-    pub(crate) points: Vec<Place>,
+    pub(crate) points: Vec<ArmPoint>,
 }
 
 impl Past {
@@ -99,7 +99,7 @@ impl Past {
     }
 
     /// What the searches are told.
-    pub(crate) fn observations(&self, arms: &Arms) -> Vec<(Place, Outcome)> {
+    pub(crate) fn observations(&self, arms: &Arms) -> Vec<(ArmPoint, Outcome)> {
         let observation = |trial: &Trial| {
             let place = arms.place(&trial.point).filter(|_| !trial.point.is_empty())?;
             Some((place, trial.outcome.clone()))
@@ -139,7 +139,7 @@ fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {
 
 /// The point of a similar program in the space of the same algorithm: the same inner loops, the same
 /// choices.
-fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Place> {
+fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<ArmPoint> {
     let module = Module::parse("record", &near.program.text).ok()?;
     let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
     // The algorithms that its run chose from.
@@ -166,7 +166,7 @@ fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Pla
                 .unwrap_or(start.rank(place))
         })
         .collect();
-    Some(Place { arm, point: Point::new(ranks) })
+    Some(ArmPoint { arm, point: Point::new(ranks) })
 }
 
 /// The value of one parameter that means the same as a value of another.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use tensorwright::Diagnostics;
-use tensorwright_landscape::{Comparison, Landscape, Plan};
+use tensorwright_landscape::{Comparison, Experiment, Landscape};
 use tensorwright_search::registry::STRATEGIES;
 use tensorwright_search::{Strategy, find};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let landscapes: Result<Vec<Landscape>, Diagnostics> =
         args.landscapes.iter().map(|path| files::landscape(path)).collect();
     let landscapes = landscapes.in_format(format)?;
-    let plan = Plan {
+    let experiment = Experiment {
         seeds: args.seeds,
         trials: args.trials as usize,
         batch: args.batch.into(),
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let mut all = Vec::new();
     for (path, landscape) in args.landscapes.iter().zip(&landscapes) {
         let name = path.display().to_string();
-        let comparison = compare(&name, landscape, &strategies, &plan);
+        let comparison = compare(&name, landscape, &strategies, &experiment);
         match format {
             Format::Json => {
                 all.push(serde_json::json!({ "landscape": name, "comparison": comparison }));
@@ -98,7 +98,12 @@ fn strategy(name: &str) -> Result<String, String> {
     Err(format!("the strategies are {}, or `all`", known.join(", ")))
 }
 
-fn compare(name: &str, landscape: &Landscape, strategies: &[&Strategy], plan: &Plan) -> Comparison {
+fn compare(
+    name: &str,
+    landscape: &Landscape,
+    strategies: &[&Strategy],
+    experiment: &Experiment,
+) -> Comparison {
     let begin = Instant::now();
     let told = AtomicU64::new(0);
     let terminal = std::io::stderr().is_terminal();
@@ -116,7 +121,7 @@ fn compare(name: &str, landscape: &Landscape, strategies: &[&Strategy], plan: &P
             eprint!("{start}{name}: {done} of {all} runs, about {} s left{end}", left.as_secs());
         }
     };
-    let comparison = Comparison::run(landscape, strategies, plan, &thread_seconds, &progress);
+    let comparison = Comparison::run(landscape, strategies, experiment, &thread_seconds, &progress);
     if terminal && told.load(Ordering::Relaxed) > 0 {
         eprint!("\r\x1b[K");
     }

@@ -13,7 +13,7 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType as _};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{BufferId, Memory, Node, Ranges, Var};
-use tensorwright_schedule::workspace::{Place, Plan};
+use tensorwright_schedule::workspace::{WorkspaceLayout, WorkspaceOffset};
 use tensorwright_schedule::{Interface, LoweredNest};
 
 use super::hoist::Level;
@@ -78,7 +78,7 @@ pub(super) fn kernel<'ctx>(
     captures.buffers.retain(|id| interface.position(*id).is_some());
     let (exported, inner) = exported(&ir, interface, function, &captures)?;
     let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
-    let plan = Plan::of(lowered);
+    let plan = WorkspaceLayout::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, operations: 0 };
     emitter.describe(inner, &captures)?;
     emitter.ir.target.annotate(exported);
@@ -250,8 +250,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
             Some(Memory::Workspace) => {
                 let Environment { workspace, private, .. } = self.frame.environment;
                 let (part, bytes) = match self.plan.offset(id) {
-                    Some(Place::Shared(bytes)) => (workspace, bytes),
-                    Some(Place::Private(bytes)) => (private, bytes),
+                    Some(WorkspaceOffset::Shared(bytes)) => (workspace, bytes),
+                    Some(WorkspaceOffset::Private(bytes)) => (private, bytes),
                     None => return Err(defect("a buffer without a place in the workspace")),
                 };
                 let pointer = self.at_level(0, |emitter| {

@@ -46,7 +46,7 @@ use inkwell::targets::TargetMachine;
 use inkwell::values::VectorValue;
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{Buffer, BufferId, Lanes};
-use tensorwright_schedule::workspace::Plan;
+use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
 use crate::error::{Error, Result};
@@ -92,7 +92,7 @@ struct Emitter<'a, 'ctx> {
     ir: Ir<'a, 'ctx>,
     nest: &'a LoopNest,
     interface: &'a Interface,
-    plan: Plan,
+    plan: WorkspaceLayout,
     /// The function that is being written.
     frame: Frame<'ctx>,
     operations: usize,

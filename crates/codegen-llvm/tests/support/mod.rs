@@ -10,7 +10,7 @@ use std::ptr;
 
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Compiled, Kernel, Options, compile};
+use tensorwright_codegen_llvm::{Compiled, JitKernel, Options, compile};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, random_inputs, run};
@@ -119,7 +119,7 @@ pub(crate) struct Ran {
 
 /// A kernel in this process.
 pub(crate) struct Loaded {
-    kernel: Kernel,
+    kernel: JitKernel,
     compiled: Compiled,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn load(nest: &LoweredNest, target: &str) -> Loaded {
     let compiled = compile(nest, &target, &Options::default())
         .unwrap_or_else(|error| panic!("{error}\n{nest}"));
     let jit = Jit::new(&target).unwrap();
-    let kernel = Kernel::load(&jit, &compiled.interface, &compiled.object)
+    let kernel = JitKernel::load(&jit, &compiled.interface, &compiled.object)
         .unwrap_or_else(|error| panic!("{error}"));
     Loaded { kernel, compiled }
 }

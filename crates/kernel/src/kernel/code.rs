@@ -92,7 +92,7 @@ impl Code {
             threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
         };
         let kernel = jit()
-            .and_then(|jit| codegen::Kernel::load(jit, &compiled.interface, &compiled.object))
+            .and_then(|jit| codegen::JitKernel::load(jit, &compiled.interface, &compiled.object))
             .map_err(|error| error.diagnose(source))?;
         let loaded = Some(Loaded::new(kernel, pool));
         Ok(Self { compiled, loaded })

@@ -122,7 +122,7 @@ pub(super) fn out_of_bounds(program: &Program, read: CheckedRead) -> Diagnostics
 
 /// A diagnostic at a place of a schedule, if it has one: a step that was not read from text has an
 /// empty span.
-fn at(code: Code, span: tensorwright_schedule::schedule::Span, message: String) -> Diagnostic {
+fn at(code: Code, span: tensorwright_schedule::schedule::ByteRange, message: String) -> Diagnostic {
     if span.start == span.end && span.end == 0 {
         return Diagnostic::without_place(code, message);
     }

@@ -13,7 +13,7 @@ use tensorwright_schedule::nest::Owner;
 /// Compiled code in this process, with what its calls need.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    kernel: codegen::Kernel,
+    kernel: codegen::JitKernel,
     pool: Option<Arc<Pool>>,
     /// Workspaces that no call uses at the moment.
     workspaces: Mutex<Vec<AlignedBuffer>>,
@@ -45,12 +45,12 @@ pub(super) struct Bound<'a> {
 
 impl Loaded {
     /// Code, and the threads that it may use.
-    pub(super) fn new(kernel: codegen::Kernel, pool: Option<Arc<Pool>>) -> Self {
+    pub(super) fn new(kernel: codegen::JitKernel, pool: Option<Arc<Pool>>) -> Self {
         Self { kernel, pool, workspaces: Mutex::default() }
     }
 
     /// The code.
-    pub(super) fn kernel(&self) -> &codegen::Kernel {
+    pub(super) fn kernel(&self) -> &codegen::JitKernel {
         &self.kernel
     }
 

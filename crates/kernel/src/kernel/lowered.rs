@@ -93,10 +93,10 @@ impl LoweredProgram {
     }
 
     /// What objects need of a processor.
-    fn requirement(&self) -> tensorwright_codegen_c::Processor {
+    fn requirement(&self) -> tensorwright_codegen_c::Requirement {
         let Self { processor, .. } = self;
         let (triple, needs) = (processor.triple(), processor.needs());
-        tensorwright_codegen_c::Processor::new(&processor.to_string(), triple, needs)
+        tensorwright_codegen_c::Requirement::new(&processor.to_string(), triple, needs)
     }
 
     /// The C header of the kernel, for the C source and for objects. It says for which processor objects

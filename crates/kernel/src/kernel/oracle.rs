@@ -18,7 +18,7 @@ use std::fmt;
 use tensorwright_lang::text::grouped;
 use tensorwright_policy::cpu::rules::complete;
 use tensorwright_reference::bounding::{Bounding, bounding};
-use tensorwright_reference::sample::{self, Place, Sampled, choose, work};
+use tensorwright_reference::sample::{self, OutputElement, Sampled, choose, work};
 use tensorwright_schedule::{Draft, canonical};
 use tensorwright_target::{Goal, Target};
 
@@ -213,7 +213,7 @@ impl Program {
     /// evaluation like any other.
     fn check_sampled(&self, run: &Run, sampled: &[Sampled]) -> Result<(), Diagnostics> {
         for element in sampled {
-            let Place { output, position } = element.place;
+            let OutputElement { output, position } = element.place;
             let Some(output) = run.outputs.get(output) else { continue };
             let (Some(value), Some(bound)) =
                 (output.buffer.get(position), output.tolerance.get(position))
@@ -262,7 +262,7 @@ impl Program {
 fn weak_outputs(run: &Run, sampled: &[Sampled]) -> Vec<bool> {
     let mut known = vec![(false, false); run.outputs.len()];
     for element in sampled {
-        let Place { output, position } = element.place;
+        let OutputElement { output, position } = element.place;
         let bound = run.outputs.get(output).and_then(|output| output.tolerance.get(position));
         if let (Some((some, none)), Some(f64::INFINITY)) = (known.get_mut(output), bound.copied()) {
             *some |= element.tolerance.is_finite();
@@ -280,7 +280,7 @@ fn finite_tolerances(run: &Run) -> usize {
 /// Replaces elements by those of the interpreter.
 fn adopt(run: &mut Run, sampled: &[Sampled]) {
     for element in sampled {
-        let Place { output, position } = element.place;
+        let OutputElement { output, position } = element.place;
         let Some(output) = run.outputs.get_mut(output) else { continue };
         output.buffer.set(position, element.value);
         if let Some(tolerance) = output.tolerance.get_mut(position) {

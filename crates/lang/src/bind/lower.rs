@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::hir;
 use crate::ops::{ArithOp, UnaryOp};
-use crate::program::{AxisId, Expr, Index, Place, Read, Scalar, TensorId};
+use crate::program::{AxisId, Expr, Index, Location, Read, Scalar, TensorId};
 use crate::source::Span;
 
 /// What names stand for when a statement is lowered. Tensors keep the numbers of their symbols.
@@ -54,7 +54,7 @@ impl Lowering<'_> {
                     tensor: TensorId(symbol.0),
                     subscripts: Vec::new(),
                     checked: Vec::new(),
-                    place: Place(*span),
+                    place: Location(*span),
                 }))),
                 None => Err(self.missing_scalar(*symbol, *span)),
             },
@@ -157,7 +157,7 @@ impl Lowering<'_> {
                     tensor: TensorId(symbol.0),
                     subscripts: subscripts?,
                     checked: Vec::new(),
-                    place: Place(*span),
+                    place: Location(*span),
                 })
             }
             hir::Expr::Unary(UnaryOp::Neg, a) => match self.expr(a)? {

@@ -50,35 +50,35 @@ pub struct Read {
     /// All others are proven to be in bounds.
     pub checked: Vec<u32>,
     /// Where the source text has it.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// Where something stands in the source text. It is not part of the identity of the thing: all
 /// places compare equal and hash alike.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place(pub Span);
+pub struct Location(pub Span);
 
-impl PartialEq for Place {
+impl PartialEq for Location {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Place {}
+impl Eq for Location {}
 
-impl PartialOrd for Place {
+impl PartialOrd for Location {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Place {
+impl Ord for Location {
     fn cmp(&self, _: &Self) -> Ordering {
         Ordering::Equal
     }
 }
 
-impl Hash for Place {
+impl Hash for Location {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 

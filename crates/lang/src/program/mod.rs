@@ -19,7 +19,7 @@ mod rewrite;
 
 pub use analysis::{Analysis, StageAnalysis};
 pub use exact::Exact;
-pub use expr::{Expr, Place, Read, Scalar, round_float, round_to_odd, wrap_integer};
+pub use expr::{Expr, Location, Read, Scalar, round_float, round_to_odd, wrap_integer};
 pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};
 pub use print::{expr_text, index_text};

@@ -11,7 +11,7 @@ use super::poly::{Poly, Values};
 
 /// One formula.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Bound {
+pub(super) enum Formula {
     Poly(Poly),
     /// `numerator / divisor + 1`, rounded down.
     Steps {
@@ -25,7 +25,7 @@ pub(super) enum Bound {
 /// The least of several formulas, of which there is at least one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Upper {
-    pub(super) bounds: Vec<Bound>,
+    pub(super) bounds: Vec<Formula>,
     pub(super) basis: Basis,
 }
 
@@ -39,16 +39,16 @@ pub(super) struct Basis {
     pub(super) sampled: bool,
 }
 
-impl Bound {
+impl Formula {
     fn value(&self, values: &Values) -> Option<i64> {
         let of = |name: &String| values.get(name).copied();
         match self {
-            Bound::Poly(poly) => poly.value(of),
-            Bound::Steps { numerator, divisor } => {
+            Formula::Poly(poly) => poly.value(of),
+            Formula::Steps { numerator, divisor } => {
                 let divisor = divisor.value(of).filter(|divisor| *divisor > 0)?;
                 numerator.value(of)?.checked_div_euclid(divisor)?.checked_add(1)
             }
-            Bound::Written(expr) => written_value(expr, values),
+            Formula::Written(expr) => written_value(expr, values),
         }
     }
 }
@@ -74,28 +74,28 @@ fn written_value(expr: &Expr, values: &Values) -> Option<i64> {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bound::Poly(poly) => write!(f, "{poly}"),
-            Bound::Steps { numerator, divisor } => write!(f, "({numerator}) / {divisor} + 1"),
-            Bound::Written(expr) => f.write_str(&print_expr(expr)),
+            Formula::Poly(poly) => write!(f, "{poly}"),
+            Formula::Steps { numerator, divisor } => write!(f, "({numerator}) / {divisor} + 1"),
+            Formula::Written(expr) => f.write_str(&print_expr(expr)),
         }
     }
 }
 
 impl Upper {
-    pub(super) fn new(bound: Bound) -> Upper {
+    pub(super) fn new(bound: Formula) -> Upper {
         Upper { bounds: vec![bound], basis: Basis::default() }
     }
 
     pub(super) fn poly(poly: Poly) -> Upper {
-        Upper::new(Bound::Poly(poly))
+        Upper::new(Formula::Poly(poly))
     }
 
     /// The polynomial, if it is one; what it rests on is added to `basis`.
     pub(super) fn as_poly(&self, basis: &mut Basis) -> Option<&Poly> {
-        let [Bound::Poly(poly)] = self.bounds.as_slice() else { return None };
+        let [Formula::Poly(poly)] = self.bounds.as_slice() else { return None };
         basis.add(&self.basis);
         Some(poly)
     }
@@ -135,7 +135,7 @@ impl fmt::Display for Upper {
         match self.bounds.as_slice() {
             [bound] => write!(f, "{bound}"),
             bounds => {
-                let texts: Vec<String> = bounds.iter().map(Bound::to_string).collect();
+                let texts: Vec<String> = bounds.iter().map(Formula::to_string).collect();
                 write!(f, "min({})", texts.join(", "))
             }
         }

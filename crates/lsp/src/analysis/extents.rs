@@ -16,7 +16,7 @@ use tensorwright_lang::syntax::ast::{Comprehension, Def, Dim, Expr, Module, Stmt
 
 use super::accesses::{Access, Guard, Subscript, accesses};
 use super::affine::{Affine, Symbols};
-use super::bound::{Basis, Bound, Upper};
+use super::bound::{Basis, Formula, Upper};
 use super::names::{self, Scope};
 use super::poly::Poly;
 use super::samples::Sample;
@@ -215,7 +215,7 @@ impl<'a> Work<'a, '_> {
     fn written(&self, hi: &Expr) -> Upper {
         match self.sum(hi).filter(|sum| sum.indices.is_empty()) {
             Some(sum) => Upper::poly(sum.rest),
-            None => Upper::new(Bound::Written(hi.clone())),
+            None => Upper::new(Formula::Written(hi.clone())),
         }
     }
 
@@ -251,9 +251,9 @@ impl<'a> Work<'a, '_> {
             (worst, coefficient.times(&Poly::constant(-1))?)
         };
         let bound = if divisor == one {
-            Bound::Poly(room.plus(&one)?)
+            Formula::Poly(room.plus(&one)?)
         } else {
-            Bound::Steps { numerator: room, divisor }
+            Formula::Steps { numerator: room, divisor }
         };
         Some(Upper { basis, ..Upper::new(bound) })
     }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 
-use tensorwright_codegen_llvm::Kernel;
+use tensorwright_codegen_llvm::JitKernel;
 use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_kernel::Program;
 use tensorwright_kernel::ir::TensorId;
@@ -14,14 +14,14 @@ use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
 use super::compare::{self, Tensor};
-use super::memory::{Frozen, Region, Reused, UNWRITTEN};
+use super::memory::{ReadOnlyRegion, Region, Reused, UNWRITTEN};
 use crate::protocol::{Description, Verdict};
 use crate::shared::Layout;
 
 /// The memory that candidates use one after the other.
 #[derive(Debug)]
 pub(super) struct Arena {
-    inputs: Vec<Frozen>,
+    inputs: Vec<ReadOnlyRegion>,
     outputs: Vec<Region>,
     expected: Vec<Tensor>,
     workspace: Reused,
@@ -108,7 +108,7 @@ impl Arena {
 /// Machine code in this process.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    kernel: Kernel,
+    kernel: JitKernel,
     /// Where the memory of each parameter is.
     slots: Vec<Slot>,
     workspace: usize,
@@ -138,7 +138,7 @@ impl Candidate {
     ) -> Result<Self, Verdict> {
         let unlinkable = |error: &dyn std::fmt::Display| Verdict::Unlinkable(error.to_string());
         let interface = &description.interface;
-        let kernel = Kernel::load(jit, interface, object).map_err(|error| unlinkable(&error))?;
+        let kernel = JitKernel::load(jit, interface, object).map_err(|error| unlinkable(&error))?;
         let too_large = |bytes: i64| {
             Verdict::TooLarge(format!("the schedule needs {bytes} bytes, more than there may be"))
         };

@@ -2,7 +2,7 @@
 
 use tensorwright_kernel::{Buffer, DType};
 
-use super::memory::Frozen;
+use super::memory::ReadOnlyRegion;
 
 /// Elements that are looked at together: if one of them is suspicious, all are looked at closely.
 const BLOCK: usize = 1024;
@@ -11,8 +11,8 @@ const BLOCK: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Tensor {
     pub(super) dtype: DType,
-    pub(super) values: Frozen,
-    pub(super) tolerances: Frozen,
+    pub(super) values: ReadOnlyRegion,
+    pub(super) tolerances: ReadOnlyRegion,
 }
 
 /// How a tensor differs from what is expected by more than the tolerance times a factor; `None` if

@@ -77,9 +77,9 @@ impl Region {
     }
 
     /// Makes the memory read-only: what a candidate must not change.
-    pub(super) fn freeze(self) -> io::Result<Frozen> {
+    pub(super) fn freeze(self) -> io::Result<ReadOnlyRegion> {
         self.protect(self.len.max(1), libc::PROT_READ)?;
-        Ok(Frozen(self))
+        Ok(ReadOnlyRegion(self))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -115,9 +115,9 @@ impl Drop for Region {
 
 /// A region that can only be read.
 #[derive(Debug)]
-pub(super) struct Frozen(Region);
+pub(super) struct ReadOnlyRegion(Region);
 
-impl Frozen {
+impl ReadOnlyRegion {
     pub(super) fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }

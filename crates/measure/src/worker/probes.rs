@@ -8,7 +8,7 @@ use tensorwright_runtime::probe::{
 };
 use tensorwright_runtime::{AllocError, Machine, Pool};
 
-use crate::roofline::{Bound, Roofline};
+use crate::roofline::{Roof, Roofline};
 
 /// The largest buffer that a bandwidth probe uses: beyond all caches.
 const LARGEST: u128 = 256 << 20;
@@ -24,8 +24,8 @@ pub(super) fn nearer<'p>(
 ) -> Result<(Box<dyn Probe + 'p>, Roofline), AllocError> {
     if let Some(roofline) = known {
         let probe = match roofline.bound() {
-            Bound::Compute => fma(program, pool)?,
-            Bound::Memory => memory(program, pool)?,
+            Roof::Compute => fma(program, pool)?,
+            Roof::Memory => memory(program, pool)?,
         };
         return Ok((probe, roofline));
     }
@@ -33,8 +33,8 @@ pub(super) fn nearer<'p>(
     let (gflops, gbps) = (sustained(fma.as_mut(), GLANCE), sustained(memory.as_mut(), GLANCE));
     let roofline = Roofline::new(program, gflops, gbps);
     match roofline.bound() {
-        Bound::Compute => Ok((fma, roofline)),
-        Bound::Memory => Ok((memory, roofline)),
+        Roof::Compute => Ok((fma, roofline)),
+        Roof::Memory => Ok((memory, roofline)),
     }
 }
 

@@ -3,7 +3,7 @@
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp};
-use tensorwright_lang::program::{AxisId, Expr, Index, Place, Read, Scalar, TensorId};
+use tensorwright_lang::program::{AxisId, Expr, Index, Location, Read, Scalar, TensorId};
 
 pub(super) fn number(value: f64) -> Expr {
     Expr::Const(Scalar::float(DType::Double, value))
@@ -88,7 +88,7 @@ pub(super) fn both(a: Option<Expr>, b: Option<Expr>) -> Option<Expr> {
 /// The element of a tensor at the point of the first axes.
 pub(super) fn here(tensor: TensorId, rank: usize) -> Expr {
     let subscripts = (0..rank as u32).map(|axis| Index::axis(AxisId(axis))).collect();
-    Expr::Read(Read { tensor, subscripts, checked: Vec::new(), place: Place::default() })
+    Expr::Read(Read { tensor, subscripts, checked: Vec::new(), place: Location::default() })
 }
 
 /// The number of nodes of an expression.

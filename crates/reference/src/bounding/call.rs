@@ -9,7 +9,7 @@ use super::build::{
     abs, add, both, call as made, compare, infinity, is_infinite, known, mul, number, scaled,
     select, size, sub, unless,
 };
-use super::expr::{Bound, abs_difference, as_double, product_error, rounded};
+use super::expr::{Enclosure, abs_difference, as_double, product_error, rounded};
 use crate::math::{LOOSE_ULPS, ULPS};
 use crate::tolerance::Rounding;
 
@@ -17,7 +17,7 @@ use crate::tolerance::Rounding;
 const SHORT: usize = 30;
 
 /// The value and the error of a call.
-pub(super) fn call(builtin: Builtin, args: Vec<Bound>) -> (Expr, Option<Expr>) {
+pub(super) fn call(builtin: Builtin, args: Vec<Enclosure>) -> (Expr, Option<Expr>) {
     let values = args.iter().map(|arg| arg.value.clone()).collect();
     let value = made(builtin, values);
     let is_exact = args.iter().all(|arg| arg.error.is_none());
@@ -44,7 +44,7 @@ pub(super) fn call(builtin: Builtin, args: Vec<Bound>) -> (Expr, Option<Expr>) {
 }
 
 /// The larger error; where one operand is short and certain to win, its own.
-fn extreme(builtin: Builtin, dtype: DType, args: Vec<Bound>) -> Option<Expr> {
+fn extreme(builtin: Builtin, dtype: DType, args: Vec<Enclosure>) -> Option<Expr> {
     let values: Vec<Expr> = args.iter().map(|a| as_double(a.value.clone(), dtype)).collect();
     let errors: Vec<Option<Expr>> = args.into_iter().map(|arg| arg.error).collect();
     let sizes = errors.iter().flatten().map(size).sum::<usize>();
@@ -73,7 +73,7 @@ fn computed(
     builtin: Builtin,
     dtype: DType,
     value: &Expr,
-    args: Vec<Bound>,
+    args: Vec<Enclosure>,
     is_exact: bool,
 ) -> Expr {
     let rounding = Rounding::operation(dtype);
@@ -99,7 +99,7 @@ fn computed(
 }
 
 /// How far a function moves over the intervals of its arguments.
-fn movement(builtin: Builtin, value: &Expr, args: Vec<Bound>) -> Expr {
+fn movement(builtin: Builtin, value: &Expr, args: Vec<Enclosure>) -> Expr {
     use Builtin::{
         Acos, Acosh, Asin, Asinh, Atan, Atanh, Cbrt, Cos, Cosh, Erf, Erfc, Exp, Exp2, Expm1, Fma,
         Hypot, Log, Log1p, Log2, Log10, Pow, Rsqrt, Sigmoid, Sin, Sinh, Sqrt, Tanh,
@@ -140,14 +140,14 @@ fn movement(builtin: Builtin, value: &Expr, args: Vec<Bound>) -> Expr {
 
 /// How far a monotone function moves: no further than both ends together, and nothing known if one of them is
 /// outside of the domain.
-fn ends(builtin: Builtin, value: &Expr, x: Bound) -> Option<Expr> {
+fn ends(builtin: Builtin, value: &Expr, x: Enclosure) -> Option<Expr> {
     let error = x.error?;
     let at = |end: Expr| abs_difference(made(builtin, vec![end]), value.clone());
     Some(add(at(sub(x.value.clone(), error.clone())), at(add(x.value, error))))
 }
 
 /// Powers are monotone in both arguments, on either side of zero: they move the furthest at a corner.
-fn power(value: &Expr, x: Bound, y: Bound) -> Expr {
+fn power(value: &Expr, x: Enclosure, y: Enclosure) -> Expr {
     let error = x.error.unwrap_or_else(|| number(0.0));
     let ends = |value: &Expr, error: &Expr| {
         [sub(value.clone(), error.clone()), add(value.clone(), error.clone())]

@@ -18,7 +18,7 @@ use crate::tolerance::Rounding;
 
 /// A value and its error.
 #[derive(Debug, Clone)]
-pub(super) struct Bound {
+pub(super) struct Enclosure {
     /// The type in the program.
     pub(super) dtype: DType,
     /// A `double` for floating-point types, the type itself for others.
@@ -85,7 +85,7 @@ impl Tensors<'_> {
     }
 
     /// The value and the error of an expression; `None` where index arithmetic overflows.
-    pub(super) fn bound(&self, stage: &Stage, expr: &Expr) -> Option<Bound> {
+    pub(super) fn bound(&self, stage: &Stage, expr: &Expr) -> Option<Enclosure> {
         let dtype = self.dtype(expr);
         let (value, error) = match expr {
             Expr::Const(scalar) if dtype.is_float() => (number(scalar.as_f64()), None),
@@ -130,13 +130,14 @@ impl Tensors<'_> {
             Expr::Logic(op, a, b) => self.logic(stage, *op, a, b)?,
             Expr::Select(condition, a, b) => self.select(stage, condition, a, b)?,
             Expr::Call(builtin, args) => {
-                let args: Option<Vec<Bound>> = args.iter().map(|a| self.bound(stage, a)).collect();
+                let args: Option<Vec<Enclosure>> =
+                    args.iter().map(|a| self.bound(stage, a)).collect();
                 super::call::call(*builtin, args?)
             }
             Expr::Cast(_, operand) => return self.cast(stage, operand, dtype),
         };
         let error = error.map(|e| if is_small(&e) { e } else { infinity() });
-        Some(Bound { dtype, value, error })
+        Some(Enclosure { dtype, value, error })
     }
 
     /// A term of a sum. Whoever adds it up checks that nothing overflows.
@@ -147,12 +148,12 @@ impl Tensors<'_> {
         {
             return Some(arith(*op, self.bound(stage, a)?, self.bound(stage, b)?));
         }
-        let Bound { value, error, .. } = self.stored(stage, expr, dtype)?;
+        let Enclosure { value, error, .. } = self.stored(stage, expr, dtype)?;
         Some(Term { value, relative: 0.0, absolute: 0.0, error })
     }
 
     /// An expression converted to a type.
-    pub(super) fn stored(&self, stage: &Stage, expr: &Expr, dtype: DType) -> Option<Bound> {
+    pub(super) fn stored(&self, stage: &Stage, expr: &Expr, dtype: DType) -> Option<Enclosure> {
         if self.dtype(expr) == dtype {
             return self.bound(stage, expr);
         }
@@ -243,8 +244,8 @@ impl Tensors<'_> {
         inside
     }
 
-    fn cast(&self, stage: &Stage, operand: &Expr, dtype: DType) -> Option<Bound> {
-        let Bound { dtype: from, value, error } = self.bound(stage, operand)?;
+    fn cast(&self, stage: &Stage, operand: &Expr, dtype: DType) -> Option<Enclosure> {
+        let Enclosure { dtype: from, value, error } = self.bound(stage, operand)?;
         let double = |value: Expr| Expr::Cast(DType::Double, Box::new(value));
         let converted = |value: Expr| Expr::Cast(dtype, Box::new(value));
         let rounding = Rounding::operation(dtype);
@@ -283,7 +284,7 @@ impl Tensors<'_> {
                 (converted(value), error.map(surely))
             }
         };
-        Some(Bound { dtype, value, error })
+        Some(Enclosure { dtype, value, error })
     }
 
     fn read(&self, stage: &Stage, read: &Read) -> Option<(Expr, Option<Expr>)> {
@@ -339,7 +340,7 @@ impl Tensors<'_> {
 }
 
 /// Arithmetic on floating-point numbers.
-fn arith(op: ArithOp, a: Bound, b: Bound) -> Term {
+fn arith(op: ArithOp, a: Enclosure, b: Enclosure) -> Term {
     let Rounding { unit, underflow, .. } = Rounding::operation(a.dtype);
     let value = Expr::Arith(op, Box::new(a.value.clone()), Box::new(b.value.clone()));
     let error = match op {
@@ -402,7 +403,7 @@ pub(super) fn abs_difference(a: Expr, b: Expr) -> Expr {
 }
 
 /// `|a| eb + ea (|b| + eb)`; the larger error is written once.
-pub(super) fn product_error(a: Bound, b: Bound) -> Option<Expr> {
+pub(super) fn product_error(a: Enclosure, b: Enclosure) -> Option<Expr> {
     match (a.error, b.error) {
         (None, None) => None,
         (None, Some(error)) => Some(mul(abs(&a.value), error)),
@@ -420,7 +421,7 @@ pub(super) fn product_error(a: Bound, b: Bound) -> Option<Expr> {
 }
 
 /// `(ea + |a / b| eb) / (|b| - eb)`, infinite if `b` may be zero.
-fn quotient_error(value: &Expr, a: Bound, b: Bound) -> Option<Expr> {
+fn quotient_error(value: &Expr, a: Enclosure, b: Enclosure) -> Option<Expr> {
     let magnitude = abs(&b.value);
     let Some(error_b) = b.error else {
         return Some(div(a.error?, magnitude));

@@ -8,7 +8,7 @@ use tensorwright_lang::program::{AxisKind, Combine, Expr, Program, Stage, Tensor
 use super::build::{
     abs, add, both, call, compare, here, infinity, is_infinite, known, number, scaled, sub, unless,
 };
-use super::expr::{Bound, Tensors, Term, near, rounded_or};
+use super::expr::{Enclosure, Tensors, Term, near, rounded_or};
 use crate::tolerance::Rounding;
 
 /// The unit roundoff of `double`, in which values are computed here.
@@ -154,7 +154,7 @@ impl Analysis {
         &mut self,
         program: &Program,
         stage: &Stage,
-        bound: &Bound,
+        bound: &Enclosure,
         base: Option<Base>,
     ) -> TensorId {
         let dtype = if bound.dtype.is_float() { DType::Double } else { bound.dtype };
@@ -210,7 +210,7 @@ impl Analysis {
         &mut self,
         program: &Program,
         stage: &Stage,
-        bound: Bound,
+        bound: Enclosure,
         values: TensorId,
         base: Option<Base>,
     ) -> Expr {
@@ -248,7 +248,7 @@ impl Analysis {
         let theirs = (terms - 1.0).max(1.0) * (rounding.unit - DOUBLE);
         let growth = theirs / (1.0 + theirs) + terms * DOUBLE;
         let coefficient = (1.0 + growth) * relative + growth;
-        let bound = Bound { dtype, value, error: None };
+        let bound = Enclosure { dtype, value, error: None };
         let values = self.reduced(program, stage, &bound, base);
         let magnitude = abs(&bound.value);
         let held = base.filter(|_| accumulates);
@@ -279,7 +279,7 @@ impl Analysis {
         &mut self,
         program: &Program,
         stage: &Stage,
-        bound: &Bound,
+        bound: &Enclosure,
         values: TensorId,
         base: Option<Base>,
     ) -> TensorId {

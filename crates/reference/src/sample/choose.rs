@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tensorwright_lang::program::Program;
 use tensorwright_random::SplitMix;
 
-use super::Place;
+use super::OutputElement;
 use crate::buffer::{index_in, position_in};
 
 /// The tiles that schedules are made of: what lies just before and after a multiple of one is where tails,
@@ -19,7 +19,7 @@ const NEIGHBOURS: usize = 8;
 /// elements anywhere, at the edges of dimensions, in what tiles leave over, and beside multiples of tiles. They depend
 /// on the seed alone. Any part of the list from its start has some of all kinds, of all outputs.
 #[must_use]
-pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<Place> {
+pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<OutputElement> {
     let outputs: Vec<_> = program.outputs.iter().map(|id| program.tensor(*id)).collect();
     let shapes: Vec<&[i64]> = outputs.iter().map(|tensor| tensor.shape.as_slice()).collect();
     let share = count.div_ceil(shapes.len().max(1));
@@ -34,7 +34,7 @@ pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<Place> {
     for start in (0..longest).step_by(NEIGHBOURS) {
         for (output, positions) in each.iter().enumerate() {
             let turn = positions.iter().skip(start).take(NEIGHBOURS);
-            places.extend(turn.map(|position| Place { output, position: *position }));
+            places.extend(turn.map(|position| OutputElement { output, position: *position }));
         }
     }
     places

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Program, Stage, TensorId};
 
-use super::{Place, Sampled, element_work};
+use super::{OutputElement, Sampled, element_work};
 use crate::buffer::index_in;
 use crate::eval::{Contents, Failure, Tensors, defect};
 use crate::interpret::element;
@@ -56,7 +56,7 @@ impl<'a> Demand<'a> {
     }
 
     /// As many of the elements as the iterations allow.
-    pub(super) fn elements(&self, places: &[Place]) -> Result<Vec<Sampled>, Failure> {
+    pub(super) fn elements(&self, places: &[OutputElement]) -> Result<Vec<Sampled>, Failure> {
         let mut sampled = Vec::with_capacity(places.len());
         for place in places {
             let Some(id) = self.program.outputs.get(place.output) else { continue };

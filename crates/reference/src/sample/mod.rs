@@ -27,7 +27,7 @@ use demand::Demand;
 
 /// One element of one output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct OutputElement {
     /// The number of the output in [`Program::outputs`].
     pub output: usize,
     /// The position of the element in row-major order.
@@ -39,7 +39,7 @@ pub struct Place {
 #[non_exhaustive]
 pub struct Sampled {
     /// Which one.
-    pub place: Place,
+    pub place: OutputElement,
     /// Its value.
     pub value: Value,
     /// How far from it a correct evaluation may be; see [`tolerance`](crate::tolerance).
@@ -101,7 +101,7 @@ const WHOLE_STAGE_SHARE: u64 = 64;
 pub fn sample(
     program: &Program,
     inputs: &BTreeMap<String, Buffer>,
-    wanted: &[Place],
+    wanted: &[OutputElement],
     effort: Effort,
 ) -> Result<Vec<Sampled>, Diagnostic> {
     let sampled = check_inputs(program, inputs)
@@ -112,7 +112,7 @@ pub fn sample(
 fn sample_boxed(
     program: &Program,
     mut tensors: Vec<Option<Contents<'_>>>,
-    wanted: &[Place],
+    wanted: &[OutputElement],
     effort: Effort,
 ) -> Result<Vec<Sampled>, Failure> {
     let used = compute_small_stages(program, &mut tensors, effort.iterations)?;
@@ -121,7 +121,7 @@ fn sample_boxed(
     let tensors = &tensors;
     let parts = thread::scope(|scope| {
         let part = |number: usize| {
-            let places: Vec<Place> =
+            let places: Vec<OutputElement> =
                 wanted.chunks(GROUP).skip(number).step_by(threads).flatten().copied().collect();
             let work = move || Demand::new(program, tensors, share).elements(&places);
             // A thread that there is not leaves its part out.
@@ -135,7 +135,7 @@ fn sample_boxed(
     for part in parts {
         sampled.extend(part?);
     }
-    let order: BTreeMap<Place, usize> = wanted.iter().copied().zip(0..).collect();
+    let order: BTreeMap<OutputElement, usize> = wanted.iter().copied().zip(0..).collect();
     sampled.sort_by_key(|sampled| order.get(&sampled.place).copied());
     Ok(sampled)
 }

@@ -31,7 +31,7 @@ pub(super) struct Dot {
 
 /// The runs of a strategy.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Group {
+pub(super) struct StrategyRuns {
     pub(super) name: String,
     pub(super) trials: u64,
     pub(super) climbs: Vec<(u64, Climb)>,
@@ -48,7 +48,7 @@ pub(super) struct Space {
 #[derive(Debug)]
 pub(super) struct Gathering {
     pub(super) meta: Meta,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<StrategyRuns>,
     pub(super) dots: Thinned<Dot>,
     pub(super) spaces: BTreeMap<String, Space>,
     pub(super) fastest: Fastest,
@@ -173,7 +173,7 @@ impl Gathering {
         let name = shortened(name, 60);
         let known = self.groups.iter().position(|group| group.name == name);
         known.unwrap_or_else(|| {
-            self.groups.push(Group { name, ..Group::default() });
+            self.groups.push(StrategyRuns { name, ..StrategyRuns::default() });
             self.groups.len() - 1
         })
     }

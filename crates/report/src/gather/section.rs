@@ -2,7 +2,7 @@
 
 use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, TrialId};
 
-use super::gathering::{Gathering, Group, Space};
+use super::gathering::{Gathering, Space, StrategyRuns};
 use super::{Limits, MOST_RUNS};
 use crate::curve::{Climb, Curve, Median, median, rounded};
 use crate::importance::importance;
@@ -123,7 +123,7 @@ fn winner(best: Option<Best>, gathering: &Gathering) -> Option<Winner> {
 }
 
 /// The groups that are shown: the fastest in the middle of their runs first.
-fn ranking(groups: &[Group]) -> Vec<usize> {
+fn ranking(groups: &[StrategyRuns]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(groups[*at].trials));
     order.truncate(MOST_STRATEGIES);
@@ -136,7 +136,7 @@ fn ranking(groups: &[Group]) -> Vec<usize> {
 }
 
 /// The best of each run; a run without one is slower than any.
-fn bests(group: &Group) -> Vec<f64> {
+fn bests(group: &StrategyRuns) -> Vec<f64> {
     group.climbs.iter().map(|(_, climb)| climb.best().unwrap_or(f64::INFINITY)).collect()
 }
 
@@ -146,7 +146,7 @@ fn strategies(gathering: &Gathering, order: &[usize], limits: Limits) -> Vec<Str
     order.iter().map(|at| strategy(&gathering.groups[*at], goal, limits)).collect()
 }
 
-fn strategy(group: &Group, goal: f64, limits: Limits) -> Strategy {
+fn strategy(group: &StrategyRuns, goal: f64, limits: Limits) -> Strategy {
     let finite = |value: &f64| value.is_finite();
     let mut bests = bests(group);
     let reached: Vec<_> = group.climbs.iter().map(|(_, climb)| climb.reaches(goal)).collect();

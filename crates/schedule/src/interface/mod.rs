@@ -17,7 +17,7 @@ use tensorwright_lang::source::Span;
 
 use crate::LoweredNest;
 use crate::nest::{BufferId, LoopNest, Node, Owner, Uses, for_each_store};
-use crate::workspace::{ALIGNMENT, Plan, Workspace};
+use crate::workspace::{ALIGNMENT, Workspace, WorkspaceLayout};
 
 /// How a kernel is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ impl Interface {
             symbol: identifier(&nest.name),
             has_prepare: !nest.prepare.is_empty(),
             parameters,
-            workspace: Plan::of(lowered).size,
+            workspace: WorkspaceLayout::of(lowered).size,
             prepared_bytes,
             checked: checked_reads(nest),
         }

@@ -23,7 +23,7 @@ use std::fmt;
 
 use tensorwright_lang::precision::Precision;
 
-pub use words::{Span, Words};
+pub use words::{ByteRange, Words};
 
 use crate::limits::{self, MAX_BYTES, MAX_STEPS};
 use crate::nest::LoopNest;
@@ -44,7 +44,7 @@ pub struct Step {
     /// What is done.
     pub primitive: Primitive,
     /// Where the text has it; empty for a step that was not read from text.
-    pub span: Span,
+    pub span: ByteRange,
 }
 
 /// Why a primitive is not applied.
@@ -60,7 +60,7 @@ pub struct Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleError {
     /// Where in the text.
-    pub span: Span,
+    pub span: ByteRange,
     /// The step that was refused; `None` for a mistake in the text.
     pub step: Option<Box<Step>>,
     /// What and why.
@@ -127,7 +127,7 @@ impl Schedule {
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         if text.len() > MAX_BYTES {
             return Err(syntax(
-                Span::default(),
+                ByteRange::default(),
                 limits::exceeded("has", text.len(), "bytes", MAX_BYTES)
                     .help("leave out comments and steps without effect"),
             ));
@@ -141,7 +141,7 @@ impl Schedule {
             }
             start += line.len();
             if steps.len() > MAX_STEPS {
-                return Err(syntax(Span::default(), too_many_steps()));
+                return Err(syntax(ByteRange::default(), too_many_steps()));
             }
         }
         Ok(Self { steps })
@@ -155,7 +155,7 @@ impl Schedule {
         for step in &mut self.steps {
             let start = text.len();
             text += &step.to_string();
-            step.span = Span { start, end: text.len() };
+            step.span = ByteRange { start, end: text.len() };
             text.push('\n');
         }
         (self, text)
@@ -167,7 +167,7 @@ impl Schedule {
     /// The first step that would change the result or does not fit the nest.
     pub fn apply(&self, mut nest: LoopNest) -> Result<LoopNest, ScheduleError> {
         if self.steps.len() > MAX_STEPS {
-            return Err(syntax(Span::default(), too_many_steps()));
+            return Err(syntax(ByteRange::default(), too_many_steps()));
         }
         for step in &self.steps {
             // A nest that refuses goes with the error, so there is no need to keep it whole.
@@ -179,7 +179,7 @@ impl Schedule {
     /// Adds a step.
     pub fn push(&mut self, stage: impl Into<String>, primitive: impl Into<Primitive>) {
         let (stage, primitive) = (stage.into(), primitive.into());
-        self.steps.push(Step { stage, primitive, span: Span::default() });
+        self.steps.push(Step { stage, primitive, span: ByteRange::default() });
     }
 }
 
@@ -224,7 +224,7 @@ fn too_many_steps() -> Refusal {
         .help("leave out steps without effect")
 }
 
-fn syntax(span: Span, refusal: Refusal) -> ScheduleError {
+fn syntax(span: ByteRange, refusal: Refusal) -> ScheduleError {
     ScheduleError { span, step: None, refusal }
 }
 

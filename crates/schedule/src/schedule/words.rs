@@ -4,7 +4,7 @@ use super::Refusal;
 
 /// A range of bytes of the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct ByteRange {
     /// The first byte.
     pub start: usize,
     /// One past the last byte.
@@ -17,9 +17,9 @@ pub struct Span {
 /// `/`, `%`.
 #[derive(Debug)]
 pub struct Words<'a> {
-    words: Vec<(&'a str, Span)>,
+    words: Vec<(&'a str, ByteRange)>,
     next: usize,
-    end: Span,
+    end: ByteRange,
 }
 
 impl<'a> Words<'a> {
@@ -27,7 +27,7 @@ impl<'a> Words<'a> {
     ///
     /// # Errors
     /// A character that no word has, and where it is.
-    pub fn new(line: &'a str, start: usize) -> Result<Self, (Span, Refusal)> {
+    pub fn new(line: &'a str, start: usize) -> Result<Self, (ByteRange, Refusal)> {
         let mut words = Vec::new();
         let mut rest = line;
         loop {
@@ -42,27 +42,27 @@ impl<'a> Words<'a> {
             } else if ":[],/%".contains(first) {
                 1
             } else {
-                let span = Span { start: at, end: at + first.len_utf8() };
+                let span = ByteRange { start: at, end: at + first.len_utf8() };
                 return Err((span, Refusal::new(format!("`{first}` has no place in a schedule"))));
             };
             let (word, after) = rest.split_at(length);
-            words.push((word, Span { start: at, end: at + length }));
+            words.push((word, ByteRange { start: at, end: at + length }));
             rest = after;
         }
         let stop = start + line.trim_end().len();
-        Ok(Self { words, next: 0, end: Span { start: stop, end: stop } })
+        Ok(Self { words, next: 0, end: ByteRange { start: stop, end: stop } })
     }
 
     /// The whole line without the space around it.
     #[must_use]
-    pub fn span(&self) -> Span {
+    pub fn span(&self) -> ByteRange {
         let start = self.words.first().map_or(self.end.start, |(_, span)| span.start);
-        Span { start, end: self.end.end }
+        ByteRange { start, end: self.end.end }
     }
 
     /// The word that was taken last, or the end of the line.
     #[must_use]
-    pub fn last_span(&self) -> Span {
+    pub fn last_span(&self) -> ByteRange {
         let taken = self.next.checked_sub(1).and_then(|last| self.words.get(last));
         taken.map_or(self.end, |(_, span)| *span)
     }

@@ -53,7 +53,7 @@ const MOST_ASKED: usize = 4;
 /// A bandit over the other strategies.
 struct Portfolio {
     base: Base,
-    arms: Vec<Arm>,
+    arms: Vec<Member>,
     /// Which arm proposed a point that is out.
     proposed: HashMap<Point, usize>,
     /// The latest trials: the arm, and whether it succeeded.
@@ -61,7 +61,7 @@ struct Portfolio {
 }
 
 /// A strategy of the portfolio.
-struct Arm {
+struct Member {
     strategy: Box<dyn SearchStrategy>,
     prior: f64,
     /// Trials that went out and have not come back.
@@ -75,7 +75,7 @@ impl Portfolio {
             // The portfolio itself hands out the points to start from.
             let settings = Settings { seed: base.rng.next_u64(), start: Vec::new() };
             let strategy = registry::find(name)?.start(space.clone(), &settings);
-            Some(Arm { strategy, prior: *prior, out: 0 })
+            Some(Member { strategy, prior: *prior, out: 0 })
         };
         let arms = ARMS.iter().filter_map(&mut arm).collect();
         Self { base, arms, proposed: HashMap::new(), window: VecDeque::new() }
@@ -122,7 +122,7 @@ impl Portfolio {
         let successes = trials().zip(1..).filter(|((_, success), _)| *success);
         // The k-th trial of n weighs 2k/(n+1), so that n successes have area n.
         let area: f64 = successes.map(|(_, k)| 2.0 * f64::from(k) / (count + 1.0)).sum();
-        let Arm { prior, out, .. } = self.arms[arm];
+        let Member { prior, out, .. } = self.arms[arm];
         let uses = PRIOR_TRIALS + count + out as f64;
         let all = self.arms.len() as f64 * PRIOR_TRIALS + self.window.len() as f64;
         (prior + area) / uses + EXPLORATION * (2.0 * all.ln() / uses).sqrt()

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Kernel, Options, Processor, compile};
+use tensorwright_codegen_llvm::{JitKernel, Options, Processor, compile};
 use tensorwright_runtime::Pool as Threads;
 use tensorwright_runtime::abi::{Pool, Task};
 use tensorwright_schedule::nest::Owner;
@@ -57,7 +57,7 @@ impl Llvm {
         let target = target.unwrap_or(&self.targets[0]);
         let compiled = compile(&pair.nest, target, &Options::default())
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;
-        let kernel = Kernel::load(&self.jit, &compiled.interface, &compiled.object)
+        let kernel = JitKernel::load(&self.jit, &compiled.interface, &compiled.object)
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;
         let alone: (*mut Pool, i32) = (ptr::null_mut(), 1);
         let backwards = (ptr::from_ref(&BACKWARDS).cast_mut(), BACKWARDS.workers);
@@ -74,7 +74,7 @@ impl Llvm {
 }
 
 /// Runs a kernel once, on memory of its own.
-fn run(pair: &Pair, kernel: &Kernel, pool: (*mut Pool, i32)) -> Result<(), (Kind, String)> {
+fn run(pair: &Pair, kernel: &JitKernel, pool: (*mut Pool, i32)) -> Result<(), (Kind, String)> {
     let memory = |why: String| (Kind::Compile, why);
     let mut buffers = Vec::new();
     for (parameter, contents) in pair.interface.parameters.iter().zip(pair.contents()) {

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use tensorwright::{Buffer, DType, Precision, Program, Value, Verification, summarize};
+use tensorwright_measure::Roof;
 use tensorwright_outcome::Seconds;
 
 use crate::args::{Format, RunArgs};
-use crate::measure::{Bound, Measurement};
+use crate::measure::Measurement;
 use crate::report;
 
 /// What came of a run.
@@ -201,8 +202,8 @@ impl Measurement {
             self.gbps
         )?;
         let (bound, peak) = match self.bound {
-            Bound::Compute => ("compute", format!("{:.1} GFLOP/s of FMA", self.peak_gflops)),
-            Bound::Memory => {
+            Roof::Compute => ("compute", format!("{:.1} GFLOP/s of FMA", self.peak_gflops)),
+            Roof::Memory => {
                 ("memory", format!("{:.1} GB/s of {} bandwidth", self.peak_gbps, self.bandwidth))
             }
         };

@@ -4,7 +4,7 @@ use tensorwright_random::SplitMix;
 
 use super::*;
 use crate::ops::CompareOp;
-use crate::program::{Place, wrap_integer};
+use crate::program::{Location, wrap_integer};
 
 /// Tensors without dimensions, by type.
 const TYPES: [DType; 6] =
@@ -19,7 +19,7 @@ fn data(tensor: u32) -> Expr {
         tensor: TensorId(tensor),
         subscripts: Vec::new(),
         checked: Vec::new(),
-        place: Place::default(),
+        place: Location::default(),
     })
 }
 

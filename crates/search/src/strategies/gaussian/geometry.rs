@@ -15,7 +15,7 @@ pub(super) struct Geometry {
 }
 
 /// A point's features in these units.
-pub(super) type Place = Box<[f32]>;
+pub(super) type Coordinates = Box<[f32]>;
 
 impl Geometry {
     /// The units of a space: the features of a parameter vary by 1 together.
@@ -34,7 +34,7 @@ impl Geometry {
     }
 
     /// Where a point lies.
-    pub(super) fn place(&self, space: &SearchSpace, point: &Point) -> Place {
+    pub(super) fn place(&self, space: &SearchSpace, point: &Point) -> Coordinates {
         let mut features = Vec::with_capacity(self.scales.len());
         for (parameter, rank) in space.parameters().iter().zip(point.ranks()) {
             parameter.features(*rank, &mut features);
@@ -44,7 +44,7 @@ impl Geometry {
     }
 
     /// A place with every parameter's features multiplied by a factor.
-    pub(super) fn stretch(&self, place: &Place, factors: &[f64]) -> Place {
+    pub(super) fn stretch(&self, place: &Coordinates, factors: &[f64]) -> Coordinates {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let mut stretched = place.clone();
         for ((start, end), factor) in starts.zip(&self.ends).zip(factors) {
@@ -56,8 +56,8 @@ impl Geometry {
     /// The squared distance of two places in every parameter.
     pub(super) fn distances<'a>(
         &'a self,
-        a: &'a Place,
-        b: &'a Place,
+        a: &'a Coordinates,
+        b: &'a Coordinates,
     ) -> impl Iterator<Item = f64> + 'a {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| {
@@ -68,7 +68,7 @@ impl Geometry {
 }
 
 /// The squared distance of two places; eight sums at once, which the compiler turns into vectors.
-pub(super) fn distance(a: &Place, b: &Place) -> f64 {
+pub(super) fn distance(a: &Coordinates, b: &Coordinates) -> f64 {
     let mut sums = [0.0f32; 8];
     let (left, right) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest = left.remainder().iter().zip(right.remainder());

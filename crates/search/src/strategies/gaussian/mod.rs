@@ -17,7 +17,7 @@ use tensorwright_space::{Point, SearchSpace};
 
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
-use geometry::{Geometry, Place};
+use geometry::{Coordinates, Geometry};
 use model::{Lengths, Model};
 
 /// The registry's line.
@@ -67,7 +67,7 @@ struct Gaussian {
 #[derive(Debug, Clone)]
 struct Known {
     point: Point,
-    place: Place,
+    place: Coordinates,
     fitness: f64,
 }
 
@@ -114,14 +114,15 @@ impl Gaussian {
 
     /// A random point far from all others.
     fn spread(&mut self) -> Option<Point> {
-        let others: Vec<Place> = self.known.iter().map(|known| known.place.clone()).collect();
+        let others: Vec<Coordinates> = self.known.iter().map(|known| known.place.clone()).collect();
         let out = self.out.iter().map(|point| self.geometry.place(&self.base.space, point));
-        let others: Vec<Place> = others.into_iter().chain(out).collect();
+        let others: Vec<Coordinates> = others.into_iter().chain(out).collect();
         let mut best: Option<(Point, f64)> = None;
         for _ in 0..SPREAD {
             let point = self.base.visited.sample_new(&self.base.space, &mut self.base.rng)?;
             let place = self.geometry.place(&self.base.space, &point);
-            let distance = |other: &Place| self.geometry.distances(&place, other).sum::<f64>();
+            let distance =
+                |other: &Coordinates| self.geometry.distances(&place, other).sum::<f64>();
             let nearest = others.iter().map(distance).fold(f64::INFINITY, f64::min);
             if best.as_ref().is_none_or(|(_, farthest)| nearest > *farthest) {
                 best = Some((point, nearest));
@@ -132,7 +133,8 @@ impl Gaussian {
 
     /// The model of what is known, and of what is out as it is predicted.
     fn outlook(&mut self) -> Option<Outlook> {
-        let mut places: Vec<Place> = self.known.iter().map(|known| known.place.clone()).collect();
+        let mut places: Vec<Coordinates> =
+            self.known.iter().map(|known| known.place.clone()).collect();
         let mut values = standardised(&self.known);
         let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if self.base.visited.len() >= self.fitted + FIT_EVERY {

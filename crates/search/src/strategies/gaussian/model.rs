@@ -1,6 +1,6 @@
 //! The model: a Gaussian process over places, with a length for every parameter.
 
-use super::geometry::{Geometry, Place, distance};
+use super::geometry::{Coordinates, Geometry, distance};
 use super::process::Process;
 
 /// The square of the noise, in units of the values' variance.
@@ -22,7 +22,7 @@ pub(super) struct Model {
     process: Process,
     lengths: Lengths,
     /// The observations' places, stretched by the lengths.
-    places: Vec<Place>,
+    places: Vec<Coordinates>,
 }
 
 impl Lengths {
@@ -33,7 +33,7 @@ impl Lengths {
     }
 
     /// Makes each length shorter or longer if the observations are then more likely.
-    pub(super) fn fit(&mut self, geometry: &Geometry, places: &[Place], values: &[f64]) {
+    pub(super) fn fit(&mut self, geometry: &Geometry, places: &[Coordinates], values: &[f64]) {
         let distances = Distances::new(geometry, places);
         let prior = 1.0 / (self.0.len() as f64).sqrt();
         let score = |lengths: &[f64]| {
@@ -62,11 +62,12 @@ impl Lengths {
     pub(super) fn model(
         &self,
         geometry: &Geometry,
-        places: &[Place],
+        places: &[Coordinates],
         values: &[f64],
     ) -> Option<Model> {
         let n = places.len();
-        let places: Vec<Place> = places.iter().map(|p| geometry.stretch(p, &self.0)).collect();
+        let places: Vec<Coordinates> =
+            places.iter().map(|p| geometry.stretch(p, &self.0)).collect();
         let mut covariance = vec![0.0; n * n];
         for (i, a) in places.iter().enumerate() {
             let row = &mut covariance[i * n..];
@@ -80,9 +81,9 @@ impl Lengths {
 
 impl Model {
     /// The mean and the variance at a place.
-    pub(super) fn predict(&self, geometry: &Geometry, place: &Place) -> (f64, f64) {
+    pub(super) fn predict(&self, geometry: &Geometry, place: &Coordinates) -> (f64, f64) {
         let place = geometry.stretch(place, &self.lengths.0);
-        let near = |other: &Place| matern(distance(&place, other));
+        let near = |other: &Coordinates| matern(distance(&place, other));
         let mut covariance: Vec<f64> = self.places.iter().map(near).collect();
         self.process.predict(&mut covariance)
     }
@@ -96,7 +97,7 @@ struct Distances {
 }
 
 impl Distances {
-    fn new(geometry: &Geometry, places: &[Place]) -> Self {
+    fn new(geometry: &Geometry, places: &[Coordinates]) -> Self {
         let n = places.len();
         let mut pairs = Vec::with_capacity(n * (n + 1) / 2 * geometry.parameters());
         for (i, a) in places.iter().enumerate() {
