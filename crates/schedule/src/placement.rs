@@ -66,6 +66,23 @@ pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     })
 }
 
+/// Every stage, in the order of the program, with the reduction that it reads in place if it has one: such a
+/// reduction is scheduled with its reader.
+#[must_use]
+pub fn with_epilogues(nest: &LoopNest) -> Vec<(String, Option<String>)> {
+    let mut taken: Vec<String> = Vec::new();
+    let mut found = Vec::new();
+    for root in stages(nest).into_iter().rev() {
+        if !taken.contains(&root) {
+            let reduction = epilogue_of(nest, &root);
+            taken.extend(reduction.clone());
+            found.push((root, reduction));
+        }
+    }
+    found.reverse();
+    found
+}
+
 /// The loop in which to compute a stage that is wanted in a loop of its reader: that one or, if a
 /// reduction starts from the stage before it, the next one around in which it is early enough. `None`
 /// if there is none.

@@ -4,8 +4,7 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Role};
-use tensorwright_schedule::placement::epilogue_of;
-use tensorwright_schedule::primitives::stages;
+use tensorwright_schedule::placement::with_epilogues;
 
 use crate::cpu::group::{FEWEST, Group};
 use crate::cpu::knobs::{Wish, pack, tile, vector};
@@ -23,22 +22,16 @@ pub(crate) struct Groups {
 /// The groups of a draft: every stage that is left, with the reduction that it reads in place.
 pub(crate) fn groups(draft: &Draft, wish: Wish<'_>, is_rewritten: bool) -> Groups {
     let nest = &draft.nest;
-    let mut taken: Vec<String> = Vec::new();
-    let (mut roots, mut fixed) = (Vec::new(), Vec::new());
-    for root in stages(nest).into_iter().rev() {
-        if taken.contains(&root) {
-            continue;
-        }
-        let reduction = epilogue_of(nest, &root);
-        if is_rewritten && reduction.is_none() && is_movement(draft, &root) {
-            fixed.push(root);
-            continue;
-        }
-        taken.extend(reduction.clone());
-        roots.push((root, reduction));
-    }
+    let is_fixed = |(root, reduction): &(String, Option<String>)| {
+        is_rewritten && reduction.is_none() && is_movement(draft, root)
+    };
+    let (fixed, tiled): (Vec<_>, Vec<_>) = with_epilogues(nest).into_iter().partition(is_fixed);
     let of = |(root, reduction)| describe(nest, root, reduction, wish);
-    Groups { tiled: roots.into_iter().rev().filter_map(of).collect(), fixed }
+    Groups {
+        tiled: tiled.into_iter().filter_map(of).collect(),
+        // Readers first: what they leave undone is then known.
+        fixed: fixed.into_iter().rev().map(|(root, _)| root).collect(),
+    }
 }
 
 /// What is known of a root and the reduction that it reads in place; `None` if there is no such stage.

@@ -1,7 +1,7 @@
 //! Which stages are scheduled together.
 
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::placement::{epilogue_of, is_cheap, reader_wants_inlined, store_of};
+use tensorwright_schedule::placement::{is_cheap, reader_wants_inlined, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{Inline, stages};
 
 /// Stages that are scheduled together.
@@ -23,17 +23,6 @@ pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
             draft.step(&stage, Inline);
         }
     }
-    let names = stages(&draft.nest);
-    let mut groups: Vec<Group> = Vec::new();
-    let mut taken: Vec<String> = Vec::new();
-    for stage in names.iter().rev() {
-        if taken.contains(stage) {
-            continue;
-        }
-        let reduction = epilogue_of(&draft.nest, stage);
-        taken.extend(reduction.clone());
-        groups.push(Group { root: stage.clone(), reduction });
-    }
-    groups.reverse();
-    groups
+    let pairs = with_epilogues(&draft.nest).into_iter();
+    pairs.map(|(root, reduction)| Group { root, reduction }).collect()
 }
