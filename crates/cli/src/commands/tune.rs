@@ -19,6 +19,7 @@ use tensorwright_tuner::{Budget, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
 use super::space::SpaceOptions;
+use super::unavailable;
 use crate::args::{Format, OutputArgs, TargetArgs};
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::sizes::SizeList;
@@ -205,7 +206,10 @@ pub(crate) fn stop_on_signals() -> Arc<AtomicBool> {
 }
 
 /// A problem that has no place in a text.
-pub(crate) fn failure(error: &dyn std::error::Error, format: Format) -> Failure {
+pub(crate) fn failure(error: &(dyn std::error::Error + 'static), format: Format) -> Failure {
+    if let Some(TuneError::Target(error)) = error.downcast_ref::<TuneError>() {
+        return Failure::Diagnostics(unavailable(error), format);
+    }
     let text = error.to_string();
     let (message, help) = match text.split_once("\n  help: ") {
         Some((message, help)) => (message.to_owned(), Some(help.to_owned())),
