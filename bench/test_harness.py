@@ -8,6 +8,8 @@ not target/release.
 """
 
 import argparse
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -184,6 +186,16 @@ class Whole(Scratch):
         arguments += ["--trials", "2", "--time", "20", "--rounds", "2", "--sample", "0.001"]
         self.assertEqual(driver.main([*arguments, "--out", str(self.directory), *more]), 0)
         return journal.Journal(self.directory / "results.jsonl").records()
+
+    def test_another_build_takes_part_as_a_peer_with_records_of_its_own(self):
+        records = self.measure("--peers", "none", "--against", str(run.OURS.parent))
+        for record in records:
+            self.assertTrue(record.get("best", "").startswith("other build"), record)
+            self.assertGreaterEqual(record["tuning"]["other build"]["trials"], 2)
+        self.assertTrue((self.directory / "other-records.sqlite3").exists())
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.measure("--against", str(self.directory / "nowhere"))
+        self.assertIn("there is no tensorwright-bench in", said.getvalue())
 
     def test_two_workloads_are_tuned_measured_and_reported_and_not_measured_twice(self):
         records = self.measure()

@@ -62,9 +62,15 @@ def measure(suite, workload, threads, runners, run, settings, say):
         with locked():
             if run.about["tuned"]:
                 record["tuning"] = {}
-                for precision, runner in ours.items():
-                    say(f"{workload['name']}, {threads} threads: tuning, {precision}")
-                    record["tuning"][precision] = tune(suite, workload, threads, precision, run, settings, runner)
+                builds = [(precision, runner, run.command, settings.db) for precision, runner in ours.items()]
+                for peer, runner in others:
+                    if isinstance(peer, peers.OtherBuild):
+                        builds.append((peer.name, runner, peer.command, peer.db(settings)))
+                for name, runner, command, db in builds:
+                    say(f"{workload['name']}, {threads} threads: tuning, {name}")
+                    precision = name if name in ours else "exact"
+                    arguments = (suite, workload, threads, precision, run, settings, runner, command, db)
+                    record["tuning"][name] = tune(*arguments)
             entered = [(peer, runner) for peer, runner in others if peer.wants(workload)]
             prefix = f"{workload['name']}, {threads} threads: "
             contest = Contest(workload, ours, entered, settings, scratch, lambda text: say(prefix + text))
@@ -80,6 +86,8 @@ def measure(suite, workload, threads, runners, run, settings, say):
 def all_workloads(run, settings, journal):
     chosen = suites.chosen(settings.suite, settings.only, settings.full_size)
     entered, missing = peers.chosen(settings.peers)
+    if settings.against:
+        entered.append(peers.OtherBuild(settings.against))
     if missing:
         print(f"not installed, so left out: {', '.join(missing)}", file=sys.stderr)
     # Threads outermost: the processes of peers have their number of threads for life.

@@ -1,9 +1,10 @@
 """The peers: how each is started, and which workloads it is asked for."""
 
+import pathlib
 import re
 from dataclasses import dataclass
 
-from .places import HOME, PEERS, python
+from .places import COMMAND, HOME, OURS, PEERS, python
 from .runner import Runner
 
 TVM_WORKLOADS = r"^(yolo_c8|mobilenet_dw_2|gemm_1024|conv2d_transpose_4|opevo_bmm1|tbmm_.*|mlp1)$"
@@ -78,6 +79,32 @@ PEER_LIST = (
     Peer("gemm"),
     Peer("faer"),
 )
+
+
+@dataclass(frozen=True)
+class OtherBuild:
+    """Another build of the project, as a peer: what a change costs or brings, in the same rounds."""
+
+    folder: pathlib.Path
+    name: str = "other build"
+    build_limit: float = 300.0
+
+    @property
+    def command(self):
+        return self.folder / COMMAND.name
+
+    def db(self, settings):
+        """Its records of tuning."""
+        return settings.out / "other-records.sqlite3"
+
+    def wants(self, _workload):
+        return True
+
+    def runner(self, threads, settings):
+        command = [self.folder / OURS.name, "--threads", threads, "--db", self.db(settings), "--precision", "exact"]
+        if settings.untuned:
+            command.append("--untuned")
+        return Runner(self.name, command, threads, settings.out / "logs" / f"other-build-{threads}.log")
 
 
 def chosen(names):

@@ -4,7 +4,7 @@ import argparse
 import pathlib
 
 from .peers import PEER_LIST
-from .places import HOME
+from .places import HOME, OURS
 from .suites import SUITES
 
 
@@ -31,6 +31,8 @@ def parse(arguments=None):
     parser.add_argument("--db", type=pathlib.Path, help="records of tuning [default: OUT/records.sqlite3]")
     parser.add_argument("--out", type=pathlib.Path, default=HOME / "results", help="where results go")
     parser.add_argument("--fresh", action="store_true", help="start over: forget the results and records of OUT")
+    against = "a folder with another build of tensorwright and tensorwright-bench, which takes part as a peer"
+    parser.add_argument("--against", type=pathlib.Path, metavar="DIR", help=against)
     parser.add_argument("--docs", action="store_true", help="also write docs/benchmarks.md and its plot")
     parser.add_argument("--report", action="store_true", help="measure nothing, only report what is there")
     settings = parser.parse_args(arguments)
@@ -42,5 +44,8 @@ def parse(arguments=None):
         parser.error("--threads takes numbers, such as 1,2")
     settings.threads = [int(word) for word in settings.threads]
     settings.out = settings.out.resolve()
+    settings.against = settings.against and settings.against.resolve()
+    if settings.against and not (settings.against / OURS.name).exists():
+        parser.error(f"--against: there is no {OURS.name} in {settings.against}")
     settings.db = (settings.db or settings.out / "records.sqlite3").resolve()
     return settings

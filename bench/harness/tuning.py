@@ -24,8 +24,8 @@ def has_fast(workload, threads, run):
     return algorithms("fast") != algorithms("exact")
 
 
-def tune(suite, workload, threads, precision, run, settings, runner):
-    """Tunes, and gives the trials and seconds that the records now hold."""
+def tune(suite, workload, threads, precision, run, settings, runner, command, db):
+    """Tunes by the command of a build, and gives the trials and seconds that its records now hold."""
     known = runner.ask("records", workload=workload)
     if "error" in known:
         return {"trials": 0, "seconds": 0.0, "error": known["error"]}
@@ -35,11 +35,11 @@ def tune(suite, workload, threads, precision, run, settings, runner):
     # The runner holds the schedule of its last build only, so it may keep running; it sleeps.
     left = trials - known["trials"]
     seconds = max(1, round(time - known["seconds"]))
-    command = [
-        run.command, "tune", *of(workload, threads), "--trials", left, "--time", f"{seconds}s", "--db", settings.db,
+    line = [
+        command, "tune", *of(workload, threads), "--trials", left, "--time", f"{seconds}s", "--db", db,
         "--precision", precision,
     ]  # fmt: skip
-    code = execute(command, settings.out / "logs" / "tune.log")
+    code = execute(line, settings.out / "logs" / "tune.log")
     now = runner.ask("records", workload=workload)
     if code != 0:
         now["error"] = f"tensorwright tune ended with {code}; see logs/tune.log"
