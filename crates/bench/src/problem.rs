@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tensorwright::{Inputs, Kernel, Module, Precision, Program, Schedule, Target, npy};
+use tensorwright::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target, npy};
 use tensorwright_records::{RunFilter, Store, open_existing};
 use tensorwright_tuner::key_of;
 
@@ -47,22 +47,25 @@ pub(crate) fn inputs(program: &Program, workload: &Workload, directory: &Path) -
 
 /// The kernel of a program: with the best schedule of the records, or the default one.
 pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
-    let target = Target::native()?;
-    let builder = program.compile().target(target.clone()).threads(options.threads as usize);
-    let builder = builder.precision(options.precision);
-    let best = if options.untuned { None } else { best(program, &target, options)? };
+    let goal = goal(options)?;
+    let builder = program.compile().target(goal.target.clone()).threads(goal.threads());
+    let builder = builder.precision(goal.precision);
+    let best = if options.untuned { None } else { best(program, &goal, options)? };
     Ok(match best {
         Some(schedule) => builder.schedule(schedule).build()?,
         None => builder.build()?,
     })
 }
 
-fn best(program: &Program, target: &Target, options: &Options) -> Result<Option<Schedule>> {
+/// What kernels are made for.
+fn goal(options: &Options) -> Result<Goal> {
+    let goal = Goal::new(Target::native()?).with_precision(options.precision);
+    Ok(goal.with_threads(options.threads as usize))
+}
+
+fn best(program: &Program, goal: &Goal, options: &Options) -> Result<Option<Schedule>> {
     let Some(store) = open_existing(options.db.as_deref())? else { return Ok(None) };
-    let Some(best) = store.best(&key_of(program, options.threads, target, options.precision))?
-    else {
-        return Ok(None);
-    };
+    let Some(best) = store.best(&key_of(program, goal))? else { return Ok(None) };
     let schedule = Schedule::parse(&best.trial.schedule).map_err(|e| e.to_string())?;
     if options.precision == Precision::Exact && !schedule.is_exact() {
         return Err(format!("{} is a record of an exact kernel, and is not exact", best.id).into());
@@ -73,7 +76,7 @@ fn best(program: &Program, target: &Target, options: &Options) -> Result<Option<
 /// What tuning a program has cost, by the records.
 pub(crate) fn tuning(program: &Program, options: &Options) -> Result<Tuning> {
     let Some(store) = open_existing(options.db.as_deref())? else { return Ok(Tuning::default()) };
-    let key = key_of(program, options.threads, &Target::native()?, options.precision);
+    let key = key_of(program, &goal(options)?);
     let keys = store.keys()?;
     let trials = keys.iter().filter(|known| known.key == key).map(|k| k.trials + k.removed).sum();
     let runs = store.runs(&RunFilter { key: Some(key), ..RunFilter::default() })?;

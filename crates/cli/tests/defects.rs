@@ -24,7 +24,7 @@ fn candidates_that_show_mistakes_of_the_compiler_are_kept() {
     let wrong = object("A(m,k) + B(k,n)").unwrap();
     let split = Schedule::parse("C: split m 4\n").unwrap();
     let worker = WorkerCommand::new(env!("CARGO_BIN_EXE_tensorwright")).arg("worker");
-    let tuner = Tuner::new(&right, worker).unwrap().budget(Budget { trials: 4, time: None });
+    let tuner = Tuner::new(&right, worker).unwrap().budget(Budget::trials(4));
     let tuner = tuner.plant(plain, wrong).plant(split, b"no object".to_vec());
     let mut journal = Journal::open(Some(&directory.join("records.sqlite3"))).unwrap();
     let tuned = tuner.run(&mut journal, &mut |_| {}).unwrap();

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tensorwright_kernel::schedule::Interface;
 use tensorwright_kernel::schedule::interface::{Function, Parameter as KernelParameter};
-use tensorwright_kernel::{CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target};
+use tensorwright_kernel::{
+    CodegenOptions, Diagnostics, Goal, LoweredProgram, Program, Schedule, Target,
+};
 use tensorwright_policy::Untuned;
 use tensorwright_records::{Store, TrialId};
 use tensorwright_tuner::{Remembered, Wanted};
@@ -179,7 +181,8 @@ impl Job<'_> {
         // What was tuned for this machine as it is suits the level that it has.
         for target in here.iter().chain([level]) {
             let Case { threads, precision, .. } = *self.case;
-            let wanted = Wanted { program: self.program, threads, target, precision };
+            let goal = Goal::new(target.clone()).with_threads(threads).with_precision(precision);
+            let wanted = Wanted { program: self.program, goal: &goal };
             let Ok(recalled) = Remembered::best(store, &wanted) else { continue };
             recalled.notes.iter().for_each(|note| notes(&format!("{}: {note}", self.what)));
             match recalled.found {

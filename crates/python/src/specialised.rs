@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use tensorwright::{
-    Arguments as KernelArguments, DType, Diagnostics, Frozen, Kernel, Program, Target, View,
+    Arguments as KernelArguments, DType, Diagnostics, Frozen, Goal, Kernel, Program, Target, View,
 };
 use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
@@ -197,10 +197,10 @@ impl Specialised {
 /// What the records have for a program. Records that cannot be read are as good as none.
 fn remembered(program: &Program, choices: &Choices) -> Recalled {
     let look = || {
-        let target = Target::native().ok()?;
+        let goal = Goal::new(Target::native().ok()?).with_precision(choices.precision);
+        let goal = goal.with_threads(choices.threads);
         let store = open_existing(choices.db.as_deref()).ok()??;
-        let (threads, precision) = (choices.threads, choices.precision);
-        Remembered::best(&store, &Wanted { program, threads, target: &target, precision }).ok()
+        Remembered::best(&store, &Wanted { program, goal: &goal }).ok()
     };
     look().unwrap_or(Recalled { found: Remembered::Nothing, notes: Vec::new() })
 }

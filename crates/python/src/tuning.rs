@@ -50,11 +50,6 @@ pub(crate) fn tune<'py>(
             Some(Duration::try_from_secs_f64(seconds).map_err(|error| failed(&error))?)
         }
     };
-    let trials = match (wishes.trials, time) {
-        (Some(trials), _) => trials,
-        (None, Some(_)) => u64::MAX,
-        (None, None) => TRIALS,
-    };
     let stop = Arc::new(AtomicBool::new(false));
     let choices = &definition.choices;
     let mut tuner = Tuner::new(&program, worker_command(py)?)
@@ -62,7 +57,7 @@ pub(crate) fn tune<'py>(
         .sizes(sizes)
         .threads(choices.threads)
         .precision(choices.precision)
-        .budget(Budget { trials, time })
+        .budget(Budget::asked(wishes.trials, time, TRIALS))
         .seed(wishes.seed)
         .fresh(wishes.fresh)
         .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
@@ -120,7 +115,8 @@ fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResul
 
 /// How much of the budget is used, from 0 to 1.
 fn share(progress: &Progress) -> f64 {
-    let by_trials = progress.trials as f64 / progress.budget.max(1) as f64;
+    let trials = |budget: u64| progress.trials as f64 / budget.max(1) as f64;
+    let by_trials = progress.budget.map_or(0.0, trials);
     let by_time = progress.time.map_or(0.0, |time| {
         progress.elapsed.as_secs_f64() / time.as_secs_f64().max(f64::MIN_POSITIVE)
     });

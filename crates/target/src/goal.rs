@@ -38,6 +38,18 @@ impl<T> Goal<T> {
         Self { workers, ..self }
     }
 
+    /// With as many workers as there are threads.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        self.with_workers(i64::try_from(threads).unwrap_or(i64::MAX))
+    }
+
+    /// The workers, as a number of threads.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        usize::try_from(self.workers).unwrap_or(1).max(1)
+    }
+
     /// With another precision.
     #[must_use]
     pub fn with_precision(self, precision: Precision) -> Self {
@@ -45,22 +57,20 @@ impl<T> Goal<T> {
     }
 }
 
-impl Goal<Cpu> {
+impl Goal {
     /// What schedules of a processor that code is compiled for now are made for: with this machine's
     /// caches if it runs the code, and typical ones otherwise.
     ///
     /// # Errors
     /// A target that is no processor: there is no policy for it yet.
-    pub fn of(target: &Target, workers: usize, precision: Precision) -> Result<Self, TargetError> {
-        let Some(cpu) = target.cpu() else {
-            return Err(TargetError::Unavailable { name: target.name().to_owned() });
+    pub fn on_cpu(&self) -> Result<Goal<Cpu>, TargetError> {
+        let Some(cpu) = self.target.cpu() else {
+            return Err(TargetError::Unavailable { name: self.target.name().to_owned() });
         };
-        let workers = i64::try_from(workers).unwrap_or(i64::MAX);
-        Ok(Self { target: cpu.clone().on_this_machine(), workers, precision })
+        let Self { workers, precision, .. } = *self;
+        Ok(Goal { target: cpu.clone().on_this_machine(), workers, precision })
     }
-}
 
-impl Goal {
     /// The same for a processor, if the target is one.
     #[must_use]
     pub fn cpu(&self) -> Option<Goal<Cpu>> {

@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let module = Module::parse("record", &program.text)?;
         let program = module.def(&program.def)?.bind(Vec::<(&str, i64)>::new())?;
         let threads = run.key.threads as usize;
-        let goal = Goal::of(&Target::native()?, threads, run.key.precision)?;
+        let goal = Goal::new(Target::native()?).with_threads(threads);
+        let goal = goal.with_precision(run.key.precision).on_cpu()?;
         let options = Preset::Full.options();
         let spaces = ScheduleSpace::alternatives(program.ir(), &goal, &options);
         for (arm, space) in spaces.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tensorwright_kernel::{Precision, Program, Schedule, Target, VectorIsa};
+use tensorwright_kernel::{Goal, Program, Schedule, VectorIsa};
 use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{Best, Key, Near, Part, Store, TrialId};
 use tensorwright_target::fingerprint_features;
@@ -62,12 +62,8 @@ pub struct Recalled {
 pub struct Wanted<'a> {
     /// The program.
     pub program: &'a Program,
-    /// The threads of parallel loops.
-    pub threads: usize,
-    /// The processor.
-    pub target: &'a Target,
-    /// With which numbers sums may be computed.
-    pub precision: Precision,
+    /// The target, the threads of parallel loops, and with which numbers sums may be computed.
+    pub goal: &'a Goal,
 }
 
 impl Remembered {
@@ -79,8 +75,7 @@ impl Remembered {
     /// # Errors
     /// If the records cannot be read.
     pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Recalled> {
-        let threads = u32::try_from(wanted.threads).unwrap_or(u32::MAX);
-        let key = key_of(wanted.program, threads, wanted.target, wanted.precision);
+        let key = key_of(wanted.program, wanted.goal);
         let mut trust = Trust::new(store, wanted, &key);
         let mut found = wanted.own(&mut trust, store.ranked(&key, RANKED)?);
         if found == Self::Nothing {
@@ -143,10 +138,11 @@ impl Wanted<'_> {
     /// Whether a schedule of another key is worth a try.
     fn suits(&self, key: &Key, near: &Near) -> bool {
         near.needs_only_verification()
-            && self.precision.allows(near.key.precision)
+            && self.goal.precision.allows(near.key.precision)
             && near.key.threads == key.threads
             && (!near.differs.contains(&Part::Target)
                 || self
+                    .goal
                     .target
                     .cpu()
                     .is_some_and(|cpu| has_vectors_of(cpu.isa(), &key.target, &near.key.target)))
@@ -164,7 +160,7 @@ impl Wanted<'_> {
         for best in ranked {
             let (trial, seconds) = (best.id.clone(), best.seconds);
             match self.usable(&best) {
-                Some(schedule) if !self.precision.allows(schedule.precision()) => {
+                Some(schedule) if !self.goal.precision.allows(schedule.precision()) => {
                     unusable = unusable.or(Some(Remembered::Inexact(trial)));
                 }
                 Some(schedule) if trust.trusts(&schedule, &best.trial.schedule, &whose(&trial)) => {
@@ -180,7 +176,7 @@ impl Wanted<'_> {
     fn near(&self, trust: &mut Trust<'_>, near: Near) -> Remembered {
         let (trial, differs) = (near.best.id.clone(), near.differs);
         let Some(schedule) = self.usable(&near.best) else { return Remembered::Stale(trial) };
-        if !self.precision.allows(schedule.precision()) {
+        if !self.goal.precision.allows(schedule.precision()) {
             return Remembered::Inexact(trial);
         }
         let whose = whose(&trial);

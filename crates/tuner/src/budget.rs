@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// After so many trials: candidates that were built. What rules refuse beforehand costs nothing.
-    pub trials: u64,
+    pub trials: Option<u64>,
     /// After so long, starting and measuring the finalists included.
     pub time: Option<Duration>,
 }
@@ -15,13 +15,20 @@ impl Budget {
     /// So many trials.
     #[must_use]
     pub fn trials(trials: u64) -> Self {
-        Self { trials, time: None }
+        Self { trials: Some(trials), time: None }
     }
 
     /// As many trials as there is time for.
     #[must_use]
     pub fn time(time: Duration) -> Self {
-        Self { trials: u64::MAX, time: Some(time) }
+        Self { trials: None, time: Some(time) }
+    }
+
+    /// What somebody asks for; so many trials if nothing is said.
+    #[must_use]
+    pub fn asked(trials: Option<u64>, time: Option<Duration>, otherwise: u64) -> Self {
+        let trials = trials.or_else(|| time.is_none().then_some(otherwise));
+        Self { trials, time }
     }
 
     /// How much of the time is kept for the finalists.
@@ -35,5 +42,18 @@ impl Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self::trials(200)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_alone_limits_no_trials() {
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(Budget::asked(None, None, 7), Budget::trials(7));
+        assert_eq!(Budget::asked(None, second, 7), Budget { trials: None, time: second });
+        assert_eq!(Budget::asked(Some(3), second, 7), Budget { trials: Some(3), time: second });
     }
 }

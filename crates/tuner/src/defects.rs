@@ -82,8 +82,8 @@ impl Tuner {
              --- program\n{}--- schedule\n{schedule}",
             self.program.name(),
             self.seed,
-            self.target.name(),
-            self.threads,
+            self.goal.target.name(),
+            self.goal.threads(),
             outcome.kind(),
             self.program
         )

@@ -56,8 +56,8 @@ pub enum Event<'a> {
 pub struct Progress {
     /// Candidates that were built.
     pub trials: u64,
-    /// How many there may be.
-    pub budget: u64,
+    /// How many there may be; `None` if only time ends the run.
+    pub budget: Option<u64>,
     /// How long it runs.
     pub elapsed: Duration,
     /// How long it may run.

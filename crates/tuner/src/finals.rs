@@ -119,8 +119,9 @@ impl Session<'_> {
 
     /// What was declared the best, if it can still be read and computes with numbers that are allowed.
     fn incumbent(&self, best: &Best) -> Option<Entrant> {
-        Entrant::stored(best)
-            .filter(|entrant| self.tuner.precision.allows(entrant.candidate.schedule.precision()))
+        Entrant::stored(best).filter(|entrant| {
+            self.tuner.goal.precision.allows(entrant.candidate.schedule.precision())
+        })
     }
 
     /// The incumbent, the default schedule and the best candidates.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tensorwright_kernel::{Precision, Program, Target};
+use tensorwright_kernel::{Goal, Program};
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{Key, ProgramInfo};
 use tensorwright_space::SearchSpace;
@@ -12,16 +12,16 @@ use tensorwright_space::SearchSpace;
 /// The version of Tensorwright and of the LLVM that it is built on.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
 
-/// The key of a program.
+/// The key of a program for a goal.
 #[must_use]
-pub fn key_of(program: &Program, threads: u32, target: &Target, precision: Precision) -> Key {
+pub fn key_of(program: &Program, goal: &Goal) -> Key {
     Key {
         program: program.hash().to_string(),
         family: program.ir().family_hash().to_string(),
-        target: target.fingerprint(),
-        threads,
+        target: goal.target.fingerprint(),
+        threads: u32::try_from(goal.threads()).unwrap_or(u32::MAX),
         compiler: COMPILER.to_owned(),
-        precision,
+        precision: goal.precision,
     }
 }
 

@@ -81,7 +81,7 @@ impl LandscapePlan {
     /// # Errors
     /// If there is none for the target.
     pub fn space(&self) -> Result<ScheduleSpace, TuneError> {
-        let goal = self.tuner.goal()?;
+        let goal = self.tuner.cpu_goal()?;
         Ok(ScheduleSpace::new(self.tuner.program.ir(), &goal, &self.tuner.options))
     }
 }
@@ -99,8 +99,8 @@ pub fn record_landscape(
     let space = plan.space()?;
     let (points, complete) = plan.points(&space)?;
     let tuner = &plan.tuner;
-    let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());
-    config.threads = tuner.threads;
+    let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
+    config.threads = tuner.goal.threads();
     config.seed = tuner.seed;
     let mut measurer = Measurer::start(&tuner.program, config)?;
     let best = known.values().filter_map(Outcome::cost).fold(f64::INFINITY, f64::min);
@@ -146,15 +146,12 @@ pub fn record_landscape(
         program: tuner.program.to_string(),
         def: tuner.program.name().to_owned(),
         sizes: tuner.sizes.clone(),
-        key: key_of(
-            &tuner.program,
-            u32::try_from(tuner.threads).unwrap_or(1),
-            &tuner.target,
-            tuner.precision,
-        )
-        .program,
+        key: key_of(&tuner.program, &tuner.goal).program,
         machine: Machine::detect().model,
-        method: format!("{} thread(s), in random order, in turns with a probe", tuner.threads),
+        method: format!(
+            "{} thread(s), in random order, in turns with a probe",
+            tuner.goal.threads()
+        ),
         complete,
         start: vec![space.start()],
     };

@@ -22,8 +22,7 @@ impl fmt::Display for Progress {
 
 fn line(progress: &Progress) -> String {
     let mut parts = Vec::new();
-    let of =
-        if progress.budget < u64::MAX { format!("/{}", progress.budget) } else { String::new() };
+    let of = progress.budget.map_or_else(String::new, |budget| format!("/{budget}"));
     parts.push(format!("{}{of} trials", progress.trials));
     if let Some(best) = progress.best_seconds {
         let mut text = format!("best {:.2}", Seconds(best));
@@ -49,8 +48,8 @@ fn line(progress: &Progress) -> String {
 /// How long it will take: what the time allows, or as long per trial as so far.
 fn left(progress: &Progress) -> Option<Duration> {
     let by_time = progress.time.map(|time| time.saturating_sub(progress.elapsed));
-    let by_trials = (progress.trials > 0 && progress.budget < u64::MAX).then(|| {
-        let rest = progress.budget.saturating_sub(progress.trials) as f64;
+    let by_trials = progress.budget.filter(|_| progress.trials > 0).map(|budget| {
+        let rest = budget.saturating_sub(progress.trials) as f64;
         progress.elapsed.mul_f64((rest / progress.trials as f64).min(1e6))
     });
     match (by_time, by_trials) {

@@ -71,18 +71,17 @@ impl<'a> Session<'a> {
         let begun = Instant::now();
         let strategy = tensorwright_search::find(&tuner.strategy)
             .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
-        let goal = tuner.goal()?;
+        let goal = tuner.cpu_goal()?;
         let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options);
-        let threads = u32::try_from(tuner.threads).unwrap_or(u32::MAX);
-        let key = key_of(&tuner.program, threads, &tuner.target, tuner.precision);
+        let key = key_of(&tuner.program, &tuner.goal);
         let hash = space_hash(spaces.iter());
         let claims = journal.claims();
         let mut past = match journal.store() {
             Ok(store) => Past::read(tuner, (store, &claims), &key, &spaces, &hash),
             Err(_) => Past::default(),
         };
-        let mut config = Config::new(tuner.worker.clone(), tuner.target.clone());
-        config.threads = tuner.threads;
+        let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
+        config.threads = tuner.goal.threads();
         config.seed = tuner.seed;
         let measurer = Measurer::start(&tuner.program, config)?;
         let roofline = measurer.roofline();
@@ -163,7 +162,7 @@ impl<'a> Session<'a> {
         });
         for trial in best.into_iter().take(FINALISTS) {
             let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
-            if !self.tuner.precision.allows(schedule.precision()) {
+            if !self.tuner.goal.precision.allows(schedule.precision()) {
                 continue;
             }
             let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
@@ -185,7 +184,7 @@ impl<'a> Session<'a> {
         let roof = &self.roofline;
         let meta = json!({
             "command": self.tuner.command,
-            "threads": self.tuner.threads,
+            "threads": self.tuner.goal.threads(),
             "machine": Machine::detect().model,
             "roofline": { "peak_gflops": roof.peak_gflops, "peak_gbps": roof.peak_gbps,
                           "flops": roof.flops, "bytes": roof.bytes, "seconds": roof.seconds },
@@ -287,15 +286,13 @@ impl<'a> Session<'a> {
             if self.time_left().is_some_and(|left| left.is_zero()) {
                 return Status::Finished;
             }
-            let budget = self.tuner.budget.trials.saturating_sub(self.progress.trials);
-            if budget == 0 {
+            let left = self.tuner.budget.trials.map(|all| all.saturating_sub(self.progress.trials));
+            if left == Some(0) {
                 return Status::Finished;
             }
+            let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
             let room = DEPTH.saturating_sub(self.measurer.in_flight());
-            let room = room.min(usize::try_from(budget).unwrap_or(usize::MAX));
-            let room = room.min(
-                usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(self.candidates.out()),
-            );
+            let room = room.min(left.saturating_sub(self.candidates.out()));
             if room > 0 && !exhausted {
                 exhausted = !self.propose(room);
             }

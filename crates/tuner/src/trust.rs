@@ -104,11 +104,12 @@ impl Wanted<'_> {
     /// Whether a kernel of this schedule computes what the program says, on random inputs.
     fn verifies(&self, schedule: &Schedule) -> bool {
         // What is for another machine cannot run here; its loops can.
-        let here = self.target.check_runs_here().is_ok();
-        let native = if here { Some(self.target.clone()) } else { Target::native().ok() };
+        let target = &self.goal.target;
+        let here = target.check_runs_here().is_ok();
+        let native = if here { Some(target.clone()) } else { Target::native().ok() };
         let Some(target) = native else { return false };
         let Ok(inputs) = self.program.random_inputs(0) else { return false };
-        let builder = self.program.compile().target(target).threads(self.threads);
+        let builder = self.program.compile().target(target).threads(self.goal.threads());
         let Ok(kernel) = builder.schedule(schedule.clone()).build() else { return false };
         let Ok(outputs) = kernel.run(&inputs) else { return false };
         kernel.verify(&inputs, &outputs).is_ok_and(|verified| verified.passed())
@@ -120,7 +121,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
-    use tensorwright_kernel::{Module, Precision, Program};
+    use tensorwright_kernel::{Goal, Module, Precision, Program};
     use tensorwright_records::{Options, SqliteStore};
 
     use super::*;
@@ -170,9 +171,9 @@ mod tests {
         texts: &[&str],
         verify: Verify,
     ) -> (Vec<bool>, Vec<String>) {
-        let target = Target::native().unwrap();
-        let wanted = Wanted { program, threads: 1, target: &target, precision: Precision::Fast };
-        let key = key_of(program, 1, &target, Precision::Fast);
+        let goal = Goal::new(Target::native().unwrap()).with_precision(Precision::Fast);
+        let wanted = Wanted { program, goal: &goal };
+        let key = key_of(program, &goal);
         let mut trust = Trust::new(store, &wanted, &key);
         trust.verify = verify;
         let judged = texts.iter().map(|text| {

@@ -22,8 +22,7 @@ pub struct Tuner {
     pub(crate) program: Program,
     pub(crate) sizes: BTreeMap<String, i64>,
     pub(crate) worker: WorkerCommand,
-    pub(crate) target: Target,
-    pub(crate) threads: usize,
+    pub(crate) goal: Goal,
     pub(crate) strategy: String,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
@@ -31,7 +30,6 @@ pub struct Tuner {
     pub(crate) command: String,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
-    pub(crate) precision: Precision,
     /// Code that takes the place of what the compiler makes of a schedule.
     pub(crate) planted: Vec<(Schedule, Vec<u8>)>,
 }
@@ -42,14 +40,13 @@ impl Tuner {
     /// # Errors
     /// If this machine's processor is not known.
     pub fn new(program: &Program, worker: WorkerCommand) -> Result<Self, TuneError> {
-        let target = Target::native()?;
+        let goal = Goal::new(Target::native()?).with_precision(Precision::default());
         let strategy = tensorwright_search::registry::STRATEGIES.last();
         Ok(Self {
             program: program.clone(),
             sizes: BTreeMap::new(),
             worker,
-            target,
-            threads: 1,
+            goal,
             strategy: strategy.map_or("random", |strategy| strategy.name).to_owned(),
             budget: Budget::default(),
             seed: 0,
@@ -57,7 +54,6 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
-            precision: Precision::default(),
             planted: Vec::new(),
         })
     }
@@ -71,13 +67,13 @@ impl Tuner {
 
     /// Tunes for a processor that this machine can run as well.
     pub fn target(mut self, target: Target) -> Self {
-        self.target = target;
+        self.goal.target = target;
         self
     }
 
     /// Tunes for so many threads.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.goal = self.goal.with_threads(threads.max(1));
         self
     }
 
@@ -125,7 +121,7 @@ impl Tuner {
 
     /// With which numbers sums may be computed; by default with those that the program names.
     pub fn precision(mut self, precision: Precision) -> Self {
-        self.precision = precision;
+        self.goal.precision = precision;
         self
     }
 
@@ -144,8 +140,8 @@ impl Tuner {
     }
 
     /// What schedules are made for.
-    pub(crate) fn goal(&self) -> Result<Goal<Cpu>, TuneError> {
-        Ok(Goal::of(&self.target, self.threads, self.precision)?)
+    pub(crate) fn cpu_goal(&self) -> Result<Goal<Cpu>, TuneError> {
+        Ok(self.goal.on_cpu()?)
     }
 
     /// Runs. Every outcome is committed to the journal before the search is told of it.

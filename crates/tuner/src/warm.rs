@@ -62,7 +62,7 @@ impl Past {
             past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
             past.points.extend(translate(tuner, near, spaces));
         }
-        past.schedules.retain(|schedule| tuner.precision.allows(schedule.precision()));
+        past.schedules.retain(|schedule| tuner.goal.precision.allows(schedule.precision()));
         past
     }
 
@@ -143,7 +143,7 @@ fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Arm
     let module = Module::parse("record", &near.program.text).ok()?;
     let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
     // The algorithms that its run chose from.
-    let goal = tuner.goal().ok()?.with_precision(near.key.precision);
+    let goal = tuner.cpu_goal().ok()?.with_precision(near.key.precision);
     let others = ScheduleSpace::alternatives(program.ir(), &goal, &tuner.options);
     let (number, ranks) = match near.best.trial.point.split_first() {
         Some((number, ranks)) if others.len() > 1 => (usize::try_from(*number).ok()?, ranks),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::{Module, Precision, Program, Target};
+use tensorwright_kernel::{Goal, Module, Precision, Program, Target};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{Options, Part, RunInfo, SqliteStore, Store, Trial};
 use tensorwright_tuner::{Remembered, Wanted, key_of, program_info};
@@ -22,19 +22,21 @@ fn program() -> Program {
 
 /// What records that hold these bests say to a wish.
 fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
-    let (program, target) = (program(), Target::native().unwrap());
+    let program = program();
+    let goal = |precision| Goal::new(Target::native().unwrap()).with_precision(precision);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("records.sqlite3");
     let mut store = SqliteStore::open(&path, Options::default()).unwrap();
     for (precision, schedule) in bests {
-        let key = key_of(&program, 1, &target, *precision);
+        let key = key_of(&program, &goal(*precision));
         let info = program_info(&program, BTreeMap::new());
         let run = store.begin_run(&key, &info, &RunInfo::new("random", 0)).unwrap();
         let timing = Timing { seconds: 1e-6, runs: 3, ..Timing::default() };
         let outcome = Outcome::Measured(timing);
         store.insert(&run, &Trial { outcome, ..Trial::new(0, vec![], schedule) }).unwrap();
     }
-    let wanted = Wanted { program: &program, threads: 1, target: &target, precision };
+    let goal = goal(precision);
+    let wanted = Wanted { program: &program, goal: &goal };
     Remembered::best(&store, &wanted).unwrap().found
 }
 

@@ -22,11 +22,13 @@ pub(crate) mod worker;
 
 use std::collections::BTreeMap;
 
-use tensorwright::{Def, Diagnostics, KernelBuilder, Module, Program, Source, Target, TargetError};
+use tensorwright::{
+    Def, Diagnostics, Goal, KernelBuilder, Module, Program, Source, Target, TargetError,
+};
 
 use tensorwright_tuner::Wanted;
 
-use crate::args::{KernelArgs, ProgramArgs};
+use crate::args::{KernelArgs, ProgramArgs, TargetArgs};
 use crate::files;
 use crate::tuned;
 
@@ -60,19 +62,23 @@ pub(crate) fn kernel<'p>(
     program: &'p Program,
     args: &KernelArgs,
 ) -> Result<KernelBuilder<'p>, Diagnostics> {
-    let (target, threads) = (target(&args.target.target)?, args.target.threads);
-    let precision = args.target.precision();
-    let mut builder =
-        program.compile().target(target.clone()).threads(threads.into()).precision(precision);
+    let goal = goal(&args.target)?;
+    let builder = program.compile().target(goal.target.clone()).threads(goal.threads());
+    let mut builder = builder.precision(goal.precision);
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
-    } else if !args.untuned {
-        let wanted = Wanted { program, threads: threads.into(), target: &target, precision };
-        if let Some(found) = tuned::best(&wanted, args.db.as_deref()) {
-            builder = builder.schedule(found);
-        }
+    } else if !args.untuned
+        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_deref())
+    {
+        builder = builder.schedule(found);
     }
     Ok(builder)
+}
+
+/// What options say that code is made for.
+pub(crate) fn goal(args: &TargetArgs) -> Result<Goal, Diagnostics> {
+    let goal = Goal::new(target(&args.target)?).with_precision(args.precision());
+    Ok(goal.with_threads(args.threads.into()))
 }
 
 /// The target of a name.

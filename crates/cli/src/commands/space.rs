@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use tensorwright::Goal;
 use tensorwright_lang::text::grouped;
 use tensorwright_policy::{Count, Options, Preset, ScheduleSpace};
 use tensorwright_space::{Point, Rng};
@@ -78,10 +77,8 @@ fn preset(name: &str) -> Result<Preset, String> {
 pub(crate) fn run(args: &SpaceArgs) -> Outcome {
     let format = args.output.format;
     let program = super::program(&args.program).in_format(format)?;
-    let target = super::target(&args.target.target).in_format(format)?;
-    let goal = Goal::of(&target, args.target.threads.into(), args.target.precision())
-        .map_err(|error| super::unavailable(&error))
-        .in_format(format)?;
+    let goal = super::goal(&args.target).in_format(format)?;
+    let goal = goal.on_cpu().map_err(|error| super::unavailable(&error)).in_format(format)?;
     let options = args.space.options();
     let space = ScheduleSpace::new(program.ir(), &goal, &options);
     let algorithms = algorithms(&ScheduleSpace::alternatives(program.ir(), &goal, &options));

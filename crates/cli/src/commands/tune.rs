@@ -169,18 +169,13 @@ fn tuner(
     let target = super::target(&args.target.target).in_format(format)?;
     let tuner =
         Tuner::new(program, around.worker.clone()).map_err(|error| failure(&error, format))?;
-    let trials = match (args.trials, args.time) {
-        (Some(trials), _) => trials,
-        (None, Some(_)) => u64::MAX,
-        (None, None) => TRIALS,
-    };
     let command: Vec<String> = std::env::args().collect();
     let mut tuner = tuner
         .sizes(sizes)
         .target(target)
         .threads(args.target.threads.into())
         .precision(args.target.precision())
-        .budget(Budget { trials, time: args.time })
+        .budget(Budget::asked(args.trials, args.time, TRIALS))
         .seed(args.seed)
         .fresh(args.fresh)
         .options(args.space.options())

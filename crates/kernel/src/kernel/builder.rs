@@ -174,7 +174,8 @@ impl KernelBuilder<'_> {
         let program = self.program.clone();
         let target = self.target.map_or_else(Target::native, Ok);
         let known = target.and_then(|target| {
-            Goal::of(&target, self.threads, self.precision).map(|goal| (target, goal))
+            let goal = Goal::new(target.clone()).with_threads(self.threads);
+            goal.with_precision(self.precision).on_cpu().map(|goal| (target, goal))
         });
         let (target, goal) = known.map_err(|error| {
             let diagnostics = error.diagnose(&program.ir().source);

@@ -24,7 +24,7 @@ use tensorwright_target::{Goal, Target};
 
 use super::diagnose::Diagnose;
 use super::{Kernel, Outputs};
-use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Precision, Program, Run, Value};
+use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program, Run, Value};
 
 /// The most elements that the interpreter is asked for where it cannot compute all.
 const SAMPLES: usize = 4096;
@@ -203,7 +203,7 @@ impl Program {
     /// The program without rewritings, scheduled by rules: another way to the same results than the default.
     fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
         let goal = Target::native()
-            .and_then(|target| Goal::of(&target, threads, Precision::Exact))
+            .and_then(|target| Goal::new(target).with_threads(threads).on_cpu())
             .map_err(|error| error.diagnose(&self.ir().source))?;
         let schedule = complete(Draft::new(canonical(self.ir())), &goal).schedule;
         self.compile().schedule(schedule).threads(threads).build()

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::{
-    Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Precision, Program, Source,
-    Target,
+    Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Program, Source, Target,
 };
 use tensorwright_policy::Untuned;
 use tensorwright_tuner::SizeRange;
@@ -67,7 +66,7 @@ impl BucketedKernel {
         target: &Target,
     ) -> Result<Self, Diagnostics> {
         let ranged = Ranged::of(def, fixed, name, range)?;
-        let goal = Goal::of(target, 1, Precision::Exact).map_err(|error| {
+        let goal = Goal::new(target.clone()).on_cpu().map_err(|error| {
             Diagnostics::new(Source::new("target", ""), vec![error.diagnostic()])
         })?;
         let build = |(_, program): &(i64, Program)| {

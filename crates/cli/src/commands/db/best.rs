@@ -25,8 +25,8 @@ struct Found {
 fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
     let format = args.output.format;
     let program = commands::program(&args.program).in_format(format)?;
-    let target = commands::target(&args.target.target).in_format(format)?;
-    let key = key_of(&program, args.target.threads.into(), &target, args.target.precision());
+    let goal = commands::goal(&args.target).in_format(format)?;
+    let key = key_of(&program, &goal);
     let sizes = commands::sizes(&args.program).in_format(format)?;
     let program = program_info(&program, sizes);
     let fail = |error| failed(&error, format);

@@ -53,9 +53,8 @@ pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
             Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
         }
     }
-    let trials = args.trials.unwrap_or(TRIALS.saturating_mul(jobs.len() as u64));
-    let trials = if args.trials.is_none() && args.time.is_some() { u64::MAX } else { trials };
-    run(args, jobs, Budget { trials, time: args.time }, around)
+    let budget = Budget::asked(args.trials, args.time, TRIALS.saturating_mul(jobs.len() as u64));
+    run(args, jobs, budget, around)
 }
 
 /// Tunes the operators of a manifest.
@@ -100,11 +99,8 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
     }
     let time = args.time.or(manifest.tune.time);
     let trials = args.trials.or(manifest.tune.trials);
-    let otherwise = match time {
-        Some(_) => u64::MAX,
-        None => TRIALS.saturating_mul(jobs.len() as u64),
-    };
-    run(args, jobs, Budget { trials: trials.unwrap_or(otherwise), time }, around)
+    let budget = Budget::asked(trials, time, TRIALS.saturating_mul(jobs.len() as u64));
+    run(args, jobs, budget, around)
 }
 
 /// Gives slices of the budget to the operators where they pay most.
@@ -114,7 +110,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
     let mut allocation = Allocation::new(&weights);
     let mut left = budget.trials;
-    while left > 0 && !around.stop.load(Ordering::Relaxed) {
+    while left != Some(0) && !around.stop.load(Ordering::Relaxed) {
         let Some((place, slice)) = allocation.next() else { break };
         let time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
         if time.is_some_and(|time| time < Duration::from_millis(500)) {
@@ -124,12 +120,13 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         if args.output.format == Format::Text {
             eprintln!("{} ({} of {} operators)", job.program.name(), place + 1, weights.len());
         }
-        let slice = Budget { trials: slice.min(left), time };
+        let trials = Some(left.map_or(slice, |left| slice.min(left)));
+        let slice = Budget { trials, time };
         let tuned = tune(&job.tuner.clone().budget(slice), &mut journal, args)?;
         job.tuner = job.tuner.clone().continued();
         let exhausted = tuned.status == Status::Exhausted;
         allocation.observe(place, tuned.winner.seconds, tuned.progress.trials, exhausted);
-        left = left.saturating_sub(tuned.progress.trials);
+        left = left.map(|left| left.saturating_sub(tuned.progress.trials));
         job.trials += tuned.progress.trials;
         job.defects.add(&tuned.defects);
         job.last = Some(tuned);
