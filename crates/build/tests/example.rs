@@ -17,7 +17,7 @@ fn cargo(command: &str, project: &Path) -> Output {
     let cargo = std::env::var_os("CARGO").map_or("cargo".into(), PathBuf::from);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rust-build");
     Command::new(cargo)
-        .args([command, "--offline", "--quiet", "--manifest-path"])
+        .args([command, "--offline", "--locked", "--quiet", "--manifest-path"])
         .arg(project.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
