@@ -6,7 +6,7 @@ use tensorwright_space::{Parameter, Point, Rejection};
 use crate::cpu::cost::{self, TERMS};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::knobs::place::{INLINE, NAME, Place};
-use crate::cpu::knobs::{self, KNOBS};
+use crate::cpu::knobs::{self, Beside, KNOBS};
 use crate::cpu::sketch::{CpuSketch, Misplaced, Setting};
 use crate::cpu::tiling::Tiling;
 use crate::cpu::{decode, features, rank};
@@ -83,7 +83,8 @@ impl Sketch for CpuSketch {
             let tiling = self.tiling(group, values);
             let moved = is_inside(&group.root).then_some("the stage is computed where it is read");
             let idle = |(at, _, Setting { knob, place }): (usize, &Parameter, Setting)| {
-                Some((at, moved.or_else(|| knob.idle(&tiling, group, place, &is_inside))?))
+                let beside = Beside { tiling: &tiling, group, place, is_inside: &is_inside };
+                Some((at, moved.or_else(|| knob.idle(beside))?))
             };
             self.of_group(group).filter_map(idle).collect::<Vec<_>>()
         };

@@ -2,7 +2,7 @@
 
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Knob, Offer, Value, Wish, one, rank_of};
+use super::{Beside, Knob, Offer, Value, Wish, one, rank_of};
 use crate::cpu::group::Group;
 use crate::cpu::tiling::{FuseAt, Tiling};
 
@@ -32,13 +32,10 @@ impl Knob for FuseKnob {
         rank_of(CHOICES, &tiling.fuse)
     }
 
-    fn idle(
-        &self,
-        tiling: &Tiling,
-        _: &Group,
-        _: usize,
-        _: &dyn Fn(&str) -> bool,
-    ) -> Option<&'static str> {
-        tiling.sums_in_lanes().then_some("vectors along terms are combined before they are read")
+    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
+        beside
+            .tiling
+            .sums_in_lanes()
+            .then_some("vectors along terms are combined before they are read")
     }
 }

@@ -74,6 +74,17 @@ pub(crate) struct Value<'a> {
     pub(crate) is_free: bool,
 }
 
+/// A parameter beside all that is decided.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    pub(crate) tiling: &'a Tiling,
+    pub(crate) group: &'a Group,
+    /// The loop or the tensor that the parameter is about.
+    pub(crate) place: usize,
+    /// Whether a stage is computed where it is read.
+    pub(crate) is_inside: &'a dyn Fn(&str) -> bool,
+}
+
 /// A rule that refuses tilings without building anything: its name, and why it refuses one.
 pub(crate) type Rule = (&'static str, fn(&Group, &Tiling, &Goal<Cpu>) -> Option<String>);
 
@@ -98,15 +109,8 @@ pub(crate) trait Knob: Debug + Sync {
     }
 
     /// Why the value of a parameter makes no difference beside what else is decided, if that is so. All other
-    /// values of a legal point can be found in its schedule. `is_inside` says whether a stage is computed where
-    /// it is read.
-    fn idle(
-        &self,
-        _tiling: &Tiling,
-        _group: &Group,
-        _place: usize,
-        _is_inside: &dyn Fn(&str) -> bool,
-    ) -> Option<&'static str> {
+    /// values of a legal point can be found in its schedule.
+    fn idle(&self, _beside: Beside<'_>) -> Option<&'static str> {
         None
     }
 }

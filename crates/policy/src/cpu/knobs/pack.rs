@@ -7,7 +7,7 @@ use tensorwright_schedule::nest::{LoopNest, Owner};
 use tensorwright_space::parameter::{Categorical, Domain};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Knob, Offer, Rule, Value, Wish, rank_of};
+use super::{Beside, Knob, Offer, Rule, Value, Wish, rank_of};
 use crate::cpu::group::{Group, Packable, Vector};
 use crate::cpu::operand::{Mover, movers};
 use crate::cpu::rules::PACK_ROW_BYTES;
@@ -122,14 +122,8 @@ impl Knob for PackKnob {
         &[("pack", fits)]
     }
 
-    fn idle(
-        &self,
-        _: &Tiling,
-        group: &Group,
-        place: usize,
-        is_inside: &dyn Fn(&str) -> bool,
-    ) -> Option<&'static str> {
-        is_inside(&group.packs[place].tensor)
+    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
+        (beside.is_inside)(&beside.group.packs[beside.place].tensor)
             .then_some("the tensor is computed where it is read, and needs no copy")
     }
 }

@@ -4,7 +4,7 @@ use tensorwright_schedule::primitives::Tail;
 use tensorwright_space::parameter::{Categorical, Domain, Splits};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Knob, Offer, Rule, Value, Wish, one, rank_of};
+use super::{Beside, Knob, Offer, Rule, Value, Wish, one, rank_of};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::Tiling;
 
@@ -48,15 +48,10 @@ impl Knob for TailKnob {
         &[("tail", tails)]
     }
 
-    fn idle(
-        &self,
-        tiling: &Tiling,
-        _: &Group,
-        _: usize,
-        _: &dyn Fn(&str) -> bool,
-    ) -> Option<&'static str> {
-        let mut others = (0..tiling.spatial.len()).filter(|axis| !tiling.is_vector(*axis));
-        let is_split = others.any(|axis| tiling.spatial[axis].len() > 1);
+    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
+        let mut others =
+            (0..beside.tiling.spatial.len()).filter(|axis| !beside.tiling.is_vector(*axis));
+        let is_split = others.any(|axis| beside.tiling.spatial[axis].len() > 1);
         (!is_split).then_some("no loop but the vectorized one is split")
     }
 }
@@ -77,14 +72,9 @@ impl Knob for VectorTailKnob {
         rank_of(choices(group), &tiling.vector_tail)
     }
 
-    fn idle(
-        &self,
-        tiling: &Tiling,
-        _: &Group,
-        _: usize,
-        _: &dyn Fn(&str) -> bool,
-    ) -> Option<&'static str> {
-        (!matches!(tiling.vector, Vector::Spatial { .. })).then_some("no vectors are along results")
+    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
+        (!matches!(beside.tiling.vector, Vector::Spatial { .. }))
+            .then_some("no vectors are along results")
     }
 }
 

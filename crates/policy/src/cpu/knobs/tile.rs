@@ -8,7 +8,7 @@ use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Knob, Offer, Rule, Value, Wish};
+use super::{Beside, Knob, Offer, Rule, Value, Wish};
 use crate::Options;
 use crate::cpu::group::{FEWEST, Group, Split, Vector};
 use crate::cpu::register_tile::{Along, RegisterTile, register_tiles};
@@ -115,14 +115,8 @@ impl Knob for TermsKnob {
         write(&tiling.reduce, place, domain)
     }
 
-    fn idle(
-        &self,
-        tiling: &Tiling,
-        _: &Group,
-        _: usize,
-        _: &dyn Fn(&str) -> bool,
-    ) -> Option<&'static str> {
-        tiling.sums_in_lanes().then_some("vectors along terms take them whole")
+    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
+        beside.tiling.sums_in_lanes().then_some("vectors along terms take them whole")
     }
 }
 
