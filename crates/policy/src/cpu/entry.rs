@@ -5,15 +5,12 @@ use tensorwright_space::{Parameter, Point, Rejection};
 
 use crate::cpu::cost::{self, TERMS};
 use crate::cpu::group::{Group, Vector};
-use crate::cpu::knobs::place::{INLINE, NAME, Place};
+use crate::cpu::knobs::place::{Misplaced, Place, RULES};
 use crate::cpu::knobs::{self, Beside, KNOBS};
-use crate::cpu::sketch::{CpuSketch, Misplaced, Setting};
+use crate::cpu::sketch::{CpuSketch, Setting};
 use crate::cpu::tiling::Tiling;
 use crate::cpu::{decode, features, rank};
 use crate::sketch::{Sketch, Values};
-
-/// The rules about where stages are computed.
-const PLACE_RULES: [&str; 2] = [NAME, INLINE];
 
 impl CpuSketch {
     /// What knobs start from beside a vector.
@@ -33,25 +30,26 @@ impl Sketch for CpuSketch {
     fn start(&self, free: &[bool]) -> Point {
         let mut ranks = vec![0u32; self.parameters.len()];
         for group in &self.groups {
-            let first = group.vectors.iter().copied().find(|vector| {
+            let suits = group.vectors.iter().any(|vector| {
                 self.write(group, &self.start_with(group, *vector), &mut ranks);
                 let tiling = self.tiling(group, Values { ranks: &ranks, free });
                 knobs::check(group, &tiling, &self.goal, usize::MAX).is_ok()
             });
-            let vector = first.or(group.vectors.first().copied()).unwrap_or(Vector::Scalar);
-            self.write(group, &self.start_with(group, vector), &mut ranks);
+            if let (false, Some(first)) = (suits, group.vectors.first()) {
+                self.write(group, &self.start_with(group, *first), &mut ranks);
+            }
         }
         Point::new(ranks)
     }
 
     fn rules(&self) -> Vec<&'static str> {
         let of_knobs = knobs::rules().map(|(name, _)| name);
-        PLACE_RULES.iter().copied().chain(of_knobs).collect()
+        RULES.iter().copied().chain(of_knobs).collect()
     }
 
     fn refusal(&self, values: Values<'_>) -> Option<(usize, Rejection)> {
-        if let Some(Misplaced { rule, reason, .. }) = self.misplaced(values) {
-            let place = PLACE_RULES.iter().position(|name| *name == rule).unwrap_or(0);
+        if let Some(Misplaced { rule, reason, .. }) = self.places.misplaced(values.ranks) {
+            let place = RULES.iter().position(|name| *name == rule).unwrap_or(0);
             return Some((place, Rejection { rule, reason }));
         }
         let mut first: Option<(usize, Rejection)> = None;
@@ -62,13 +60,13 @@ impl Sketch for CpuSketch {
             }
         }
         // The rules of places come before those of groups.
-        first.map(|(rule, refused)| (rule + PLACE_RULES.len(), refused))
+        first.map(|(rule, refused)| (rule + RULES.len(), refused))
     }
 
     /// Groups have no parameter in common.
     fn to_blame(&self, values: Values<'_>) -> Vec<usize> {
-        if let Some(Misplaced { stages, .. }) = self.misplaced(values) {
-            return stages.iter().filter_map(|stage| self.place_parameter(stage)).collect();
+        if let Some(Misplaced { parameters, .. }) = self.places.misplaced(values.ranks) {
+            return parameters;
         }
         let refused = |(group, tiling): &(&Group, Tiling)| {
             knobs::check(group, tiling, &self.goal, usize::MAX).is_err()

@@ -31,7 +31,7 @@ use tensorwright_space::Rejection;
 pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule, Rejection> {
     let draft = sketch.begun.clone();
     let mut decoder = Decoder { draft, sketch, values, goal: &sketch.goal, inside: Vec::new() };
-    for placement in &sketch.placements {
+    for placement in &sketch.places.placements {
         if decoder.place(placement) == Place::Inline {
             decoder.apply(&placement.stage, Inline)?;
         }
@@ -43,7 +43,7 @@ pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule,
     for stage in &sketch.fixed {
         movement(&mut decoder.draft, stage, &sketch.goal);
     }
-    sketch.placements.iter().try_for_each(|placement| decoder.expect_placed(placement))?;
+    sketch.places.placements.iter().try_for_each(|placement| decoder.expect_placed(placement))?;
     Ok(decoder.draft.schedule)
 }
 
@@ -82,7 +82,9 @@ impl<'a> Decoder<'a> {
         if store_of(&self.draft.nest, &group.root).is_none() || self.is_inside(&group.root) {
             return Ok(());
         }
-        if let Some(placement) = self.sketch.placements.iter().find(|p| p.stage == group.root) {
+        if let Some(placement) =
+            self.sketch.places.placements.iter().find(|p| p.stage == group.root)
+        {
             self.expect_placed(placement)?;
         }
         let tiling = self.sketch.tiling(group, self.values);
@@ -91,7 +93,7 @@ impl<'a> Decoder<'a> {
             _ => self.tiled(group, &tiling)?,
         };
         self.pack(group, &tiling, &loops)?;
-        for placement in self.sketch.placements.iter().rev() {
+        for placement in self.sketch.places.placements.iter().rev() {
             let reads = placement.reader.as_deref();
             if reads == Some(&group.root) || reads == group.epilogue_of.as_deref() {
                 self.inside(placement, &loops)?;

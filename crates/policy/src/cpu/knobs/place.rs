@@ -1,8 +1,11 @@
 //! `place`: where a stage is computed that another one reads. A decision about a stage, not about the tiles
 //! of a group.
 
+use std::collections::HashMap;
+
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::nest::Owner;
+use tensorwright_schedule::access::Accesses;
+use tensorwright_schedule::nest::{LoopNest, Owner};
 use tensorwright_schedule::placement::{is_cheap, only_reader, reader_wants_inlined, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
 use tensorwright_space::parameter::{Categorical, Domain};
@@ -13,7 +16,14 @@ use crate::cpu::rules::is_written_out;
 pub(crate) const NAME: &str = "place";
 
 /// The rule about what is inlined.
-pub(crate) const INLINE: &str = "inline";
+const INLINE: &str = "inline";
+
+/// The rules about where stages are computed, in the order in which they are applied.
+pub(crate) const RULES: [&str; 2] = [NAME, INLINE];
+
+/// The most elements that a value reads, with all that is inlined: compilers take long for more, and every one
+/// of them is computed again wherever it is read.
+const MOST_READS: u64 = 512;
 
 /// Where a stage is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +44,8 @@ pub(crate) struct Placement {
     pub(crate) stage: String,
     /// The stage that reads it, if it is one alone.
     pub(crate) reader: Option<String>,
+    /// The stage around whose loops the reader's are: itself, or the one that reads it in place.
+    root: Option<String>,
     /// Where it may be computed. The default comes first: searches that start from nothing start there.
     pub(crate) choices: Vec<Place>,
 }
@@ -56,8 +68,9 @@ impl Place {
 
 impl Placement {
     /// Forgets places inside the loops of its reader unless the reader has some; says whether a choice is left.
-    pub(crate) fn keep_inside_if(&mut self, has_loops: impl Fn(&str) -> bool) -> bool {
-        if !self.reader.as_deref().is_some_and(has_loops) {
+    pub(crate) fn keep_inside_if(&mut self, root_of: impl Fn(&str) -> Option<String>) -> bool {
+        self.root = self.reader.as_deref().and_then(root_of);
+        if self.root.is_none() {
             self.reader = None;
             self.choices.retain(|place| !place.is_inside());
         }
@@ -73,6 +86,105 @@ impl Placement {
     pub(crate) fn place(&self, rank: u32) -> Place {
         self.choices.get(rank as usize).copied().unwrap_or(Place::Root)
     }
+}
+
+/// Where the stages of a program are computed. Its parameters are a sketch's first ones, so a placement has
+/// the place of its parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// Stages whose place is a parameter, in the order of the program.
+    pub(crate) placements: Vec<Placement>,
+    /// The parameter of each of them.
+    parameters: HashMap<String, usize>,
+    /// The stages in the order of the program, with what each reads: earlier stages by place, or inputs.
+    reads: Vec<(String, Vec<Option<usize>>)>,
+}
+
+/// Why stages cannot be computed where the values say.
+#[derive(Debug, Clone)]
+pub(crate) struct Misplaced {
+    /// The rule.
+    pub(crate) rule: &'static str,
+    pub(crate) reason: String,
+    /// The parameters to blame.
+    pub(crate) parameters: Vec<usize>,
+}
+
+impl Places {
+    /// The places of the stages of a nest.
+    pub(crate) fn new(placements: Vec<Placement>, nest: &LoopNest) -> Self {
+        let numbered = placements.iter().enumerate();
+        let parameters = numbered.map(|(at, placement)| (placement.stage.clone(), at)).collect();
+        Self { placements, parameters, reads: reads(nest) }
+    }
+
+    /// Where a stage is computed; on its own if that is no parameter.
+    pub(crate) fn of(&self, stage: &str, ranks: &[u32]) -> Place {
+        let parameter = self.parameters.get(stage).copied();
+        let chosen = parameter.and_then(|at| self.placements.get(at).zip(ranks.get(at)));
+        chosen.map_or(Place::Root, |(placement, rank)| placement.place(*rank))
+    }
+
+    /// Why stages cannot be computed where the values say, if that is so.
+    pub(crate) fn misplaced(&self, ranks: &[u32]) -> Option<Misplaced> {
+        self.homeless(ranks).or_else(|| self.inlined_too_often(ranks))
+    }
+
+    /// A stage that is to be computed inside loops of its reader that are not there, since the reader is
+    /// itself computed where it is read.
+    fn homeless(&self, ranks: &[u32]) -> Option<Misplaced> {
+        let mut chosen = self.placements.iter().zip(ranks).enumerate();
+        let is_homeless = |placement: &Placement, rank: u32| {
+            let is_moved = |root: &str| self.of(root, ranks) != Place::Root;
+            placement.place(rank).is_inside() && placement.root.as_deref().is_some_and(is_moved)
+        };
+        let (at, (Placement { stage, root, .. }, _)) =
+            chosen.find(|(_, (placement, rank))| is_homeless(placement, **rank))?;
+        let root = root.as_deref().unwrap_or_default();
+        let reason = format!(
+            "{stage} cannot be computed inside the loops of {root}, which is itself computed where it is read"
+        );
+        let parameters = std::iter::once(at).chain(self.parameters.get(root).copied()).collect();
+        Some(Misplaced { rule: NAME, reason, parameters })
+    }
+
+    /// A stage whose value reads too much, since what it reads is inlined, and what that reads, and so on.
+    fn inlined_too_often(&self, ranks: &[u32]) -> Option<Misplaced> {
+        let mut reads: Vec<u64> = Vec::with_capacity(self.reads.len());
+        for (stage, of) in &self.reads {
+            let is_inlined = |at: &usize| self.of(&self.reads[*at].0, ranks) == Place::Inline;
+            let one = |producer: &Option<usize>| match producer {
+                Some(at) if is_inlined(at) => reads[*at],
+                _ => 1,
+            };
+            let all = of.iter().map(one).fold(0, u64::saturating_add);
+            if all > MOST_READS {
+                let reason = format!(
+                    "the value of {stage} reads {all} elements with all that is inlined, more than {MOST_READS}"
+                );
+                let chosen = self.placements.iter().zip(ranks).enumerate();
+                let inlined = chosen.filter(|(_, (p, rank))| p.place(**rank) == Place::Inline);
+                let parameters = inlined.map(|(at, _)| at).collect();
+                return Some(Misplaced { rule: INLINE, reason, parameters });
+            }
+            reads.push(all);
+        }
+        None
+    }
+}
+
+/// The stages in the order of the program, with what each reads.
+fn reads(nest: &LoopNest) -> Vec<(String, Vec<Option<usize>>)> {
+    let names = stages(nest);
+    let place_of: HashMap<&str, usize> =
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    let of = |(at, name): (usize, &String)| {
+        let reads = Accesses::of(nest, name).map_or_else(Vec::new, |accesses| accesses.reads);
+        let producer = |tensor: &str| place_of.get(tensor).copied().filter(|earlier| *earlier < at);
+        let tensors = reads.iter().map(|read| producer(&nest.buffer(read.buffer).name));
+        (name.clone(), tensors.collect())
+    };
+    names.iter().enumerate().map(of).collect()
 }
 
 /// The stages that others read, in the order of the program, with the places that primitives allow. The draft
@@ -105,7 +217,7 @@ pub(crate) fn candidates(begun: &Draft) -> (Draft, Vec<Placement>) {
             draft = inlined;
         }
         if choices.len() > 1 {
-            found.push(Placement { stage, reader, choices });
+            found.push(Placement { stage, reader, root: None, choices });
         }
     }
     (draft, found)
