@@ -236,6 +236,14 @@ class Whole(Scratch):
         self.measure("--fresh", "--precision", "exact", "--untuned")
         self.assertEqual(run.Run.read(self.directory).precisions, ("exact",))
 
+    def test_a_fresh_run_forgets_results_programs_and_records(self):
+        self.measure()
+        (self.directory / "records.sqlite3.runs").mkdir(exist_ok=True)
+        run.forget(self.directory)
+        self.assertEqual([path.name for path in self.directory.glob("*records*")], [])
+        for name in ("bin", "run.json", "results.jsonl"):
+            self.assertFalse((self.directory / name).exists(), name)
+
     def test_later_sittings_measure_the_programs_of_the_first(self):
         self.measure("--untuned")
         begun = run.Run.read(self.directory)

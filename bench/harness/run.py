@@ -98,6 +98,9 @@ class Run:
 
 def forget(out):
     """Removes a run: its results, its programs and its records of tuning."""
-    shutil.rmtree(out / "bin", ignore_errors=True)
-    for path in (out / "run.json", out / "results.jsonl", *pathlib.Path(out).glob("*records.sqlite3*")):
-        path.unlink(missing_ok=True)
+    records = pathlib.Path(out).glob("*records.sqlite3*")
+    for path in (out / "bin", out / "run.json", out / "results.jsonl", *records):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
