@@ -2,6 +2,7 @@
 //! that cannot be used.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is how a test speaks")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -326,15 +327,37 @@ fn a_space_is_shown_and_has_the_papers_size() {
     assert!(space["samples"][0]["schedule"].as_str().unwrap().contains("out: split"));
 }
 
+const CONV: [&str; 5] =
+    ["examples/kernels/conv2d.tc", "--def", "conv2d", "--size", "B=1,IP=4,OP=4,H=8,W=8,KH=3,KW=3"];
+
+#[test]
+fn trials_say_which_algorithm_they_belong_to_and_who_proposed_them() {
+    let scratch = Scratch::new("origins");
+    let fast = ["--precision", "fast", "--trials", "40", "--format", "json"];
+    let sizes = ["--size", "B=1,IP=64,OP=64,H=30,W=30,KH=3,KW=3"];
+    scratch.json(&[&["tune"], &CONV[..3], &sizes, &fast[..]].concat());
+    let exported = scratch.file("exported.jsonl");
+    scratch.run(&["db", "export", "-o", exported.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&exported).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let trials: Vec<Value> =
+        lines.filter_map(|line| line.pointer("/trial/trial").cloned()).collect();
+    let words = |name: &str| -> BTreeSet<String> {
+        trials.iter().map(|trial| trial[name].as_str().unwrap().to_owned()).collect()
+    };
+    let algorithms = words("algorithm");
+    assert!(algorithms.contains("as written"), "{algorithms:?}");
+    assert!(algorithms.iter().any(|word| word.contains("winograd")), "{algorithms:?}");
+    assert_eq!(trials[0]["origin"], "default");
+    // Points that the cost model puts first are the portfolio's own, later ones its members'.
+    let origins = words("origin");
+    assert!(origins.contains("portfolio") && origins.len() > 3, "{origins:?}");
+    let known = |word: &String| word == "default" || tensorwright_search::find(word).is_some();
+    assert!(origins.iter().all(known), "{origins:?}");
+}
+
 #[test]
 fn an_imported_record_that_is_not_exact_is_used_only_where_that_is_allowed() {
-    const CONV: [&str; 5] = [
-        "examples/kernels/conv2d.tc",
-        "--def",
-        "conv2d",
-        "--size",
-        "B=1,IP=4,OP=4,H=8,W=8,KH=3,KW=3",
-    ];
     let scratch = Scratch::new("precision");
     scratch.json(&[&["tune"], &CONV[..], &["--trials", "1", "--format", "json"]].concat());
     let exported = scratch.file("exported.jsonl");

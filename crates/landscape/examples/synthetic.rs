@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tensorwright_landscape::{Comparison, Experiment, Landscape, LandscapeError, Origin};
+use tensorwright_landscape::{Comparison, Experiment, Landscape, LandscapeError, Provenance};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_search::registry::STRATEGIES;
 use tensorwright_space::parameter::{Categorical, Discrete, Factorization, Permutation, Splits};
@@ -108,7 +108,7 @@ fn landscape(model: &Model) -> Result<Landscape, LandscapeError> {
         (point, outcome)
     });
     Landscape::new(
-        Origin { complete: true, ..Origin::default() },
+        Provenance { complete: true, ..Provenance::default() },
         space.parameters().to_vec(),
         outcomes,
     )

@@ -23,7 +23,7 @@ pub struct Experiment {
     pub trials: usize,
     /// How many points are asked for at a time.
     pub batch: usize,
-    /// Whether runs begin at the points of [`Origin::start`](crate::Origin::start).
+    /// Whether runs begin at the points of [`Provenance::start`](crate::Provenance::start).
     pub start: bool,
     /// How many runs go on at the same time.
     pub threads: usize,

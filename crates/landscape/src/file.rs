@@ -21,7 +21,7 @@ use tensorwright_space::{Parameter, Point};
 
 use crate::cell::{Cell, Reasons};
 use crate::landscape::{MOST_PARAMETERS, MOST_POINTS};
-use crate::{Landscape, LandscapeError, Origin};
+use crate::{Landscape, LandscapeError, Provenance};
 
 /// What a file starts with; the last byte is the version.
 const MAGIC: &[u8; 8] = b"TWLANDS\x01";
@@ -37,7 +37,7 @@ const MOST_DIGITS: u32 = 19;
 
 #[derive(Serialize)]
 struct HeaderOut<'a> {
-    origin: &'a Origin,
+    origin: &'a Provenance,
     space: String,
     parameters: &'a [Parameter],
     reasons: &'a [String],
@@ -46,7 +46,7 @@ struct HeaderOut<'a> {
 
 #[derive(Deserialize)]
 struct HeaderIn {
-    origin: Origin,
+    origin: Provenance,
     space: String,
     parameters: Vec<Parameter>,
     reasons: Vec<String>,

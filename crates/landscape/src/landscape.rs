@@ -19,7 +19,7 @@ pub(crate) const MOST_PARAMETERS: usize = 256;
 
 /// Where a landscape comes from, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct Provenance {
     /// The text of the program.
     pub program: String,
     /// The definition.
@@ -42,7 +42,7 @@ pub struct Origin {
 /// Points of a space and what became of them.
 #[derive(Debug, Clone)]
 pub struct Landscape {
-    origin: Origin,
+    origin: Provenance,
     space: Arc<SearchSpace>,
     recorded: Arc<Recorded>,
     pub(crate) cells: Vec<Cell>,
@@ -76,7 +76,7 @@ impl Landscape {
     /// # Errors
     /// If a point is not one of the space, or there are too many.
     pub fn new(
-        origin: Origin,
+        origin: Provenance,
         parameters: Vec<Parameter>,
         outcomes: impl IntoIterator<Item = (Point, Outcome)>,
     ) -> Result<Self, LandscapeError> {
@@ -94,7 +94,7 @@ impl Landscape {
 
     /// A landscape of points in increasing order.
     pub(crate) fn from_parts(
-        origin: Origin,
+        origin: Provenance,
         parameters: Vec<Parameter>,
         points: Vec<Point>,
         cells: Vec<Cell>,
@@ -115,7 +115,7 @@ impl Landscape {
 
     /// Where it comes from.
     #[must_use]
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &Provenance {
         &self.origin
     }
 

@@ -5,14 +5,14 @@
 //! by anybody. A landscape stands alone: its file carries the parameters with all their values.
 //!
 //! ```
-//! use tensorwright_landscape::{Comparison, Landscape, Origin, Experiment};
+//! use tensorwright_landscape::{Comparison, Landscape, Provenance, Experiment};
 //! use tensorwright_outcome::{Outcome, Timing};
 //! use tensorwright_space::{Parameter, SearchSpace, parameter::Discrete};
 //!
 //! let space = SearchSpace::new(vec![Parameter::new("tile", Discrete::new(1..100))]);
 //! let measured = |rank: u32| Timing { seconds: 1.0 + f64::from(rank.abs_diff(60)), ..Timing::default() };
 //! let outcomes = space.points().map(|p| { let t = measured(p.rank(0)); (p, Outcome::Measured(t)) });
-//! let landscape = Landscape::new(Origin::default(), space.parameters().to_vec(), outcomes)?;
+//! let landscape = Landscape::new(Provenance::default(), space.parameters().to_vec(), outcomes)?;
 //! let again = Landscape::decode(&landscape.encode()?)?;
 //!
 //! let strategies = [tensorwright_search::find("descent").ok_or("no such strategy")?];
@@ -35,6 +35,6 @@ mod table;
 
 pub use comparison::{After, Comparison, Experiment, Reach, Row};
 pub use error::LandscapeError;
-pub use landscape::{Landscape, Origin};
+pub use landscape::{Landscape, Provenance};
 pub use quartiles::Quartiles;
 pub use replay::{Replay, Trace, Trial, replay};

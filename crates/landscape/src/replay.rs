@@ -14,7 +14,7 @@ pub struct Replay {
     pub trials: usize,
     /// How many points are asked for at a time.
     pub batch: usize,
-    /// Whether the search is told the points of [`Origin::start`](crate::Origin::start).
+    /// Whether the search is told the points of [`Provenance::start`](crate::Provenance::start).
     pub start: bool,
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_landscape::{Comparison, Experiment, Landscape, Origin, Replay, replay};
+use tensorwright_landscape::{Comparison, Experiment, Landscape, Provenance, Replay, replay};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_search::find;
 use tensorwright_search::registry::STRATEGIES;
@@ -21,8 +21,8 @@ fn parameters() -> Vec<Parameter> {
     ]
 }
 
-fn origin() -> Origin {
-    Origin {
+fn origin() -> Provenance {
+    Provenance {
         program: "def f(float(N) A) -> (B) { B(n) = A(n) }".into(),
         def: "f".into(),
         sizes: BTreeMap::from([("N".into(), 16)]),
@@ -104,7 +104,7 @@ fn points_outside_the_space_are_refused() {
     for ranks in [vec![0], vec![0, 0, 0, 0, 2], vec![u32::MAX; 5]] {
         assert!(one(Point::new(ranks)).is_err());
     }
-    let empty = Landscape::new(Origin::default(), Vec::new(), []).unwrap();
+    let empty = Landscape::new(Provenance::default(), Vec::new(), []).unwrap();
     assert_eq!(Landscape::decode(&empty.encode().unwrap()).unwrap(), empty);
     assert_eq!(empty.optimum(), None);
 }
@@ -163,7 +163,7 @@ fn small() -> Landscape {
     let mut rng = Rng::new(4);
     let outcomes: Vec<_> =
         space.points().map(|p| (p.clone(), outcome(&pad(&p), &mut rng))).collect();
-    Landscape::new(Origin::default(), parameters, outcomes).unwrap()
+    Landscape::new(Provenance::default(), parameters, outcomes).unwrap()
 }
 
 fn pad(point: &Point) -> Point {

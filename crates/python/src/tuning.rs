@@ -133,7 +133,7 @@ fn result<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     all.set_item("gflops", progress.flops / winner.seconds / 1e9)?;
     all.set_item("roofline", progress.roof_seconds / winner.seconds)?;
     all.set_item("schedule", winner.schedule.to_string())?;
-    all.set_item("origin", &winner.origin)?;
+    all.set_item("origin", winner.origin.as_str())?;
     all.set_item("defects", tuned.defects.count)?;
     all.set_item("status", tuned.status.word())?;
     all.set_item("run", &tuned.run)?;

@@ -140,12 +140,6 @@ fn validate_key(key: &Key) -> Result<()> {
     name("program", &key.program)?;
     name("family", &key.family)?;
     name("target", &key.target)?;
-    if !key.has_column() {
-        return Err(Error::invalid(
-            "compiler",
-            "ends with a precision, which has a field of its own",
-        ));
-    }
     name("compiler", &key.compiler)?;
     if key.threads == 0 || key.threads > MAX_THREADS {
         return Err(Error::invalid("threads", format!("has to be 1 to {MAX_THREADS}")));
@@ -169,7 +163,8 @@ fn validate_trial_id(trial: &TrialId) -> Result<()> {
 
 fn validate_trial(trial: &Trial) -> Result<()> {
     whole("number", trial.number)?;
-    name("origin", &trial.origin)?;
+    name("origin", trial.origin.as_str())?;
+    text("algorithm", &trial.algorithm)?;
     text("schedule", &trial.schedule)?;
     amount("elapsed", trial.elapsed)?;
     if trial.point.len() > MAX_POINT {

@@ -27,10 +27,7 @@ pub struct Key {
     pub precision: Precision,
 }
 
-/// Ends the column of the compiler for [`Precision::Exact`].
-const EXACT: &str = " exact";
-
-/// A key as exports have it. Without a precision it is that of a [column](Key::from_column).
+/// A key as exports have it. Older ones say the precision at the end of the compiler's name.
 #[derive(Serialize, Deserialize)]
 struct KeyText {
     program: String,
@@ -49,7 +46,7 @@ impl TryFrom<KeyText> for Key {
         let KeyText { program, family, target, threads, compiler, precision } = text;
         let (compiler, precision) = match precision {
             Some(precision) => (compiler, precision.parse()?),
-            None => Self::from_column(&compiler),
+            None => precision_of(compiler),
         };
         Ok(Self { program, family, target, threads, compiler, precision })
     }
@@ -60,6 +57,14 @@ impl From<Key> for KeyText {
         let Key { program, family, target, threads, compiler, precision } = key;
         let precision = Some(precision.name().to_owned());
         Self { program, family, target, threads, compiler, precision }
+    }
+}
+
+/// The precision of an older key: what was tuned before there were precisions could use any algorithm.
+fn precision_of(compiler: String) -> (String, Precision) {
+    match compiler.strip_suffix(" exact") {
+        Some(compiler) => (compiler.to_owned(), Precision::Exact),
+        None => (compiler, Precision::Fast),
     }
 }
 
@@ -99,28 +104,6 @@ impl Key {
     #[must_use]
     pub fn with_precision(self, precision: Precision) -> Self {
         Self { precision, ..self }
-    }
-
-    /// The compiler and the precision as databases keep them, in one column: what was tuned before
-    /// there were precisions could use any algorithm, and reads as [`Precision::Fast`].
-    pub(crate) fn compiler_column(&self) -> String {
-        match self.precision {
-            Precision::Exact => format!("{}{EXACT}", self.compiler),
-            Precision::Fast => self.compiler.clone(),
-        }
-    }
-
-    /// Whether the column says the same when it is read.
-    pub(crate) fn has_column(&self) -> bool {
-        Self::from_column(&self.compiler_column()) == (self.compiler.clone(), self.precision)
-    }
-
-    /// The compiler and the precision of [`Key::compiler_column`].
-    pub(crate) fn from_column(column: &str) -> (String, Precision) {
-        match column.strip_suffix(EXACT) {
-            Some(compiler) => (compiler.to_owned(), Precision::Exact),
-            None => (column.to_owned(), Precision::Fast),
-        }
     }
 
     /// The parts that differ from another key's, the weightiest first.
@@ -221,12 +204,7 @@ mod tests {
             let text = serde_json::to_string(&key).unwrap();
             assert!(text.ends_with(&format!(r#""precision":"{precision}"}}"#)), "{text}");
             assert_eq!(serde_json::from_str::<Key>(&text).unwrap(), key);
-            let column = key.compiler_column();
-            assert_eq!(Key::from_column(&column), (key.compiler.clone(), precision));
-            assert!(key.has_column());
         }
-        let odd = read("c exact", r#","precision":"fast""#).unwrap();
-        assert!(!odd.has_column(), "it would read as exact");
         let error = read("c", r#","precision":"some""#).unwrap_err().to_string();
         assert!(error.contains("there is no precision `some`"), "{error}");
     }

@@ -38,6 +38,7 @@ mod journal;
 mod key;
 mod location;
 mod model;
+mod origin;
 pub mod schema;
 mod sqlite;
 mod store;
@@ -53,6 +54,7 @@ pub use model::{
     Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo,
     RunSummary, Trial, TrialId, Verification, now,
 };
+pub use origin::Origin;
 pub use sqlite::{Collected, Collection, Options, SqliteStore};
 pub use store::{RunFilter, Store};
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tensorwright_outcome::{Outcome, Tally};
 
 use crate::key::{Key, Part};
+use crate::origin::Origin;
 
 /// A program that was tuned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -115,9 +116,12 @@ pub struct RunEnd {
 pub struct Trial {
     /// Its number in the run.
     pub number: u64,
-    /// The strategy of a portfolio that proposed it.
-    pub origin: String,
-    /// The point of the space.
+    /// Where it came from.
+    pub origin: Origin,
+    /// The way to compute the program that its point belongs to; empty if it has no point.
+    #[serde(default)]
+    pub algorithm: String,
+    /// The point of that algorithm's space; empty for a schedule that no space has.
     pub point: Vec<u32>,
     /// The schedule that the point stands for.
     pub schedule: String,
@@ -133,7 +137,8 @@ impl Trial {
     pub fn new(number: u64, point: Vec<u32>, schedule: &str) -> Self {
         Self {
             number,
-            origin: String::new(),
+            origin: Origin::Unknown,
+            algorithm: String::new(),
             point,
             schedule: schedule.to_owned(),
             outcome: Outcome::DeviceLost,

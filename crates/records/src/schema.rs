@@ -6,7 +6,7 @@
 //! hash.
 
 /// The version of the schema, kept in `meta`.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// The statements that make the tables.
 #[must_use]
@@ -16,9 +16,50 @@ pub fn statements() -> &'static [&'static str] {
 
 /// The statements that bring tables of an earlier version up to date.
 #[must_use]
-pub fn migration(from: i64) -> Vec<&'static str> {
-    if from < 2 { vec![VERIFIED, "ALTER TABLE bests ADD COLUMN replaces TEXT"] } else { Vec::new() }
+pub fn migration(from: i64) -> Vec<String> {
+    let mut statements = Vec::new();
+    if from < 2 {
+        statements
+            .extend([VERIFIED.to_owned(), "ALTER TABLE bests ADD COLUMN replaces TEXT".to_owned()]);
+    }
+    if from < 3 {
+        statements.extend([
+            "ALTER TABLE trials ADD COLUMN algorithm BIGINT REFERENCES texts (id)".to_owned(),
+            // SQLite cannot change what has to be unique in a table.
+            KEYS.replace("TABLE keys", "TABLE newer_keys"),
+            format!("INSERT INTO newer_keys SELECT {SPLIT_KEY} FROM keys"),
+            "DROP TABLE keys".to_owned(),
+            "ALTER TABLE newer_keys RENAME TO keys".to_owned(),
+        ]);
+    }
+    statements
 }
+
+/// The statements that make an earlier version, which cannot be written, look like this one.
+#[must_use]
+pub fn views(from: i64) -> Vec<String> {
+    let mut views = Vec::new();
+    if from < 2 {
+        views.push(
+            "CREATE TEMPORARY VIEW bests AS SELECT *, NULL AS replaces FROM main.bests".to_owned(),
+        );
+        views.push(VERIFIED.replace("TABLE", "TEMPORARY TABLE"));
+    }
+    if from < 3 {
+        views.push(
+            "CREATE TEMPORARY VIEW trials AS SELECT *, NULL AS algorithm FROM main.trials"
+                .to_owned(),
+        );
+        views.push(format!("CREATE TEMPORARY VIEW keys AS SELECT {SPLIT_KEY} FROM main.keys"));
+    }
+    views
+}
+
+/// The columns of a key whose compiler ends with its precision; without one it is fast.
+const SPLIT_KEY: &str = "id, program_id, target, threads,
+       CASE WHEN compiler LIKE '% exact' THEN substr(compiler, 1, length(compiler) - 6)
+            ELSE compiler END AS compiler,
+       CASE WHEN compiler LIKE '% exact' THEN 'exact' ELSE 'fast' END AS precision";
 
 /// The condition of rows that may become the best, exactly as the index on them has it.
 pub(crate) const ELIGIBLE: &str = "kind = 0 AND cut = 0";
@@ -36,6 +77,15 @@ const VERIFIED: &str = "CREATE TABLE verified (
        verified BIGINT NOT NULL,
        PRIMARY KEY (program, schedule, target, threads, compiler, installation))";
 
+const KEYS: &str = "CREATE TABLE keys (
+       id INTEGER PRIMARY KEY,
+       program_id BIGINT NOT NULL REFERENCES programs (id),
+       target TEXT NOT NULL,
+       threads BIGINT NOT NULL,
+       compiler TEXT NOT NULL,
+       precision TEXT NOT NULL,
+       UNIQUE (program_id, target, threads, compiler, precision))";
+
 const TABLES: &[&str] = &[
     // The version of the schema, and a number that changes when rows are removed.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -49,13 +99,7 @@ const TABLES: &[&str] = &[
        flops DOUBLE PRECISION NOT NULL,
        bytes DOUBLE PRECISION NOT NULL)",
     "CREATE INDEX programs_family ON programs (family)",
-    "CREATE TABLE keys (
-       id INTEGER PRIMARY KEY,
-       program_id BIGINT NOT NULL REFERENCES programs (id),
-       target TEXT NOT NULL,
-       threads BIGINT NOT NULL,
-       compiler TEXT NOT NULL,
-       UNIQUE (program_id, target, threads, compiler))",
+    KEYS,
     "CREATE TABLE runs (
        id INTEGER PRIMARY KEY,
        uid TEXT NOT NULL UNIQUE,
@@ -89,6 +133,7 @@ const TABLES: &[&str] = &[
        roofline DOUBLE PRECISION,
        detail BIGINT REFERENCES texts (id),
        elapsed DOUBLE PRECISION NOT NULL,
+       algorithm BIGINT REFERENCES texts (id),
        UNIQUE (run_id, number))",
     "CREATE INDEX trials_best ON trials (key_id, seconds) WHERE kind = 0 AND cut = 0",
     "CREATE TABLE bests (

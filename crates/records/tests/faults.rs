@@ -317,7 +317,7 @@ fn a_newer_schema_is_left_alone() {
     Connection::open(scratch.db()).unwrap().execute_batch(newer).unwrap();
     let error = open(&scratch.db()).err().unwrap();
     let expected = format!(
-        "{} was made by a newer version (schema 99, this one knows 2)\nhelp: use the newer \
+        "{} was made by a newer version (schema 99, this one knows 3)\nhelp: use the newer \
          tensorwright, or name another file with --db or TENSORWRIGHT_DB",
         scratch.db().display()
     );

@@ -39,6 +39,7 @@ fn trials_come_back_as_they_were() {
         .map(|(number, (outcome, schedule))| Trial {
             outcome,
             origin: "opevo".into(),
+            algorithm: if number % 2 == 0 { String::new() } else { "as written".into() },
             elapsed: 1.0 / 3.0,
             ..Trial::new(number, vec![0, 127, 128, u32::MAX], schedule)
         })

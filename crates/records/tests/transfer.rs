@@ -138,14 +138,14 @@ fn csv_has_a_line_per_trial() {
     assert_eq!(write_csv(&store, &filter, &mut bytes, Path::new("out")).unwrap(), 2);
     let text = String::from_utf8(bytes).unwrap();
     let head = text.lines().next().unwrap();
-    assert!(head.starts_with("def,sizes,program,") && head.ends_with(",point,schedule"));
+    assert!(head.starts_with("def,sizes,program,") && head.ends_with(",algorithm,point,schedule"));
     let first = format!(
         "gemm,M=64 N=64,gemm-64,gemm,A Processor [avx2 fma],1,0.1.0 llvm-19,exact,{run},random,1,0,\
-         random,measured,0.5,0.55,0.02,9,,false,,0,0 7 300,\"C: split m 2 -> m.0 m.1\nC: \
+         random,measured,0.5,0.55,0.02,9,,false,,0,,0 7 300,\"C: split m 2 -> m.0 m.1\nC: \
          vectorize n\n\"\n"
     );
     assert!(text[head.len() + 1..].starts_with(&first), "{text}");
-    assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,x\n"), "{text}");
+    assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,,x\n"), "{text}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 use rusqlite::Connection;
 use serde_json::json;
 use support::{Scratch, begin, key, measured, program, quick};
+use tensorwright_lang::precision::Precision;
 use tensorwright_records::{
     Applied, Declared, Error, Event, Key, ProgramInfo, RunEnd, RunFilter, RunId, SqliteStore,
     Store, Trial, TrialId, Verification, now,
@@ -89,18 +90,99 @@ fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let (key, _) = one_trial(&scratch);
     let old = "DROP TABLE verified; ALTER TABLE bests DROP COLUMN replaces;
                UPDATE meta SET value = '1' WHERE name = 'tensorwright-schema'";
-    Connection::open(scratch.db()).unwrap().execute_batch(old).unwrap();
-    let as_it_is =
-        SqliteStore::open_read_only(&scratch.db(), &tensorwright_records::Options::default())
-            .unwrap();
+    execute(&scratch, SECOND_SCHEMA);
+    execute(&scratch, old);
+    let as_it_is = as_it_is(&scratch);
     assert_eq!(as_it_is.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
     assert_eq!(as_it_is.declared().unwrap(), []);
+    let what = verification(&key, "", "here");
+    assert_eq!(as_it_is.verified(&what).unwrap(), None);
     drop(as_it_is);
     let store = scratch.store();
     assert_eq!(store.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
-    let what = verification(&key, "", "here");
     store.note_verified(&what, true).unwrap();
     assert_eq!(scratch.store().verified(&what).unwrap(), Some(true));
+}
+
+/// Makes of a file one as the second schema has it: the precision ends the compiler's name, and the
+/// algorithm is the first number of a point, if there are several.
+const SECOND_SCHEMA: &str = "
+    CREATE TABLE old_keys (
+       id INTEGER PRIMARY KEY,
+       program_id BIGINT NOT NULL REFERENCES programs (id),
+       target TEXT NOT NULL,
+       threads BIGINT NOT NULL,
+       compiler TEXT NOT NULL,
+       UNIQUE (program_id, target, threads, compiler));
+    INSERT INTO old_keys SELECT id, program_id, target, threads,
+       CASE WHEN precision = 'exact' THEN compiler || ' exact' ELSE compiler END FROM keys;
+    DROP TABLE keys;
+    ALTER TABLE old_keys RENAME TO keys;
+    CREATE TABLE old_trials (
+       id INTEGER PRIMARY KEY,
+       run_id BIGINT NOT NULL REFERENCES runs (id),
+       number BIGINT NOT NULL,
+       key_id BIGINT NOT NULL REFERENCES keys (id),
+       origin BIGINT NOT NULL REFERENCES texts (id),
+       point BLOB NOT NULL,
+       schedule BLOB NOT NULL,
+       kind SMALLINT NOT NULL,
+       cut SMALLINT NOT NULL,
+       seconds DOUBLE PRECISION,
+       raw_seconds DOUBLE PRECISION,
+       spread DOUBLE PRECISION,
+       runs BIGINT,
+       roofline DOUBLE PRECISION,
+       detail BIGINT REFERENCES texts (id),
+       elapsed DOUBLE PRECISION NOT NULL,
+       UNIQUE (run_id, number));
+    INSERT INTO old_trials SELECT id, run_id, number, key_id, origin, point, schedule, kind, cut,
+       seconds, raw_seconds, spread, runs, roofline, detail, elapsed FROM trials;
+    DROP TABLE trials;
+    ALTER TABLE old_trials RENAME TO trials;
+    CREATE INDEX trials_best ON trials (key_id, seconds) WHERE kind = 0 AND cut = 0;
+    UPDATE meta SET value = '2' WHERE name = 'tensorwright-schema'";
+
+fn execute(scratch: &Scratch, sql: &str) {
+    let connection = Connection::open(scratch.db()).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+fn as_it_is(scratch: &Scratch) -> SqliteStore {
+    let options = tensorwright_records::Options::default();
+    SqliteStore::open_read_only(&scratch.db(), &options).unwrap()
+}
+
+#[test]
+fn precisions_of_the_second_schema_get_a_column_and_stay_apart() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let exact = key(&program);
+    let fast = exact.clone().with_precision(Precision::Fast);
+    for (key, seconds) in [(&exact, 2.0), (&fast, 1.0)] {
+        let run = begin(&mut store, key, &program);
+        store.insert(&run, &measured(0, seconds)).unwrap();
+    }
+    drop(store);
+    execute(&scratch, SECOND_SCHEMA);
+    let seconds = |store: &SqliteStore, key| store.best(key).unwrap().unwrap().seconds;
+    let mut old = as_it_is(&scratch);
+    assert_eq!((seconds(&old, &exact), seconds(&old, &fast)), (2.0, 1.0));
+    // What cannot be brought up to date is not written either.
+    let refused = old.apply(&[Event::Program(program.clone())]).unwrap_err();
+    assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
+    drop(old);
+    let mut store = scratch.store();
+    assert_eq!((seconds(&store, &exact), seconds(&store, &fast)), (2.0, 1.0));
+    assert_eq!(store.plan_of_best().unwrap().matches("trials_best").count(), 1);
+    // Rows of today stand beside those of then.
+    let run = begin(&mut store, &exact, &program);
+    let trial = Trial { algorithm: "as written".into(), ..measured(1, 0.5) };
+    store.insert(&run, &trial).unwrap();
+    assert_eq!(scratch.store().best(&exact).unwrap().unwrap().trial, trial);
+    assert_eq!(store.keys().unwrap().len(), 2);
 }
 
 #[test]

@@ -41,6 +41,6 @@ pub use curve::{Curve, Median};
 pub use html::render;
 pub use importance::{Effect, Importance, Influence};
 pub use model::{
-    Candidate, Crash, Dots, Headline, Line, Origin, Outcomes, Reason, Report, Roofs, Section,
+    Candidate, Crash, Dots, Headline, Line, Outcomes, Proposals, Reason, Report, Roofs, Section,
     Selection, Strategy, Winner,
 };

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::text::shortened;
 
-/// The most parameters, and values of one, that are read.
+/// The most algorithms, parameters of one, and values of one that are read.
 const MOST_PARAMETERS: usize = 256;
+const MOST_ALGORITHMS: usize = 16;
 const MOST_VALUES: usize = 4096;
 
 /// What a run wrote down about itself. Anything may be missing: records come from other versions
@@ -21,6 +22,14 @@ pub(crate) struct Meta {
     /// The least time of a call that the roofline allows.
     pub(crate) bound_seconds: Option<f64>,
     pub(crate) default_seconds: Option<f64>,
+    /// The spaces of the run's algorithms. Older runs have one without a name.
+    pub(crate) algorithms: Vec<Algorithm>,
+}
+
+/// A way to compute the program, with its space.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Algorithm {
+    pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
 }
 
@@ -46,7 +55,11 @@ impl Meta {
     pub(crate) fn read(meta: &Value) -> Self {
         let text = |name: &str| Some(shortened(meta.get(name)?.as_str()?, 400));
         let roof = |name: &str| positive(meta.get("roofline")?.get(name));
-        let parameters = meta.get("parameters").and_then(Value::as_array);
+        let algorithms = meta.get("algorithms").and_then(Value::as_array);
+        let algorithms = algorithms.map(|list| list.iter().take(MOST_ALGORITHMS).map(algorithm));
+        let unnamed = parameters(meta);
+        let unnamed =
+            (!unnamed.is_empty()).then(|| Algorithm { name: String::new(), parameters: unnamed });
         Self {
             command: text("command"),
             machine: text("machine"),
@@ -56,9 +69,7 @@ impl Meta {
             bytes: roof("bytes"),
             bound_seconds: roof("seconds"),
             default_seconds: positive(meta.get("default_seconds")),
-            parameters: parameters
-                .map(|list| list.iter().take(MOST_PARAMETERS).map(parameter).collect())
-                .unwrap_or_default(),
+            algorithms: algorithms.into_iter().flatten().chain(unnamed).collect(),
         }
     }
 
@@ -73,13 +84,23 @@ impl Meta {
             bytes: self.bytes.or(earlier.bytes),
             bound_seconds: self.bound_seconds.or(earlier.bound_seconds),
             default_seconds: self.default_seconds.or(earlier.default_seconds),
-            parameters: if self.parameters.is_empty() {
-                earlier.parameters
+            algorithms: if self.algorithms.is_empty() {
+                earlier.algorithms
             } else {
-                self.parameters
+                self.algorithms
             },
         }
     }
+}
+
+fn algorithm(value: &Value) -> Algorithm {
+    let name = value.get("name").and_then(Value::as_str).unwrap_or_default();
+    Algorithm { name: name.to_owned(), parameters: parameters(value) }
+}
+
+fn parameters(value: &Value) -> Vec<Parameter> {
+    let list = value.get("parameters").and_then(Value::as_array);
+    list.map(|list| list.iter().take(MOST_PARAMETERS).map(parameter).collect()).unwrap_or_default()
 }
 
 fn parameter(value: &Value) -> Parameter {
@@ -114,8 +135,15 @@ mod tests {
             "parameters": [{"name": "unroll", "kind": "discrete", "values": [1, "2"]}, null],
         }));
         assert_eq!((meta.peak_gflops, meta.peak_gbps), (None, Some(20.0)));
-        assert_eq!(meta.parameters[0].value(1), "2");
-        assert_eq!(meta.parameters[0].value(9), "#9");
-        assert_eq!(meta.parameters[1].name, "(unnamed)");
+        let [unnamed] = &meta.algorithms[..] else { panic!("{meta:?}") };
+        assert_eq!(unnamed.parameters[0].value(1), "2");
+        assert_eq!(unnamed.parameters[0].value(9), "#9");
+        assert_eq!(unnamed.parameters[1].name, "(unnamed)");
+        let meta = Meta::read(&json!({"algorithms": [
+            {"name": "as written", "parameters": [{"name": "unroll"}]}, 3, {"name": 4},
+        ]}));
+        let names: Vec<(&str, usize)> =
+            meta.algorithms.iter().map(|one| (one.name.as_str(), one.parameters.len())).collect();
+        assert_eq!(names, [("as written", 1), ("", 0), ("", 0)]);
     }
 }

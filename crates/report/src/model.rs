@@ -42,7 +42,7 @@ pub struct Section {
     /// The runs by strategy, the best first.
     pub strategies: Vec<Strategy>,
     /// The members of portfolios, the most successful first.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<Proposals>,
     /// How candidates ended.
     pub outcomes: Outcomes,
     /// Candidates that were measured, thinned.
@@ -136,7 +136,7 @@ pub struct Strategy {
 
 /// A member of a portfolio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Origin {
+pub struct Proposals {
     /// Its name.
     pub name: String,
     /// Candidates that it proposed.

@@ -17,6 +17,12 @@ pub trait SearchStrategy: Send {
 
     /// What became of points.
     fn observe(&mut self, observations: &[Observation]);
+
+    /// The strategy inside this one that proposed a point which is out; `None` if it was this one.
+    fn proposer(&self, point: &Point) -> Option<&'static str> {
+        let _ = point;
+        None
+    }
 }
 
 /// What a strategy wants.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
+use tensorwright_records::Trial;
 use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
 use tensorwright_space::Point;
 
@@ -135,19 +136,20 @@ impl Arms {
         }
     }
 
-    /// The numbers of a point as records keep them: where there are several algorithms, theirs first.
-    pub(crate) fn ranks(&self, place: &ArmPoint) -> Vec<u32> {
-        let number = (self.arms.len() > 1).then_some(place.arm as u32);
-        number.into_iter().chain(place.point.ranks().iter().copied()).collect()
+    /// The algorithm of a point, as records name it.
+    pub(crate) fn algorithm(&self, place: &ArmPoint) -> Option<String> {
+        self.space(place.arm).map(ScheduleSpace::algorithm)
     }
 
-    /// The point of numbers in a record.
-    pub(crate) fn place(&self, ranks: &[u32]) -> Option<ArmPoint> {
-        let (arm, ranks) = match ranks.split_first() {
-            Some((arm, ranks)) if self.arms.len() > 1 => (usize::try_from(*arm).ok()?, ranks),
-            _ => (0, ranks),
-        };
-        let point = Point::new(ranks.to_vec());
+    /// The member of a portfolio that proposed a point which is out.
+    pub(crate) fn proposer(&self, place: &ArmPoint) -> Option<&'static str> {
+        self.arms.get(place.arm)?.strategy.proposer(&place.point)
+    }
+
+    /// The point of a trial in records, unless it has none or nothing of today has it.
+    pub(crate) fn place(&self, trial: &Trial) -> Option<ArmPoint> {
+        let arm = self.arms.iter().position(|arm| arm.space.algorithm() == trial.algorithm)?;
+        let point = Point::new(trial.point.clone());
         let known = self.space(arm)?.search_space().contains(&point);
         known.then_some(ArmPoint { arm, point })
     }

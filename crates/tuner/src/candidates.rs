@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::arms::ArmPoint;
 use tensorwright_kernel::Schedule;
 use tensorwright_outcome::Outcome;
+use tensorwright_records::Origin;
 
 /// A schedule that is measured.
 #[derive(Debug, Clone)]
@@ -16,7 +17,7 @@ pub(crate) struct Candidate {
     pub(crate) text: String,
     /// The points that mean it; none for the default schedule and for records.
     pub(crate) points: Vec<ArmPoint>,
-    pub(crate) origin: String,
+    pub(crate) origin: Origin,
 }
 
 /// The schedules that are out or came back.
@@ -55,7 +56,7 @@ impl Candidates {
         &mut self,
         schedule: Schedule,
         point: Option<ArmPoint>,
-        origin: &str,
+        origin: Origin,
     ) -> Admission {
         let text = schedule.to_string();
         match self.by_text.get(&text) {
@@ -71,7 +72,6 @@ impl Candidates {
                 self.next += 1;
                 self.by_text.insert(text.clone(), Known::Out(number));
                 let points = point.into_iter().collect();
-                let origin = origin.to_owned();
                 self.out.insert(number, Candidate { schedule, text, points, origin });
                 Admission::New(number)
             }

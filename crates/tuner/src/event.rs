@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tensorwright_kernel::Schedule;
 use tensorwright_outcome::{Outcome, Tally};
-use tensorwright_records::Key;
+use tensorwright_records::{Key, Origin};
 
 use crate::Defects;
 
@@ -106,8 +106,8 @@ impl Status {
 pub struct Winner {
     /// The schedule.
     pub schedule: Schedule,
-    /// Where it comes from: `default`, a strategy, an earlier record.
-    pub origin: String,
+    /// Where it comes from.
+    pub origin: Origin,
     /// The seconds of a call, measured in turns with the default schedule.
     pub seconds: f64,
     /// The seconds of the default schedule in the same turns.

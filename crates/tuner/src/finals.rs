@@ -10,7 +10,7 @@ use serde_json::json;
 use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::timing::paired;
 use tensorwright_measure::Finalist;
-use tensorwright_records::{Best, Declared, Error, Store as _, TrialId};
+use tensorwright_records::{Best, Declared, Error, Origin, Store as _, TrialId};
 
 use crate::candidates::Candidate;
 use crate::session::Session;
@@ -141,7 +141,7 @@ impl Session<'_> {
         let text = default.to_string();
         let measured = self.measured.iter().find(|(_, candidate, _)| candidate.text == text);
         let trial = measured.and_then(|(_, _, trial)| trial.clone());
-        let origin = "default".to_owned();
+        let origin = Origin::Default;
         let candidate = Candidate { schedule: default, text, points: Vec::new(), origin };
         enter(Entrant { candidate, trial, is_declared: false });
         let mut left = FINALISTS;
@@ -173,7 +173,7 @@ impl Session<'_> {
         };
         let times: Vec<Option<f64>> =
             (0..contest.entrants.len()).map(|place| contest.seconds(place)).collect();
-        let default = contest.entrants.iter().position(|e| e.candidate.origin == "default");
+        let default = contest.entrants.iter().position(|e| e.candidate.origin == Origin::Default);
         let default_seconds = default.and_then(|place| contest.seconds(place));
         let p_value = match contest.gain {
             Gain::Significant { p_value } => Some(p_value),
@@ -207,7 +207,7 @@ impl Session<'_> {
             }
             None => {
                 let seconds = default_seconds.unwrap_or(f64::INFINITY);
-                (Schedule::parse(default).unwrap_or_default(), "default".to_owned(), seconds)
+                (Schedule::parse(default).unwrap_or_default(), Origin::Default, seconds)
             }
         };
         let default_seconds = default_seconds.unwrap_or(seconds);
@@ -220,8 +220,7 @@ impl Entrant {
     fn stored(best: &Best) -> Option<Self> {
         let text = best.trial.schedule.clone();
         let schedule = Schedule::parse(&text).ok()?;
-        let origin = "record".to_owned();
-        let candidate = Candidate { schedule, text, points: Vec::new(), origin };
+        let candidate = Candidate { schedule, text, points: Vec::new(), origin: Origin::Record };
         Some(Self { candidate, trial: Some(best.id.clone()), is_declared: true })
     }
 }
@@ -236,7 +235,7 @@ mod tests {
             schedule: Schedule::default(),
             text: origin.to_owned(),
             points: Vec::new(),
-            origin: origin.to_owned(),
+            origin: origin.into(),
         };
         Entrant { candidate, trial: None, is_declared }
     }

@@ -53,13 +53,12 @@ pub(crate) fn installation() -> &'static str {
 }
 
 /// What says whether points of an earlier run mean the same now: a hash of all algorithms and
-/// parameters.
+/// parameters, and of how a point is written.
 pub(crate) fn space_hash<'s>(spaces: impl Iterator<Item = &'s ScheduleSpace>) -> String {
     let mut hasher = Sha256::new();
-    for (number, space) in spaces.enumerate() {
-        if number > 0 {
-            hasher.update(space.algorithm());
-        }
+    hasher.update("algorithm beside point\n");
+    for space in spaces {
+        hasher.update(space.algorithm());
         hash_parameters(&mut hasher, space.search_space());
     }
     hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::Machine;
-use tensorwright_landscape::{Landscape, Origin};
+use tensorwright_landscape::{Landscape, Provenance};
 use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
+use tensorwright_records::Origin;
 use tensorwright_space::{Point, Rng};
 
 use crate::arms::ArmPoint;
@@ -142,7 +143,7 @@ pub fn record_landscape(
         recorder.note(points, &finished.outcome);
         measurer.set_best(recorder.best);
     }
-    let origin = Origin {
+    let origin = Provenance {
         program: tuner.program.to_string(),
         def: tuner.program.name().to_owned(),
         sizes: tuner.sizes.clone(),
@@ -189,11 +190,8 @@ fn submit(
     schedule: Schedule,
     point: Point,
 ) {
-    match candidates.admit(
-        schedule.clone(),
-        Some(ArmPoint { arm: 0, point: point.clone() }),
-        "landscape",
-    ) {
+    let place = ArmPoint { arm: 0, point: point.clone() };
+    match candidates.admit(schedule.clone(), Some(place), Origin::Unknown) {
         Admission::New(number) => measurer.submit(number, &schedule),
         Admission::Waits => {}
         Admission::Known(outcome) => recorder.note(vec![point], &outcome),

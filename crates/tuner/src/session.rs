@@ -10,7 +10,7 @@ use tensorwright_measure::{Config, Finished, Measurer, Roofline};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::{ScheduleSpace, untuned_schedule};
 use tensorwright_records::{
-    Claim, Journal, Kept, Key, RunEnd, RunId, RunInfo, Store, Trial, TrialId,
+    Claim, Journal, Kept, Key, Origin, RunEnd, RunId, RunInfo, Store, Trial, TrialId,
 };
 use tensorwright_search::{Proposal, Settings};
 
@@ -169,8 +169,8 @@ impl<'a> Session<'a> {
             let candidate = Candidate {
                 schedule,
                 text: trial.schedule.clone(),
-                points: self.arms.place(&trial.point).into_iter().collect(),
-                origin: "record".to_owned(),
+                points: self.arms.place(trial).into_iter().collect(),
+                origin: Origin::Record,
             };
             // Under a number of its own in this run, if it wins.
             self.measured.push((seconds, candidate, None));
@@ -180,7 +180,6 @@ impl<'a> Session<'a> {
 
     /// Notes in the records that a run begins.
     fn begin(&mut self, hash: &str) {
-        let parameters = parameters(&self.arms);
         let roof = &self.roofline;
         let meta = json!({
             "command": self.tuner.command,
@@ -188,7 +187,7 @@ impl<'a> Session<'a> {
             "machine": Machine::detect().model,
             "roofline": { "peak_gflops": roof.peak_gflops, "peak_gbps": roof.peak_gbps,
                           "flops": roof.flops, "bytes": roof.bytes, "seconds": roof.seconds },
-            "parameters": parameters,
+            "algorithms": algorithms(&self.arms),
             "budget": { "trials": self.tuner.budget.trials,
                         "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
         });
@@ -213,18 +212,22 @@ impl<'a> Session<'a> {
         let default = untuned_schedule(self.tuner.program.ir(), &self.goal);
         // It is measured in every run, also if a record knows it.
         self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
-        if let Admission::New(number) = self.candidates.admit(default.clone(), None, "default") {
+        if let Admission::New(number) =
+            self.candidates.admit(default.clone(), None, Origin::Default)
+        {
             self.measurer.submit(number, &default);
             self.default = Some((default, number));
         }
         for (schedule, object) in self.tuner.planted.clone() {
-            if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, "planted")
+            if let Admission::New(number) =
+                self.candidates.admit(schedule.clone(), None, Origin::Planted)
             {
                 self.measurer.submit_object(number, &schedule, object);
             }
         }
         for schedule in schedules {
-            if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, "record")
+            if let Admission::New(number) =
+                self.candidates.admit(schedule.clone(), None, Origin::Record)
             {
                 self.measurer.submit(number, &schedule);
             }
@@ -347,12 +350,18 @@ impl<'a> Session<'a> {
     }
 
     fn admit(&mut self, schedule: Schedule, place: ArmPoint) {
-        let origin = self.tuner.strategy.clone();
-        match self.candidates.admit(schedule.clone(), Some(place.clone()), &origin) {
+        let origin = self.proposer(&place);
+        match self.candidates.admit(schedule.clone(), Some(place.clone()), origin) {
             Admission::New(number) => self.measurer.submit(number, &schedule),
             Admission::Waits => {}
             Admission::Known(outcome) => self.tell(vec![(place, outcome)]),
         }
+    }
+
+    /// The strategy that proposed a point.
+    fn proposer(&self, place: &ArmPoint) -> Origin {
+        let inner = self.arms.proposer(place);
+        Origin::Search(inner.map_or_else(|| self.tuner.strategy.clone(), str::to_owned))
     }
 
     /// A point that no schedule stands for.
@@ -363,7 +372,7 @@ impl<'a> Session<'a> {
             schedule: Schedule::default(),
             text: String::new(),
             points: vec![place.clone()],
-            origin: self.tuner.strategy.clone(),
+            origin: self.proposer(&place),
         };
         self.record(&candidate, &outcome);
         self.tell(vec![(place, outcome)]);
@@ -379,9 +388,10 @@ impl<'a> Session<'a> {
     pub(crate) fn record(&mut self, candidate: &Candidate, outcome: &Outcome) -> u64 {
         let number = self.next_trial;
         self.next_trial += 1;
-        let point = candidate.points.first().map(|place| self.arms.ranks(place));
-        let point = point.unwrap_or_default();
-        let mut trial = Trial::new(number, point, &candidate.text);
+        let place = candidate.points.first();
+        let point = place.map(|place| place.point.ranks().to_vec());
+        let mut trial = Trial::new(number, point.unwrap_or_default(), &candidate.text);
+        trial.algorithm = place.and_then(|place| self.arms.algorithm(place)).unwrap_or_default();
         trial.origin.clone_from(&candidate.origin);
         trial.outcome = outcome.clone();
         trial.elapsed = self.begun.elapsed().as_secs_f64();
@@ -446,21 +456,19 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The parameters of a space, for people who look at records: those of the program's only algorithm,
-/// or which algorithm it is.
-fn parameters(arms: &Arms) -> Vec<serde_json::Value> {
-    let algorithms: Vec<String> = arms.iter().map(|arm| arm.space.algorithm()).collect();
-    if algorithms.len() > 1 {
-        return vec![json!({ "name": "algorithm", "kind": "categorical",
-                            "count": algorithms.len(), "values": algorithms })];
-    }
-    let one = |parameter: &tensorwright_space::Parameter| {
+/// The algorithms and the parameters of their spaces, for people who look at records.
+fn algorithms(arms: &Arms) -> Vec<serde_json::Value> {
+    let parameter = |parameter: &tensorwright_space::Parameter| {
         let count = parameter.count();
         let texts = |count| (0..count).map(|rank| parameter.text(rank)).collect::<Vec<_>>();
         let values = (count <= 512).then(|| texts(count));
         json!({ "name": parameter.name(), "kind": parameter.kind(), "count": count,
                 "values": values })
     };
-    let spaces = arms.iter().map(|arm| arm.space.search_space());
-    spaces.flat_map(|space| space.parameters().iter().map(one)).collect()
+    let algorithm = |space: &ScheduleSpace| {
+        let parameters = space.search_space().parameters().iter();
+        let parameters: Vec<_> = parameters.map(parameter).collect();
+        json!({ "name": space.algorithm(), "parameters": parameters })
+    };
+    arms.iter().map(|arm| algorithm(&arm.space)).collect()
 }

@@ -101,7 +101,7 @@ impl Past {
     /// What the searches are told.
     pub(crate) fn observations(&self, arms: &Arms) -> Vec<(ArmPoint, Outcome)> {
         let observation = |trial: &Trial| {
-            let place = arms.place(&trial.point).filter(|_| !trial.point.is_empty())?;
+            let place = arms.place(trial)?;
             Some((place, trial.outcome.clone()))
         };
         self.trials.iter().filter_map(observation).collect()
@@ -145,12 +145,9 @@ fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Arm
     // The algorithms that its run chose from.
     let goal = tuner.cpu_goal().ok()?.with_precision(near.key.precision);
     let others = ScheduleSpace::alternatives(program.ir(), &goal, &tuner.options);
-    let (number, ranks) = match near.best.trial.point.split_first() {
-        Some((number, ranks)) if others.len() > 1 => (usize::try_from(*number).ok()?, ranks),
-        _ => (0, &near.best.trial.point[..]),
-    };
-    let other = others.get(number)?;
-    let point = Point::new(ranks.to_vec());
+    let trial = &near.best.trial;
+    let other = others.iter().find(|space| space.algorithm() == trial.algorithm)?;
+    let point = Point::new(trial.point.clone());
     if !other.search_space().contains(&point) {
         return None;
     }

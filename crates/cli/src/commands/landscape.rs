@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tensorwright_landscape::{Landscape, Origin};
+use tensorwright_landscape::{Landscape, Provenance};
 use tensorwright_measure::WorkerCommand;
 
 use crate::args::{Format, OutputArgs};
@@ -65,7 +65,7 @@ fn shares(landscape: &Landscape) -> Vec<(f64, usize)> {
 }
 
 fn text(landscape: &Landscape, out: &mut impl Write) -> std::io::Result<()> {
-    let Origin { def, sizes, key, machine, method, complete, .. } = landscape.origin();
+    let Provenance { def, sizes, key, machine, method, complete, .. } = landscape.origin();
     let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
     let space = landscape.space();
     let extent = if *complete { "all legal points" } else { "a sample" };

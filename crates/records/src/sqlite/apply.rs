@@ -12,6 +12,9 @@ use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId
 
 /// Applies events in one transaction.
 pub(super) fn apply(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {
+    if store.is_older {
+        return Err(Error::ReadOnly { path: store.path().to_owned() });
+    }
     store.db.begin()?;
     let result = apply_all(store, events);
     let result = store.db.end(result);
@@ -71,7 +74,9 @@ impl SqliteStore {
 
     fn write_trial(&mut self, run: &RunId, trial: &Trial) -> Result<bool> {
         let (run_row, key_row) = self.run_row(run)?;
-        let origin = self.texts.number(&self.db, &trial.origin)?;
+        let origin = self.texts.number(&self.db, trial.origin.as_str())?;
+        let algorithm = Some(&trial.algorithm).filter(|text| !text.is_empty());
+        let algorithm = algorithm.map(|text| self.texts.number(&self.db, text)).transpose()?;
         let schedule = self.texts.lines(&self.db, &trial.schedule)?;
         let detail = match &trial.outcome {
             Outcome::Measured(_) => None,
@@ -83,8 +88,9 @@ impl SqliteStore {
         };
         let timing = trial.outcome.timing();
         let sql = "INSERT INTO trials (run_id, number, key_id, origin, point, schedule, kind, cut,
-                     seconds, raw_seconds, spread, runs, roofline, detail, elapsed)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                     seconds, raw_seconds, spread, runs, roofline, detail, elapsed,
+                     algorithm)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
                    ON CONFLICT (run_id, number) DO NOTHING";
         let values = params![
             run_row,
@@ -102,6 +108,7 @@ impl SqliteStore {
             timing.and_then(|timing| timing.roofline),
             detail,
             trial.elapsed,
+            algorithm,
         ];
         if self.db.execute(sql, values)? > 0 {
             return Ok(true);
@@ -193,10 +200,11 @@ impl SqliteStore {
         let program = "SELECT id FROM programs WHERE hash = $1";
         let program: Option<i64> = self.db.one(program, [&key.program], |row| row.get(0))?;
         let unknown = || Error::invalid("program", format!("{} is not known", key.program));
-        let sql = "INSERT INTO keys (program_id, target, threads, compiler)
-                   VALUES ($1, $2, $3, $4) RETURNING id";
-        let compiler = key.compiler_column();
-        let values = params![program.ok_or_else(unknown)?, key.target, key.threads, compiler];
+        let sql = "INSERT INTO keys (program_id, target, threads, compiler, precision)
+                   VALUES ($1, $2, $3, $4, $5) RETURNING id";
+        let program = program.ok_or_else(unknown)?;
+        let Key { target, threads, compiler, precision, .. } = key;
+        let values = params![program, target, threads, compiler, precision.name()];
         let row = self.db.one(sql, values, |row| row.get(0))?;
         row.ok_or_else(|| self.db.corrupt("a key got no number"))
     }
@@ -218,6 +226,7 @@ fn is_same(kept: &Trial, trial: &Trial) -> bool {
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
     let seconds = |trial: &Trial| trial.outcome.cost().unwrap_or_default();
     kept.schedule == trial.schedule
+        && kept.algorithm == trial.algorithm
         && kept.point == trial.point
         && kept.outcome.kind() == trial.outcome.kind()
         && close(seconds(kept), seconds(trial))

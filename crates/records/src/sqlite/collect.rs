@@ -46,6 +46,9 @@ impl SqliteStore {
     /// # Errors
     /// If the database cannot be written; then nothing is removed.
     pub fn collect(&mut self, what: Collection) -> Result<Collected> {
+        if self.is_older {
+            return Err(Error::ReadOnly { path: self.path().to_owned() });
+        }
         let bytes_before = self.bytes()?;
         let db = &self.db;
         db.begin()?;
@@ -125,7 +128,7 @@ impl SqliteStore {
     /// Removes the texts that no trial refers to.
     fn remove_texts(&self) -> Result<u64> {
         let db = &self.db;
-        let sql = "SELECT origin, detail, schedule FROM trials";
+        let sql = "SELECT origin, detail, schedule, algorithm FROM trials";
         let mut used: HashSet<i64> = HashSet::new();
         // Row by row: as many trials may stay as there are.
         db.all(sql, [], |row| {
@@ -133,6 +136,7 @@ impl SqliteStore {
             used.extend(lines.into_iter().map(u64::cast_signed));
             used.insert(row.get(0)?);
             used.extend(row.get::<_, Option<i64>>(1)?);
+            used.extend(row.get::<_, Option<i64>>(3)?);
             Ok(())
         })?;
         let all: Vec<i64> = db.all("SELECT id FROM texts", [], |row| row.get(0))?;

@@ -59,8 +59,8 @@ pub struct SqliteStore {
     generation: i64,
     /// What was left out of answers.
     damage: RefCell<Vec<Damage>>,
-    /// The column of what a best replaces; an older file that cannot be written has none.
-    replaces: &'static str,
+    /// Whether it is of an earlier version and cannot be written; views show it as one of this version.
+    is_older: bool,
 }
 
 impl SqliteStore {
@@ -86,7 +86,7 @@ impl SqliteStore {
             None => create(&db)?,
             Some(version) if version < schema::VERSION => match migrate(&db) {
                 // An older file that cannot be written is read as it is.
-                Err(Error::ReadOnly { .. } | Error::Busy { .. } | Error::Full { .. }) => {}
+                Err(Error::ReadOnly { .. } | Error::Full { .. }) => {}
                 result => result?,
             },
             Some(_) => {}
@@ -108,9 +108,13 @@ impl SqliteStore {
 
     fn new(db: Db) -> Result<Self> {
         let (texts, runs, damage) = (Texts::default(), HashMap::new(), RefCell::default());
-        let replaces =
-            if version(&db)?.is_some_and(|found| found < 2) { "NULL" } else { "b.replaces" };
-        Ok(Self { db, texts, runs, generation: 0, damage, replaces })
+        let version = version(&db)?.unwrap_or(schema::VERSION);
+        let is_older = version < schema::VERSION;
+        if is_older {
+            db.batch("PRAGMA temp_store = MEMORY")?;
+            schema::views(version).iter().try_for_each(|sql| db.batch(sql))?;
+        }
+        Ok(Self { db, texts, runs, generation: 0, damage, is_older })
     }
 
     /// The file.

@@ -6,7 +6,7 @@ use rusqlite::params;
 use tensorwright_outcome::{Outcome, Tally};
 
 use super::SqliteStore;
-use super::read::{self, KEY, KEYS, PROGRAM};
+use super::read::{self, KEY, KEY_COLUMNS, KEYS, PROGRAM};
 use crate::error::Result;
 use crate::key::{Key, Part, machine_difference};
 use crate::model::{Miss, Near, ProgramInfo, tally_words};
@@ -31,7 +31,7 @@ fn relatives(store: &SqliteStore, key: &Key) -> Result<Vec<Relative>> {
     );
     let rows: Vec<(i64, Key, ProgramInfo)> =
         store.db.all(&sql, params![key.family, key.program], |row| {
-            Ok((row.get(0)?, read::key(row, 1)?, read::program_at(row, 6)?))
+            Ok((row.get(0)?, read::key(row, 1)?, read::program_at(row, 1 + KEY_COLUMNS)?))
         })?;
     let relatives = rows.into_iter().map(|(row, other, program)| {
         let differs = key.differences(&other);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Row, params};
+use tensorwright_lang::precision::Precision;
 use tensorwright_outcome::{Outcome, Timing};
 
 use super::SqliteStore;
@@ -18,7 +19,10 @@ use crate::schema::ELIGIBLE;
 use crate::store::RunFilter;
 
 /// The columns of a key, of `keys k` and `programs p`.
-pub(super) const KEY: &str = "p.hash, p.family, k.target, k.threads, k.compiler";
+pub(super) const KEY: &str = "p.hash, p.family, k.target, k.threads, k.compiler, k.precision";
+
+/// How many they are.
+pub(super) const KEY_COLUMNS: usize = 6;
 
 /// How `keys k` and `programs p` belong together.
 pub(super) const KEYS: &str = "keys k JOIN programs p ON p.id = k.program_id";
@@ -28,7 +32,7 @@ pub(super) const PROGRAM: &str = "p.hash, p.family, p.def, p.sizes, p.text, p.fl
 
 /// The columns of a trial.
 const TRIAL: &str = "number, origin, point, schedule, kind, cut, seconds, raw_seconds, spread, \
-                     runs, roofline, detail, elapsed";
+                     runs, roofline, detail, elapsed, algorithm";
 
 /// The query for the fastest trials of a key. The index `trials_best` is in its order.
 pub(super) fn fastest() -> String {
@@ -41,8 +45,10 @@ pub(super) fn fastest() -> String {
 /// The row of a key.
 pub(super) fn key_row(db: &Db, key: &Key) -> Result<Option<i64>> {
     let sql = "SELECT k.id FROM keys k JOIN programs p ON p.id = k.program_id
-               WHERE p.hash = $1 AND k.target = $2 AND k.threads = $3 AND k.compiler = $4";
-    let values = params![key.program, key.target, key.threads, key.compiler_column()];
+               WHERE p.hash = $1 AND k.target = $2 AND k.threads = $3 AND k.compiler = $4
+                 AND k.precision = $5";
+    let Key { program, target, threads, compiler, precision, .. } = key;
+    let values = params![program, target, threads, compiler, precision.name()];
     db.one(sql, values, |row| row.get(0))
 }
 
@@ -54,14 +60,15 @@ pub(super) fn run_row(db: &Db, run: &RunId) -> Result<Option<(i64, i64)>> {
 
 /// The key in columns from `at` on.
 pub(super) fn key(row: &Row<'_>, at: usize) -> rusqlite::Result<Key> {
-    let (compiler, precision) = Key::from_column(&row.get::<_, String>(at + 4)?);
+    let precision: String = row.get(at + 5)?;
     Ok(Key {
         program: row.get(at)?,
         family: row.get(at + 1)?,
         target: row.get(at + 2)?,
         threads: row.get(at + 3)?,
-        compiler,
-        precision,
+        compiler: row.get(at + 4)?,
+        // What is unknown may have used any algorithm.
+        precision: precision.parse().unwrap_or(Precision::Fast),
     })
 }
 
@@ -129,12 +136,9 @@ pub(super) fn ranked(store: &SqliteStore, key_row: i64, limit: usize) -> Result<
 /// counts.
 fn winner(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
     let db = &store.db;
-    let sql = format!(
-        "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared, {}
-         FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1",
-        store.replaces
-    );
-    let winner = db.one(&sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
+    let sql = "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared, b.replaces
+               FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1";
+    let winner = db.one(sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
     let winner: Option<(i64, Declared)> = winner;
     let Some((run_row, declared)) = winner else { return Ok(None) };
     let found = sound(store, run_row, declared.trial.number.cast_signed())?;
@@ -192,12 +196,11 @@ fn declared_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Declared> {
 /// Every declaration.
 pub(super) fn declared(store: &SqliteStore) -> Result<Vec<(Key, Declared)>> {
     let sql = format!(
-        "SELECT {KEY}, r.uid, b.number, b.seconds, b.against, b.declared, {}
+        "SELECT {KEY}, r.uid, b.number, b.seconds, b.against, b.declared, b.replaces
          FROM bests b JOIN runs r ON r.id = b.run_id
-         JOIN keys k ON k.id = b.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id",
-        store.replaces
+         JOIN keys k ON k.id = b.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
     );
-    store.db.all(&sql, [], |row| Ok((key(row, 0)?, declared_at(row, 5)?)))
+    store.db.all(&sql, [], |row| Ok((key(row, 0)?, declared_at(row, KEY_COLUMNS)?)))
 }
 
 /// Every key of which trials were removed.
@@ -207,7 +210,7 @@ pub(super) fn removed(db: &Db) -> Result<Vec<(Key, Vec<u64>)>> {
          JOIN keys k ON k.id = x.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
     );
     let rows =
-        db.all(&sql, [], |row| Ok((key(row, 0)?, row.get::<_, i64>(5)?, row.get::<_, i64>(6)?)))?;
+        db.all(&sql, [], |row| Ok((key(row, 0)?, row.get::<_, i64>(6)?, row.get::<_, i64>(7)?)))?;
     let mut keys: Vec<(Key, Vec<u64>)> = Vec::new();
     for (key, kind, count) in rows {
         if keys.last().is_none_or(|(last, _)| *last != key) {
@@ -231,6 +234,7 @@ struct TrialRow {
     timing: Option<Timing>,
     detail: Option<i64>,
     elapsed: f64,
+    algorithm: Option<i64>,
 }
 
 fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
@@ -254,6 +258,7 @@ fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
         timing,
         detail: row.get(11)?,
         elapsed: row.get(12)?,
+        algorithm: row.get(13)?,
     })
 }
 
@@ -269,9 +274,12 @@ impl TrialRow {
                 .map_err(|error| corrupt(&error.to_string()))?,
             _ => return Err(corrupt("no outcome")),
         };
+        let algorithm = self.algorithm.map(|text| texts.text(db, text)).transpose()?;
+        let algorithm = algorithm.map(|text| text.to_string()).unwrap_or_default();
         Ok(Trial {
             number: self.number.cast_unsigned(),
-            origin: texts.text(db, self.origin)?.to_string(),
+            origin: (*texts.text(db, self.origin)?).into(),
+            algorithm,
             point: point.ok_or_else(|| corrupt("the point is not a list of numbers"))?,
             schedule: texts.joined(db, &self.schedule)?,
             outcome,
@@ -333,27 +341,27 @@ pub(super) fn runs(db: &Db, filter: &RunFilter) -> Result<Vec<RunSummary>> {
 }
 
 fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
-    let end = match row.get::<_, Option<i64>>(13)? {
+    let end = match row.get::<_, Option<i64>>(14)? {
         None => None,
         Some(ended) => {
-            let status: Option<String> = row.get(14)?;
+            let status: Option<String> = row.get(15)?;
             Some(RunEnd { ended, status: status.unwrap_or_default() })
         }
     };
     Ok(RunSummary {
         key: key(row, 0)?,
-        def: row.get(5)?,
-        sizes: sizes(&row.get::<_, String>(6)?),
+        def: row.get(6)?,
+        sizes: sizes(&row.get::<_, String>(7)?),
         info: RunInfo {
-            id: RunId::named(&row.get::<_, String>(7)?),
-            strategy: row.get(8)?,
-            seed: row.get::<_, i64>(9)?.cast_unsigned(),
-            space: row.get(10)?,
-            meta: json(row.get(11)?),
-            started: row.get(12)?,
+            id: RunId::named(&row.get::<_, String>(8)?),
+            strategy: row.get(9)?,
+            seed: row.get::<_, i64>(10)?.cast_unsigned(),
+            space: row.get(11)?,
+            meta: json(row.get(12)?),
+            started: row.get(13)?,
         },
         end,
-        trials: row.get::<_, i64>(15)?.cast_unsigned(),
+        trials: row.get::<_, i64>(16)?.cast_unsigned(),
     })
 }
 
@@ -376,7 +384,7 @@ pub(super) fn keys(store: &SqliteStore) -> Result<Vec<KeySummary>> {
         .collect();
     let sql = format!("SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} ORDER BY p.def, p.sizes, k.id");
     let rows: Vec<(i64, Key, ProgramInfo)> =
-        db.all(&sql, [], |row| Ok((row.get(0)?, key(row, 1)?, program_at(row, 6)?)))?;
+        db.all(&sql, [], |row| Ok((row.get(0)?, key(row, 1)?, program_at(row, 1 + KEY_COLUMNS)?)))?;
     rows.into_iter()
         .map(|(row, key, program)| {
             let (runs, trials) = counts.get(&row).copied().unwrap_or_default();

@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use super::db::Db;
 use super::texts;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{Verification, now};
 
 /// What came of a verification, if there was one.
@@ -15,11 +15,8 @@ pub(super) fn look_up(db: &Db, what: &Verification) -> Result<Option<bool>> {
     let schedule = texts::hex(schedule);
     let values =
         params![key.program, schedule, key.target, key.threads, key.compiler, installation];
-    match db.one(sql, values, |row| row.get::<_, i64>(0)) {
-        // An older file that could not be brought up to date has no such table.
-        Err(Error::Database { .. }) => Ok(None),
-        found => Ok(found?.map(|passed| passed != 0)),
-    }
+    let found: Option<i64> = db.one(sql, values, |row| row.get(0))?;
+    Ok(found.map(|passed| passed != 0))
 }
 
 /// Remembers a verification. Processes that verify the same at the same time agree, or the failure

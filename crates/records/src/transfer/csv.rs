@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::{RunSummary, Trial};
 use crate::store::{RunFilter, Store};
 
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 25] = [
     "def",
     "sizes",
     "program",
@@ -30,6 +30,7 @@ const COLUMNS: [&str; 24] = [
     "cut",
     "reason",
     "elapsed",
+    "algorithm",
     "point",
     "schedule",
 ];
@@ -76,7 +77,7 @@ fn fields(run: &RunSummary, trial: &Trial) -> [String; COLUMNS.len()] {
         run.info.strategy.clone(),
         run.info.seed.to_string(),
         trial.number.to_string(),
-        trial.origin.clone(),
+        trial.origin.to_string(),
         trial.outcome.kind().to_owned(),
         number(timing.map(|timing| timing.seconds)),
         number(timing.map(|timing| timing.raw_seconds)),
@@ -86,6 +87,7 @@ fn fields(run: &RunSummary, trial: &Trial) -> [String; COLUMNS.len()] {
         timing.map(|timing| timing.cut.to_string()).unwrap_or_default(),
         trial.outcome.reason().unwrap_or_default(),
         trial.elapsed.to_string(),
+        trial.algorithm.clone(),
         point.join(" "),
         trial.schedule.clone(),
     ]

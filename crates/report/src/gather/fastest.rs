@@ -2,6 +2,7 @@
 
 use tensorwright_records::{RunSummary, Trial, TrialId};
 
+use super::gathering::{SpaceName, space_of};
 use crate::importance::name_of;
 use crate::meta::Parameter;
 use crate::model::Candidate;
@@ -15,7 +16,7 @@ pub(super) struct Found {
     pub(super) id: TrialId,
     pub(super) trial: Trial,
     strategy: String,
-    space: String,
+    space: SpaceName,
     pub(super) seconds: f64,
     spread: f64,
 }
@@ -42,7 +43,7 @@ impl Fastest {
             id: TrialId { run: run.info.id.clone(), number: trial.number },
             trial: trial.clone(),
             strategy: run.info.strategy.clone(),
-            space: run.info.space.clone(),
+            space: space_of(run, trial),
             seconds,
             spread: trial.outcome.timing().map_or(0.0, |timing| timing.spread),
         };
@@ -57,12 +58,15 @@ impl Fastest {
     }
 
     /// As a table, with the parameters that the space of a candidate has.
-    pub(super) fn table<'p>(&self, parameters: impl Fn(&str) -> &'p [Parameter]) -> Vec<Candidate> {
+    pub(super) fn table<'p>(
+        &self,
+        parameters: impl Fn(&SpaceName) -> &'p [Parameter],
+    ) -> Vec<Candidate> {
         let Some(first) = self.0.first() else { return Vec::new() };
         let row = |(place, found): (usize, &Found)| Candidate {
             trial: found.id.clone(),
             strategy: found.strategy.clone(),
-            origin: found.trial.origin.clone(),
+            origin: found.trial.origin.to_string(),
             seconds: found.seconds,
             spread: found.spread,
             values: values(found, (place > 0).then_some(first), parameters(&found.space)),

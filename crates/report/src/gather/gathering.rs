@@ -8,8 +8,8 @@ use tensorwright_records::{Result, RunSummary, Store, Trial, TrialId};
 use super::Limits;
 use super::fastest::Fastest;
 use crate::curve::Climb;
-use crate::meta::{Meta, Parameter};
-use crate::model::{Crash, Line, Origin};
+use crate::meta::{Algorithm, Meta, Parameter};
+use crate::model::{Crash, Line, Proposals};
 use crate::text::shortened;
 use crate::thinned::Thinned;
 
@@ -37,6 +37,14 @@ pub(super) struct StrategyRuns {
     pub(super) climbs: Vec<(u64, Climb)>,
 }
 
+/// What tells spaces apart: the hash of a run's, and the algorithm.
+pub(super) type SpaceName = (String, String);
+
+/// The space of a trial.
+pub(super) fn space_of(run: &RunSummary, trial: &Trial) -> SpaceName {
+    (run.info.space.clone(), trial.algorithm.clone())
+}
+
 /// The candidates of a space.
 #[derive(Debug, Clone)]
 pub(super) struct Space {
@@ -50,11 +58,11 @@ pub(super) struct Gathering {
     pub(super) meta: Meta,
     pub(super) groups: Vec<StrategyRuns>,
     pub(super) dots: Thinned<Dot>,
-    pub(super) spaces: BTreeMap<String, Space>,
+    pub(super) spaces: BTreeMap<SpaceName, Space>,
     pub(super) fastest: Fastest,
     pub(super) tally: Tally,
     pub(super) crashes: Vec<Crash>,
-    pub(super) origins: BTreeMap<String, Origin>,
+    pub(super) origins: BTreeMap<String, Proposals>,
     /// The default schedule's seconds in each run: it is number 0 of all of them.
     pub(super) defaults: Vec<f64>,
     pub(super) lines: Vec<Line>,
@@ -124,7 +132,7 @@ impl Gathering {
         }
         if let Some(seconds) = timing.map(|timing| timing.seconds) {
             self.dots.push(|| Dot { trial: trial.number, seconds, group });
-            if let Some(space) = self.spaces.get_mut(&run.info.space) {
+            if let Some(space) = self.spaces.get_mut(&space_of(run, trial)) {
                 space.points.push(|| (trial.point.clone(), seconds));
             }
         }
@@ -134,19 +142,19 @@ impl Gathering {
     }
 
     fn origin(&mut self, trial: &Trial, full: Option<f64>, improves: bool) {
-        let known = self.origins.contains_key(&trial.origin);
-        let room = known || self.origins.len() < MOST_ORIGINS;
-        if trial.origin.is_empty() || trial.number == 0 || !room {
+        let name = trial.origin.as_str();
+        let room = self.origins.contains_key(name) || self.origins.len() < MOST_ORIGINS;
+        if name.is_empty() || trial.number == 0 || !room {
             return;
         }
-        let fresh = || Origin {
-            name: shortened(&trial.origin, 60),
+        let fresh = || Proposals {
+            name: shortened(name, 60),
             proposed: 0,
             measured: 0,
             improvements: 0,
             best: None,
         };
-        let origin = self.origins.entry(trial.origin.clone()).or_insert_with(fresh);
+        let origin = self.origins.entry(name.to_owned()).or_insert_with(fresh);
         origin.proposed += 1;
         origin.measured += u64::from(trial.outcome.timing().is_some());
         origin.improvements += u64::from(improves);
@@ -178,15 +186,20 @@ impl Gathering {
         })
     }
 
-    /// Makes room for the points of a run's space.
+    /// Makes room for the points of a run's spaces.
     fn space(&mut self, run: &RunSummary, meta: &Meta) {
-        if self.spaces.len() >= MOST_SPACES && !self.spaces.contains_key(&run.info.space) {
-            return;
-        }
-        let fresh = || Space { parameters: Vec::new(), points: Thinned::new(MOST_POINTS) };
-        let space = self.spaces.entry(run.info.space.clone()).or_insert_with(fresh);
-        if space.parameters.is_empty() {
-            space.parameters.clone_from(&meta.parameters);
+        let unnamed = [Algorithm::default()];
+        let known = &meta.algorithms[..];
+        for algorithm in if known.is_empty() { &unnamed[..] } else { known } {
+            let name = (run.info.space.clone(), algorithm.name.clone());
+            if self.spaces.len() >= MOST_SPACES && !self.spaces.contains_key(&name) {
+                return;
+            }
+            let fresh = || Space { parameters: Vec::new(), points: Thinned::new(MOST_POINTS) };
+            let space = self.spaces.entry(name).or_insert_with(fresh);
+            if space.parameters.is_empty() {
+                space.parameters.clone_from(&algorithm.parameters);
+            }
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, TrialId};
 
-use super::gathering::{Gathering, Space, StrategyRuns};
+use super::gathering::{Gathering, Space, SpaceName, StrategyRuns};
 use super::{Limits, MOST_RUNS};
 use crate::curve::{Climb, Curve, Median, median, rounded};
 use crate::importance::importance;
 use crate::meta::Meta;
-use crate::model::{Dots, Headline, Origin, Outcomes, Reason, Roofs, Section, Strategy, Winner};
+use crate::model::{Dots, Headline, Outcomes, Proposals, Reason, Roofs, Section, Strategy, Winner};
 
 /// The most strategies that are told apart.
 const MOST_STRATEGIES: usize = 24;
@@ -115,9 +115,9 @@ fn roofs(meta: &Meta, flops: f64, bytes: f64) -> Option<Roofs> {
 fn winner(best: Option<Best>, gathering: &Gathering) -> Option<Winner> {
     let winner = |trial: TrialId, origin, schedule| Winner { trial, origin, schedule, loops: None };
     match best {
-        Some(best) => Some(winner(best.id, best.trial.origin, best.trial.schedule)),
+        Some(best) => Some(winner(best.id, best.trial.origin.into(), best.trial.schedule)),
         None => gathering.fastest.first().map(|found| {
-            winner(found.id.clone(), found.trial.origin.clone(), found.trial.schedule.clone())
+            winner(found.id.clone(), found.trial.origin.to_string(), found.trial.schedule.clone())
         }),
     }
 }
@@ -171,9 +171,9 @@ fn strategy(group: &StrategyRuns, goal: f64, limits: Limits) -> Strategy {
 }
 
 /// The members of portfolios; a strategy that names only itself is none.
-fn origins(gathering: &Gathering) -> Vec<Origin> {
-    let alone = |origin: &Origin| gathering.groups.iter().any(|group| group.name == origin.name);
-    let mut origins: Vec<Origin> = gathering.origins.values().cloned().collect();
+fn origins(gathering: &Gathering) -> Vec<Proposals> {
+    let alone = |origin: &Proposals| gathering.groups.iter().any(|group| group.name == origin.name);
+    let mut origins: Vec<Proposals> = gathering.origins.values().cloned().collect();
     if origins.iter().all(alone) {
         return Vec::new();
     }
@@ -210,7 +210,7 @@ fn dots(gathering: &Gathering, order: &[usize]) -> Dots {
 
 /// What the parameters explain, in the space with most candidates.
 fn most_tried(
-    spaces: std::collections::BTreeMap<String, Space>,
+    spaces: std::collections::BTreeMap<SpaceName, Space>,
 ) -> Option<crate::importance::Importance> {
     let space = spaces.into_values().max_by_key(|space| space.points.seen())?;
     importance(&space.points.into_items(), &space.parameters)

@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use super::Page;
-use crate::model::{Origin, Section, Strategy};
+use crate::model::{Proposals, Section, Strategy};
 use crate::text::{Escaped, digits, duration, grouped, span};
 
 /// The two plots of the best so far, and the strategies as a table that is also their legend.
@@ -89,7 +89,7 @@ pub(super) fn speed(flops: f64, seconds: f64) -> String {
 }
 
 /// What the members of a portfolio contributed.
-fn origins(out: &mut String, origins: &[Origin], flops: f64) -> Result {
+fn origins(out: &mut String, origins: &[Proposals], flops: f64) -> Result {
     if origins.is_empty() {
         return Ok(());
     }

@@ -62,6 +62,7 @@ struct Portfolio {
 
 /// A strategy of the portfolio.
 struct Member {
+    name: &'static str,
     strategy: Box<dyn SearchStrategy>,
     prior: f64,
     /// Trials that went out and have not come back.
@@ -71,11 +72,11 @@ struct Member {
 impl Portfolio {
     fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
         let mut base = Base::new(space.clone(), settings);
-        let mut arm = |(name, prior): &(&str, f64)| {
+        let mut arm = |(name, prior): &(&'static str, f64)| {
             // The portfolio itself hands out the points to start from.
             let settings = Settings { seed: base.rng.next_u64(), start: Vec::new() };
             let strategy = registry::find(name)?.start(space.clone(), &settings);
-            Some(Member { strategy, prior: *prior, out: 0 })
+            Some(Member { name, strategy, prior: *prior, out: 0 })
         };
         let arms = ARMS.iter().filter_map(&mut arm).collect();
         Self { base, arms, proposed: HashMap::new(), window: VecDeque::new() }
@@ -132,6 +133,10 @@ impl Portfolio {
 impl SearchStrategy for Portfolio {
     fn propose(&mut self, at_most: usize) -> Proposal {
         propose(at_most, || self.point())
+    }
+
+    fn proposer(&self, point: &Point) -> Option<&'static str> {
+        self.proposed.get(point).map(|arm| self.arms[*arm].name)
     }
 
     fn observe(&mut self, observations: &[Observation]) {

@@ -49,14 +49,14 @@ fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format
         return Ok(report::json(&trial)?);
     }
     let mut out = Vec::new();
-    let Trial { origin, point, outcome, elapsed, schedule, .. } = &trial;
+    let Trial { origin, algorithm, point, outcome, elapsed, schedule, .. } = &trial;
     writeln!(out, "outcome   {outcome}")?;
     if let Some(timing) = outcome.timing() {
         writeln!(out, "clock     {}", Seconds(timing.raw_seconds))?;
     }
     writeln!(
         out,
-        "origin    {origin}\nelapsed   {elapsed:.1} s\npoint     {point:?}\n\n{schedule}"
+        "origin    {origin}\nelapsed   {elapsed:.1} s\nalgorithm {algorithm}\npoint     {point:?}\n\n{schedule}"
     )?;
     print(&out)
 }
@@ -94,7 +94,7 @@ fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
                 trial.number.to_string(),
                 Seconds(trial.outcome.cost().unwrap_or_default()).to_string(),
                 format!("{:.1} s", trial.elapsed),
-                trial.origin.clone(),
+                trial.origin.to_string(),
             ]
         };
         let rows: Vec<Vec<String>> = fastest.iter().map(row).collect();

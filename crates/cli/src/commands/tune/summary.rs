@@ -4,6 +4,7 @@ use std::io::Write;
 
 use tensorwright::Program;
 use tensorwright_outcome::{Seconds, printable};
+use tensorwright_records::Origin;
 use tensorwright_tuner::{Defects, Gain, Status, Tuned};
 
 /// The summary for a person.
@@ -93,8 +94,8 @@ pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
     let roof = 100.0 * tuned.progress.roof_seconds / winner.seconds;
     line.push_str(&format!(", {roof:.0} % of the roof"));
     let speedup = winner.default_seconds / winner.seconds;
-    line.push_str(&match (winner.gain, winner.origin.as_str()) {
-        (Gain::None, "default") => "; no significant gain over the default schedule".to_owned(),
+    line.push_str(&match (winner.gain, &winner.origin) {
+        (Gain::None, Origin::Default) => "; no significant gain over the default schedule".to_owned(),
         (Gain::None, _) => format!(
             ", {speedup:.2} times as fast as the default schedule; no significant gain over the best so far"
         ),

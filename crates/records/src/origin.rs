@@ -1,0 +1,82 @@
+//! [`Origin`]: where a candidate came from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a candidate came from. In files and commands it is a word.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Origin {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// It is the schedule of a program of which nothing was measured.
+    Default,
+    /// An earlier run measured it, for the same program or for a similar one.
+    Record,
+    /// Whoever started the run gave it, with code to measure.
+    Planted,
+    /// A search strategy proposed it: that of the run, or a member of its portfolio.
+    Search(String),
+}
+
+/// The words of origins that are no strategies.
+const WORDS: [(&str, Origin); 4] = [
+    ("", Origin::Unknown),
+    ("default", Origin::Default),
+    ("record", Origin::Record),
+    ("planted", Origin::Planted),
+];
+
+impl Origin {
+    /// The word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Search(strategy) => strategy,
+            _ => WORDS.iter().find(|(_, origin)| origin == self).map_or("", |(word, _)| word),
+        }
+    }
+}
+
+impl From<&str> for Origin {
+    fn from(word: &str) -> Self {
+        let known = WORDS.iter().find(|(known, _)| *known == word);
+        known.map_or_else(|| Self::Search(word.to_owned()), |(_, origin)| origin.clone())
+    }
+}
+
+impl From<String> for Origin {
+    fn from(word: String) -> Self {
+        Self::from(word.as_str())
+    }
+}
+
+impl From<Origin> for String {
+    fn from(origin: Origin) -> Self {
+        origin.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_word_and_comes_back_from_it() {
+        let search = Origin::Search("opevo".to_owned());
+        for origin in WORDS.into_iter().map(|(_, origin)| origin).chain([search]) {
+            assert_eq!(Origin::from(origin.as_str()), origin);
+            let text = serde_json::to_string(&origin).unwrap();
+            assert_eq!(text, format!("\"{origin}\""));
+            assert_eq!(serde_json::from_str::<Origin>(&text).unwrap(), origin);
+        }
+    }
+}
