@@ -2,7 +2,7 @@
 
 use tensorwright_records::{RunSummary, Trial, TrialId};
 
-use super::gathering::{SpaceName, space_of};
+use super::space::{SpaceName, space_of};
 use crate::importance::name_of;
 use crate::meta::Parameter;
 use crate::model::Candidate;

@@ -7,8 +7,9 @@ use tensorwright_records::{Result, RunSummary, Store, Trial, TrialId};
 
 use super::Limits;
 use super::fastest::Fastest;
+use super::space::{Space, SpaceName, space_of};
 use crate::curve::Climb;
-use crate::meta::{Algorithm, Meta, Parameter};
+use crate::meta::{Algorithm, Meta};
 use crate::model::{Crash, Line, Proposals};
 use crate::text::shortened;
 use crate::thinned::Thinned;
@@ -35,21 +36,6 @@ pub(super) struct StrategyRuns {
     pub(super) name: String,
     pub(super) trials: u64,
     pub(super) climbs: Vec<(u64, Climb)>,
-}
-
-/// What tells spaces apart: the hash of a run's, and the algorithm.
-pub(super) type SpaceName = (String, String);
-
-/// The space of a trial.
-pub(super) fn space_of(run: &RunSummary, trial: &Trial) -> SpaceName {
-    (run.info.space.clone(), trial.algorithm.clone())
-}
-
-/// The candidates of a space.
-#[derive(Debug, Clone)]
-pub(super) struct Space {
-    pub(super) parameters: Vec<Parameter>,
-    pub(super) points: Thinned<(Vec<u32>, f64)>,
 }
 
 /// What is remembered of a key's trials while they pass by.

@@ -3,6 +3,7 @@
 mod fastest;
 mod gathering;
 mod section;
+mod space;
 
 use std::collections::BTreeMap;
 

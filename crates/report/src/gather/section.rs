@@ -2,7 +2,8 @@
 
 use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, TrialId};
 
-use super::gathering::{Gathering, Space, SpaceName, StrategyRuns};
+use super::gathering::{Gathering, StrategyRuns};
+use super::space::{Space, SpaceName};
 use super::{Limits, MOST_RUNS};
 use crate::curve::{Climb, Curve, Median, median, rounded};
 use crate::importance::importance;
