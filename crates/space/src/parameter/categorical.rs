@@ -2,13 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored;
-
 /// Choices without an order: all are neighbours. A direction goes to one of the choices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "stored::Categorical")]
+#[serde(from = "Stored")]
 pub struct Categorical {
     choices: Vec<String>,
+}
+
+/// Its fields as they come from a file: nothing is believed.
+#[derive(Deserialize)]
+#[serde(expecting = "struct Categorical")]
+struct Stored {
+    choices: Vec<String>,
+}
+
+impl From<Stored> for Categorical {
+    fn from(stored: Stored) -> Self {
+        Self::new(stored.choices)
+    }
 }
 
 impl Categorical {

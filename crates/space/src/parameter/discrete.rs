@@ -2,13 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored;
-
 /// Numbers in increasing order: adjacent ones are neighbours. The directions are down and up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "stored::Discrete")]
+#[serde(from = "Stored")]
 pub struct Discrete {
     values: Vec<i64>,
+}
+
+/// Its fields as they come from a file: nothing is believed.
+#[derive(Deserialize)]
+#[serde(expecting = "struct Discrete")]
+struct Stored {
+    values: Vec<i64>,
+}
+
+impl From<Stored> for Discrete {
+    fn from(stored: Stored) -> Self {
+        Self::new(stored.values)
+    }
 }
 
 impl Discrete {

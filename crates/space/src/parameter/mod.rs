@@ -1,4 +1,4 @@
-//! Parameters: finite sets with a topology (OpEvo section 3), one file per kind.
+//! Parameters: finite sets with a topology (OpEvo section 3), one module per kind.
 //!
 //! The values of a parameter are numbered; a rank stands for a value. Two values are neighbours if
 //! performance is expected to be similar; the relation is symmetric. A direction is a named way from
@@ -9,7 +9,6 @@ mod categorical;
 mod discrete;
 mod factorization;
 mod permutation;
-mod stored;
 
 pub use categorical::Categorical;
 pub use discrete::Discrete;

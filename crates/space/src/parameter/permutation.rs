@@ -2,17 +2,33 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored;
-
 /// The most items: twelve factorial still is a rank.
-pub(super) const MOST_ITEMS: usize = 12;
+const MOST_ITEMS: usize = 12;
 
 /// Orders of named items, numbered lexicographically. Two are neighbours if a transposition makes one
 /// the other; a direction exchanges the items at two places.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "stored::Permutation")]
+#[serde(try_from = "Stored")]
 pub struct Permutation {
     items: Vec<String>,
+}
+
+/// Its fields as they come from a file: nothing is believed.
+#[derive(Deserialize)]
+#[serde(expecting = "struct Permutation")]
+struct Stored {
+    items: Vec<String>,
+}
+
+impl TryFrom<Stored> for Permutation {
+    type Error = String;
+
+    fn try_from(stored: Stored) -> Result<Self, String> {
+        if stored.items.len() > MOST_ITEMS {
+            return Err(format!("a permutation of {} items", stored.items.len()));
+        }
+        Ok(Self::new(stored.items))
+    }
 }
 
 impl Permutation {

@@ -8,11 +8,14 @@
 //! outermost loop has as many iterations as it takes to cover the extent, and the schedule says what
 //! happens to the rest.
 
+mod numbers;
+mod stored;
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::stored;
+use numbers::{at_most, enumerate, primes, sizes, with_small_primes};
 
 /// Which splits there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,10 +28,7 @@ pub enum Splits {
 }
 
 /// The most values that a parameter may have; with more it gets fewer parts.
-pub(super) const MOST_VALUES: usize = 1 << 20;
-
-/// Inner loops of these extents times a power of two are tried even if they do not divide.
-const COMMON: [u64; 4] = [1, 3, 5, 7];
+const MOST_VALUES: usize = 1 << 20;
 
 /// Ways to split an extent into parts.
 ///
@@ -38,14 +38,14 @@ const COMMON: [u64; 4] = [1, 3, 5, 7];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "stored::Factorization")]
 pub struct Factorization {
-    pub(super) extent: u64,
-    pub(super) parts: usize,
-    pub(super) splits: Splits,
+    extent: u64,
+    parts: usize,
+    splits: Splits,
     /// The sizes that inner parts may have, in increasing order.
-    pub(super) sizes: Vec<u64>,
-    pub(super) primes: Vec<u64>,
+    sizes: Vec<u64>,
+    primes: Vec<u64>,
     /// All values in lexicographic order.
-    pub(super) values: Vec<Box<[u64]>>,
+    values: Vec<Box<[u64]>>,
 }
 
 impl Factorization {
@@ -202,105 +202,6 @@ impl Factorization {
         }
         to.push(value[0] as f32 * tile / self.extent as f32 - 1.0);
     }
-}
-
-/// All lists whose inner parts are sizes that fit.
-fn enumerate(
-    value: &mut [u64],
-    part: usize,
-    sizes: &[u64],
-    extent: u64,
-    splits: Splits,
-    found: &mut impl FnMut(&[u64]),
-) {
-    if part == 0 {
-        let tile: u64 = value[1..].iter().product();
-        value[0] = extent.div_ceil(tile);
-        if splits == Splits::Covering || extent.is_multiple_of(tile) {
-            found(value);
-        }
-        return;
-    }
-    let limit = largest_tile(extent, splits);
-    let inner: u64 = value[part + 1..].iter().product();
-    for size in sizes {
-        if inner.saturating_mul(*size) > limit {
-            break;
-        }
-        if splits == Splits::Divisible && !extent.is_multiple_of(inner * size) {
-            continue;
-        }
-        value[part] = *size;
-        enumerate(value, part - 1, sizes, extent, splits, found);
-    }
-    value[part] = 1;
-}
-
-/// A tile may be larger than an extent that is not a power of two: vectors are padded.
-fn largest_tile(extent: u64, splits: Splits) -> u64 {
-    match splits {
-        Splits::Divisible => extent,
-        Splits::Covering => extent.checked_next_power_of_two().unwrap_or(extent),
-    }
-}
-
-/// A bound on the number of splits with so many inner parts.
-fn at_most(sizes: &[u64], inner: usize) -> usize {
-    sizes.len().checked_pow(inner as u32).unwrap_or(usize::MAX)
-}
-
-/// The sizes that inner parts may have.
-fn sizes(extent: u64, splits: Splits) -> Vec<u64> {
-    let mut sizes: BTreeSet<u64> = BTreeSet::new();
-    let mut divisor = 1;
-    while divisor <= extent / divisor && divisor < 1 << 20 {
-        if extent.is_multiple_of(divisor) {
-            sizes.extend([divisor, extent / divisor]);
-        }
-        divisor += 1;
-    }
-    if splits == Splits::Covering {
-        let limit = largest_tile(extent, splits);
-        for odd in COMMON {
-            let mut size = odd;
-            // Odd multiples are for register tiles; cache tiles may as well be powers of two.
-            while size <= limit && (odd == 1 || size <= 28 * odd) {
-                sizes.insert(size);
-                size *= 2;
-            }
-        }
-    }
-    sizes.into_iter().collect()
-}
-
-/// The distinct prime factors in increasing order. Beyond a million they are not looked for: no loop
-/// is split by them.
-fn primes(extent: u64) -> Vec<u64> {
-    let mut rest = extent;
-    let mut primes = Vec::new();
-    let mut prime = 2;
-    while prime <= rest / prime && prime < 1 << 20 {
-        if rest.is_multiple_of(prime) {
-            primes.push(prime);
-            while rest.is_multiple_of(prime) {
-                rest /= prime;
-            }
-        }
-        prime += 1;
-    }
-    if rest > 1 {
-        primes.push(rest);
-    }
-    primes
-}
-
-/// Covering splits double and treble whatever the extent is made of.
-fn with_small_primes(mut primes: Vec<u64>) -> Vec<u64> {
-    primes.extend([2, 3]);
-    primes.sort_unstable();
-    primes.dedup();
-    primes.retain(|prime| *prime <= 7);
-    primes
 }
 
 /// The ordered pairs of different parts, numbered.

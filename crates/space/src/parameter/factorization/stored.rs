@@ -1,33 +1,14 @@
-//! Parameters as they come from a file: nothing is believed.
+//! A [`super::Factorization`] as it comes from a file: nothing is believed.
 
 use serde::Deserialize;
 
-use super::factorization::{MOST_VALUES, Splits};
-use super::permutation::MOST_ITEMS;
+use super::{MOST_VALUES, Splits};
 
 /// More parts than anybody nests loops.
 const MOST_PARTS: usize = 16;
 
 /// More primes than any number of 64 bits has.
 const MOST_PRIMES: usize = 16;
-
-/// The fields of a [`super::Categorical`].
-#[derive(Deserialize)]
-pub(super) struct Categorical {
-    choices: Vec<String>,
-}
-
-/// The fields of a [`super::Discrete`].
-#[derive(Deserialize)]
-pub(super) struct Discrete {
-    values: Vec<i64>,
-}
-
-/// The fields of a [`super::Permutation`].
-#[derive(Deserialize)]
-pub(super) struct Permutation {
-    items: Vec<String>,
-}
 
 /// The fields of a [`super::Factorization`].
 #[derive(Deserialize)]
@@ -38,29 +19,6 @@ pub(super) struct Factorization {
     sizes: Vec<u64>,
     primes: Vec<u64>,
     values: Vec<Box<[u64]>>,
-}
-
-impl From<Categorical> for super::Categorical {
-    fn from(stored: Categorical) -> Self {
-        Self::new(stored.choices)
-    }
-}
-
-impl From<Discrete> for super::Discrete {
-    fn from(stored: Discrete) -> Self {
-        Self::new(stored.values)
-    }
-}
-
-impl TryFrom<Permutation> for super::Permutation {
-    type Error = String;
-
-    fn try_from(stored: Permutation) -> Result<Self, String> {
-        if stored.items.len() > MOST_ITEMS {
-            return Err(format!("a permutation of {} items", stored.items.len()));
-        }
-        Ok(Self::new(stored.items))
-    }
 }
 
 impl TryFrom<Factorization> for super::Factorization {
