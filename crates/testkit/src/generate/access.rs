@@ -1,8 +1,8 @@
 //! Subscripts that are more than a variable: windows, strides, reversals, quotients.
 
-use super::builder::{Builder, Tensor};
+use super::builder::Builder;
 use super::contraction::reduction;
-use super::value::Type;
+use super::typed::{Tensor, Type};
 
 /// `C(i) = A(i) + A(i+1) + A(i+2)`: the reads together leave fewer elements than each.
 pub(super) fn stencil(b: &mut Builder) {

@@ -1,8 +1,8 @@
 //! Calls of other defs, and `concat`.
 
 use super::IDEAS;
-use super::builder::{Builder, ParamKind, Tensor};
-use super::value::Type;
+use super::builder::{Builder, ParamKind};
+use super::typed::{Tensor, Type};
 use crate::Rng;
 
 /// A def of one or two ideas, and a statement that calls it.

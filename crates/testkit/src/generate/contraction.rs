@@ -1,7 +1,7 @@
 //! Contractions: a reduction over variables that the result does not have.
 
-use super::builder::{Builder, Tensor};
-use super::value::Type;
+use super::builder::Builder;
+use super::typed::{Atom, Tensor, Type};
 
 /// A reduction operator, without the `!` that initializes.
 const REDUCTIONS: [&str; 4] = ["+=", "*=", "min=", "max="];
@@ -50,7 +50,7 @@ pub(super) fn contraction(b: &mut Builder) {
     b.define(&target, &variables[..spatial], &format!("{assign} {value}{clause}"));
 }
 
-type Factor = (Vec<usize>, super::value::Atom);
+type Factor = (Vec<usize>, Atom);
 
 /// A read of a random choice of at most four variables.
 fn factor(b: &mut Builder, names: &[String], extents: &[i64], must: bool) -> Option<Factor> {
@@ -64,12 +64,7 @@ fn factor(b: &mut Builder, names: &[String], extents: &[i64], must: bool) -> Opt
     Some((held, atom))
 }
 
-fn read_of(
-    b: &mut Builder,
-    held: &[usize],
-    names: &[String],
-    extents: &[i64],
-) -> super::value::Atom {
+fn read_of(b: &mut Builder, held: &[usize], names: &[String], extents: &[i64]) -> Atom {
     let shape: Vec<i64> = held.iter().map(|at| extents[*at]).collect();
     let subscripts: Vec<&String> = held.iter().map(|at| &names[*at]).collect();
     let tensor = b.operand(&shape);

@@ -1,7 +1,7 @@
 //! Subscripts that come from data.
 
-use super::builder::{Builder, Tensor};
-use super::value::Type;
+use super::builder::Builder;
+use super::typed::{Tensor, Type};
 
 /// A number as it is, or a multiple of it with an offset.
 fn multiple(b: &mut Builder, number: String) -> String {

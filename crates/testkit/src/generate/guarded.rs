@@ -1,8 +1,8 @@
 //! Reads that a condition keeps in bounds: padding, joining, clamping.
 
-use super::builder::{Builder, Tensor};
+use super::builder::Builder;
 use super::contraction::reduction;
-use super::value::{Atom, Type};
+use super::typed::{Atom, Tensor, Type};
 
 /// `C(i) +=! i+k-1 >= 0 && i+k-1 < N ? A(i+k-1) * W(k) : 0 where i in 0:N` in one or two
 /// dimensions, the condition in any of the ways to say it.

@@ -12,6 +12,7 @@ mod contraction;
 mod gather;
 mod guarded;
 mod pointwise;
+mod typed;
 mod update;
 mod value;
 

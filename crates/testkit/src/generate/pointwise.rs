@@ -1,7 +1,7 @@
 //! Maps: every element of the result from one element of each operand.
 
-use super::builder::{Builder, Tensor};
-use super::value::{Atom, Type};
+use super::builder::Builder;
+use super::typed::{Atom, Tensor, Type};
 
 /// `C(i,j) = f(A(i,j), B(j), a)`: broadcasts, transpositions, scalars.
 pub(super) fn map(b: &mut Builder) {

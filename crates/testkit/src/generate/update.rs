@@ -1,9 +1,9 @@
 //! Several statements on one tensor.
 
-use super::builder::{Builder, Tensor};
+use super::builder::Builder;
 use super::contraction::reduction;
 use super::pointwise::broadcast;
-use super::value::{Atom, Type};
+use super::typed::{Atom, Tensor, Type};
 
 /// Initialize, accumulate, and often update in place: the shape of most layers.
 pub(super) fn accumulate(b: &mut Builder) {
