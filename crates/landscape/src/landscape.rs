@@ -58,7 +58,7 @@ struct Recorded {
 }
 
 impl Rules for Recorded {
-    fn check(&self, _: &SearchSpace, point: &Point) -> Result<(), Rejection> {
+    fn check(&self, _: &[Parameter], point: &Point) -> Result<(), Rejection> {
         if self.places.contains_key(point) {
             return Ok(());
         }

@@ -251,18 +251,18 @@ impl Inner {
 struct Legality(Arc<Inner>);
 
 impl Rules for Legality {
-    fn check(&self, _: &SearchSpace, point: &Point) -> Result<(), Rejection> {
+    fn check(&self, _: &[Parameter], point: &Point) -> Result<(), Rejection> {
         match self.0.sketch.refusal(self.0.values(&self.0.expand(point))) {
             Some((_, refused)) => Err(refused),
             None => Ok(()),
         }
     }
 
-    fn to_blame(&self, _: &SearchSpace, point: &Point) -> Vec<usize> {
+    fn to_blame(&self, _: &[Parameter], point: &Point) -> Vec<usize> {
         self.0.free_places(&self.0.sketch.to_blame(self.0.values(&self.0.expand(point))))
     }
 
-    fn features(&self, _: &SearchSpace, point: &Point) -> Vec<f32> {
+    fn features(&self, _: &[Parameter], point: &Point) -> Vec<f32> {
         self.0.sketch.features(self.0.values(&self.0.expand(point)))
     }
 }

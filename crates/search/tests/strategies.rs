@@ -15,7 +15,7 @@ use tensorwright_space::{Domain, Parameter, Point, Rejection, Rng, Rules, Search
 struct Picky;
 
 impl Rules for Picky {
-    fn check(&self, _: &SearchSpace, point: &Point) -> Result<(), Rejection> {
+    fn check(&self, _: &[Parameter], point: &Point) -> Result<(), Rejection> {
         if point.ranks().iter().sum::<u32>() % 3 != 0 {
             return Ok(());
         }
@@ -142,7 +142,7 @@ fn spaces_without_legal_points_and_without_parameters_end() {
     #[derive(Debug)]
     struct Nothing;
     impl Rules for Nothing {
-        fn check(&self, _: &SearchSpace, _: &Point) -> Result<(), Rejection> {
+        fn check(&self, _: &[Parameter], _: &Point) -> Result<(), Rejection> {
             Err(Rejection { rule: "nothing", reason: String::new() })
         }
     }

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::{Point, SearchSpace};
+use crate::parameter::Parameter;
+use crate::point::Point;
 
 /// Why a point is illegal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,11 +16,11 @@ pub struct Rejection {
 
 /// What a space knows of its points beyond their parameters, without building anything.
 pub trait Rules: Debug + Send + Sync {
-    /// Whether a point of the space is worth building; cheap, since searches ask often.
+    /// Whether a point of the space of these parameters is worth building; cheap, since searches ask often.
     ///
     /// # Errors
     /// The first rule that refuses the point.
-    fn check(&self, space: &SearchSpace, point: &Point) -> Result<(), Rejection>;
+    fn check(&self, parameters: &[Parameter], point: &Point) -> Result<(), Rejection>;
 
     /// All legal points in the order of their numbers, if the rules are a list of them.
     fn legal_points(&self) -> Option<&[Point]> {
@@ -29,16 +30,16 @@ pub trait Rules: Debug + Send + Sync {
     /// The parameters that the rule that refuses a point looks at, if rules judge some parameters
     /// apart from the others: changing these alone makes it legal or leaves it illegal. A legal point
     /// has none.
-    fn to_blame(&self, space: &SearchSpace, point: &Point) -> Vec<usize> {
-        match self.check(space, point) {
+    fn to_blame(&self, parameters: &[Parameter], point: &Point) -> Vec<usize> {
+        match self.check(parameters, point) {
             Ok(()) => Vec::new(),
-            Err(_) => (0..space.parameters().len()).collect(),
+            Err(_) => (0..parameters.len()).collect(),
         }
     }
 
     /// Numbers about a point that help a model to predict its cost, beyond its parameters; always
     /// as many.
-    fn features(&self, _space: &SearchSpace, _point: &Point) -> Vec<f32> {
+    fn features(&self, _parameters: &[Parameter], _point: &Point) -> Vec<f32> {
         Vec::new()
     }
 }
@@ -48,7 +49,7 @@ pub trait Rules: Debug + Send + Sync {
 pub struct Anything;
 
 impl Rules for Anything {
-    fn check(&self, _: &SearchSpace, _: &Point) -> Result<(), Rejection> {
+    fn check(&self, _: &[Parameter], _: &Point) -> Result<(), Rejection> {
         Ok(())
     }
 }

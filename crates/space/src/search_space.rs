@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use num_bigint::BigUint;
 
-use crate::{Anything, Parameter, Point, Rejection, Rng, Rules};
+use crate::Rng;
+use crate::parameter::Parameter;
+use crate::point::Point;
+use crate::rules::{Anything, Rejection, Rules};
 
 /// How often a legal point is drawn for before giving up.
 const MOST_DRAWS: usize = 100_000;
@@ -58,7 +61,7 @@ impl SearchSpace {
             let reason = "the point is not one of this space".to_owned();
             return Err(Rejection { rule: "space", reason });
         }
-        self.rules.check(self, point)
+        self.rules.check(&self.parameters, point)
     }
 
     /// Whether the rules allow a point.
@@ -85,7 +88,7 @@ impl SearchSpace {
         }
         let mut point = self.sample(rng);
         for _ in 0..MOST_DRAWS {
-            let blamed = self.rules.to_blame(self, &point);
+            let blamed = self.rules.to_blame(&self.parameters, &point);
             if blamed.is_empty() {
                 return self.is_legal(&point).then_some(point);
             }
@@ -193,7 +196,7 @@ impl SearchSpace {
         for (parameter, rank) in self.parameters.iter().zip(point.ranks()) {
             parameter.features(*rank, &mut features);
         }
-        features.extend(self.rules.features(self, point));
+        features.extend(self.rules.features(&self.parameters, point));
         features
     }
 

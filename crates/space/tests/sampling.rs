@@ -12,7 +12,7 @@ use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 struct Small;
 
 impl Rules for Small {
-    fn check(&self, _: &SearchSpace, point: &Point) -> Result<(), Rejection> {
+    fn check(&self, _: &[Parameter], point: &Point) -> Result<(), Rejection> {
         if point.rank(0) + 3 * point.rank(2) < 9 {
             return Ok(());
         }

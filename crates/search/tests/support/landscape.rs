@@ -38,8 +38,8 @@ pub(crate) fn small_space() -> Arc<SearchSpace> {
 struct Registers;
 
 impl Rules for Registers {
-    fn check(&self, space: &SearchSpace, point: &Point) -> Result<(), Rejection> {
-        let inner = |place: usize| match space.parameters()[place].domain() {
+    fn check(&self, parameters: &[Parameter], point: &Point) -> Result<(), Rejection> {
+        let inner = |place: usize| match parameters[place].domain() {
             Domain::Factorization(splits) => splits.value(point.rank(place))[3],
             _ => 1,
         };
