@@ -9,7 +9,8 @@ use tensorwright_outcome::{Outcome, Timing};
 
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId, now};
+use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId, now};
+use crate::program::ProgramInfo;
 
 /// The longest name, hash, fingerprint or version.
 const MAX_NAME: usize = 2000;

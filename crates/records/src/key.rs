@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tensorwright_lang::precision::Precision;
 use tensorwright_target::fingerprint_parts;
 
-use crate::model::ProgramInfo;
+use crate::program::ProgramInfo;
 
 /// What a record is found by: a best schedule holds for all of it and for nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -22,7 +22,8 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `key.rs`, `model.rs` | what a record is and what it is found by |
+//! | `program.rs`, `key.rs`, `model.rs` | what a record is and what it is found by |
+//! | `answer.rs` | what questions about records are answered with |
 //! | `store.rs` | [`Store`], what a store does |
 //! | `schema.rs` | the tables |
 //! | `sqlite/` | [`SqliteStore`] |
@@ -30,6 +31,7 @@
 //! | `claim.rs` | [`Claim`]: a run belongs to a process that is alive |
 //! | `transfer/` | export and import |
 
+mod answer;
 mod claim;
 mod codec;
 mod error;
@@ -39,22 +41,22 @@ mod key;
 mod location;
 mod model;
 mod origin;
+mod program;
 pub mod schema;
 mod sqlite;
 mod store;
 pub mod transfer;
 
+pub use answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 pub use claim::{Claim, Claims};
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
 pub use journal::{Journal, Kept};
 pub use key::{Key, Part};
 pub use location::{default_path, location};
-pub use model::{
-    Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo,
-    RunSummary, Trial, TrialId, Verification, now,
-};
+pub use model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId, Verification, now};
 pub use origin::Origin;
+pub use program::ProgramInfo;
 pub use sqlite::{Collected, Collection, Options, SqliteStore};
 pub use store::{RunFilter, Store};
 

@@ -1,35 +1,15 @@
-//! What records are made of, and what questions about them are answered with.
+//! What records are made of: runs, trials, declarations and verifications.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use tensorwright_outcome::{Outcome, Tally};
+use tensorwright_outcome::Outcome;
 
-use crate::key::{Key, Part};
+use crate::key::Key;
 use crate::origin::Origin;
-
-/// A program that was tuned.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ProgramInfo {
-    /// The hash of structure, sizes and types.
-    pub hash: String,
-    /// The hash of the structure and types alone.
-    pub family: String,
-    /// The name of the definition.
-    pub def: String,
-    /// The sizes by name.
-    pub sizes: BTreeMap<String, i64>,
-    /// Source text with all sizes as numbers, which binds to a program of the same hash.
-    pub text: String,
-    /// The operations of a call.
-    pub flops: f64,
-    /// The bytes that a call has to read and write at least.
-    pub bytes: f64,
-}
 
 /// The name of a run, unlike any other on any machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -202,120 +182,9 @@ pub struct Verification {
     pub installation: String,
 }
 
-/// Something in the database that cannot be used: it is left out, and somebody ought to know.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Damage {
-    /// The trial.
-    pub trial: TrialId,
-    /// What is wrong with it.
-    pub error: crate::Error,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is left out: {}", self.trial, self.error)
-    }
-}
-
-/// The best that is known for a key.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Best {
-    /// Where it is found.
-    pub id: TrialId,
-    /// The candidate.
-    pub trial: Trial,
-    /// The seconds of a call: as declared, or else as first measured.
-    pub seconds: f64,
-    /// The declaration; without one this is merely the fastest of all that were measured.
-    pub declared: Option<Declared>,
-}
-
-/// A best schedule of a similar key.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Near {
-    /// The key that it holds for.
-    pub key: Key,
-    /// The program that it was made for.
-    pub program: ProgramInfo,
-    /// The schedule and its time there.
-    pub best: Best,
-    /// The parts of the key that differ.
-    pub differs: Vec<Part>,
-}
-
-impl Near {
-    /// Whether it was made for the same program, so that its schedule applies as it is and has to
-    /// be checked and timed again; otherwise it is where a search may begin.
-    #[must_use]
-    pub fn needs_only_verification(&self) -> bool {
-        !self.differs.iter().any(|part| matches!(part, Part::Program | Part::Sizes))
-    }
-}
-
-/// Why nothing was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Miss {
-    /// The part of the key that differs; `None` if the key is known and nothing was measured.
-    pub part: Option<Part>,
-    /// What differs.
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
-}
-
-impl fmt::Display for Miss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.part {
-            Some(part) => write!(f, "{part}: {}", self.message)?,
-            None => f.write_str(&self.message)?,
-        }
-        write!(f, "\n  help: {}", self.help)
-    }
-}
-
-/// A run with what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunSummary {
-    /// How it was started.
-    #[serde(flatten)]
-    pub info: RunInfo,
-    /// What it tuned.
-    pub key: Key,
-    /// The name of the definition.
-    pub def: String,
-    /// The sizes of the definition.
-    pub sizes: BTreeMap<String, i64>,
-    /// How it ended; `None` if it is running or was killed.
-    pub end: Option<RunEnd>,
-    /// The trials that are kept.
-    pub trials: u64,
-}
-
-/// A key with what is known for it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct KeySummary {
-    /// The key.
-    pub key: Key,
-    /// The program.
-    pub program: ProgramInfo,
-    /// The number of runs.
-    pub runs: u64,
-    /// The trials that are kept.
-    pub trials: u64,
-    /// The trials that were counted and removed.
-    pub removed: u64,
-    /// The best, if anything was measured.
-    pub best: Option<Best>,
-}
-
 /// The time: milliseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// A tally in words, or that there is nothing to tally.
-pub(crate) fn tally_words(tally: &Tally) -> String {
-    if tally.total() == 0 { "no trials".to_owned() } else { tally.to_string() }
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 use crate::error::Result;
 use crate::event::{Applied, Event};
 use crate::key::Key;
-use crate::model::{
-    Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunEnd, RunId, RunInfo,
-    RunSummary, Trial, TrialId, Verification,
-};
+use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId, Verification};
+use crate::program::ProgramInfo;
 
 /// Which runs are meant.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -8,7 +8,8 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
 use crate::key::Key;
-use crate::model::{Declared, ProgramInfo, RunEnd, RunId, RunInfo, Trial, TrialId};
+use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId};
+use crate::program::ProgramInfo;
 
 /// Applies events in one transaction.
 pub(super) fn apply(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {

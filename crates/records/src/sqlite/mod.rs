@@ -19,13 +19,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
 use crate::key::Key;
-use crate::model::{
-    Best, Damage, Declared, KeySummary, Miss, Near, ProgramInfo, RunId, RunSummary, Trial,
-    Verification,
-};
+use crate::model::{Declared, RunId, Trial, Verification};
+use crate::program::ProgramInfo;
 use crate::schema;
 use crate::store::{RunFilter, Store};
 use db::Db;

@@ -7,9 +7,10 @@ use tensorwright_outcome::{Outcome, Tally};
 
 use super::SqliteStore;
 use super::read::{self, KEY, KEY_COLUMNS, KEYS, PROGRAM};
+use crate::answer::{Miss, Near};
 use crate::error::Result;
 use crate::key::{Key, Part, machine_difference};
-use crate::model::{Miss, Near, ProgramInfo, tally_words};
+use crate::program::ProgramInfo;
 
 /// Examples that a message lists.
 const EXAMPLES: usize = 4;
@@ -229,6 +230,11 @@ fn tally(store: &SqliteStore, key_row: i64) -> Result<Tally> {
         tally.add(&outcome);
     }
     Ok(tally)
+}
+
+/// A tally in words, or that there is nothing to tally.
+fn tally_words(tally: &Tally) -> String {
+    if tally.total() == 0 { "no trials".to_owned() } else { tally.to_string() }
 }
 
 #[cfg(test)]

@@ -8,13 +8,12 @@ use tensorwright_outcome::{Outcome, Timing};
 
 use super::SqliteStore;
 use super::db::Db;
+use crate::answer::{Best, Damage, KeySummary, RunSummary};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::model::{
-    Best, Damage, Declared, KeySummary, ProgramInfo, RunEnd, RunId, RunInfo, RunSummary, Trial,
-    TrialId,
-};
+use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId};
+use crate::program::ProgramInfo;
 use crate::schema::ELIGIBLE;
 use crate::store::RunFilter;
 

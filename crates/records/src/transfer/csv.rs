@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
+use crate::answer::RunSummary;
 use crate::error::{Error, Result};
-use crate::model::{RunSummary, Trial};
+use crate::model::Trial;
 use crate::store::{RunFilter, Store};
 
 const COLUMNS: [&str; 25] = [
