@@ -50,6 +50,10 @@ pub(super) fn abs(a: &Expr) -> Expr {
     }
 }
 
+pub(super) fn abs_difference(a: Expr, b: Expr) -> Expr {
+    call(Builtin::Abs, vec![sub(a, b)])
+}
+
 pub(super) fn compare(op: CompareOp, a: Expr, b: Expr) -> Expr {
     Expr::Compare(op, Box::new(a), Box::new(b))
 }

@@ -6,10 +6,10 @@ use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::program::Expr;
 
 use super::build::{
-    abs, add, both, call as made, compare, infinity, is_infinite, known, mul, number, scaled,
-    select, size, sub, unless,
+    abs, abs_difference, add, both, call as made, compare, infinity, is_infinite, known, mul,
+    number, scaled, select, size, sub, unless,
 };
-use super::expr::{Enclosure, abs_difference, as_double, product_error, rounded};
+use super::enclosure::{Enclosure, as_double, product_error, rounded};
 use crate::math::{LOOSE_ULPS, ULPS};
 use crate::tolerance::Rounding;
 

@@ -5,35 +5,19 @@
 //! `min` and `max` have the larger of both errors, whoever wins. And where a rule would be long and is rarely
 //! needed, the error is infinite.
 
-use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
 use tensorwright_lang::program::{Expr, Index, Interval, Program, Read, Rewrite, Stage, TensorId};
 
 use super::build::{
-    abs, add, both, call, compare, div, either, infinity, is_infinite, is_small, known, mul,
-    number, scaled, select, size, sub, unless,
+    abs, abs_difference, add, both, compare, either, infinity, is_infinite, is_small, number,
+    select, sub, unless,
+};
+use super::call::call;
+use super::enclosure::{
+    Enclosure, Term, arith, as_double, exact_integers, from_integer, near, rounded, rounded_or,
 };
 use crate::tolerance::Rounding;
-
-/// A value and its error.
-#[derive(Debug, Clone)]
-pub(super) struct Enclosure {
-    /// The type in the program.
-    pub(super) dtype: DType,
-    /// A `double` for floating-point types, the type itself for others.
-    pub(super) value: Expr,
-    /// A `double`; without, every evaluation has this value, and it is one of the type.
-    pub(super) error: Option<Expr>,
-}
-
-/// A value whose error is `relative |value| + absolute + error`. Nothing is known where it is large.
-pub(super) struct Term {
-    pub(super) value: Expr,
-    pub(super) relative: f64,
-    pub(super) absolute: f64,
-    pub(super) error: Option<Expr>,
-}
 
 /// What stands for the tensors of the program.
 pub(super) struct Tensors<'a> {
@@ -42,40 +26,6 @@ pub(super) struct Tensors<'a> {
     pub(super) values: Vec<TensorId>,
     /// The errors; without, the tensor is exact.
     pub(super) errors: Vec<Option<TensorId>>,
-}
-
-/// The result of rounding a value with an error to a type.
-pub(super) fn rounded(
-    value: &Expr,
-    error: Option<Expr>,
-    relative: f64,
-    rounding: Rounding,
-) -> Expr {
-    rounded_or(value, error, relative, rounding, infinity())
-}
-
-/// As [`rounded`], with what to add to the error where the value is not far inside of the type's range.
-pub(super) fn rounded_or(
-    value: &Expr,
-    error: Option<Expr>,
-    relative: f64,
-    rounding: Rounding,
-    otherwise: Expr,
-) -> Expr {
-    let magnitude = abs(value);
-    let inside = compare(CompareOp::Lt, magnitude.clone(), number(rounding.largest / 2.0));
-    let own = add(scaled(relative, magnitude), number(rounding.underflow));
-    let own = select(inside, own, otherwise);
-    match error {
-        Some(error) => add(bounded(scaled(1.0 + relative, error), rounding), own),
-        None => own,
-    }
-}
-
-/// The error itself, or infinity where it is half of the type's largest number: the product overflows then.
-fn bounded(error: Expr, rounding: Rounding) -> Expr {
-    let scale = 2_f64.powi(1024 - rounding.largest.log2().ceil() as i32);
-    if scale == 1.0 { error } else { scaled(1.0 / scale, scaled(scale, error)) }
 }
 
 impl Tensors<'_> {
@@ -132,7 +82,7 @@ impl Tensors<'_> {
             Expr::Call(builtin, args) => {
                 let args: Option<Vec<Enclosure>> =
                     args.iter().map(|a| self.bound(stage, a)).collect();
-                super::call::call(*builtin, args?)
+                call(*builtin, args?)
             }
             Expr::Cast(_, operand) => return self.cast(stage, operand, dtype),
         };
@@ -339,20 +289,6 @@ impl Tensors<'_> {
     }
 }
 
-/// Arithmetic on floating-point numbers.
-fn arith(op: ArithOp, a: Enclosure, b: Enclosure) -> Term {
-    let Rounding { unit, underflow, .. } = Rounding::operation(a.dtype);
-    let value = Expr::Arith(op, Box::new(a.value.clone()), Box::new(b.value.clone()));
-    let error = match op {
-        ArithOp::Add | ArithOp::Sub => both(a.error, b.error),
-        ArithOp::Mul => product_error(a, b),
-        ArithOp::Div => quotient_error(&value, a, b),
-        // The remainder of exact numbers is exact.
-        ArithOp::Rem => both(a.error, b.error).map(|_| infinity()),
-    };
-    Term { value, relative: unit, absolute: underflow, error }
-}
-
 /// Reads in index arithmetic keep their types.
 struct InIndex<'a>(&'a Tensors<'a>);
 
@@ -365,72 +301,4 @@ impl Rewrite for InIndex<'_> {
         let is_double = dtype.is_float() && place >= self.0.program.inputs;
         Some(if is_double { Expr::Cast(dtype, Box::new(moved)) } else { moved })
     }
-}
-
-/// The integers up to this one are exact in a type.
-fn exact_integers(dtype: DType) -> f64 {
-    dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit)
-}
-
-/// An integer, as a `double`, that is converted to a type.
-fn from_integer(value: Expr, error: Option<Expr>, dtype: DType) -> (Expr, Option<Expr>) {
-    let rounding = Rounding::operation(dtype);
-    let exact = compare(CompareOp::Le, abs(&value), number(exact_integers(dtype)));
-    let own = rounded(&value, None, 2.0 * rounding.unit, rounding);
-    let error = both(error, Some(select(exact, number(0.0), own)));
-    (value, error)
-}
-
-/// A value as a `double`, which those of floating-point types are.
-pub(super) fn as_double(value: Expr, dtype: DType) -> Expr {
-    if dtype.is_float() { value } else { Expr::Cast(DType::Double, Box::new(value)) }
-}
-
-/// The error of an integer, unless another evaluation may wrap around.
-pub(super) fn near(value: &Expr, error: Expr, dtype: DType) -> Expr {
-    let (lo, hi) = dtype.integer_range().unwrap_or_default();
-    let value = as_double(value.clone(), dtype);
-    // Far from the ends; 64 bits of integers are not exact in `double`.
-    let margin = add(scaled(2.0, error.clone()), number(if hi > 1 << 40 { 4096.0 } else { 0.0 }));
-    let above = compare(CompareOp::Ge, sub(value.clone(), margin.clone()), number(lo as f64));
-    let below = compare(CompareOp::Le, add(value, margin), number(hi as f64));
-    let inside = Expr::Logic(LogicOp::And, Box::new(above), Box::new(below));
-    select(inside, error.clone(), unless(compare(CompareOp::Eq, error, number(0.0))))
-}
-
-pub(super) fn abs_difference(a: Expr, b: Expr) -> Expr {
-    call(Builtin::Abs, vec![sub(a, b)])
-}
-
-/// `|a| eb + ea (|b| + eb)`; the larger error is written once.
-pub(super) fn product_error(a: Enclosure, b: Enclosure) -> Option<Expr> {
-    match (a.error, b.error) {
-        (None, None) => None,
-        (None, Some(error)) => Some(mul(abs(&a.value), error)),
-        (Some(error), None) => Some(mul(abs(&b.value), error)),
-        (Some(error_a), Some(error_b)) => {
-            let (once, its, twice, other) = if size(&error_a) >= size(&error_b) {
-                (error_a, a.value, error_b, b.value)
-            } else {
-                (error_b, b.value, error_a, a.value)
-            };
-            let rest = mul(once, add(abs(&other), twice.clone()));
-            Some(add(mul(abs(&its), twice), rest))
-        }
-    }
-}
-
-/// `(ea + |a / b| eb) / (|b| - eb)`, infinite if `b` may be zero.
-fn quotient_error(value: &Expr, a: Enclosure, b: Enclosure) -> Option<Expr> {
-    let magnitude = abs(&b.value);
-    let Some(error_b) = b.error else {
-        return Some(div(a.error?, magnitude));
-    };
-    let error_b = known(error_b);
-    let moved = mul(call(Builtin::Abs, vec![value.clone()]), error_b.clone());
-    let divisor = sub(magnitude, error_b);
-    let above = both(a.error, Some(moved)).unwrap_or_else(infinity);
-    // A divisor that may be zero gives a bound below zero, or none.
-    let quotient = div(above, divisor.clone());
-    Some(add(quotient, unless(compare(CompareOp::Gt, divisor, number(0.0)))))
 }

@@ -18,6 +18,7 @@
 
 mod build;
 mod call;
+mod enclosure;
 mod expr;
 mod stages;
 

@@ -8,7 +8,8 @@ use tensorwright_lang::program::{AxisKind, Combine, Expr, Program, Stage, Tensor
 use super::build::{
     abs, add, both, call, compare, here, infinity, is_infinite, known, number, scaled, sub, unless,
 };
-use super::expr::{Enclosure, Tensors, Term, near, rounded_or};
+use super::enclosure::{Enclosure, Term, near, rounded_or};
+use super::expr::Tensors;
 use crate::tolerance::Rounding;
 
 /// The unit roundoff of `double`, in which values are computed here.
