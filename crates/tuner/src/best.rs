@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tensorwright_kernel::{Goal, Program, Schedule, VectorIsa};
+use tensorwright_kernel::{Schedule, VectorIsa};
 use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{Best, Key, Near, Part, Store, TrialId};
 use tensorwright_target::fingerprint_features;
 
 use crate::identity::key_of;
 use crate::trust::Trust;
+use crate::wanted::Wanted;
 
 /// The keys that are looked at beside the program's own.
 const NEIGHBOURS: usize = 8;
@@ -55,15 +56,6 @@ pub struct Recalled {
     pub found: Remembered,
     /// Records that are damaged or wrong, and were left out; a line each.
     pub notes: Vec<String>,
-}
-
-/// For what a schedule is wanted.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// The program.
-    pub program: &'a Program,
-    /// The target, the threads of parallel loops, and with which numbers sums may be computed.
-    pub goal: &'a Goal,
 }
 
 impl Remembered {
@@ -146,12 +138,6 @@ impl Wanted<'_> {
                     .target
                     .cpu()
                     .is_some_and(|cpu| has_vectors_of(cpu.isa(), &key.target, &near.key.target)))
-    }
-
-    /// The schedule of a record, if it can be read and applied.
-    fn usable(&self, best: &Best) -> Option<Schedule> {
-        let schedule = Schedule::parse(&best.trial.schedule).ok()?;
-        self.program.compile().schedule(schedule.clone()).lower().ok().map(|_| schedule)
     }
 
     /// The best of the very key that can be used and is right.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tensorwright_outcome::{Outcome, Phase, printable};
 use tensorwright_records::Journal;
 
-use crate::Tuner;
+use crate::tuner::Tuner;
 
 /// Candidates of a run that show a defect of the compiler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

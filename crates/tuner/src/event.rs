@@ -7,7 +7,7 @@ use tensorwright_kernel::Schedule;
 use tensorwright_outcome::{Outcome, Tally};
 use tensorwright_records::{Key, Origin};
 
-use crate::Defects;
+use crate::defects::Defects;
 
 /// Something that happened in a run.
 #[derive(Debug)]

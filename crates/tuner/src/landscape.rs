@@ -15,9 +15,10 @@ use tensorwright_space::{Point, Rng};
 
 use crate::arms::ArmPoint;
 use crate::candidates::{Admission, Candidates};
+use crate::error::TuneError;
 use crate::identity::key_of;
 use crate::session::DEPTH;
-use crate::{TuneError, Tuner};
+use crate::tuner::Tuner;
 
 /// Spaces with more points than this are sampled, not enumerated.
 const MOST_ENUMERATED: u64 = 1 << 24;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tensorwright_outcome::Seconds;
 
-use crate::Progress;
+use crate::event::Progress;
 
 /// The steps of a sparkline.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tensorwright_kernel::{Schedule, Target};
+use tensorwright_kernel::Schedule;
 use tensorwright_records::{Key, Store, Verification};
 
-use crate::best::Wanted;
 use crate::identity::installation;
+use crate::wanted::Wanted;
 
 /// Schedules that are compared for one program at a time: each may take as long as the reference.
 const MOST_COMPARED: usize = 3;
@@ -100,28 +100,12 @@ fn remember(what: &Verification, passed: bool) {
     here.get_or_insert_default().insert(place(what), passed);
 }
 
-impl Wanted<'_> {
-    /// Whether a kernel of this schedule computes what the program says, on random inputs.
-    fn verifies(&self, schedule: &Schedule) -> bool {
-        // What is for another machine cannot run here; its loops can.
-        let target = &self.goal.target;
-        let here = target.check_runs_here().is_ok();
-        let native = if here { Some(target.clone()) } else { Target::native().ok() };
-        let Some(target) = native else { return false };
-        let Ok(inputs) = self.program.random_inputs(0) else { return false };
-        let builder = self.program.compile().target(target).threads(self.goal.threads());
-        let Ok(kernel) = builder.schedule(schedule.clone()).build() else { return false };
-        let Ok(outputs) = kernel.run(&inputs) else { return false };
-        kernel.verify(&inputs, &outputs).is_ok_and(|verified| verified.passed())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
-    use tensorwright_kernel::{Goal, Module, Precision, Program};
+    use tensorwright_kernel::{Goal, Module, Precision, Program, Target};
     use tensorwright_records::{Options, SqliteStore};
 
     use super::*;

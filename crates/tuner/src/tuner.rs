@@ -7,10 +7,9 @@ use std::sync::atomic::AtomicBool;
 use tensorwright_kernel::{Cpu, Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_policy::{Options, Preset};
-use tensorwright_records::Journal;
 
-use crate::session::Session;
-use crate::{Budget, Event, TuneError, Tuned};
+use crate::budget::Budget;
+use crate::error::TuneError;
 
 /// Tunes a program.
 ///
@@ -142,18 +141,5 @@ impl Tuner {
     /// What schedules are made for.
     pub(crate) fn cpu_goal(&self) -> Result<Goal<Cpu>, TuneError> {
         Ok(self.goal.on_cpu()?)
-    }
-
-    /// Runs. Every outcome is committed to the journal before the search is told of it.
-    ///
-    /// # Errors
-    /// If candidates cannot be measured at all. What happens to a single candidate is an outcome, not
-    /// an error; records that cannot be written wait.
-    pub fn run(
-        &self,
-        journal: &mut Journal,
-        watch: &mut dyn FnMut(&Event<'_>),
-    ) -> Result<Tuned, TuneError> {
-        Session::start(self, journal, watch)?.run()
     }
 }

@@ -7,8 +7,8 @@ use tensorwright_records::{Claim, Claims, Key, Near, RunFilter, RunId, RunSummar
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
-use crate::Tuner;
 use crate::arms::{ArmPoint, Arms};
+use crate::tuner::Tuner;
 
 /// Bests of similar keys that are tried.
 const MOST_NEAR: usize = 4;

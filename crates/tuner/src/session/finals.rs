@@ -12,12 +12,9 @@ use tensorwright_kernel::runtime::timing::paired;
 use tensorwright_measure::Finalist;
 use tensorwright_records::{Best, Declared, Error, Origin, Store as _, TrialId};
 
+use super::{FINALISTS, Session};
 use crate::candidates::Candidate;
-use crate::session::Session;
-use crate::{Event, Gain, Winner};
-
-/// Candidates that are measured again at the end.
-pub(crate) const FINALISTS: usize = 6;
+use crate::event::{Event, Gain, Winner};
 
 /// How often a run measures its winner beside a best that another run has declared in the meantime.
 const MOST_REMATCHES: usize = 3;
@@ -73,7 +70,7 @@ impl Contest {
 impl Session<'_> {
     /// Measures the best candidates, the incumbent and the default schedule again, in turns, and declares
     /// the winner.
-    pub(crate) fn finals(&mut self) -> Winner {
+    pub(super) fn finals(&mut self) -> Winner {
         let best = self.stored_best();
         let entrants = self.entrants(best.as_ref());
         (self.watch)(&Event::Finalists { count: entrants.len(), progress: &self.progress });

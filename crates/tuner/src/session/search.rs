@@ -1,0 +1,165 @@
+//! The loop of a run: the strategy proposes, children measure, records and the strategy learn of it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tensorwright_kernel::Schedule;
+use tensorwright_measure::Finished;
+use tensorwright_outcome::Outcome;
+use tensorwright_records::{Origin, TrialId};
+use tensorwright_search::Proposal;
+
+use super::{DEPTH, Session};
+use crate::arms::ArmPoint;
+use crate::candidates::{Admission, Candidate};
+use crate::event::{Event, Status};
+use crate::warm::is_built;
+
+/// Points that a search may propose per trial although rules or primitives refuse them.
+const MOST_REFUSED: u64 = 200;
+
+/// How long the loop waits before it looks at the clock and the stop flag.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Session<'_> {
+    /// Proposes and measures until the budget is used.
+    pub(super) fn search(&mut self) -> Status {
+        let mut exhausted = false;
+        loop {
+            if self.tuner.stop.load(Ordering::Relaxed) {
+                return Status::Interrupted;
+            }
+            if self.time_left().is_some_and(|left| left.is_zero()) {
+                return Status::Finished;
+            }
+            let left = self.tuner.budget.trials.map(|all| all.saturating_sub(self.progress.trials));
+            if left == Some(0) {
+                return Status::Finished;
+            }
+            let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+            let room = DEPTH.saturating_sub(self.measurer.in_flight());
+            let room = room.min(left.saturating_sub(self.candidates.out()));
+            if room > 0 && !exhausted {
+                exhausted = !self.propose(room);
+            }
+            if exhausted && self.candidates.out() == 0 {
+                return Status::Exhausted;
+            }
+            match self.measurer.next(self.tick()) {
+                Some(finished) => self.finished(finished),
+                None => {
+                    self.progress.elapsed = self.begun.elapsed();
+                    (self.watch)(&Event::Waiting(&self.progress));
+                }
+            }
+        }
+    }
+
+    /// How much time the search has left.
+    fn time_left(&self) -> Option<Duration> {
+        let budget = self.tuner.budget;
+        let time = budget.time?.saturating_sub(budget.for_finalists());
+        Some(time.saturating_sub(self.begun.elapsed()))
+    }
+
+    fn tick(&self) -> Duration {
+        self.time_left().map_or(TICK, |left| left.min(TICK))
+    }
+
+    /// Asks the strategy; says whether there is more to come.
+    fn propose(&mut self, room: usize) -> bool {
+        let clock = Instant::now();
+        let proposal = self.arms.propose(room);
+        self.strategy_time += clock.elapsed();
+        let places = match proposal {
+            Ok(places) => places,
+            Err(Proposal::Wait) if self.candidates.out() > 0 => return true,
+            // It waits for what will not come.
+            Err(_) => return false,
+        };
+        for place in places {
+            let decoded = self.arms.space(place.arm).map(|space| space.decode(&place.point));
+            match decoded {
+                Some(Ok(schedule)) => self.admit(schedule, place),
+                Some(Err(refused)) => {
+                    let rule = refused.rule.to_owned();
+                    let outcome = Outcome::Illegal { rule, reason: refused.reason };
+                    self.refuse(place, outcome);
+                }
+                None => {}
+            }
+        }
+        self.refused < MOST_REFUSED * (self.progress.trials + 10)
+    }
+
+    fn admit(&mut self, schedule: Schedule, place: ArmPoint) {
+        let origin = self.proposer(&place);
+        match self.candidates.admit(schedule.clone(), Some(place.clone()), origin) {
+            Admission::New(number) => self.measurer.submit(number, &schedule),
+            Admission::Waits => {}
+            Admission::Known(outcome) => self.tell(vec![(place, outcome)]),
+        }
+    }
+
+    /// The strategy that proposed a point.
+    fn proposer(&self, place: &ArmPoint) -> Origin {
+        let inner = self.arms.proposer(place);
+        Origin::Search(inner.map_or_else(|| self.tuner.strategy.clone(), str::to_owned))
+    }
+
+    /// A point that no schedule stands for.
+    fn refuse(&mut self, place: ArmPoint, outcome: Outcome) {
+        self.refused += 1;
+        self.progress.tally.add(&outcome);
+        let candidate = Candidate {
+            schedule: Schedule::default(),
+            text: String::new(),
+            points: vec![place.clone()],
+            origin: self.proposer(&place),
+        };
+        self.record(&candidate, &outcome);
+        self.tell(vec![(place, outcome)]);
+    }
+
+    fn tell(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
+        let clock = Instant::now();
+        self.arms.observe(observations);
+        self.strategy_time += clock.elapsed();
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        let Finished { id, outcome, spent, .. } = finished;
+        for (sum, part) in self.spent.iter_mut().zip([spent.build, spent.check, spent.time]) {
+            *sum += part;
+        }
+        let Some(candidate) = self.candidates.back(id, &outcome) else { return };
+        let number = self.record(&candidate, &outcome);
+        self.defects.note(self.tuner, self.journal, &candidate.text, &outcome);
+        self.progress.trials += u64::from(is_built(&outcome));
+        self.progress.tally.add(&outcome);
+        let is_default = self.default.as_ref().is_some_and(|(_, default)| *default == id);
+        let mut is_best = false;
+        if let Some(timing) = outcome.timing() {
+            if is_default {
+                self.progress.default_seconds = Some(timing.seconds);
+            }
+            if !timing.cut {
+                is_best = self.lower_best(timing.seconds);
+                if is_best {
+                    self.vouch(&candidate.text);
+                }
+                let trial = TrialId { run: self.run.clone(), number };
+                self.measured.push((timing.seconds, candidate.clone(), Some(trial)));
+            }
+        }
+        self.progress.curve.extend(self.progress.best_seconds);
+        self.progress.elapsed = self.begun.elapsed();
+        let progress = &self.progress;
+        (self.watch)(&Event::Trial { number, outcome: &outcome, is_best, progress });
+        let observe = |place| (place, outcome.clone());
+        let observations: Vec<_> = candidate.points.into_iter().map(observe).collect();
+        if !observations.is_empty() {
+            self.tell(observations);
+        }
+    }
+}

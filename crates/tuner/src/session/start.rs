@@ -1,0 +1,216 @@
+//! The start of a run: what records know, the children that measure, and the first candidates.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tensorwright_kernel::Schedule;
+use tensorwright_kernel::runtime::Machine;
+use tensorwright_measure::{Config, Measurer};
+use tensorwright_outcome::Outcome;
+use tensorwright_policy::{ScheduleSpace, untuned_schedule};
+use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial};
+use tensorwright_search::Settings;
+
+use super::{FINALISTS, Session};
+use crate::arms::Arms;
+use crate::candidates::{Admission, Candidate, Candidates};
+use crate::defects::Defects;
+use crate::error::TuneError;
+use crate::event::{Event, Progress};
+use crate::identity::{key_of, program_info, space_hash};
+use crate::tuner::Tuner;
+use crate::warm::{Past, Unfinished};
+
+/// Points that the cost model puts first, which every search starts from.
+const RANKED: usize = 12;
+
+impl<'a> Session<'a> {
+    /// Everything that comes before the first proposal of the search.
+    pub(super) fn start(
+        tuner: &'a Tuner,
+        journal: &'a mut Journal,
+        watch: &'a mut dyn FnMut(&Event<'_>),
+    ) -> Result<Self, TuneError> {
+        let begun = Instant::now();
+        let strategy = tensorwright_search::find(&tuner.strategy)
+            .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
+        let goal = tuner.cpu_goal()?;
+        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options);
+        let key = key_of(&tuner.program, &tuner.goal);
+        let hash = space_hash(spaces.iter());
+        let claims = journal.claims();
+        let mut past = match journal.store() {
+            Ok(store) => Past::read(tuner, (store, &claims), &key, &spaces, &hash),
+            Err(_) => Past::default(),
+        };
+        let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
+        config.threads = tuner.goal.threads();
+        config.seed = tuner.seed;
+        let measurer = Measurer::start(&tuner.program, config)?;
+        let roofline = measurer.roofline();
+        let settings = |arm: usize, space: &ScheduleSpace| {
+            let known = past.points.iter().filter(|place| place.arm == arm);
+            let start = known.map(|place| place.point.clone());
+            let start = start.chain(space.ranked(RANKED)).chain([space.start()]);
+            let start = start.collect();
+            Settings { seed: tuner.seed, start }
+        };
+        let clock = Instant::now();
+        let mut arms =
+            Arms::new(spaces, |space, settings| strategy.start(space, settings), settings);
+        arms.observe(past.observations(&arms));
+        let strategy_time = clock.elapsed();
+        let resumed = past.unfinished.is_some();
+        let (run, next_trial, built, claim) = match past.unfinished.take() {
+            Some(Unfinished { run, last, built, claim }) => (run, last + 1, built, Some(claim)),
+            None => {
+                let run = RunId::fresh();
+                let claim = claims.begin(&run);
+                (run, 0, 0, claim)
+            }
+        };
+        let mut session = Session {
+            tuner,
+            journal,
+            watch,
+            begun,
+            goal,
+            arms,
+            strategy_time,
+            spent: [Duration::ZERO; 3],
+            measurer,
+            roofline,
+            key,
+            run,
+            claim,
+            candidates: Candidates::default(),
+            measured: Vec::new(),
+            default: None,
+            next_trial,
+            refused: 0,
+            progress: Progress::default(),
+            complained: false,
+            defects: Defects::default(),
+        };
+        session.progress.trials = built;
+        session.progress.budget = tuner.budget.trials;
+        session.progress.time = tuner.budget.time;
+        session.progress.flops = tuner.program.analysis().flops as f64;
+        session.progress.roof_seconds = session.roofline.seconds;
+        session.recall(&past);
+        if !resumed {
+            session.begin(&hash);
+        }
+        session.announce(built, past.schedules.len());
+        session.first_candidates(past.schedules);
+        Ok(session)
+    }
+
+    /// Trials of earlier runs count as measured, but their times are of another hour: the best of them
+    /// are measured again.
+    fn recall(&mut self, past: &Past) {
+        for trial in &past.trials {
+            // What was cut short then was slow beside the best of then: it may be measured again.
+            let is_cut = trial.outcome.timing().is_some_and(|timing| timing.cut);
+            let is_known = !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. });
+            if is_known && !is_cut {
+                self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
+            }
+        }
+        let mut best: Vec<&Trial> =
+            past.trials.iter().filter(|t| t.outcome.timing().is_some_and(|t| !t.cut)).collect();
+        best.sort_by(|a, b| {
+            let cost = |t: &Trial| t.outcome.cost().unwrap_or(f64::INFINITY);
+            cost(a).total_cmp(&cost(b))
+        });
+        for trial in best.into_iter().take(FINALISTS) {
+            let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
+            if !self.tuner.goal.precision.allows(schedule.precision()) {
+                continue;
+            }
+            let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
+            let candidate = Candidate {
+                schedule,
+                text: trial.schedule.clone(),
+                points: self.arms.place(trial).into_iter().collect(),
+                origin: Origin::Record,
+            };
+            // Under a number of its own in this run, if it wins.
+            self.measured.push((seconds, candidate, None));
+            self.lower_best(seconds);
+        }
+    }
+
+    /// Notes in the records that a run begins.
+    fn begin(&mut self, hash: &str) {
+        let roof = &self.roofline;
+        let meta = json!({
+            "command": self.tuner.command,
+            "threads": self.tuner.goal.threads(),
+            "machine": Machine::detect().model,
+            "roofline": { "peak_gflops": roof.peak_gflops, "peak_gbps": roof.peak_gbps,
+                          "flops": roof.flops, "bytes": roof.bytes, "seconds": roof.seconds },
+            "algorithms": algorithms(&self.arms),
+            "budget": { "trials": self.tuner.budget.trials,
+                        "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
+        });
+        let mut info = RunInfo::new(&self.tuner.strategy, self.tuner.seed);
+        info.id = self.run.clone();
+        hash.clone_into(&mut info.space);
+        info.meta = meta;
+        let program = program_info(&self.tuner.program, self.tuner.sizes.clone());
+        let kept = self.journal.begin_run(&self.key, &program, &info);
+        self.note(kept);
+    }
+
+    fn announce(&mut self, resumed: u64, warm: usize) {
+        self.progress.elapsed = self.begun.elapsed();
+        let sizes = self.arms.iter().map(|arm| arm.space.search_space().size());
+        let space = sizes.sum::<num_bigint::BigUint>().to_string();
+        (self.watch)(&Event::Started { progress: &self.progress, space, resumed, warm });
+    }
+
+    /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
+    fn first_candidates(&mut self, schedules: Vec<Schedule>) {
+        let default = untuned_schedule(self.tuner.program.ir(), &self.goal);
+        // It is measured in every run, also if a record knows it.
+        self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
+        if let Admission::New(number) =
+            self.candidates.admit(default.clone(), None, Origin::Default)
+        {
+            self.measurer.submit(number, &default);
+            self.default = Some((default, number));
+        }
+        for (schedule, object) in self.tuner.planted.clone() {
+            if let Admission::New(number) =
+                self.candidates.admit(schedule.clone(), None, Origin::Planted)
+            {
+                self.measurer.submit_object(number, &schedule, object);
+            }
+        }
+        for schedule in schedules {
+            if let Admission::New(number) =
+                self.candidates.admit(schedule.clone(), None, Origin::Record)
+            {
+                self.measurer.submit(number, &schedule);
+            }
+        }
+    }
+}
+
+/// The algorithms and the parameters of their spaces, for people who look at records.
+fn algorithms(arms: &Arms) -> Vec<serde_json::Value> {
+    let parameter = |parameter: &tensorwright_space::Parameter| {
+        let count = parameter.count();
+        let texts = |count| (0..count).map(|rank| parameter.text(rank)).collect::<Vec<_>>();
+        let values = (count <= 512).then(|| texts(count));
+        json!({ "name": parameter.name(), "kind": parameter.kind(), "count": count,
+                "values": values })
+    };
+    let algorithm = |space: &ScheduleSpace| {
+        let parameters = space.search_space().parameters().iter();
+        let parameters: Vec<_> = parameters.map(parameter).collect();
+        json!({ "name": space.algorithm(), "parameters": parameters })
+    };
+    arms.iter().map(|arm| algorithm(&arm.space)).collect()
+}

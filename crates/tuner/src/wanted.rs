@@ -1,0 +1,35 @@
+//! [`Wanted`]: for what a schedule is wanted, and whether one serves.
+
+use tensorwright_kernel::{Goal, Program, Schedule, Target};
+use tensorwright_records::Best;
+
+/// For what a schedule is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// The target, the threads of parallel loops, and with which numbers sums may be computed.
+    pub goal: &'a Goal,
+}
+
+impl Wanted<'_> {
+    /// The schedule of a record, if it can be read and applied.
+    pub(crate) fn usable(&self, best: &Best) -> Option<Schedule> {
+        let schedule = Schedule::parse(&best.trial.schedule).ok()?;
+        self.program.compile().schedule(schedule.clone()).lower().ok().map(|_| schedule)
+    }
+
+    /// Whether a kernel of this schedule computes what the program says, on random inputs.
+    pub(crate) fn verifies(&self, schedule: &Schedule) -> bool {
+        // What is for another machine cannot run here; its loops can.
+        let target = &self.goal.target;
+        let here = target.check_runs_here().is_ok();
+        let native = if here { Some(target.clone()) } else { Target::native().ok() };
+        let Some(target) = native else { return false };
+        let Ok(inputs) = self.program.random_inputs(0) else { return false };
+        let builder = self.program.compile().target(target).threads(self.goal.threads());
+        let Ok(kernel) = builder.schedule(schedule.clone()).build() else { return false };
+        let Ok(outputs) = kernel.run(&inputs) else { return false };
+        kernel.verify(&inputs, &outputs).is_ok_and(|verified| verified.passed())
+    }
+}
