@@ -19,8 +19,7 @@ use tensorwright_lang::program::{
     Tensor, TensorId,
 };
 
-use crate::limits::Size;
-use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Var};
+use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Size, StageId, Store, Var};
 
 /// The canonical loop nest of a program.
 ///

@@ -28,7 +28,9 @@ pub mod lower;
 pub mod nest;
 pub mod placement;
 pub mod primitives;
+mod refusal;
 pub mod schedule;
+pub mod words;
 pub mod workspace;
 
 pub use canonical::canonical;
@@ -36,4 +38,5 @@ pub use draft::Draft;
 pub use interface::Interface;
 pub use lower::{LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with};
 pub use nest::LoopNest;
-pub use schedule::{Refusal, Schedule, ScheduleError};
+pub use refusal::Refusal;
+pub use schedule::{Schedule, ScheduleError};

@@ -146,7 +146,7 @@ mod tests {
             prepare: Vec::new(),
             body: Vec::new(),
             error_growth: 1.0,
-            own: crate::limits::Size::default(),
+            own: crate::nest::Size::default(),
         };
         let (i, j) = (nest.add_var("i"), nest.add_var("j"));
         let shared = nest.add_buffer(workspace("shared", 3));

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::limits::{MAX_DEPTH, MAX_STEPS, Size};
+use tensorwright_schedule::limits::{MAX_DEPTH, MAX_STEPS};
+use tensorwright_schedule::nest::Size;
 use tensorwright_schedule::primitives::{
     CacheRead, LayoutText, Part, Phases, Primitive, SetPrefetch, Split, Winograd, loops_of, stages,
 };

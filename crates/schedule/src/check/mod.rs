@@ -18,7 +18,6 @@
 //! Nests of every form are taken: before lowering, reductions start where lowering starts them
 //! (by that very pass), and the bounds of stores are kept.
 
-mod eval;
 mod memory;
 mod run;
 

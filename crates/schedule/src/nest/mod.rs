@@ -12,18 +12,22 @@
 //! [masks](Store::mask): a [`LoweredNest`](crate::LoweredNest).
 
 mod buffer;
+mod operations;
+mod parts;
 mod print;
 mod ranges;
+mod size;
 mod uses;
 mod walk;
 
 pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
+pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
+pub use size::Size;
 pub use uses::Uses;
 pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
 pub use walk::{for_each_store, for_each_store_mut, substitute};
 
-use crate::limits::Size;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{AxisId, Expr, Index, Read, TensorId};

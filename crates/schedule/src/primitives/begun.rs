@@ -17,7 +17,7 @@ use tensorwright_lang::program::Read;
 
 use super::find::{Path, find_loop, loops_on, store_at, store_paths};
 use crate::nest::{BufferId, Loop, LoopNest, StageId, Store, Use};
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// The reductions that have begun when a loop runs.
 pub(crate) struct Begun(Vec<StageId>);

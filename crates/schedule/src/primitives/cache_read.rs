@@ -28,7 +28,8 @@ use crate::lower::{all_hold, zero};
 use crate::nest::{
     Buffer, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var, for_each_store,
 };
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Copies what a loop reads of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,8 @@ use std::fmt;
 use super::Rule;
 use super::localize::localize;
 use crate::nest::LoopNest;
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Accumulates in a local tile.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,8 @@ use crate::nest::{
     Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, for_each_store_mut,
     rewrite_store, substitute,
 };
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Computes a stage inside a loop of another.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,8 @@ use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::element;
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, StageId, Store, Var};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most elements of an expanded tensor.
 const MOST_ELEMENTS: i64 = 1 << 32;

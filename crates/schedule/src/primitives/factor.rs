@@ -27,7 +27,8 @@ use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::{element, neutral};
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, StageId, Store, Var, rewrite_store};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most elements of partial sums.
 const MAX_ELEMENTS: i64 = 1 << 40;

@@ -3,7 +3,7 @@
 use tensorwright_lang::program::Index;
 
 use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store};
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// Where a node is: the position in the body of the nest, then in the body of each loop.
 pub(crate) type Path = Vec<usize>;

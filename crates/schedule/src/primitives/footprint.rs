@@ -9,7 +9,7 @@ use tensorwright_lang::program::{Atom, Index, Read};
 use super::begun::{Begun, refuse_late};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
 use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, Use, Var, for_each_store};
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// One dimension of a footprint.
 #[derive(Debug, Clone)]

@@ -16,7 +16,8 @@ use tensorwright_lang::program::Index;
 use super::Rule;
 use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut};
 use crate::nest::{Loop, LoopNest, Node, substitute};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Fuses two nested loops.
 #[derive(Debug, Clone, PartialEq, Eq)]

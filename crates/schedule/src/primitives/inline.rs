@@ -17,8 +17,9 @@ use super::Rule;
 use super::find::{find_store, remove, store_at};
 use super::footprint::{Producer, refuse_checked};
 use crate::limits;
-use crate::nest::{BufferId, LoopNest, Var, rewrite_nodes};
-use crate::schedule::{Refusal, Words};
+use crate::nest::{BufferId, LoopNest, Var, index_parts, parts, rewrite_nodes};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Inlines a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,12 +85,12 @@ struct Substitute {
 impl Substitute {
     fn new(buffer: BufferId, dims: Vec<(Var, i64)>, value: Expr, most: usize) -> Self {
         let occurrences = dims.iter().map(|(var, _)| occurrences(&value, *var)).collect();
-        Self { buffer, dims, size: limits::parts(&value), value, occurrences, parts: 0, most }
+        Self { buffer, dims, size: parts(&value), value, occurrences, parts: 0, most }
     }
 
     /// The parts of the value at a read's subscripts, at most.
     fn parts_at(&self, read: &Read) -> usize {
-        let subscripts = read.subscripts.iter().map(limits::index_parts);
+        let subscripts = read.subscripts.iter().map(index_parts);
         let each = self.occurrences.iter().zip(subscripts);
         each.fold(self.size, |sum, (times, parts)| sum.saturating_add(times.saturating_mul(parts)))
     }

@@ -21,7 +21,8 @@ use super::footprint::{is_temporary, refuse_checked};
 use super::prepare::chain;
 use crate::canonical::element;
 use crate::nest::{Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, rewrite_nodes};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most elements, padding included, that a tensor in a layout may have.
 const MAX_ELEMENTS: i64 = 1 << 40;

@@ -12,7 +12,7 @@ use crate::nest::{
     Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, for_each_store,
     substitute,
 };
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// Accumulates a stage in a tile of its own below loop `at`. The tile has one dimension per spatial
 /// loop below and, if `kept` names a loop of the reduction, a last one for it: the terms of

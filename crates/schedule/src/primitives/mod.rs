@@ -54,7 +54,8 @@ pub use winograd::{Winograd, winograd_choices};
 pub(crate) use begun::latest;
 
 use crate::nest::LoopNest;
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// What every primitive is.
 trait Rule: fmt::Display + Sized {

@@ -13,7 +13,8 @@ use std::fmt;
 use super::Rule;
 use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
 use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Makes a loop parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]

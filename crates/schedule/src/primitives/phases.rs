@@ -27,7 +27,8 @@ use super::find::expect_fresh;
 use super::plain::{Plain, is_zero};
 use crate::lower::zero;
 use crate::nest::{Bound, LoopNest, Role, Simplify, Var, rewrite_store};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most phases; more are no reason to compute anything in phases.
 const MAX_PHASES: i64 = 64;

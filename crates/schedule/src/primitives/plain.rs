@@ -3,7 +3,7 @@
 use tensorwright_lang::program::Scalar;
 
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Role, Store, Var};
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 use super::find::{find_store, loops_on, store_at};
 use super::prepare::chain;

@@ -20,7 +20,8 @@ use super::begun::Begun;
 use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_paths};
 use super::footprint::find_host;
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most hints that one step makes.
 const MAX_HINTS: usize = 32;

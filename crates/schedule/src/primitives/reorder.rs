@@ -15,7 +15,8 @@ use std::fmt;
 use super::Rule;
 use super::find::{check_overlaps, find_loop, loop_at, loop_at_mut, loops_on};
 use crate::nest::{Loop, LoopNest, Node};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Reorders loops.
 #[derive(Debug, Clone, PartialEq, Eq)]

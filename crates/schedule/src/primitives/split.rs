@@ -27,7 +27,8 @@ use super::find::{
 };
 use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Splits a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]

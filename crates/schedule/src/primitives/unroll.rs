@@ -14,7 +14,8 @@ use super::Rule;
 use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
 use crate::limits::MAX_STORES;
 use crate::nest::{LoopKind, LoopNest};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Unrolls a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]

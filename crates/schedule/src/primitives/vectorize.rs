@@ -14,7 +14,8 @@ use std::fmt;
 use super::Rule;
 use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
 use crate::nest::{LoopKind, LoopNest, for_each_loop};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most iterations of a vectorized loop.
 pub const MAX_LANES: i64 = 64;

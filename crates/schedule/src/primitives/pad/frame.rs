@@ -10,7 +10,7 @@ use crate::canonical::element;
 use crate::nest::{
     Buffer, BufferId, LoopNest, Node, Owner, Ranges, Role, Simplify, Store, Var, rewrite_store,
 };
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// The most elements of a padded copy.
 const MAX_ELEMENTS: i64 = 1 << 40;

@@ -31,7 +31,8 @@ use super::prepare::hoist;
 use crate::canonical::element;
 use crate::lower::zero;
 use crate::nest::{BufferId, LoopNest, Ranges, Simplify, StageId, rewrite_store};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// Reads a padded copy of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,7 +31,8 @@ use super::footprint::refuse_checked;
 use super::prepare::hoist;
 use super::{ComputeAt, Primitive, Reorder, Rule, Split, Tail, Unroll, Vectorize};
 use crate::nest::{BufferId, LoopNest, Role, StageId};
-use crate::schedule::{Refusal, Words};
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// The most dimensions that are filtered at once.
 const MOST_DIMENSIONS: usize = 2;

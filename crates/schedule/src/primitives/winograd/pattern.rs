@@ -9,7 +9,7 @@ use crate::access::Axis;
 use crate::nest::{LoopNest, Role, Store, Var};
 use crate::primitives::find::{find_loop, loop_at};
 use crate::primitives::plain::Plain;
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// A stage `out(.., y, ..) += data(.., y + r, ..) * weight(.., r, ..)`.
 pub(super) struct Pattern {

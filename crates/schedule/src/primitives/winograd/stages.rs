@@ -14,7 +14,7 @@ use crate::canonical::{element, neutral};
 use crate::nest::{Bound, Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var};
 use crate::primitives::find::fresh_name;
 use crate::primitives::prepare::chain;
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// What is put in place of the stage.
 pub(super) struct Stages {

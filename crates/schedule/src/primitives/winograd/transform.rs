@@ -8,7 +8,7 @@ use tensorwright_lang::ops::{ArithOp, CompareOp, UnaryOp};
 use tensorwright_lang::program::{Expr, Index, Scalar};
 
 use super::matrices::Matrix;
-use crate::schedule::Refusal;
+use crate::refusal::Refusal;
 
 /// The product of row `row` of a matrix with the vector whose elements `element` makes.
 pub(super) fn product(

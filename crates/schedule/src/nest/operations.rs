@@ -4,7 +4,8 @@ use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Atom, Expr, Index, Read, Term};
 
-use crate::nest::{LoopKind, LoopNest, Node, Store, Var};
+use super::parts::parts;
+use super::{LoopKind, LoopNest, Node, Store, Var};
 
 /// Elements of a vector register for which one instruction is counted.
 const REGISTER: u128 = 8;
@@ -114,7 +115,7 @@ fn of_index(index: &Index) -> u128 {
         Atom::Axis(_) => 0,
         Atom::Div(inner, _) | Atom::Mod(inner, _) => 4 + of_index(inner),
         Atom::Min(a, b) | Atom::Max(a, b) => 2 + of_index(a) + of_index(b),
-        Atom::Value(value) => super::parts(value) as u128,
+        Atom::Value(value) => parts(value) as u128,
     };
     sum(index.terms().iter().map(term))
 }

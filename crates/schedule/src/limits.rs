@@ -9,14 +9,8 @@
 //! What a program needs by itself is always allowed: each limit is the greater of a number and a
 //! multiple of what the canonical nest has.
 
-mod operations;
-mod size;
-
-pub use size::Size;
-pub(crate) use size::{index_parts, parts};
-
-use crate::nest::LoopNest;
-use crate::schedule::Refusal;
+use crate::nest::{LoopNest, Size};
+use crate::refusal::Refusal;
 
 /// The longest text of a schedule, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;

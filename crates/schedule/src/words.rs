@@ -1,6 +1,6 @@
 //! The words of a line of a schedule.
 
-use super::Refusal;
+use crate::refusal::Refusal;
 
 /// A range of bytes of the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

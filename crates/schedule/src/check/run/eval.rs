@@ -3,38 +3,10 @@
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read, wrap_integer};
 
-use super::Flaw;
-use super::run::Run;
+use super::Run;
+use super::value::Value::{self, Data, Known, Undefined};
+use crate::check::Flaw;
 use crate::nest::BufferId;
-
-/// What is known of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value {
-    /// An integer or a truth value that loops decide.
-    Known(i128),
-    /// Some number that data decide.
-    Data,
-    /// The contents of memory that nothing has written.
-    Undefined,
-}
-
-use Value::{Data, Known, Undefined};
-
-impl Value {
-    fn truth(holds: bool) -> Self {
-        Known(i128::from(holds))
-    }
-
-    /// A result that depends on two values in an unknown way.
-    fn with(self, other: Self) -> Self {
-        if self == Undefined || other == Undefined { Undefined } else { Data }
-    }
-
-    /// One of two values, whichever data say.
-    fn or(self, other: Self) -> Self {
-        if self == other { self } else { self.with(other) }
-    }
-}
 
 impl Run<'_> {
     /// The value of an expression.

@@ -17,17 +17,17 @@
 //! A primitive that would change the result is refused with the reason; the nest that is returned
 //! is always equivalent to the program.
 
-mod words;
-
 use std::fmt;
 
 use tensorwright_lang::precision::Precision;
 
-pub use words::{ByteRange, Words};
+pub use crate::words::ByteRange;
 
 use crate::limits::{self, MAX_BYTES, MAX_STEPS};
 use crate::nest::LoopNest;
 use crate::primitives::Primitive;
+use crate::refusal::Refusal;
+use crate::words::Words;
 
 /// A list of primitives to apply in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,15 +47,6 @@ pub struct Step {
     pub span: ByteRange,
 }
 
-/// Why a primitive is not applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// What is wrong: names the stage, the loop and the reason.
-    pub message: String,
-    /// What to do instead.
-    pub help: Option<String>,
-}
-
 /// A mistake in the text of a schedule, or a primitive that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleError {
@@ -65,25 +56,6 @@ pub struct ScheduleError {
     pub step: Option<Box<Step>>,
     /// What and why.
     pub refusal: Refusal,
-}
-
-impl Refusal {
-    /// A refusal with its reason.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None }
-    }
-
-    /// With a way out.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// Index arithmetic that leaves 64 bits.
-    pub(crate) fn overflow() -> Self {
-        Self::new("index arithmetic leaves 64 bits").help("use smaller factors")
-    }
 }
 
 impl ScheduleError {
@@ -240,16 +212,6 @@ impl fmt::Display for Step {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.help {
-            Some(help) => write!(f, " (help: {help})"),
-            None => Ok(()),
-        }
-    }
-}
-
 impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.step {
@@ -259,5 +221,4 @@ impl fmt::Display for ScheduleError {
     }
 }
 
-impl std::error::Error for Refusal {}
 impl std::error::Error for ScheduleError {}

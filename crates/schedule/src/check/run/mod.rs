@@ -1,14 +1,18 @@
-//! Nodes, one after the other.
+//! A nest being run: its nodes, one after the other.
+
+mod access;
+mod eval;
+mod value;
 
 use std::collections::HashMap;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Expr, Index, TensorId};
 
-use super::eval::Value;
 use super::memory::{Iteration, Memory};
 use super::{Flaw, Verdict};
 use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Owner, StageId, Store, Var};
+use value::Value;
 
 /// A nest being run.
 pub(super) struct Run<'a> {
@@ -24,7 +28,7 @@ pub(super) struct Run<'a> {
     /// The stage whose store runs.
     stage: StageId,
     /// How many conditions around are up to data.
-    pub(super) guesses: u32,
+    guesses: u32,
     /// Whether it is known which elements are ever written.
     knows_ever: bool,
     /// Whether data decided about an access.
@@ -101,39 +105,13 @@ impl<'a> Run<'a> {
     }
 
     /// The value of a variable.
-    pub(super) fn var(&self, var: Var) -> i64 {
+    fn var(&self, var: Var) -> i64 {
         self.vars[var.0 as usize]
     }
 
     /// The type of an expression.
-    pub(super) fn dtype(&self, expr: &Expr) -> DType {
+    fn dtype(&self, expr: &Expr) -> DType {
         expr.dtype(&|id| self.nest.dtype(id))
-    }
-
-    /// The flaw of using an undefined value.
-    pub(super) fn blamed(&mut self) -> Box<Flaw> {
-        let blame = self.blame.take();
-        blame.unwrap_or_else(|| self.undefined(Some(self.stage), self.stage.0, 0))
-    }
-
-    fn name(&self, id: BufferId) -> String {
-        self.nest.buffer(id).name.clone()
-    }
-
-    fn undefined(&self, reader: Option<StageId>, id: BufferId, place: usize) -> Box<Flaw> {
-        Box::new(Flaw::Undefined {
-            reader: reader.map(|reader| self.name(reader.0)),
-            buffer: self.name(id),
-            element: self.memory[id.0 as usize].subscripts(place),
-        })
-    }
-
-    fn race(&self, id: BufferId, place: usize) -> Box<Flaw> {
-        Box::new(Flaw::Race {
-            stage: self.name(self.stage.0),
-            buffer: self.name(id),
-            element: self.memory[id.0 as usize].subscripts(place),
-        })
     }
 
     fn nodes(&mut self, nodes: &[Node]) -> Result<(), Box<Flaw>> {
@@ -240,93 +218,5 @@ impl<'a> Run<'a> {
         }
         let blame = if value == Value::Undefined { self.blame.take() } else { None };
         Ok(Some((place, value, blame)))
-    }
-
-    pub(super) fn memory_of(&self, id: BufferId) -> &Memory {
-        &self.memory[id.0 as usize]
-    }
-
-    fn memory_mut(&mut self, id: BufferId) -> &mut Memory {
-        &mut self.memory[id.0 as usize]
-    }
-
-    fn out_of_bounds(&self, id: BufferId, element: &[i128]) -> Box<Flaw> {
-        let (stage, buffer) = (self.name(self.stage.0), self.name(id));
-        Box::new(Flaw::OutOfBounds { stage, buffer, element: element.to_vec() })
-    }
-
-    /// Reads an element.
-    pub(super) fn read_at(
-        &mut self,
-        id: BufferId,
-        subscripts: &[i128],
-    ) -> Result<Value, Box<Flaw>> {
-        let Some(place) = self.memory_of(id).place(subscripts) else {
-            // A condition on data may be what keeps it inside.
-            return if self.guesses > 0 {
-                Ok(Value::Data)
-            } else {
-                Err(self.out_of_bounds(id, subscripts))
-            };
-        };
-        self.read_place(id, place)
-    }
-
-    /// Reads the element at a place.
-    pub(super) fn read_place(&mut self, id: BufferId, place: usize) -> Result<Value, Box<Flaw>> {
-        let iteration = self.iteration;
-        if self.memory_mut(id).read(place, iteration) {
-            return Err(self.race(id, place));
-        }
-        let changes = self.preparing
-            && self.nest.buffer(id).owner == Owner::Input
-            && !self.nest.constants.contains(&id);
-        if self.memory_of(id).is_defined(place) && !changes {
-            return Ok(Value::Data);
-        }
-        if self.blame.is_none() {
-            let earlier = self.blames.get(&(id, place)).cloned();
-            self.blame =
-                Some(earlier.unwrap_or_else(|| self.undefined(Some(self.stage), id, place)));
-        }
-        Ok(Value::Undefined)
-    }
-
-    /// Reads an element of which data decide some subscripts: any that is ever written.
-    pub(super) fn read_some(
-        &mut self,
-        id: BufferId,
-        subscripts: &[Option<i128>],
-    ) -> Result<Value, Box<Flaw>> {
-        self.met_data = true;
-        if !self.knows_ever || self.nest.buffer(id).owner == Owner::Input {
-            return Ok(Value::Data);
-        }
-        let extents = self.memory_of(id).extents().to_vec();
-        let mut at: Vec<i128> = subscripts.iter().map(|known| known.unwrap_or(0)).collect();
-        let mut value = Value::Data;
-        loop {
-            self.left = self.left.saturating_sub(1);
-            let place = self.memory_of(id).place(&at);
-            if self.left == 0 || value == Value::Undefined {
-                return Ok(value);
-            }
-            if place.is_some_and(|place| self.memory_of(id).is_ever(place)) {
-                value = self.read_at(id, &at)?;
-            }
-            let open = (0..at.len()).rev().filter(|d| subscripts[*d].is_none());
-            let mut carried = true;
-            for dimension in open {
-                at[dimension] += 1;
-                carried = at[dimension] >= i128::from(extents[dimension]);
-                if !carried {
-                    break;
-                }
-                at[dimension] = 0;
-            }
-            if carried {
-                return Ok(value);
-            }
-        }
     }
 }
