@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tensorwright::Precision;
+use tensorwright_search::registry::STRATEGIES;
 
 use crate::sizes::{SizeList, split};
 
@@ -299,4 +300,11 @@ pub(crate) enum Format {
 fn binding(text: &str) -> Result<(String, PathBuf), String> {
     let (name, file) = split(text, "A=a.npy")?;
     Ok((name.to_owned(), PathBuf::from(file)))
+}
+
+/// The names of search strategies, and others with what they mean.
+pub(crate) fn strategies(others: &[(&'static str, &'static str)]) -> PossibleValuesParser {
+    let known = STRATEGIES.iter().map(|strategy| (strategy.name, strategy.summary));
+    let words = known.chain(others.iter().copied());
+    PossibleValuesParser::new(words.map(|(name, help)| PossibleValue::new(name).help(help)))
 }

@@ -22,7 +22,7 @@ const LEARN_MORE: &str =
 
 /// What the command is for. Not a comment of [`Cli`], where the example would be taken for Rust.
 const ABOUT: &str = "\
-You write the mathematics of a tensor operator; Tensorwright works out ranges, shapes and cost.
+A tensor compiler and autotuner: you write the mathematics of an operator, it finds fast code.
 
 A file holds one or more definitions:
 
@@ -31,7 +31,8 @@ A file holds one or more definitions:
     }
 
 Index variables are implicit, `k` is summed because it stands only on the right, and all ranges
-are inferred from the sizes.";
+are inferred from the sizes. `run` compiles and runs a definition, `tune` searches for a faster
+schedule and remembers it, `compile` and `package` write libraries.";
 
 /// The command line.
 #[derive(Debug, Parser)]

@@ -11,8 +11,8 @@ use crate::{SearchStrategy, Settings, strategies};
 pub struct Strategy {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Where it comes from, in a few words.
-    pub origin: &'static str,
+    /// What it is, or where it is described, in a few words.
+    pub summary: &'static str,
     start: fn(Arc<SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
 }
 
@@ -42,10 +42,10 @@ impl Strategy {
     /// A strategy with these words, started by this function.
     pub(crate) const fn new(
         name: &'static str,
-        origin: &'static str,
+        summary: &'static str,
         start: fn(Arc<SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
     ) -> Self {
-        Self { name, origin, start }
+        Self { name, summary, start }
     }
 
     /// Starts the strategy on a space.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tensorwright::Diagnostics;
 use tensorwright_landscape::{Comparison, Experiment, Landscape};
+use tensorwright_search::Strategy;
 use tensorwright_search::registry::STRATEGIES;
-use tensorwright_search::{Strategy, find};
 
-use crate::args::{Format, OutputArgs};
+use crate::args::{Format, OutputArgs, strategies};
 use crate::failure::{InFormat, Outcome};
 use crate::{files, report};
 
@@ -31,7 +31,7 @@ pub(crate) struct CompareArgs {
     landscapes: Vec<PathBuf>,
 
     /// The strategies, or `all`
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "all", value_parser = strategy)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "all", value_parser = strategies(&[("all", "all of them")]))]
     strategies: Vec<String>,
 
     /// The runs of a strategy, with the seeds 0, 1, 2 and so on
@@ -87,15 +87,6 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         report::json(&serde_json::json!({ "comparisons": all }))?;
     }
     Ok(())
-}
-
-/// The name of a strategy, or `all`.
-fn strategy(name: &str) -> Result<String, String> {
-    if name == "all" || find(name).is_some() {
-        return Ok(name.to_owned());
-    }
-    let known: Vec<&str> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
-    Err(format!("the strategies are {}, or `all`", known.join(", ")))
 }
 
 fn compare(

@@ -14,13 +14,12 @@ use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::Journal;
-use tensorwright_search::registry::STRATEGIES;
 use tensorwright_tuner::{Budget, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
 use super::space::SpaceOptions;
 use super::unavailable;
-use crate::args::{Format, OutputArgs, TargetArgs};
+use crate::args::{Format, OutputArgs, TargetArgs, strategies};
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::sizes::SizeList;
 use crate::{files, report};
@@ -63,9 +62,8 @@ pub(crate) struct TuneArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// The search: random, exhaustive, genetic, p-method, q-method, g-bfs, n-a2c, opevo, surrogate,
-    /// portfolio
-    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    /// The search strategy [default: portfolio]
+    #[arg(long, value_name = "NAME", value_parser = strategies(&[]))]
     strategy: Option<String>,
 
     /// End after so many candidates were built [default: 200 if no time is given]
@@ -98,14 +96,6 @@ pub(crate) struct TuneArgs {
 
     #[command(flatten)]
     output: OutputArgs,
-}
-
-fn strategy(name: &str) -> Result<String, String> {
-    let known: Vec<&str> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
-    if known.contains(&name) {
-        return Ok(name.to_owned());
-    }
-    Err(format!("the strategies are {}", known.join(", ")))
 }
 
 /// What a run has around it.
