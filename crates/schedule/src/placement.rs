@@ -107,6 +107,13 @@ pub fn only_reader(nest: &LoopNest, buffer: BufferId) -> Option<String> {
     }
 }
 
+/// The names of the stages that read a buffer.
+#[must_use]
+pub fn reader_names(nest: &LoopNest, buffer: BufferId) -> Vec<String> {
+    let all = stages(nest);
+    reading_stores(nest, buffer).into_iter().filter_map(|at| all.get(at).cloned()).collect()
+}
+
 /// The numbers of the stores that read a buffer, in the order of [`stages`].
 fn reading_stores(nest: &LoopNest, buffer: BufferId) -> Vec<usize> {
     let (mut found, mut number) = (Vec::new(), 0);

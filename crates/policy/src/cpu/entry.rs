@@ -7,12 +7,41 @@ use crate::cpu::cost::{self, TERMS};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::knobs::place::{Misplaced, Place, RULES};
 use crate::cpu::knobs::{self, Beside, KNOBS};
+use crate::cpu::rows::{Chain, ROWS, RowKnob};
 use crate::cpu::sketch::{CpuSketch, Setting};
 use crate::cpu::tiling::Tiling;
 use crate::cpu::{decode, features, rank};
 use crate::sketch::{Sketch, Values};
 
+/// The rules about where stages are computed, in the order in which they are applied.
+fn of_places() -> impl Iterator<Item = &'static str> {
+    RULES.iter().copied().chain([ROWS])
+}
+
 impl CpuSketch {
+    /// Why stages cannot be computed where the values say, if that is so.
+    fn misplaced(&self, values: Values<'_>) -> Option<Misplaced> {
+        self.places.misplaced(values.ranks).or_else(|| self.displaced(values))
+    }
+
+    /// The parameters of a chain that make no difference.
+    fn idle_rows(&self, chain: &Chain, values: Values<'_>) -> Vec<(usize, &'static str)> {
+        let is_fused = self.row_tiling(chain, values).is_fused;
+        let is_inlined = |place: usize| {
+            let stage = chain.stages.get(place).map(|stage| stage.name.as_str());
+            stage.is_some_and(|stage| self.place_of(stage, values) == Place::Inline)
+        };
+        let reason = |knob| match knob {
+            RowKnob::Rows => None,
+            _ if !is_fused => Some("the stages are computed one after another"),
+            RowKnob::Vectors(place) if is_inlined(place) => {
+                Some("the stage is computed where it is read")
+            }
+            RowKnob::Vectors(_) | RowKnob::Parallel => None,
+        };
+        chain.knobs().filter_map(|(at, knob)| Some((at, reason(knob)?))).collect()
+    }
+
     /// What knobs start from beside a vector.
     fn start_with(&self, group: &Group, vector: Vector) -> Tiling {
         let mut tiling = Tiling { vector, ..Tiling::plain(group) };
@@ -39,17 +68,20 @@ impl Sketch for CpuSketch {
                 self.write(group, &self.start_with(group, *first), &mut ranks);
             }
         }
+        for chain in &self.chains {
+            chain.start(&self.parameters, free, &self.goal, &mut ranks);
+        }
         Point::new(ranks)
     }
 
     fn rules(&self) -> Vec<&'static str> {
         let of_knobs = knobs::rules().map(|(name, _)| name);
-        RULES.iter().copied().chain(of_knobs).collect()
+        of_places().chain(of_knobs).collect()
     }
 
     fn refusal(&self, values: Values<'_>) -> Option<(usize, Rejection)> {
-        if let Some(Misplaced { rule, reason, .. }) = self.places.misplaced(values.ranks) {
-            let place = RULES.iter().position(|name| *name == rule).unwrap_or(0);
+        if let Some(Misplaced { rule, reason, .. }) = self.misplaced(values) {
+            let place = of_places().position(|name| name == rule).unwrap_or(0);
             return Some((place, Rejection { rule, reason }));
         }
         let mut first: Option<(usize, Rejection)> = None;
@@ -60,12 +92,12 @@ impl Sketch for CpuSketch {
             }
         }
         // The rules of places come before those of groups.
-        first.map(|(rule, refused)| (rule + RULES.len(), refused))
+        first.map(|(rule, refused)| (rule + of_places().count(), refused))
     }
 
     /// Groups have no parameter in common.
     fn to_blame(&self, values: Values<'_>) -> Vec<usize> {
-        if let Some(Misplaced { parameters, .. }) = self.places.misplaced(values.ranks) {
+        if let Some(Misplaced { parameters, .. }) = self.misplaced(values) {
             return parameters;
         }
         let refused = |(group, tiling): &(&Group, Tiling)| {
@@ -80,13 +112,19 @@ impl Sketch for CpuSketch {
         let of_group = |group: &Group| {
             let tiling = self.tiling(group, values);
             let moved = is_inside(&group.root).then_some("the stage is computed where it is read");
+            let by_rows =
+                self.fused(&group.root, values).map(|_| "the stage is computed row by row");
+            let moved = moved.or(by_rows);
             let idle = |(at, _, Setting { knob, place }): (usize, &Parameter, Setting)| {
                 let beside = Beside { tiling: &tiling, group, place, is_inside: &is_inside };
                 Some((at, moved.or_else(|| knob.idle(beside))?))
             };
             self.of_group(group).filter_map(idle).collect::<Vec<_>>()
         };
-        self.groups.iter().flat_map(of_group).collect()
+        let of_groups = self.groups.iter().flat_map(of_group);
+        of_groups
+            .chain(self.chains.iter().flat_map(|chain| self.idle_rows(chain, values)))
+            .collect()
     }
 
     fn ranked(&self, base: Values<'_>, count: usize) -> Vec<Point> {
@@ -94,15 +132,18 @@ impl Sketch for CpuSketch {
     }
 
     fn estimate(&self, values: Values<'_>) -> f64 {
-        self.groups.iter().map(|group| rank::estimate(self, group, values)).sum()
+        rank::estimate_all(self, values)
     }
 
     fn estimate_terms(&self, values: Values<'_>) -> Vec<(&'static str, f64)> {
         let mut sum: Vec<(&'static str, f64)> = TERMS.iter().map(|name| (*name, 0.0)).collect();
-        for group in &self.groups {
-            let terms = cost::terms(group, &self.tiling(group, values), &self.goal);
+        let mut add = |terms: [f64; TERMS.len()]| {
             sum.iter_mut().zip(terms).for_each(|(sum, term)| sum.1 += term);
+        };
+        for group in self.groups.iter().filter(|group| self.fused(&group.root, values).is_none()) {
+            add(cost::terms(group, &self.tiling(group, values), &self.goal));
         }
+        self.chains.iter().for_each(|chain| add(rank::row_terms(self, chain, values)));
         sum
     }
 

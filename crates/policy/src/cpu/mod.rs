@@ -7,7 +7,8 @@
 //! | `operand.rs`, `group.rs` | facts: which stages are tiled together, how their operands move with loops |
 //! | `tiling.rs` | decisions about a group, as numbers and names |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
-//! | `groups.rs`, `sketch.rs` | a program as groups with parameters |
+//! | `rows/` | stages that are computed together, row by row: facts, decisions, steps |
+//! | `groups.rs`, `sketch.rs` | a program as groups and chains with parameters |
 //! | `cost/`, `features.rs` | what a tiling costs |
 //! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
 //! | `entry.rs` | what the rest of the crate asks |
@@ -23,6 +24,7 @@ pub(crate) mod knobs;
 pub(crate) mod operand;
 pub(crate) mod rank;
 pub(crate) mod register_tile;
+pub(crate) mod rows;
 pub mod rules;
 pub(crate) mod sketch;
 pub(crate) mod tiling;

@@ -7,8 +7,9 @@
 //! vectors, which the rows, and which blocks to take.
 
 use tensorwright_space::Point;
+use tensorwright_space::parameter::Domain;
 
-use crate::cpu::cost::cycles;
+use crate::cpu::cost::{self, Constants, TERMS, cycles};
 use crate::cpu::group::{Group, Packable, Split, Vector};
 use crate::cpu::knobs::outer_order::outermost;
 use crate::cpu::knobs::parallel::share_outermost;
@@ -16,6 +17,7 @@ use crate::cpu::knobs::unroll::rounded;
 use crate::cpu::knobs::{self, store};
 use crate::cpu::operand::Operand;
 use crate::cpu::register_tile::{Along, register_tiles};
+use crate::cpu::rows::{Chain, RowKnob};
 use crate::cpu::rules::PACK_ROW_BYTES;
 use crate::cpu::sketch::CpuSketch;
 use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
@@ -27,9 +29,48 @@ const MOST_TILES: usize = 4;
 /// The most promising points, best first: of the group that takes the longest the best ones, of all
 /// others the best one. They obey all rules; primitives may still refuse them.
 pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
+    let mut points = by_groups(sketch, base, count);
+    let first = points.first().cloned();
+    let fused = |chain: &&Chain| sketch.row_tiling(chain, base).is_fused;
+    let chains = sketch.chains.iter().filter(fused);
+    let others =
+        first.iter().flat_map(|first| chains.clone().flat_map(|c| by_rows(sketch, c, first)));
+    let others: Vec<Point> = others.collect();
+    points.splice(1.min(points.len())..1.min(points.len()), others);
+    // What the model does not tell apart is measured: stages one after another.
+    let mut apart = base.ranks.to_vec();
+    let rows = chains.flat_map(Chain::knobs).filter(|(_, knob)| *knob == RowKnob::Rows);
+    rows.for_each(|(at, _)| apart[at] = 1);
+    if apart != base.ranks {
+        let apart = by_groups(sketch, Values { ranks: &apart, ..base }, 2);
+        points.splice(4.min(points.len())..4.min(points.len()), apart);
+    }
+    points.truncate(count.max(1));
+    points
+}
+
+/// A point with other vectors in the rows of a chain.
+fn by_rows(sketch: &CpuSketch, chain: &Chain, first: &Point) -> Vec<Point> {
+    let with = |wanted: i64| {
+        let mut point = first.clone();
+        for (at, knob) in chain.knobs() {
+            let domain = sketch.parameters.get(at).map(tensorwright_space::Parameter::domain);
+            if let (RowKnob::Vectors(_), Some(Domain::Discrete(numbers))) = (knob, domain) {
+                let rank = numbers.values().iter().rposition(|count| *count <= wanted);
+                point = point.with(at, rank.unwrap_or(0) as u32);
+            }
+        }
+        point
+    };
+    [2, 8, 1].into_iter().map(with).filter(|point| point != first).collect()
+}
+
+/// The most promising points of what is tiled by groups.
+fn by_groups(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
     let mut best = base.ranks.to_vec();
     let mut longest: Option<(f64, &Group, Vec<Vec<u32>>)> = None;
-    for group in &sketch.groups {
+    let alone = |group: &&Group| sketch.fused(&group.root, base).is_none();
+    for group in sketch.groups.iter().filter(alone) {
         let builder = Builder::new(sketch, group, &best);
         let mut found: Vec<(f64, Vec<u32>)> = Vec::new();
         for ranks in builder.candidates() {
@@ -54,6 +95,38 @@ pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<
         Point::new(ranks)
     };
     variants.into_iter().take(count).map(point).collect()
+}
+
+/// The estimated cycles of a program; infinite where a rule forbids the values.
+pub(crate) fn estimate_all(sketch: &CpuSketch, values: Values<'_>) -> f64 {
+    let alone = sketch.groups.iter().filter(|group| sketch.fused(&group.root, values).is_none());
+    let alone: f64 = alone.map(|group| estimate(sketch, group, values)).sum();
+    alone + sketch.chains.iter().map(|chain| estimate_rows(sketch, chain, values)).sum::<f64>()
+}
+
+/// The estimated cycles of a chain that is computed row by row.
+fn estimate_rows(sketch: &CpuSketch, chain: &Chain, values: Values<'_>) -> f64 {
+    Constants::default().cycles(&row_terms(sketch, chain, values))
+}
+
+/// The terms of a chain that is computed row by row: its rows come from memory once, for the stage that reads
+/// the most of it.
+pub(crate) fn row_terms(
+    sketch: &CpuSketch,
+    chain: &Chain,
+    values: Values<'_>,
+) -> [f64; TERMS.len()] {
+    let mut sum = [0.0; TERMS.len()];
+    if !sketch.row_tiling(chain, values).is_fused {
+        return sum;
+    }
+    for group in sketch.groups.iter().filter(|group| chain.has(&group.root)) {
+        let terms = cost::terms(group, &Tiling::plain(group), &sketch.goal);
+        for ((sum, term), name) in sum.iter_mut().zip(terms).zip(TERMS) {
+            *sum = if name == "far bytes" { sum.max(term) } else { *sum + term };
+        }
+    }
+    sum
 }
 
 /// The estimated cycles of a group; infinite where a rule forbids it.

@@ -8,8 +8,9 @@ use tensorwright_target::{Cpu, Goal};
 use crate::Options;
 use crate::cpu::group::Group;
 use crate::cpu::groups::groups;
-use crate::cpu::knobs::place::{self, Place, Placement, Places};
+use crate::cpu::knobs::place::{self, Misplaced, Place, Placement, Places};
 use crate::cpu::knobs::{KNOBS, Knob, Value, Wish};
+use crate::cpu::rows::{self, Chain, ROWS, RowTiling};
 use crate::cpu::tiling::Tiling;
 use crate::sketch::Values;
 
@@ -28,7 +29,7 @@ pub(crate) struct CpuSketch {
     /// The nest to schedule, and the steps that chose the algorithm.
     pub(crate) begun: Draft,
     pub(crate) goal: Goal<Cpu>,
-    /// The parameters: of the placements, then of the groups.
+    /// The parameters: of the placements, then of the groups, then of the chains.
     pub(crate) parameters: Vec<Parameter>,
     /// What the parameters of groups are about: those after the placements'.
     settings: Vec<Setting>,
@@ -38,6 +39,8 @@ pub(crate) struct CpuSketch {
     pub(crate) groups: Vec<Group>,
     /// Stages that rules schedule.
     pub(crate) fixed: Vec<String>,
+    /// Stages that may be computed together, row by row. They are in groups as well, which count if they are not.
+    pub(crate) chains: Vec<Chain>,
 }
 
 impl CpuSketch {
@@ -64,6 +67,7 @@ impl CpuSketch {
             goal: goal.clone(),
             places: Places::new(placements, &begun.nest),
             groups: found.tiled,
+            chains: rows::find(&draft, goal),
             fixed: found.fixed,
             begun,
         };
@@ -80,6 +84,14 @@ impl CpuSketch {
                 }
             }
             group.parameters = first..sketch.parameters.len();
+        }
+        for chain in &mut sketch.chains {
+            let first = sketch.parameters.len();
+            for (knob, parameter) in rows::parameters(chain, goal, name_of) {
+                sketch.parameters.push(parameter);
+                chain.knobs.push(knob);
+            }
+            chain.parameters = first..sketch.parameters.len();
         }
         sketch
     }
@@ -118,8 +130,33 @@ impl CpuSketch {
 
     /// The groups that are scheduled on their own, with what is decided about them.
     pub(crate) fn tilings(&self, values: Values<'_>) -> impl Iterator<Item = (&Group, Tiling)> {
-        let at_root = move |group: &&Group| self.place_of(&group.root, values) == Place::Root;
+        let at_root = move |group: &&Group| {
+            self.place_of(&group.root, values) == Place::Root
+                && self.fused(&group.root, values).is_none()
+        };
         self.groups.iter().filter(at_root).map(move |group| (group, self.tiling(group, values)))
+    }
+
+    /// What is decided about a chain.
+    pub(crate) fn row_tiling(&self, chain: &Chain, values: Values<'_>) -> RowTiling {
+        chain.tiling(&self.parameters, values.ranks)
+    }
+
+    /// The chain that computes a stage row by row, if one does.
+    pub(crate) fn fused(&self, stage: &str, values: Values<'_>) -> Option<&Chain> {
+        let chain = self.chains.iter().find(|chain| chain.has(stage))?;
+        self.row_tiling(chain, values).is_fused.then_some(chain)
+    }
+
+    /// A stage that is to be computed row by row, and somewhere else as well.
+    pub(crate) fn displaced(&self, values: Values<'_>) -> Option<Misplaced> {
+        let is_inside = |placement: &Placement| self.place_of(&placement.stage, values).is_inside();
+        let mut inside = self.places.placements.iter().enumerate().filter(|(_, p)| is_inside(p));
+        inside.find_map(|(at, Placement { stage, .. })| {
+            let chain = self.fused(stage, values)?;
+            let reason = format!("{stage} is computed in the rows of {}", chain.root);
+            Some(Misplaced { rule: ROWS, reason, parameters: vec![at, chain.parameters.start] })
+        })
     }
 
     /// Where a stage is computed; on its own if that is no parameter.

@@ -21,6 +21,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::knobs::place::{NAME, Place, Placement};
+use crate::cpu::rows::{self, Chain, ROWS};
 use crate::cpu::sketch::CpuSketch;
 use crate::cpu::tiling::Tiling;
 use crate::sketch::Values;
@@ -35,6 +36,9 @@ pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule,
         if decoder.place(placement) == Place::Inline {
             decoder.apply(&placement.stage, Inline)?;
         }
+    }
+    for chain in &sketch.chains {
+        decoder.rows_of(chain)?;
     }
     // Readers first: their loops must be there for what is computed inside.
     for group in sketch.groups.iter().rev() {
@@ -77,9 +81,22 @@ impl<'a> Decoder<'a> {
         self.sketch.place_of(&placement.stage, self.values)
     }
 
+    /// Computes the stages of a chain row by row, if the point says so.
+    fn rows_of(&mut self, chain: &Chain) -> Result<(), Rejection> {
+        let tiling = self.sketch.row_tiling(chain, self.values);
+        if !tiling.is_fused {
+            return Ok(());
+        }
+        let refused = |error: ScheduleError| Rejection { rule: ROWS, reason: error.to_string() };
+        rows::compute(&mut self.draft, chain, &tiling, self.goal).map_err(refused)
+    }
+
     fn group(&mut self, group: &Group) -> Result<(), Rejection> {
         // It may be inlined, or have become a part of another group.
-        if store_of(&self.draft.nest, &group.root).is_none() || self.is_inside(&group.root) {
+        if store_of(&self.draft.nest, &group.root).is_none()
+            || self.is_inside(&group.root)
+            || self.sketch.fused(&group.root, self.values).is_some()
+        {
             return Ok(());
         }
         if let Some(placement) =

@@ -1,0 +1,167 @@
+//! From what is decided about a chain to steps of a schedule.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::placement::store_of;
+use tensorwright_schedule::primitives::{
+    CacheWrite, ComputeAt, MAX_LANES, Parallel, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,
+};
+use tensorwright_schedule::{ScheduleError, primitives::Primitive};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Chain, RowTiling};
+
+/// Computes the stages of a chain row by row.
+///
+/// # Errors
+/// If a step that the tiling asks for is refused.
+pub(crate) fn compute(
+    draft: &mut Draft,
+    chain: &Chain,
+    tiling: &RowTiling,
+    goal: &Goal<Cpu>,
+) -> Result<(), ScheduleError> {
+    // A stage that is inlined is a part of its readers.
+    let stages: Vec<(&str, i64)> = chain
+        .stages
+        .iter()
+        .map(|stage| stage.name.as_str())
+        .zip(tiling.vectors.iter().copied())
+        .filter(|(stage, _)| store_of(&draft.nest, stage).is_some())
+        .collect();
+    for (stage, _) in stages.iter().rev().filter(|(stage, _)| *stage != chain.root) {
+        let at = ComputeAt { consumer: chain.root.clone(), at: chain.row.clone() };
+        draft.apply(stage, at)?;
+    }
+    for (stage, vectors) in stages {
+        let depth = if stage == chain.root { depth(draft, chain) } else { 0 };
+        Row { draft, stage, at: &chain.row, depth, vectors, goal }.schedule()?;
+    }
+    if tiling.is_parallel {
+        let names = draft.loop_names(&chain.root);
+        if let Some(outermost) = names.first() {
+            draft.apply(&chain.root, Parallel { target: outermost.clone() })?;
+        }
+    }
+    Ok(())
+}
+
+/// How many loops of the root are over rows.
+fn depth(draft: &Draft, chain: &Chain) -> usize {
+    let names = draft.loop_names(&chain.root);
+    names.iter().position(|name| *name == chain.row).map_or(0, |place| place + 1)
+}
+
+/// The most vectors of a row that a stage can compute at a time.
+pub(super) fn most_vectors(draft: &Draft, stage: &str, depth: usize, goal: &Goal<Cpu>) -> i64 {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 1 };
+    let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64).max(1);
+    match lane_axis(&accesses, depth) {
+        Some(axis) if axis.role == Role::Reduce => (axis.extent.min(MAX_LANES) / lanes).max(1),
+        Some(axis) => (axis.extent / lanes).max(1),
+        None => 1,
+    }
+}
+
+/// The loop of a row that becomes lanes: over results that are next to each other, or else over terms that are.
+/// The first `depth` loops are over rows.
+fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
+    let inner = || accesses.axes.iter().skip(depth).filter(|axis| axis.extent > 1);
+    let contiguous = |axis: &&Axis| accesses.strided(axis).is_empty();
+    let written = |axis: &&Axis| accesses.write.stride(axis) == Some(1);
+    let results = || inner().filter(|axis| axis.role == Role::Spatial);
+    let terms = || inner().filter(|axis| axis.role == Role::Reduce);
+    let both = results().filter(written).find(contiguous);
+    both.or_else(|| terms().filter(contiguous).max_by_key(|axis| axis.extent))
+        .or_else(|| results().find(written))
+}
+
+/// A stage inside a row.
+struct Row<'a> {
+    draft: &'a mut Draft,
+    stage: &'a str,
+    /// The loop over rows around it.
+    at: &'a str,
+    /// How many of its loops are over rows.
+    depth: usize,
+    vectors: i64,
+    goal: &'a Goal<Cpu>,
+}
+
+impl Row<'_> {
+    fn schedule(&mut self) -> Result<(), ScheduleError> {
+        let Some(accesses) = Accesses::of(&self.draft.nest, self.stage) else { return Ok(()) };
+        let Some(axis) = lane_axis(&accesses, self.depth).cloned() else { return Ok(()) };
+        let bytes = self.draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+        let lanes = self.goal.target.lanes(bytes).min(axis.extent);
+        match axis.role {
+            Role::Reduce => self.partial(&axis, lanes),
+            Role::Spatial => self.results(&accesses, &axis, lanes),
+        }
+    }
+
+    fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), ScheduleError> {
+        self.draft.apply(stage, primitive)
+    }
+
+    /// A reduction along the row: partial results in the lanes of several vectors, combined at the end.
+    fn partial(&mut self, axis: &Axis, lanes: i64) -> Result<(), ScheduleError> {
+        let (stage, name) = (self.stage, &axis.name);
+        let vectors = self.vectors.min(axis.extent / lanes).min(MAX_LANES / lanes).max(1);
+        let (blocks, block) = (format!("{name}.0"), format!("{name}.1"));
+        let mut split = Split::new(name, &[vectors * lanes]).tail(Tail::Peel);
+        split.names = vec![blocks.clone(), block.clone()];
+        self.apply(stage, split)?;
+        let accesses = Accesses::of(&self.draft.nest, stage);
+        let terms = accesses.iter().flat_map(|accesses| accesses.of_role(Role::Reduce));
+        let mut order: Vec<String> = terms.map(|axis| axis.name.clone()).collect();
+        order.retain(|other| *other != blocks && *other != block);
+        order.extend([blocks, block.clone()]);
+        self.apply(stage, Reorder { order })?;
+        self.apply(stage, Rfactor { target: block.clone(), at: self.at.to_owned() })?;
+        let partial = format!("{stage}.rf");
+        let mut target = block.clone();
+        if vectors > 1 {
+            let (unrolled, lane) = (format!("{name}.vectors"), format!("{name}.lanes"));
+            let mut split = Split::new(&block, &[lanes]);
+            split.names = vec![unrolled.clone(), lane.clone()];
+            self.apply(&partial, split)?;
+            self.apply(&partial, Unroll { target: unrolled })?;
+            target = lane;
+        }
+        self.apply(&partial, Vectorize { target })?;
+        self.apply(stage, Vectorize { target: block })
+    }
+
+    /// Results along the row: several vectors at a time.
+    fn results(
+        &mut self,
+        accesses: &Accesses,
+        axis: &Axis,
+        lanes: i64,
+    ) -> Result<(), ScheduleError> {
+        let (stage, name) = (self.stage, &axis.name);
+        let vectors = self.vectors.min(axis.extent / lanes).max(1);
+        let (outer, unrolled, lane) =
+            (format!("{name}.0"), format!("{name}.vectors"), format!("{name}.lanes"));
+        let mut split = Split::new(name, &[vectors, lanes]).tail(Tail::Peel);
+        split.names = vec![outer.clone(), unrolled.clone(), lane.clone()];
+        self.apply(stage, split)?;
+        let others = accesses.axes.iter().skip(self.depth).filter(|other| other.var != axis.var);
+        let (terms, mut order): (Vec<&Axis>, Vec<&Axis>) =
+            others.partition(|other| other.role == Role::Reduce);
+        let has_terms = !terms.is_empty();
+        let mut names: Vec<String> = order.drain(..).map(|axis| axis.name.clone()).collect();
+        names.push(outer.clone());
+        names.extend(terms.into_iter().map(|axis| axis.name.clone()));
+        names.extend([unrolled.clone(), lane.clone()]);
+        self.apply(stage, Reorder { order: names })?;
+        self.apply(stage, Unroll { target: unrolled })?;
+        self.apply(stage, Vectorize { target: lane })?;
+        if has_terms {
+            self.apply(stage, CacheWrite { at: outer })?;
+        }
+        Ok(())
+    }
+}

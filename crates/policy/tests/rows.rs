@@ -1,0 +1,101 @@
+//! Stages over the same rows are computed together: norms, softmax, losses. Products are not.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+use tensorwright_lang::Module;
+use tensorwright_lang::program::Program;
+use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
+use tensorwright_schedule::{LoopNest, canonical};
+use tensorwright_target::{Cpu, Goal};
+
+fn goal() -> Goal<Cpu> {
+    Goal::new(Cpu::avx512())
+}
+
+fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
+    let module = Module::parse("rows.tc", text).unwrap();
+    module.bind("f", sizes.iter().copied()).unwrap()
+}
+
+fn untuned(program: &Program) -> LoopNest {
+    untuned_schedule(program, &goal()).apply(canonical(program)).unwrap()
+}
+
+/// The loops that are around nothing else: one pass over memory each.
+fn passes(program: &Program) -> usize {
+    untuned(program).body.len()
+}
+
+const SOFTMAX: &str = "def f(float(N,D) x) -> (y) {
+  top(n) max=! x(n,d)
+  e(n,d) = exp(x(n,d) - top(n))
+  total(n) +=! e(n,d)
+  y(n,d) = e(n,d) / total(n)
+}";
+
+#[test]
+fn rows_are_read_once() {
+    assert_eq!(passes(&program(SOFTMAX, &[("N", 64), ("D", 1000)])), 1);
+    let norm = "def f(float(B,N,D) x, float(D) gamma) -> (y) {
+      mean(b,n) +=! x(b,n,d) / D
+      variance(b,n) +=! (x(b,n,d) - mean(b,n)) * (x(b,n,d) - mean(b,n)) / D
+      y(b,n,d) = (x(b,n,d) - mean(b,n)) * rsqrt(variance(b,n)) * gamma(d)
+    }";
+    assert_eq!(passes(&program(norm, &[("B", 4), ("N", 64), ("D", 512)])), 1);
+    // The last stage is a reduction over the row itself.
+    let loss = "def f(float(N,D) x, float(N,D) t) -> (loss) {
+      top(n) max=! x(n,d)
+      total(n) +=! exp(x(n,d) - top(n))
+      loss(n) +=! t(n,d) * (top(n) + log(total(n)) - x(n,d))
+    }";
+    assert_eq!(passes(&program(loss, &[("N", 64), ("D", 512)])), 1);
+}
+
+#[test]
+fn rows_that_no_cache_holds_are_not() {
+    let long = 1 << 20;
+    assert!(passes(&program(SOFTMAX, &[("N", 4), ("D", long)])) > 1);
+}
+
+#[test]
+fn products_keep_their_tiles() {
+    // Row by row this product would be a matrix-vector product for every row.
+    let text = "def f(float(M,K) A, float(K,N) B) -> (y) {
+      C(m,n) +=! A(m,k) * B(k,n)
+      top(m) max=! C(m,n)
+      y(m,n) = exp(C(m,n) - top(m))
+    }";
+    let program = program(text, &[("M", 256), ("N", 256), ("K", 256)]);
+    let schedule = untuned_schedule(&program, &goal()).to_string();
+    assert!(!schedule.contains("C: compute_at"), "{schedule}");
+    assert!(schedule.contains("top: compute_at y m"), "{schedule}");
+    assert_eq!(passes(&program), 2);
+}
+
+#[test]
+fn what_would_be_computed_twice_stays_apart() {
+    // Neighbouring rows read the same row of `b`.
+    let text = "def f(float(H,W) x) -> (y) {
+      b(i,j) = exp(x(i,j)) where i in 0:H, j in 0:W
+      s(i) +=! b(i,j)
+      y(i,j) = b(i,j) + b(i+1,j) - s(i)
+    }";
+    let program = program(text, &[("H", 65), ("W", 256)]);
+    let schedule = untuned_schedule(&program, &goal()).to_string();
+    assert!(!schedule.contains("b: compute_at"), "{schedule}");
+}
+
+#[test]
+fn searches_may_take_them_apart() {
+    let program = program(SOFTMAX, &[("N", 64), ("D", 1000)]);
+    let space = ScheduleSpace::new(&program, &goal(), &Preset::Full.options());
+    let parameters = space.search_space().parameters();
+    let rows = parameters.iter().position(|parameter| parameter.name() == "y:rows").unwrap();
+    let start = space.start();
+    assert_eq!(parameters[rows].text(start.rank(rows)), "fused");
+    let apart = space.decode(&start.with(rows, 1)).unwrap();
+    assert_eq!(apart.apply(canonical(&program)).unwrap().body.len(), 4);
+    // A search over tiles alone begins where tiles matter.
+    let tiles = ScheduleSpace::new(&program, &goal(), &Preset::Tiles.options());
+    let nest = tiles.decode(&tiles.start()).unwrap().apply(canonical(&program)).unwrap();
+    assert_eq!(nest.body.len(), 4);
+}
