@@ -12,7 +12,7 @@ use crate::error::EmitError;
 use crate::helpers::Helper;
 use crate::index::{Summand, sum};
 use crate::text::{Binding, Text};
-use crate::types::{is_short, is_signed, is_single, literal, memory_type};
+use crate::types::{is_signed, is_single, literal, memory_type};
 
 /// A value as text, in the C type that [`crate::types`] says.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ impl Emitter<'_> {
     pub(crate) fn load(&mut self, element: Text, dtype: DType) -> Value {
         let text = match dtype {
             DType::Bool => Text::binary(element, "!=", Text::primary("0"), Binding::Comparison),
-            DType::Half | DType::BFloat16 => {
+            dtype if dtype.is_storage_only() => {
                 Text::call(&self.helper(Helper::Load(dtype)), [element])
             }
             _ => element,
@@ -266,7 +266,7 @@ impl Emitter<'_> {
     /// A conversion.
     pub(crate) fn cast(&mut self, to: DType, value: Value) -> Value {
         let from = value.dtype;
-        if from == to && !is_short(to) {
+        if from == to && !to.is_storage_only() {
             return value;
         }
         let text = match to {
@@ -274,13 +274,11 @@ impl Emitter<'_> {
                 let zero = Value::zero(from).text;
                 Text::binary(value.text, "!=", zero, Binding::Comparison)
             }
-            DType::Half | DType::BFloat16 if is_wide(from) => {
+            _ if to.is_storage_only() && is_wide(from) => {
                 Text::call(&self.helper(Helper::RoundDouble(to)), [value.text])
             }
-            DType::Half | DType::BFloat16 => {
-                Text::call(&self.helper(Helper::Round(to)), [value.text])
-            }
-            DType::Float if is_short(from) => value.text,
+            _ if to.is_storage_only() => Text::call(&self.helper(Helper::Round(to)), [value.text]),
+            DType::Float if from.is_storage_only() => value.text,
             _ if to.is_float() => Text::cast(memory_type(to), value.text),
             _ if from.is_float() => Text::call(&self.helper(Helper::Truncate(to)), [value.text]),
             _ => Text::cast(memory_type(to), value.text),
@@ -292,10 +290,14 @@ impl Emitter<'_> {
     pub(crate) fn pack(&mut self, dtype: DType, expr: &Expr) -> Result<Text, EmitError> {
         match expr {
             // A copy needs no conversion there and back, and a store rounds by itself.
-            Expr::Read(read) if is_short(dtype) && self.buffer(read.tensor)?.dtype == dtype => {
+            Expr::Read(read)
+                if dtype.is_storage_only() && self.buffer(read.tensor)?.dtype == dtype =>
+            {
                 Ok(Text::primary(self.element(read)?))
             }
-            Expr::Cast(to, inner) if is_short(dtype) && *to == dtype => self.pack(dtype, inner),
+            Expr::Cast(to, inner) if dtype.is_storage_only() && *to == dtype => {
+                self.pack(dtype, inner)
+            }
             _ => {
                 let value = self.expr(expr)?;
                 Ok(self.pack_value(dtype, value))
@@ -305,7 +307,7 @@ impl Emitter<'_> {
 
     /// A value as memory of a type holds it.
     pub(crate) fn pack_value(&mut self, dtype: DType, value: Value) -> Text {
-        match is_short(dtype) {
+        match dtype.is_storage_only() {
             true if is_wide(value.dtype) => {
                 Text::call(&self.helper(Helper::PackDouble(dtype)), [value.text])
             }

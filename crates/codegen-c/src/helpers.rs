@@ -143,14 +143,13 @@ impl Helper {
             Helper::FloorDiv => FLOOR_DIV.to_owned(),
             Helper::FloorMod => FLOOR_MOD.to_owned(),
             Helper::RoundToOdd => ROUND_TO_ODD.to_owned(),
-            Helper::Load(DType::Half) => LOAD_HALF.to_owned(),
-            Helper::Load(_) => LOAD_BFLOAT16.to_owned(),
-            Helper::Pack(DType::Half) => PACK_HALF.to_owned(),
-            Helper::Pack(_) => PACK_BFLOAT16.to_owned(),
+            Helper::Load(dtype) => conversions(dtype)[0].to_owned(),
+            Helper::Pack(dtype) => conversions(dtype)[1].to_owned(),
             Helper::PackDouble(dtype) => format!(
                 "/* The bits of the nearest {dtype}, with one rounding. */\n\
-                 static inline uint16_t {name}(double x) {{\n    \
-                     return tw_pack_{dtype}(tw_round_to_odd(x));\n}}\n"
+                 static inline {} {name}(double x) {{\n    \
+                     return tw_pack_{dtype}(tw_round_to_odd(x));\n}}\n",
+                memory_type(dtype)
             ),
             Helper::Round(dtype) => format!(
                 "/* The nearest {dtype}. */\n\
@@ -183,6 +182,25 @@ impl Helper {
             Helper::Sigmoid(DType::Double) => sigmoid("double", ""),
             Helper::Sigmoid(_) => sigmoid("float", "f"),
         }
+    }
+}
+
+/// From memory to `float` and back, for the types that are only stored.
+fn conversions(dtype: DType) -> [&'static str; 2] {
+    match dtype {
+        DType::Half => [LOAD_HALF, PACK_HALF],
+        DType::BFloat16 => [LOAD_BFLOAT16, PACK_BFLOAT16],
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64
+        | DType::Float
+        | DType::Double => [""; 2],
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::EmitError;
 use crate::expr::Value;
 use crate::helpers::Helper;
 use crate::text::Text;
-use crate::types::{is_short, is_single, memory_type};
+use crate::types::{is_single, memory_type};
 
 impl Emitter<'_> {
     /// Nodes, one after the other.
@@ -128,7 +128,7 @@ impl Emitter<'_> {
             return Ok(format!("{target} = {value};"));
         };
         let value = self.expr(&store.value)?;
-        let value = match is_short(dtype) && is_single(value.dtype) {
+        let value = match dtype.is_storage_only() && is_single(value.dtype) {
             // Arithmetic is in `float`; the store rounds.
             true => Value { dtype, ..value },
             false => self.cast(dtype, value),

@@ -41,12 +41,7 @@ pub(crate) fn suffix(dtype: DType) -> &'static str {
 
 /// Whether values of the type are a `float` in expressions.
 pub(crate) fn is_single(dtype: DType) -> bool {
-    matches!(dtype, DType::Half | DType::BFloat16 | DType::Float)
-}
-
-/// Whether the type is half or bfloat16.
-pub(crate) fn is_short(dtype: DType) -> bool {
-    matches!(dtype, DType::Half | DType::BFloat16)
+    dtype.computed_in() == DType::Float
 }
 
 /// Whether the type is a signed integer type.

@@ -105,7 +105,7 @@ impl DType {
     /// Whether this is one of the floating-point types.
     #[must_use]
     pub const fn is_float(self) -> bool {
-        matches!(self, DType::Half | DType::BFloat16 | DType::Float | DType::Double)
+        self.unit_roundoff().is_some()
     }
 
     /// Whether this is one of the integer types; `bool` is not.
@@ -127,7 +127,7 @@ impl DType {
             DType::UInt16 => (0, u16::MAX as i128),
             DType::UInt32 => (0, u32::MAX as i128),
             DType::UInt64 => (0, u64::MAX as i128),
-            _ => return None,
+            DType::Half | DType::BFloat16 | DType::Float | DType::Double => return None,
         })
     }
 
@@ -139,8 +139,42 @@ impl DType {
             DType::BFloat16 => 1.0 / 256.0,
             DType::Float => 1.0 / 16_777_216.0,
             DType::Double => f64::EPSILON / 2.0,
-            _ => return None,
+            DType::Bool
+            | DType::Int8
+            | DType::Int16
+            | DType::Int32
+            | DType::Int64
+            | DType::UInt8
+            | DType::UInt16
+            | DType::UInt32
+            | DType::UInt64 => return None,
         })
+    }
+
+    /// The type in which values of this one are computed and summed. Most types are their own;
+    /// floats that are only a way to store numbers are widened by a load and rounded by a store.
+    #[must_use]
+    pub const fn computed_in(self) -> DType {
+        match self {
+            DType::Half | DType::BFloat16 => DType::Float,
+            DType::Bool
+            | DType::Int8
+            | DType::Int16
+            | DType::Int32
+            | DType::Int64
+            | DType::UInt8
+            | DType::UInt16
+            | DType::UInt32
+            | DType::UInt64
+            | DType::Float
+            | DType::Double => self,
+        }
+    }
+
+    /// Whether this is only a way to store numbers: [`DType::computed_in`] is another type.
+    #[must_use]
+    pub fn is_storage_only(self) -> bool {
+        self.computed_in() != self
     }
 }
 
@@ -159,6 +193,7 @@ mod tests {
         for dtype in DType::ALL {
             assert_eq!(DType::from_name(dtype.name()), Some(dtype));
         }
+        assert!(DType::ALL.is_sorted(), "in the order of declaration");
         assert_eq!(DType::from_name("int"), Some(DType::Int32));
         assert_eq!(DType::from_name("byte"), Some(DType::UInt8));
         assert_eq!(DType::from_name("float128"), None);

@@ -163,7 +163,15 @@ fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, Stri
         DType::Bool => object.extract::<bool>().ok().map(|v| padded(&[u8::from(v)])),
         DType::UInt64 => object.extract::<u64>().ok().map(|v| v.to_ne_bytes()),
         DType::Half | DType::BFloat16 => return None,
-        other => integer.and_then(|value| self::integer(other, value)).map(|number| number.bytes),
+        DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32 => {
+            integer.and_then(|value| self::integer(dtype, value)).map(|number| number.bytes)
+        }
     };
     Some(match bytes {
         Some(bytes) => Ok(Number { bytes, integer }),
@@ -182,7 +190,7 @@ fn integer(dtype: DType, value: i64) -> Option<Number> {
         DType::UInt16 => padded(&u16::try_from(value).ok()?.to_ne_bytes()),
         DType::UInt32 => padded(&u32::try_from(value).ok()?.to_ne_bytes()),
         DType::UInt64 => u64::try_from(value).ok()?.to_ne_bytes(),
-        _ => return None,
+        DType::Bool | DType::Half | DType::BFloat16 | DType::Float | DType::Double => return None,
     };
     Some(Number { bytes, integer: Some(value) })
 }

@@ -3,6 +3,7 @@
 use tensorwright::{DType, ir};
 
 use crate::foreign::Foreign;
+use crate::outputs::torch_name;
 
 /// A tensor as the program wants it.
 #[derive(Debug)]
@@ -49,12 +50,7 @@ impl Expected {
     }
 
     fn wrong_type(&self, found: &str) -> String {
-        let name = match self.dtype {
-            DType::Float => "float32".to_owned(),
-            DType::Double => "float64".to_owned(),
-            DType::Half => "float16".to_owned(),
-            other => other.to_string(),
-        };
+        let name = torch_name(self.dtype);
         format!("has elements of {found}, and {} is needed; convert it to {name}", self.dtype)
     }
 }

@@ -225,6 +225,15 @@ pub(crate) fn torch_name(dtype: DType) -> &'static str {
         DType::Half => "float16",
         DType::Float => "float32",
         DType::Double => "float64",
-        other => other.name(),
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64
+        | DType::BFloat16 => dtype.name(),
     }
 }

@@ -69,8 +69,7 @@ impl Value {
             DType::Half => through::<f16>(self),
             DType::BFloat16 => through::<bf16>(self),
             DType::Float => through::<f32>(self),
-            // `double` holds every float; a type that is unknown here has no buffers to store to.
-            _ => through::<f64>(self),
+            DType::Double => through::<f64>(self),
         }
     }
 }

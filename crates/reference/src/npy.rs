@@ -94,14 +94,24 @@ fn transpose(source: &Buffer, mut target: Buffer) -> Buffer {
     target
 }
 
-/// Writes a version 1.0 `.npy` file. `bfloat16` is written as `float32`.
+/// The type that NumPy has for values of a type: its own, or one that holds all of them.
+#[must_use]
+pub fn stored_as(dtype: DType) -> DType {
+    match dtype {
+        DType::BFloat16 => DType::Float,
+        dtype => dtype,
+    }
+}
+
+/// Writes a version 1.0 `.npy` file, with elements of the type that [`stored_as`] says.
 ///
 /// # Errors
 /// If the buffer has more dimensions than such a file can hold, or there is no memory for the
 /// bytes.
 pub fn encode(buffer: &Buffer) -> Result<Vec<u8>, NpyError> {
-    if buffer.dtype() == DType::BFloat16 {
-        return encode(&buffer.convert(DType::Float)?);
+    let stored = stored_as(buffer.dtype());
+    if stored != buffer.dtype() {
+        return encode(&buffer.convert(stored)?);
     }
     if buffer.shape().len() > MAX_RANK {
         let rank = buffer.shape().len();
@@ -223,8 +233,8 @@ fn descr(dtype: DType) -> &'static str {
         DType::UInt32 => "<u4",
         DType::UInt64 => "<u8",
         DType::Half => "<f2",
+        DType::Float | DType::BFloat16 => "<f4",
         DType::Double => "<f8",
-        _ => "<f4",
     }
 }
 
@@ -382,7 +392,7 @@ mod tests {
             for shape in [&[][..], &[5], &[2, 3], &[2, 1, 4], &[0, 3]] {
                 let buffer = random(dtype, shape, "A", 1).unwrap();
                 let decoded = decode(&encode(&buffer).unwrap()).unwrap();
-                let expected = if dtype == DType::BFloat16 { DType::Float } else { dtype };
+                let expected = stored_as(dtype);
                 assert_eq!(decoded.dtype(), expected);
                 assert_eq!(decoded.convert(dtype).unwrap(), buffer);
             }

@@ -88,16 +88,23 @@ impl Rounding {
             DType::Float => {
                 Self { unit, underflow: f64::from(f32::MIN_POSITIVE), largest: f64::from(f32::MAX) }
             }
-            _ => Self { unit, underflow: f64::MIN_POSITIVE, largest: f64::MAX },
+            DType::Double => Self { unit, underflow: f64::MIN_POSITIVE, largest: f64::MAX },
+            // Integers that became floats are computed on in `double`.
+            DType::Bool
+            | DType::Int8
+            | DType::Int16
+            | DType::Int32
+            | DType::Int64
+            | DType::UInt8
+            | DType::UInt16
+            | DType::UInt32
+            | DType::UInt64 => Self { unit, underflow: f64::MIN_POSITIVE, largest: f64::MAX },
         }
     }
 
     /// The rounding of each step of a reduction: that of `float` for narrower types.
     pub(crate) fn accumulation(dtype: DType) -> Self {
-        match dtype {
-            DType::Half | DType::BFloat16 => Self::operation(DType::Float),
-            dtype => Self::operation(dtype),
-        }
+        Self::operation(dtype.computed_in())
     }
 
     /// A finite result of finite operands, with the error that the operands' errors lead to.

@@ -164,7 +164,7 @@ fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
     match stage.combine {
         Combine::Assign => nest.body.push(axes.around(store)),
         Combine::Reduce(op) | Combine::Accumulate(op) => {
-            let dtype = accumulator(tensor.dtype);
+            let dtype = tensor.dtype.computed_in();
             let start = match stage.combine {
                 Combine::Accumulate(_) => base(dtype),
                 _ => None,
@@ -178,14 +178,6 @@ fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
                 add_narrow(nest, stage, &axes, store, dtype);
             }
         }
-    }
-}
-
-/// The type in which terms of a type are accumulated: 16 bits are too few for sums.
-fn accumulator(dtype: DType) -> DType {
-    match dtype {
-        DType::Half | DType::BFloat16 => DType::Float,
-        other => other,
     }
 }
 

@@ -26,7 +26,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
 
     /// The floating-point type of expressions.
     fn float_type(&self, dtype: DType) -> FloatType<'ctx> {
-        match dtype {
+        match dtype.computed_in() {
             DType::Double => self.ir.context.f64_type(),
             _ => self.ir.context.f32_type(),
         }
@@ -115,19 +115,19 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let op =
             if is_signed(from) { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
         // `float` holds all of 16 bits, `double` all of 32: one rounding, not two.
-        let is_16_bit = matches!(to, DType::Half | DType::BFloat16);
-        let between = if is_16_bit && from.bytes() > 2 { DType::Double } else { to };
+        let rounds = to.is_storage_only();
+        let between = if rounds && from.bytes() > 2 { DType::Double } else { to };
         let float = self.ir.cast(op, value, self.float_type(between))?;
-        if is_16_bit { self.float_to_float(float, between, to) } else { Ok(float) }
+        if rounds { self.float_to_float(float, between, to) } else { Ok(float) }
     }
 
     fn float_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
         match (from, to) {
-            (DType::Double, DType::Half | DType::BFloat16) => {
+            (DType::Double, to) if to.is_storage_only() => {
                 let odd = self.round_to_odd(value)?;
-                self.round_to_16_bits(to, odd)
+                self.round_to_stored(to, odd)
             }
-            (_, DType::Half | DType::BFloat16) => self.round_to_16_bits(to, value),
+            (_, to) if to.is_storage_only() => self.round_to_stored(to, value),
             (DType::Double, DType::Double) => Ok(value),
             (_, DType::Double) => {
                 self.ir.cast(InstructionOpcode::FPExt, value, self.ir.context.f64_type())

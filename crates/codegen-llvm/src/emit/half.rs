@@ -30,7 +30,16 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 let bits = self.shift(InstructionOpcode::Shl, bits, 16)?;
                 self.ir.bitcast(bits, self.ir.context.f32_type())
             }
-            _ => Ok(stored),
+            DType::Int8
+            | DType::Int16
+            | DType::Int32
+            | DType::Int64
+            | DType::UInt8
+            | DType::UInt16
+            | DType::UInt32
+            | DType::UInt64
+            | DType::Float
+            | DType::Double => Ok(stored),
         }
     }
 
@@ -45,12 +54,21 @@ impl<'ctx> Emitter<'_, 'ctx> {
             }
             DType::Half => self.float_to_half(value),
             DType::BFloat16 => self.float_to_bfloat16(value),
-            _ => Ok(value),
+            DType::Int8
+            | DType::Int16
+            | DType::Int32
+            | DType::Int64
+            | DType::UInt8
+            | DType::UInt16
+            | DType::UInt32
+            | DType::UInt64
+            | DType::Float
+            | DType::Double => Ok(value),
         }
     }
 
-    /// A `float` rounded to a 16-bit type.
-    pub(super) fn round_to_16_bits(&self, dtype: DType, value: Value<'ctx>) -> Result<Value<'ctx>> {
+    /// A `float` rounded to a type that is only stored.
+    pub(super) fn round_to_stored(&self, dtype: DType, value: Value<'ctx>) -> Result<Value<'ctx>> {
         let stored = self.encode(dtype, value)?;
         self.decode(dtype, stored)
     }

@@ -232,7 +232,8 @@ fn holds<T: Element>(dtype: DType) -> bool {
         DType::UInt64 => TypeId::of::<u64>(),
         DType::Float => TypeId::of::<f32>(),
         DType::Double => TypeId::of::<f64>(),
-        _ => return false,
+        // Not every byte is a `bool`.
+        DType::Bool => return false,
     };
     type_id == TypeId::of::<T>()
 }

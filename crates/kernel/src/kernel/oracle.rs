@@ -24,7 +24,7 @@ use tensorwright_target::{Goal, Target};
 
 use super::diagnose::Diagnose;
 use super::{Kernel, Outputs};
-use crate::{Buffer, Code, DType, Diagnostic, Diagnostics, Inputs, Program, Run, Value};
+use crate::{Buffer, Code, Diagnostic, Diagnostics, Inputs, Program, Run, Value};
 
 /// The most elements that the interpreter is asked for where it cannot compute all.
 const SAMPLES: usize = 4096;
@@ -300,13 +300,7 @@ fn longest_sum(program: &Program) -> f64 {
 /// square root of its terms and with the size of partial sums, for which the largest element stands;
 /// eight times that is rare.
 fn allowance(expected: &Buffer, terms: f64) -> f64 {
-    let epsilon = match expected.dtype() {
-        DType::Double => f64::EPSILON,
-        DType::Float => f64::from(f32::EPSILON),
-        DType::Half => 2f64.powi(-10),
-        DType::BFloat16 => 2f64.powi(-7),
-        _ => 0.0,
-    };
+    let epsilon = expected.dtype().unit_roundoff().map_or(0.0, |roundoff| 2.0 * roundoff);
     let finite = |value: Value| Some(value.as_f64().abs()).filter(|value| value.is_finite());
     let largest = expected.values().filter_map(finite).fold(0.0, f64::max);
     8.0 * epsilon * terms.sqrt() * largest

@@ -151,7 +151,16 @@ pub fn round_float(dtype: DType, value: f64) -> f64 {
         DType::Half => half::f16::from_f32(round_to_odd(value)).to_f64(),
         DType::BFloat16 => half::bf16::from_f32(round_to_odd(value)).to_f64(),
         DType::Float => f64::from(value as f32),
-        _ => value,
+        DType::Double => value,
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64 => value,
     }
 }
 
@@ -168,7 +177,7 @@ pub fn wrap_integer(dtype: DType, value: i128) -> i128 {
         DType::UInt16 => i128::from(value as u16),
         DType::UInt32 => i128::from(value as u32),
         DType::UInt64 => i128::from(value as u64),
-        _ => value,
+        DType::Half | DType::BFloat16 | DType::Float | DType::Double => value,
     }
 }
 

@@ -82,7 +82,15 @@ fn is_clearly_right(
         DType::Double => within!(f64, 8),
         DType::Half => narrow_within!(half::f16),
         DType::BFloat16 => narrow_within!(half::bf16),
-        _ => values == actual,
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64 => values == actual,
     }
 }
 

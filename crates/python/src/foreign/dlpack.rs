@@ -24,7 +24,7 @@ const LEGACY: &CStr = c"dltensor";
 const USED_LEGACY: &CStr = c"used_dltensor";
 
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct DataType {
     code: u8,
     bits: u8,
@@ -278,33 +278,23 @@ unsafe fn list<'a>(pointer: *const i64, length: usize) -> &'a [i64] {
     unsafe { std::slice::from_raw_parts(pointer, length) }
 }
 
-/// The element types, with their codes and bits.
-const TYPES: [(u8, u8, DType); 13] = [
-    (0, 8, DType::Int8),
-    (0, 16, DType::Int16),
-    (0, 32, DType::Int32),
-    (0, 64, DType::Int64),
-    (1, 8, DType::UInt8),
-    (1, 16, DType::UInt16),
-    (1, 32, DType::UInt32),
-    (1, 64, DType::UInt64),
-    (2, 16, DType::Half),
-    (2, 32, DType::Float),
-    (2, 64, DType::Double),
-    (4, 16, DType::BFloat16),
-    (6, 8, DType::Bool),
-];
-
+/// What DLPack calls an element type, if it has it.
 fn data_type(dtype: DType) -> Option<DataType> {
-    let (code, bits, _) = TYPES.iter().find(|(_, _, found)| *found == dtype)?;
-    Some(DataType { code: *code, bits: *bits, lanes: 1 })
+    let code = match dtype {
+        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => 0,
+        DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64 => 1,
+        DType::Half | DType::Float | DType::Double => 2,
+        DType::BFloat16 => 4,
+        DType::Bool => 6,
+    };
+    Some(DataType { code, bits: u8::try_from(8 * dtype.bytes()).ok()?, lanes: 1 })
 }
 
 fn dtype(found: DataType) -> Result<DType, String> {
     let DataType { code, bits, lanes } = found;
-    let known = TYPES.iter().find(|(c, b, _)| (*c, *b, 1) == (code, bits, lanes));
+    let known = DType::ALL.into_iter().find(|dtype| data_type(*dtype) == Some(found));
     match (known, code) {
-        (Some((_, _, dtype)), _) => Ok(*dtype),
+        (Some(dtype), _) => Ok(dtype),
         (None, 5) => Err(format!("complex{bits}")),
         _ => Err(format!("DLPack type {code} of {bits} bits, {lanes} lanes")),
     }

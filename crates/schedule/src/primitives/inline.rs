@@ -10,7 +10,6 @@
 
 use std::fmt;
 
-use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Expr, Index, Read, Rewrite};
 
 use super::Rule;
@@ -48,10 +47,8 @@ impl Rule for Inline {
         }
         refuse_checked(nest, producer.buffer)?;
         let value = match nest.dtype(producer.buffer) {
-            // A stored value is rounded to 16 bits, so this one has to be.
-            dtype @ (DType::Half | DType::BFloat16) => {
-                Expr::Cast(dtype, Box::new(store.value.clone()))
-            }
+            // A stored value is rounded, so this one has to be.
+            dtype if dtype.is_storage_only() => Expr::Cast(dtype, Box::new(store.value.clone())),
             _ => store.value.clone(),
         };
         let most = limits::most_parts(nest);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tensorwright::{Buffer, Code, DType, Def, Diagnostic, Diagnostics, Inputs, Program};
+use tensorwright::{Buffer, Code, DType, Def, Diagnostic, Diagnostics, Inputs, Program, npy};
 
 use crate::args::RunArgs;
 use crate::commands::scalar::scalar;
@@ -30,17 +30,17 @@ pub(super) fn complete(program: &Program, given: Inputs, seed: u64) -> Result<In
         }
     }
     for tensor in program.inputs() {
-        // NumPy has no bfloat16: such inputs come as float32.
+        // Types that NumPy does not have come as a wider one.
         let Some(buffer) = inputs.get_mut(&tensor.name) else { continue };
-        if tensor.dtype == DType::BFloat16 && buffer.dtype() == DType::Float {
-            *buffer = converted(program, buffer)?;
+        if tensor.dtype != buffer.dtype() && npy::stored_as(tensor.dtype) == buffer.dtype() {
+            *buffer = converted(program, buffer, tensor.dtype)?;
         }
     }
     Ok(inputs)
 }
 
-fn converted(program: &Program, buffer: &Buffer) -> Result<Buffer, Diagnostics> {
-    buffer.convert(DType::BFloat16).map_err(|error| {
+fn converted(program: &Program, buffer: &Buffer, dtype: DType) -> Result<Buffer, Diagnostics> {
+    buffer.convert(dtype).map_err(|error| {
         let diagnostic = Diagnostic::without_place(Code::InputType, error.to_string());
         Diagnostics::new(program.ir().source.clone(), vec![diagnostic])
     })
