@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Processes, assert_well, config, good, matmul, next, program, schedule};
-use tensorwright_kernel::Schedule;
+use tensorwright_kernel::{DType, Schedule};
 use tensorwright_measure::{Config, MeasureError, Measurer, TimingPlan, WorkerCommand};
 use tensorwright_outcome::Outcome;
 
@@ -81,13 +81,10 @@ fn two_threads() {
 
 #[test]
 fn every_type_and_prepared_layouts() {
-    for dtype in [
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "half",
-        "bfloat16", "float", "double",
-    ] {
+    for dtype in DType::ALL {
         let text = format!("def f({dtype}(N) A, {dtype}(N) B) -> (C) {{ C(i) = max(A(i), B(i)) }}");
         let text = match dtype {
-            "bool" => text.replace("max(A(i), B(i))", "A(i) && B(i)"),
+            DType::Bool => text.replace("max(A(i), B(i))", "A(i) && B(i)"),
             _ => text,
         };
         let program = program(&text, "f", &[("N", 1500)]);

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use tensorwright::{Code, Diagnostics, Module, Program};
+use tensorwright_lang::builtin::{Builtin, CONSTANTS};
+use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{AxisKind, Expr, RangeReason, Stage};
 use tensorwright_testkit::token::tokens;
+use tensorwright_testkit::transform::RESERVED;
 use tensorwright_testkit::{Generated, Rng, generate, reformat, rename};
 
 /// How many programs each property is tried on.
@@ -42,6 +45,23 @@ fn rebind(text: &str, def: &str) -> Result<Program, String> {
     Module::parse("printed.tc", text)
         .and_then(|module| module.def(def)?.bind(none))
         .map_err(|error| format!("the printed program does not bind:\n{text}\n{error}"))
+}
+
+/// The generator knows no crate of the language, so that a mistake there does not hide one here: it
+/// has lists of its own, which have to be complete.
+#[test]
+fn random_programs_have_every_type_and_no_name_of_the_language() {
+    let types = DType::ALL.map(DType::name);
+    let aliases = DType::ALIASES.map(|(alias, _)| alias);
+    let functions = Builtin::ALL.iter().map(|builtin| builtin.name());
+    let constants = CONSTANTS.map(|(name, _)| name);
+    for word in types.into_iter().chain(aliases).chain(functions).chain(constants) {
+        assert!(RESERVED.contains(&word), "`transform.rs` may take `{word}` for a name");
+    }
+    let texts: String = (0..1000).map(|seed| generate(seed).text).collect();
+    for word in types {
+        assert!(texts.contains(&format!("{word}(")), "`generate/value.rs` never makes a `{word}`");
+    }
 }
 
 #[test]

@@ -3,15 +3,11 @@
 //! reductions across lanes. Code generators combine these in ways of their own for every number of
 //! lanes.
 
+use tensorwright_lang::dtype::DType;
 use tensorwright_testkit::Rng;
 
 use super::Example;
 use super::examples::is_quick;
-
-const TYPES: [&str; 13] = [
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "half",
-    "bfloat16", "float", "double",
-];
 
 /// The largest extent of a loop: a few vectors of the widest registers, and less than one of most.
 const MAX_EXTENT: i64 = 23;
@@ -28,9 +24,9 @@ pub(super) fn draw(rng: &mut Rng) -> Example {
 }
 
 fn attempt(rng: &mut Rng) -> Example {
-    let types: Vec<&'static str> = (0..3).map(|_| *rng.pick(&TYPES)).collect();
+    let types: Vec<&'static str> = (0..3).map(|_| rng.pick(&DType::ALL).name()).collect();
     let (rows, columns) = (rng.range(1, MAX_EXTENT), rng.range(1, MAX_EXTENT));
-    let result = *rng.pick(&TYPES);
+    let result = rng.pick(&DType::ALL).name();
     let depth = 2 + rng.index(3);
     let value = Values { rng, types: &types, rows, columns }.of(result, depth);
     let reduces = result != "bool" && rng.percent(50);
@@ -68,7 +64,7 @@ impl Values<'_> {
         let next = depth - 1;
         match self.rng.index(10) {
             0 | 1 => {
-                let other = *self.rng.pick(&TYPES);
+                let other = self.rng.pick(&DType::ALL).name();
                 format!("{dtype}({})", self.of(other, next))
             }
             2..=4 => {
@@ -123,7 +119,8 @@ impl Values<'_> {
             let bound = if left.contains('%') { 2 } else { most };
             return format!("({left} {compare} {})", self.rng.range(0, bound));
         }
-        let dtype = *self.rng.pick(&TYPES[1..]);
+        let [_bool, numbers @ ..] = DType::ALL;
+        let dtype = self.rng.pick(&numbers).name();
         let (x, y) = (self.of(dtype, depth), self.of_or_zero(dtype, depth));
         format!("({x} {compare} {y})")
     }
@@ -148,7 +145,7 @@ impl Values<'_> {
 }
 
 fn is_float(dtype: &str) -> bool {
-    matches!(dtype, "half" | "bfloat16" | "float" | "double")
+    DType::from_name(dtype).is_some_and(DType::is_float)
 }
 
 fn zero(dtype: &str) -> &'static str {
