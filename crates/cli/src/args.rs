@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tensorwright::Precision;
+use tensorwright::{Cpu, Precision};
 use tensorwright_search::registry::STRATEGIES;
 
 use crate::sizes::{SizeList, split};
@@ -249,11 +249,18 @@ pub(crate) struct KernelArgs {
     pub(crate) target: TargetArgs,
 }
 
+/// The help of `--target`.
+fn processors() -> String {
+    match Cpu::NAMES.split_last() {
+        Some((last, others)) => format!("The processor: {} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 /// What a definition is compiled for.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// The processor: native, sse, avx2, avx512 or neon
-    #[arg(long, value_name = "NAME", default_value = "native")]
+    #[arg(long, value_name = "NAME", default_value = "native", help = processors())]
     pub(crate) target: String,
 
     /// The threads that parallel loops use

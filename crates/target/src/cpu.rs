@@ -150,7 +150,7 @@ impl Cpu {
     #[must_use]
     pub fn on_this_machine(self) -> Self {
         match Self::native() {
-            Ok(here) if here.isa.runs(self.isa) => self.with_caches(here.caches),
+            Ok(here) if here.runs(&self) => self.with_caches(here.caches),
             _ => self,
         }
     }
@@ -161,12 +161,18 @@ impl Cpu {
         (self.vector_bytes() / element_bytes.max(1)).clamp(1, 16)
     }
 
+    /// Whether this processor runs code for another: it has its vectors and all of its features.
+    fn runs(&self, other: &Self) -> bool {
+        let has = |feature| self.features.contains(feature);
+        self.isa.runs(other.isa) && other.features.iter().all(has)
+    }
+
     /// Checks that this machine can run code for the processor.
     ///
     /// # Errors
     /// If it cannot.
     pub fn check_runs_here(&self) -> Result<(), TargetError> {
-        if Self::native()?.isa.runs(self.isa) {
+        if Self::native()?.runs(self) {
             return Ok(());
         }
         Err(TargetError::Foreign { name: self.name.to_owned(), here: native::model() })
@@ -179,5 +185,32 @@ impl Cpu {
             return fingerprint(&model, self.features.iter().copied());
         }
         fingerprint(&format!("{model} as {}", self.name), self.features.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_where_its_features_are() {
+        let (plain, wide) = (Cpu::avx2(), Cpu::avx512());
+        let more = Cpu::preset("more", VectorIsa::Avx2, &["avx2", "fma", "avxvnni"]);
+        assert!(wide.runs(&plain) && more.runs(&plain) && plain.runs(&Cpu::sse()));
+        assert!(!plain.runs(&wide) && !plain.runs(&Cpu::neon()));
+        assert!(!plain.runs(&more) && !wide.runs(&more), "vectors alone are not enough");
+    }
+
+    #[test]
+    fn the_features_of_processors_can_be_detected() {
+        let known: Vec<&str> = native::detected().into_iter().map(|(name, _)| name).collect();
+        for name in Cpu::NAMES {
+            let target = crate::Target::named(name).unwrap();
+            let cpu = target.cpu().unwrap();
+            let is_here = cpu.isa().is_x86() == Cpu::native().unwrap().isa().is_x86();
+            for feature in cpu.features().iter().filter(|_| is_here) {
+                assert!(known.contains(feature), "`{name}` never runs: nobody looks for {feature}");
+            }
+        }
     }
 }

@@ -116,12 +116,17 @@ fn parse_model(cpuinfo: &str) -> Option<&str> {
 
 /// Vector features that this processor has and that code generation asks about, in the spelling of LLVM.
 #[must_use]
-#[cfg(target_arch = "x86_64")]
 pub fn features() -> Vec<&'static str> {
+    detected().into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect()
+}
+
+/// Vector features that code generation asks about, and whether this processor has them.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     macro_rules! detected {
-        ($($name:tt),*) => { [$(($name, std::arch::is_x86_feature_detected!($name))),*] };
+        ($($name:tt),*) => { vec![$(($name, std::arch::is_x86_feature_detected!($name))),*] };
     }
-    present(&detected!(
+    detected!(
         "sse4.2",
         "avx",
         "avx2",
@@ -133,28 +138,22 @@ pub fn features() -> Vec<&'static str> {
         "avx512vl",
         "avx512vnni",
         "avx512bf16"
-    ))
+    )
 }
 
-/// Vector features that this processor has and that code generation asks about, in the spelling of LLVM.
-#[must_use]
+/// Vector features that code generation asks about, and whether this processor has them.
 #[cfg(target_arch = "aarch64")]
-pub fn features() -> Vec<&'static str> {
+pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     macro_rules! detected {
-        ($($name:tt),*) => { [$(($name, std::arch::is_aarch64_feature_detected!($name))),*] };
+        ($($name:tt),*) => { vec![$(($name, std::arch::is_aarch64_feature_detected!($name))),*] };
     }
-    present(&detected!("neon", "dotprod", "fp16", "bf16", "i8mm", "sve"))
+    detected!("neon", "dotprod", "fp16", "bf16", "i8mm", "sve")
 }
 
 /// No code is generated for this architecture.
-#[must_use]
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub fn features() -> Vec<&'static str> {
-    present(&[])
-}
-
-fn present(features: &[(&'static str, bool)]) -> Vec<&'static str> {
-    features.iter().filter(|feature| feature.1).map(|feature| feature.0).collect()
+pub(crate) fn detected() -> Vec<(&'static str, bool)> {
+    Vec::new()
 }
 
 #[cfg(test)]

@@ -171,6 +171,7 @@ fn ternary<'a, 'ctx>(
 mod tests {
     use inkwell::context::Context;
     use inkwell::values::FunctionValue;
+    use tensorwright_target::Cpu;
 
     use super::*;
     use crate::object;
@@ -225,7 +226,7 @@ mod tests {
     /// What has an implementation of its own does not leave the kernel, on any target.
     #[test]
     fn vectors_are_not_taken_apart() {
-        for name in ["sse", "avx2", "avx512", "neon"] {
+        for name in Cpu::NAMES {
             let target = Processor::named(name).unwrap();
             let machine = target.machine().unwrap();
             for builtin in [
