@@ -11,6 +11,7 @@ use std::path::Path;
 use support::{Case, plain, program, run_loaded, run_sanitized};
 use tensorwright_codegen_c::{Options, emit, emit_with};
 use tensorwright_lang::Module;
+use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, Value};
@@ -140,6 +141,24 @@ fn casts_between_all_types() {
         cases.push(case);
     }
     run_sanitized("casts", &cases);
+}
+
+/// C's library has most functions of the language by their names; the others need a line of their own.
+#[test]
+fn every_function() {
+    let results: Vec<String> = Builtin::ALL.iter().map(|b| format!("of_{}", b.name())).collect();
+    let statement = |builtin: &Builtin| {
+        let args = ["x(i)", "y(i)", "z(i)"][..builtin.arity()].join(", ");
+        format!("of_{0}(i) = {0}({args})\n", builtin.name())
+    };
+    let body: String = Builtin::ALL.iter().map(statement).collect();
+    let cases = DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(|dtype| {
+        let params = ["x", "y", "z"].map(|name| format!("{dtype}(N) {name}")).join(", ");
+        let text = format!("def functions({params}) -> ({}) {{\n{body}}}", results.join(", "));
+        let program = program(&text, &[("N", 40)]);
+        Case::new(&format!("functions_{dtype}"), &program, plain(&program))
+    });
+    run_sanitized("functions", &cases.collect::<Vec<Case>>());
 }
 
 #[test]

@@ -284,6 +284,8 @@ fn copysign(x: Approx, y: Approx) -> Approx {
 
 #[cfg(test)]
 mod tests {
+    use tensorwright_lang::builtin::Signature;
+
     use super::*;
 
     const NAN: Approx = Approx { value: f64::NAN, error: 0.0 };
@@ -326,6 +328,18 @@ mod tests {
         assert_eq!(unary(Builtin::Sigmoid, 1e4), 1.0);
         assert_eq!(unary(Builtin::Rint, 2.5), 2.0);
         assert_eq!(unary(Builtin::Round, 2.5), 3.0);
+    }
+
+    /// A function that is in the registry and not in this file is NaN everywhere.
+    #[test]
+    fn every_builtin_has_a_value() {
+        let is_test = |b: &Builtin| b.signature() == Signature::FloatTest;
+        for builtin in Builtin::ALL.iter().filter(|builtin| !is_test(builtin)) {
+            let args = [1.5, 0.5, 0.25].map(Approx::exact);
+            let args = [[args[1], args[2], args[0]], args];
+            let values = args.map(|args| call(*builtin, DType::Double, args).value);
+            assert!(values.iter().any(|value| !value.is_nan()), "{} is NaN", builtin.name());
+        }
     }
 
     /// Every builtin of one or two arguments at points inside the intervals of its arguments.
