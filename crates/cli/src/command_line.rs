@@ -75,4 +75,20 @@ mod tests {
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
     }
+
+    #[test]
+    fn every_subcommand_teaches_by_an_example_and_is_on_the_page() {
+        let page = include_str!("../../../docs/cli.md");
+        let command = super::Cli::command();
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{name} --help has no example");
+            let shown = page.lines().filter_map(|line| line.strip_prefix("| `")).any(|row| {
+                let row = row.strip_prefix("tensorwright ").unwrap_or(row);
+                row.split([' ', '`']).next() == Some(name)
+            });
+            assert!(shown, "docs/cli.md has no row for {name}");
+        }
+    }
 }

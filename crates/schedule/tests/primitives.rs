@@ -103,6 +103,19 @@ macro_rules! shows {
                 assert!(all.contains(keyword), "no test shows `{keyword}`");
             }
         }
+
+        #[test]
+        fn every_primitive_is_on_the_page() {
+            let page = include_str!("../../../docs/schedules.md");
+            for keyword in Primitive::KEYWORDS {
+                let is_row = |line: &str| {
+                    let step = line.strip_prefix("| `").and_then(|row| row.split('`').next());
+                    let words = step.and_then(|step| step.split_once(": "));
+                    words.is_some_and(|(_, words)| words.split(' ').next() == Some(keyword))
+                };
+                assert!(page.lines().any(is_row), "docs/schedules.md has no row for `{keyword}`");
+            }
+        }
     };
 }
 

@@ -241,6 +241,15 @@ fn what_others_tried_is_not_tried_again() {
 }
 
 #[test]
+fn every_strategy_is_on_the_page() {
+    let page = include_str!("../../../docs/tuning.md");
+    for Strategy { name, .. } in STRATEGIES {
+        let is_row = |line: &str| line.starts_with("| `") && line.contains(&format!("`{name}`"));
+        assert!(page.lines().any(is_row), "docs/tuning.md has no row for `{name}`");
+    }
+}
+
+#[test]
 fn the_bottom_of_a_bowl_is_found() {
     let space = space();
     let legal: Vec<Point> = space.points().filter(|point| space.is_legal(point)).collect();

@@ -15,6 +15,9 @@ use crate::{files, report};
 
 /// Recorded landscapes: every point of a space measured once, to compare searches with
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright landscape record gemm.tc --def gemm --size M=256,N=256,K=256 --preset tiles -o gemm.landscape
+  tensorwright landscape info gemm.landscape")]
 pub(crate) struct LandscapeArgs {
     #[command(subcommand)]
     command: LandscapeCommand,
