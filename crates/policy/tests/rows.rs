@@ -4,7 +4,7 @@
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
-use tensorwright_schedule::{LoopNest, canonical};
+use tensorwright_schedule::{LoopNest, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
 fn goal() -> Goal<Cpu> {
@@ -58,17 +58,48 @@ fn rows_that_no_cache_holds_are_not() {
 
 #[test]
 fn products_keep_their_tiles() {
-    // Row by row this product would be a matrix-vector product for every row.
+    // Row by row this product would be a matrix-vector product for every row: it is computed in blocks of rows.
     let text = "def f(float(M,K) A, float(K,N) B) -> (y) {
       C(m,n) +=! A(m,k) * B(k,n)
       top(m) max=! C(m,n)
       y(m,n) = exp(C(m,n) - top(m))
     }";
-    let program = program(text, &[("M", 256), ("N", 256), ("K", 256)]);
-    let schedule = untuned_schedule(&program, &goal()).to_string();
+    let small = program(text, &[("M", 256), ("N", 256), ("K", 256)]);
+    let schedule = untuned_schedule(&small, &goal()).to_string();
+    assert!(schedule.contains("C: compute_at y m.block"), "{schedule}");
+    assert!(schedule.contains("top: compute_at y m.row"), "{schedule}");
+    assert_eq!(passes(&small), 1);
+    // No cache holds the second operand, which every block would read again.
+    let large = program(text, &[("M", 256), ("N", 4096), ("K", 4096)]);
+    let schedule = untuned_schedule(&large, &goal()).to_string();
     assert!(!schedule.contains("C: compute_at"), "{schedule}");
     assert!(schedule.contains("top: compute_at y m"), "{schedule}");
-    assert_eq!(passes(&program), 2);
+    assert_eq!(passes(&large), 2);
+}
+
+#[test]
+fn attention_is_one_pass() {
+    let text = "def f(float(H,L,D) Q, float(H,S,D) K, float(H,S,E) V) -> (O) {
+      scores(h,l,s) +=! Q(h,l,d) * K(h,s,d)
+      top(h,l) max=! scores(h,l,s)
+      weight(h,l,s) = exp(scores(h,l,s) - top(h,l))
+      total(h,l) +=! weight(h,l,s)
+      p(h,l,s) = weight(h,l,s) / total(h,l)
+      O(h,l,e) +=! p(h,l,s) * V(h,s,e)
+    }";
+    let program = program(text, &[("H", 4), ("L", 200), ("S", 300), ("D", 64), ("E", 64)]);
+    assert_eq!(passes(&program), 1);
+    let space = ScheduleSpace::new(&program, &goal(), &Preset::Full.options());
+    let parameters = space.search_space().parameters();
+    let block = parameters.iter().position(|parameter| parameter.name() == "O:block").unwrap();
+    let texts: Vec<String> =
+        (0..parameters[block].count()).map(|r| parameters[block].text(r)).collect();
+    assert_eq!(texts, ["64", "32", "16", "128", "apart"]);
+    // The scores and the weights of a block are all that is stored.
+    let nest = lower(untuned(&program)).unwrap();
+    assert!(
+        nest.to_string().contains("float p[64][300]") || nest.to_string().contains("[64][300]")
+    );
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use tensorwright::{DType, ir};
 
 use crate::foreign::Foreign;
-use crate::outputs::torch_name;
 
 /// A tensor as the program wants it.
 #[derive(Debug)]
@@ -58,4 +57,23 @@ impl Expected {
 fn tuple(extents: &[i64]) -> String {
     let list: Vec<String> = extents.iter().map(i64::to_string).collect();
     format!("({})", list.join(", "))
+}
+
+/// What PyTorch calls an element type: as we do, but for floats.
+pub(crate) fn torch_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Half => "float16",
+        DType::Float => "float32",
+        DType::Double => "float64",
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64
+        | DType::BFloat16 => dtype.name(),
+    }
 }

@@ -14,7 +14,8 @@ use crate::arguments::{Arguments, Given};
 use crate::call;
 use crate::definition::{Choices, Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed};
-use crate::outputs::{self, Outputs};
+use crate::expected::torch_name;
+use crate::outputs::Outputs;
 use crate::source::Source;
 use crate::specialised::{Specialised, freeze};
 use crate::tuning;
@@ -354,9 +355,8 @@ impl Operator {
             .sizes_of_shapes(shapes, &numbers)
             .and_then(|sizes| Specialised::program(&self.definition, &sizes))
             .map_err(|error| diagnosed(py, &error))?;
-        let output = |tensor: &tensorwright::ir::Tensor| {
-            (outputs::torch_name(tensor.dtype), tensor.shape.clone())
-        };
+        let output =
+            |tensor: &tensorwright::ir::Tensor| (torch_name(tensor.dtype), tensor.shape.clone());
         Ok(program.outputs().into_iter().map(output).collect())
     }
 

@@ -10,7 +10,7 @@ use tensorwright::DType;
 use crate::arguments::{Arguments, Given};
 use crate::definition::Signature;
 use crate::error::Class;
-use crate::expected::Expected;
+use crate::expected::{Expected, torch_name};
 use crate::foreign::dlpack::{self, Exchange};
 use crate::foreign::{Foreign, Library, Refusal};
 
@@ -216,24 +216,5 @@ fn numpy_name(dtype: DType) -> Option<&'static str> {
         DType::BFloat16 => None,
         DType::Bool => Some("bool_"),
         other => Some(torch_name(other)),
-    }
-}
-
-/// What PyTorch calls an element type: as we do, but for floats.
-pub(crate) fn torch_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Half => "float16",
-        DType::Float => "float32",
-        DType::Double => "float64",
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64
-        | DType::BFloat16 => dtype.name(),
     }
 }

@@ -3,6 +3,7 @@
 use tensorwright_schedule::Schedule;
 use tensorwright_space::{Parameter, Point, Rejection};
 
+use crate::cpu::blocks::{BLOCK, Block};
 use crate::cpu::cost::{self, TERMS};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::knobs::place::{Misplaced, Place, RULES};
@@ -15,13 +16,16 @@ use crate::sketch::{Sketch, Values};
 
 /// The rules about where stages are computed, in the order in which they are applied.
 fn of_places() -> impl Iterator<Item = &'static str> {
-    RULES.iter().copied().chain([ROWS])
+    RULES.iter().copied().chain([ROWS, BLOCK])
 }
 
 impl CpuSketch {
     /// Why stages cannot be computed where the values say, if that is so.
     fn misplaced(&self, values: Values<'_>) -> Option<Misplaced> {
-        self.places.misplaced(values.ranks).or_else(|| self.displaced(values))
+        self.places
+            .misplaced(values.ranks)
+            .or_else(|| self.displaced(values))
+            .or_else(|| self.outside_block(values))
     }
 
     /// The parameters of a chain that make no difference.
@@ -36,6 +40,9 @@ impl CpuSketch {
             _ if !is_fused => Some("the stages are computed one after another"),
             RowKnob::Vectors(place) if is_inlined(place) => {
                 Some("the stage is computed where it is read")
+            }
+            RowKnob::Parallel if self.blocked(&chain.root, values).is_some() => {
+                Some("workers share blocks of rows")
             }
             RowKnob::Vectors(_) | RowKnob::Parallel => None,
         };
@@ -70,6 +77,11 @@ impl Sketch for CpuSketch {
         }
         for chain in &self.chains {
             chain.start(&self.parameters, free, &self.goal, &mut ranks);
+        }
+        // By blocks, unless that is fixed and others are searched.
+        for Block { parameter, sizes, .. } in &self.blocks {
+            let is_free = free.get(*parameter).copied().unwrap_or(true);
+            ranks[*parameter] = if is_free { 0 } else { sizes.len() as u32 };
         }
         Point::new(ranks)
     }
@@ -112,9 +124,8 @@ impl Sketch for CpuSketch {
         let of_group = |group: &Group| {
             let tiling = self.tiling(group, values);
             let moved = is_inside(&group.root).then_some("the stage is computed where it is read");
-            let by_rows =
-                self.fused(&group.root, values).map(|_| "the stage is computed row by row");
-            let moved = moved.or(by_rows);
+            let together = self.is_together(&group.root, values);
+            let moved = moved.or(together.then_some("the stage is computed by rows"));
             let idle = |(at, _, Setting { knob, place }): (usize, &Parameter, Setting)| {
                 let beside = Beside { tiling: &tiling, group, place, is_inside: &is_inside };
                 Some((at, moved.or_else(|| knob.idle(beside))?))
@@ -140,7 +151,7 @@ impl Sketch for CpuSketch {
         let mut add = |terms: [f64; TERMS.len()]| {
             sum.iter_mut().zip(terms).for_each(|(sum, term)| sum.1 += term);
         };
-        for group in self.groups.iter().filter(|group| self.fused(&group.root, values).is_none()) {
+        for group in self.groups.iter().filter(|group| !self.is_together(&group.root, values)) {
             add(cost::terms(group, &self.tiling(group, values), &self.goal));
         }
         self.chains.iter().for_each(|chain| add(rank::row_terms(self, chain, values)));

@@ -8,12 +8,14 @@
 //! | `tiling.rs` | decisions about a group, as numbers and names |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
 //! | `rows/` | stages that are computed together, row by row: facts, decisions, steps |
-//! | `groups.rs`, `sketch.rs` | a program as groups and chains with parameters |
+//! | `blocks/` | products and the rows between them, a block of rows at a time |
+//! | `groups.rs`, `sketch.rs` | a program as groups, chains and blocks with parameters |
 //! | `cost/`, `features.rs` | what a tiling costs |
 //! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
 //! | `entry.rs` | what the rest of the crate asks |
 //! | `rules/`, `register_tile.rs` | schedules by rules alone, without a model |
 
+pub(crate) mod blocks;
 pub(crate) mod cost;
 pub(crate) mod decode;
 mod entry;

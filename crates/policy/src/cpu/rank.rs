@@ -35,12 +35,17 @@ pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<
     let chains = sketch.chains.iter().filter(fused);
     let others =
         first.iter().flat_map(|first| chains.clone().flat_map(|c| by_rows(sketch, c, first)));
-    let others: Vec<Point> = others.collect();
+    let mut others: Vec<Point> = others.collect();
+    for (block, first) in sketch.blocks.iter().zip(first.iter().cycle()) {
+        let sizes = (1..block.sizes.len() as u32).rev();
+        others.extend(sizes.map(|rank| first.with(block.parameter, rank)));
+    }
     points.splice(1.min(points.len())..1.min(points.len()), others);
     // What the model does not tell apart is measured: stages one after another.
     let mut apart = base.ranks.to_vec();
     let rows = chains.flat_map(Chain::knobs).filter(|(_, knob)| *knob == RowKnob::Rows);
     rows.for_each(|(at, _)| apart[at] = 1);
+    sketch.blocks.iter().for_each(|block| apart[block.parameter] = block.sizes.len() as u32);
     if apart != base.ranks {
         let apart = by_groups(sketch, Values { ranks: &apart, ..base }, 2);
         points.splice(4.min(points.len())..4.min(points.len()), apart);
@@ -69,7 +74,7 @@ fn by_rows(sketch: &CpuSketch, chain: &Chain, first: &Point) -> Vec<Point> {
 fn by_groups(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
     let mut best = base.ranks.to_vec();
     let mut longest: Option<(f64, &Group, Vec<Vec<u32>>)> = None;
-    let alone = |group: &&Group| sketch.fused(&group.root, base).is_none();
+    let alone = |group: &&Group| !sketch.is_together(&group.root, base);
     for group in sketch.groups.iter().filter(alone) {
         let builder = Builder::new(sketch, group, &best);
         let mut found: Vec<(f64, Vec<u32>)> = Vec::new();
@@ -99,8 +104,14 @@ fn by_groups(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
 
 /// The estimated cycles of a program; infinite where a rule forbids the values.
 pub(crate) fn estimate_all(sketch: &CpuSketch, values: Values<'_>) -> f64 {
-    let alone = sketch.groups.iter().filter(|group| sketch.fused(&group.root, values).is_none());
+    let alone = sketch.groups.iter().filter(|group| !sketch.is_together(&group.root, values));
     let alone: f64 = alone.map(|group| estimate(sketch, group, values)).sum();
+    // Products have tiles of the same kind in a block.
+    let in_block = |group: &&Group| {
+        sketch.blocked(&group.root, values).is_some() && sketch.fused(&group.root, values).is_none()
+    };
+    let products = sketch.groups.iter().filter(in_block);
+    let alone = alone + products.map(|group| estimate(sketch, group, values)).sum::<f64>();
     alone + sketch.chains.iter().map(|chain| estimate_rows(sketch, chain, values)).sum::<f64>()
 }
 
@@ -219,6 +230,13 @@ impl<'a> Builder<'a> {
             stride.saturating_mul(read.element_bytes) >= PACK_ROW_BYTES / 2
         };
         read.is_some_and(|read| read.spatial[axis] == Some(0) && far(read))
+    }
+
+    /// Whether elements of an operand along the vectors are apart.
+    fn is_turned(&self, pack: &Packable, axis: usize) -> bool {
+        let mut reads = self.group.reads.iter().filter(|read| read.tensor == pack.tensor);
+        pack.dimension_of[axis].is_some()
+            && reads.any(|read| !matches!(read.spatial[axis], Some(0 | 1)))
     }
 
     /// Whether the operands along the vectors stay where they are along another loop.
@@ -355,6 +373,8 @@ impl<'a> Builder<'a> {
                 {
                     PackAt::Middle
                 }
+                // Gathering every vector again costs more than turning a panel once.
+                PackAt::Nowhere if self.is_turned(pack, choice.axis) => PackAt::Outer,
                 at => at,
             };
             tiling.packs[place] = at;

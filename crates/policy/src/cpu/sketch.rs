@@ -3,9 +3,11 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::primitives::stages;
 use tensorwright_space::Parameter;
+use tensorwright_space::parameter::Categorical;
 use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
+use crate::cpu::blocks::{self, BLOCK, Block};
 use crate::cpu::group::Group;
 use crate::cpu::groups::groups;
 use crate::cpu::knobs::place::{self, Misplaced, Place, Placement, Places};
@@ -29,7 +31,7 @@ pub(crate) struct CpuSketch {
     /// The nest to schedule, and the steps that chose the algorithm.
     pub(crate) begun: Draft,
     pub(crate) goal: Goal<Cpu>,
-    /// The parameters: of the placements, then of the groups, then of the chains.
+    /// The parameters: of the placements, then of the groups, the chains and the blocks.
     pub(crate) parameters: Vec<Parameter>,
     /// What the parameters of groups are about: those after the placements'.
     settings: Vec<Setting>,
@@ -41,6 +43,8 @@ pub(crate) struct CpuSketch {
     pub(crate) fixed: Vec<String>,
     /// Stages that may be computed together, row by row. They are in groups as well, which count if they are not.
     pub(crate) chains: Vec<Chain>,
+    /// Products and chains that may be computed together, a block of rows at a time.
+    pub(crate) blocks: Vec<Block>,
 }
 
 impl CpuSketch {
@@ -68,6 +72,7 @@ impl CpuSketch {
             places: Places::new(placements, &begun.nest),
             groups: found.tiled,
             chains: rows::find(&draft, goal),
+            blocks: Vec::new(),
             fixed: found.fixed,
             begun,
         };
@@ -92,6 +97,13 @@ impl CpuSketch {
                 chain.knobs.push(knob);
             }
             chain.parameters = first..sketch.parameters.len();
+        }
+        sketch.blocks = blocks::find(&draft, &sketch.chains, goal);
+        sketch.keep_blocks_that_apply(&draft);
+        for block in &mut sketch.blocks {
+            block.parameter = sketch.parameters.len();
+            let domain = Categorical::new(block.names());
+            sketch.parameters.push(Parameter::new(name_of(&block.root, BLOCK), domain));
         }
         sketch
     }
@@ -132,7 +144,7 @@ impl CpuSketch {
     pub(crate) fn tilings(&self, values: Values<'_>) -> impl Iterator<Item = (&Group, Tiling)> {
         let at_root = move |group: &&Group| {
             self.place_of(&group.root, values) == Place::Root
-                && self.fused(&group.root, values).is_none()
+                && !self.is_together(&group.root, values)
         };
         self.groups.iter().filter(at_root).map(move |group| (group, self.tiling(group, values)))
     }
@@ -146,6 +158,65 @@ impl CpuSketch {
     pub(crate) fn fused(&self, stage: &str, values: Values<'_>) -> Option<&Chain> {
         let chain = self.chains.iter().find(|chain| chain.has(stage))?;
         self.row_tiling(chain, values).is_fused.then_some(chain)
+    }
+
+    /// Forgets sizes of blocks that primitives refuse.
+    fn keep_blocks_that_apply(&mut self, draft: &Draft) {
+        let mut ranks = vec![0u32; self.parameters.len()];
+        for chain in &self.chains {
+            chain.start(&self.parameters, &[], &self.goal, &mut ranks);
+        }
+        let tiling = |chain: &Chain| chain.tiling(&self.parameters, &ranks);
+        for block in &mut self.blocks {
+            let whole = block.clone();
+            let applies = |rows: &i64| {
+                let mut draft = draft.clone();
+                blocks::compute(&mut draft, &whole, *rows, (&self.chains, &tiling), &self.goal)
+                    .is_ok()
+            };
+            block.sizes.retain(applies);
+        }
+        self.blocks.retain(|block| !block.sizes.is_empty());
+    }
+
+    /// The rows of a block; `None` if its stages are computed apart.
+    pub(crate) fn block_rows(&self, block: &Block, values: Values<'_>) -> Option<i64> {
+        block.rows(values.ranks.get(block.parameter).copied().unwrap_or(u32::MAX))
+    }
+
+    /// The block that a stage is computed in, if it is.
+    pub(crate) fn blocked(&self, stage: &str, values: Values<'_>) -> Option<&Block> {
+        let block = self.blocks.iter().find(|block| block.has(stage))?;
+        self.block_rows(block, values).map(|_| block)
+    }
+
+    /// Whether a stage is computed together with others, row by row or in blocks of rows.
+    pub(crate) fn is_together(&self, stage: &str, values: Values<'_>) -> bool {
+        self.fused(stage, values).is_some() || self.blocked(stage, values).is_some()
+    }
+
+    /// A stage that is to be computed in a block, and somewhere else as well.
+    pub(crate) fn outside_block(&self, values: Values<'_>) -> Option<Misplaced> {
+        let moved = |placement: &Placement| self.place_of(&placement.stage, values) != Place::Root;
+        let mut placements = self.places.placements.iter().enumerate().filter(|(_, p)| moved(p));
+        let placed = placements.find_map(|(at, Placement { stage, .. })| {
+            let block = self.blocked(stage, values)?;
+            let reason = format!("{stage} is computed in the blocks of {}", block.root);
+            Some((block, reason, at))
+        });
+        let apart = || {
+            let mut apart = self.chains.iter().filter(|c| !self.row_tiling(c, values).is_fused);
+            apart.find_map(|chain| {
+                let block = self.blocked(&chain.root, values)?;
+                let reason = format!(
+                    "{} is computed row by row in the blocks of {}",
+                    chain.root, block.root
+                );
+                Some((block, reason, chain.parameters.start))
+            })
+        };
+        let (block, reason, at) = placed.or_else(apart)?;
+        Some(Misplaced { rule: BLOCK, reason, parameters: vec![at, block.parameter] })
     }
 
     /// A stage that is to be computed row by row, and somewhere else as well.

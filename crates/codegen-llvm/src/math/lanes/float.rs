@@ -142,6 +142,29 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
         self * half.power_of_two() * exponent.minus(half).power_of_two()
     }
 
+    /// `self * 2^number` for a whole number, rounded once, if the target has an instruction for vectors of
+    /// this shape.
+    pub(in crate::math) fn scale_whole(self, number: Self) -> Option<Self> {
+        if !self.math.has_wide_vectors() {
+            return None;
+        }
+        let BasicTypeEnum::VectorType(ty) = self.value.get_type() else { return None };
+        let (name, lanes) = self.precision.pick(("ps", 16), ("pd", 8));
+        if ty.get_size() != lanes {
+            return None;
+        }
+        let name = format!("llvm.x86.avx512.mask.scalef.{name}.512");
+        let context = self.math.module.get_context();
+        // All lanes, rounded as everything else is.
+        let mask = self.precision.pick(context.i16_type(), context.i8_type()).const_all_ones();
+        let rounding = context.i32_type().const_int(4, false);
+        let args = [self.value, number.value, self.value, mask.into(), rounding.into()];
+        Some(match self.math.exact_intrinsic(&name, &args) {
+            Ok(value) => self.with(value),
+            Err(error) => self.with(self.math.fail(error, self.value)),
+        })
+    }
+
     /// Converted to double precision.
     pub(in crate::math) fn widen(self) -> Self {
         self.convert(Precision::Double)

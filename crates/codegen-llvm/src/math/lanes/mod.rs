@@ -12,6 +12,7 @@ mod bits;
 mod float;
 mod mask;
 
+use inkwell::attributes::AttributeLoc;
 use inkwell::builder::BuilderError;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
@@ -145,6 +146,29 @@ impl<'a, 'ctx> Math<'a, 'ctx> {
             .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[overload]))
             .ok_or_else(missing)?;
         self.call_function(function, args)
+    }
+
+    /// A call of an intrinsic of a target, which returns what its first argument is.
+    pub(in crate::math) fn exact_intrinsic(
+        &self,
+        name: &str,
+        args: &[BasicValueEnum<'ctx>],
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let types: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
+        let missing = || Error::Build(format!("`{name}` of nothing"));
+        let result = args.first().ok_or_else(missing)?.get_type();
+        let declared = self.module.get_function(name);
+        let declare = || self.module.add_function(name, result.fn_type(&types, false), None);
+        self.call_function(declared.unwrap_or_else(declare), args)
+    }
+
+    /// Whether the function that is being built is for a processor with vectors of 512 bits.
+    pub(in crate::math) fn has_wide_vectors(&self) -> bool {
+        let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
+        let width = function.and_then(|function| {
+            function.get_string_attribute(AttributeLoc::Function, "prefer-vector-width")
+        });
+        width.is_some_and(|width| width.get_string_value().to_bytes() == b"512")
     }
 
     /// A call of a function that returns a value.

@@ -19,6 +19,7 @@ use tensorwright_schedule::primitives::{
 use tensorwright_schedule::{Draft, Schedule, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
 
+use crate::cpu::blocks::{self, BLOCK, Block, RowTilings};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::knobs::place::{NAME, Place, Placement};
 use crate::cpu::rows::{self, Chain, ROWS};
@@ -36,6 +37,9 @@ pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule,
         if decoder.place(placement) == Place::Inline {
             decoder.apply(&placement.stage, Inline)?;
         }
+    }
+    for block in &sketch.blocks {
+        decoder.block(block)?;
     }
     for chain in &sketch.chains {
         decoder.rows_of(chain)?;
@@ -81,10 +85,20 @@ impl<'a> Decoder<'a> {
         self.sketch.place_of(&placement.stage, self.values)
     }
 
+    /// Computes products and rows in blocks, if the point says so.
+    fn block(&mut self, block: &Block) -> Result<(), Rejection> {
+        let (sketch, values) = (self.sketch, self.values);
+        let Some(rows) = sketch.block_rows(block, values) else { return Ok(()) };
+        let refused = |error: ScheduleError| Rejection { rule: BLOCK, reason: error.to_string() };
+        let tiling = |chain: &Chain| sketch.row_tiling(chain, values);
+        let chains = (sketch.chains.as_slice(), &tiling as RowTilings<'_>);
+        blocks::compute(&mut self.draft, block, rows, chains, self.goal).map_err(refused)
+    }
+
     /// Computes the stages of a chain row by row, if the point says so.
     fn rows_of(&mut self, chain: &Chain) -> Result<(), Rejection> {
         let tiling = self.sketch.row_tiling(chain, self.values);
-        if !tiling.is_fused {
+        if !tiling.is_fused || self.sketch.blocked(&chain.root, self.values).is_some() {
             return Ok(());
         }
         let refused = |error: ScheduleError| Rejection { rule: ROWS, reason: error.to_string() };
@@ -95,7 +109,7 @@ impl<'a> Decoder<'a> {
         // It may be inlined, or have become a part of another group.
         if store_of(&self.draft.nest, &group.root).is_none()
             || self.is_inside(&group.root)
-            || self.sketch.fused(&group.root, self.values).is_some()
+            || self.sketch.is_together(&group.root, self.values)
         {
             return Ok(());
         }

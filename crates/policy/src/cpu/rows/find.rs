@@ -122,7 +122,7 @@ fn may_go_by_rows(draft: &Draft, stage: &str) -> bool {
 
 /// Whether a reduction is a product of matrices or a convolution of several channels: one operand stands still
 /// along a loop over results in which another moves, and the other way round.
-fn is_product(accesses: &Accesses) -> bool {
+pub(crate) fn is_product(accesses: &Accesses) -> bool {
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let has_terms = accesses.of_role(Role::Reduce).next().is_some();
     let stands = |read: &Access, axis: &Axis| read.stride(axis) == Some(0);

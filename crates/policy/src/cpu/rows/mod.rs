@@ -19,7 +19,7 @@ mod steps;
 
 use std::ops::Range;
 
-pub(crate) use find::find;
+pub(crate) use find::{find, is_product};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
 pub(crate) use steps::compute;
 

@@ -49,8 +49,8 @@ pub(crate) fn compute(
 
 /// How many loops of the root are over rows.
 fn depth(draft: &Draft, chain: &Chain) -> usize {
-    let names = draft.loop_names(&chain.root);
-    names.iter().position(|name| *name == chain.row).map_or(0, |place| place + 1)
+    let own = Accesses::of(&draft.nest, &chain.root).map_or_else(Vec::new, |found| found.axes);
+    own.iter().position(|axis| axis.name == chain.row).map_or(0, |place| place + 1)
 }
 
 /// The most vectors of a row that a stage can compute at a time.

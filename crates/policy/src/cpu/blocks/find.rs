@@ -1,0 +1,231 @@
+//! Which products and rows may be computed in blocks.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::{BufferId, Owner, Role};
+use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
+use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
+use tensorwright_target::{Cpu, Goal};
+
+use super::{Block, ROWS, START, Unit};
+use crate::cpu::rows::{Chain, is_product};
+
+/// How many second-level caches an operand may fill that every block reads again.
+const PANELS: i64 = 4;
+
+/// The blocks of a program whose stages are not scheduled yet. No stage is in two of them.
+pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
+    if chains.is_empty() {
+        return Vec::new();
+    }
+    let units = units(draft, chains);
+    let mut taken: Vec<String> = Vec::new();
+    let mut found = Vec::new();
+    for last in (0..units.len()).rev() {
+        let root = root_of(&units[last], chains);
+        if taken.contains(root) {
+            continue;
+        }
+        if let Some(block) = block(draft, chains, &units[..=last], &taken, goal) {
+            taken.extend(block.stages.iter().cloned());
+            found.push(block);
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// The chains and the other stages, in the order of the program.
+fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
+    let mut found = Vec::new();
+    for (root, reduction) in with_epilogues(&draft.nest) {
+        match chains.iter().position(|chain| chain.has(&root)) {
+            Some(place) if chains[place].root == root => found.push(Unit::Chain(place)),
+            Some(_) => {}
+            None => found.push(Unit::Group { root, reduction }),
+        }
+    }
+    found
+}
+
+fn root_of<'a>(unit: &'a Unit, chains: &'a [Chain]) -> &'a String {
+    match unit {
+        Unit::Chain(place) => &chains[*place].root,
+        Unit::Group { root, .. } => root,
+    }
+}
+
+/// The block that ends with the last of some units, in the innermost loop over rows that holds others.
+fn block(
+    draft: &Draft,
+    chains: &[Chain],
+    units: &[Unit],
+    taken: &[String],
+    goal: &Goal<Cpu>,
+) -> Option<Block> {
+    let last = units.last()?;
+    let root = root_of(last, chains);
+    let accesses = Accesses::of(&draft.nest, root)?;
+    let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
+    let depths = match last {
+        Unit::Chain(place) => {
+            let row = spatial.iter().position(|axis| axis.name == chains[*place].row)?;
+            row..row + 1
+        }
+        // The last loop over results becomes vectors.
+        Unit::Group { .. } => 0..spatial.len().saturating_sub(1),
+    };
+    let try_at = |depth: usize| {
+        let row = spatial.get(depth)?;
+        let around: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
+        let fits = |rows: &i64| {
+            let host = Host { root, row: &row.name, extent: row.extent, around, rows: *rows };
+            host.units(draft, chains, units, taken, goal)
+        };
+        let mut sizes: Vec<i64> = ROWS.into_iter().filter(|rows| *rows <= row.extent).collect();
+        sizes.retain(|rows| fits(rows).is_some());
+        let units = fits(sizes.first()?)?;
+        // The one to start with comes first.
+        let start = sizes.iter().rposition(|rows| *rows <= START).unwrap_or(0);
+        sizes.swap(0, start);
+        let of_unit = |unit: &Unit| match unit {
+            Unit::Chain(place) => {
+                chains[*place].stages.iter().map(|stage| stage.name.clone()).collect()
+            }
+            Unit::Group { root, reduction } => {
+                reduction.iter().chain([root]).cloned().collect::<Vec<String>>()
+            }
+        };
+        let stages = units.iter().flat_map(of_unit).collect();
+        let (root, row) = (root.clone(), row.name.clone());
+        Some(Block { root, row, units, stages, sizes, parameter: 0 })
+    };
+    depths.rev().find_map(try_at)
+}
+
+/// A loop of a root that is taken in blocks.
+struct Host<'a> {
+    root: &'a str,
+    row: &'a str,
+    extent: i64,
+    /// The iterations of the loops around it.
+    around: i64,
+    rows: i64,
+}
+
+impl Host<'_> {
+    /// What can be computed in a block without anything being computed twice; `None` if that saves nothing or no
+    /// cache holds it.
+    fn units(
+        &self,
+        draft: &Draft,
+        chains: &[Chain],
+        units: &[Unit],
+        taken: &[String],
+        goal: &Goal<Cpu>,
+    ) -> Option<Vec<Unit>> {
+        let (last, before) = units.split_last()?;
+        let mut fused = draft.clone();
+        let mut split = Split::new(self.row, &[self.rows]).tail(Tail::Peel);
+        let at = format!("{}.block", self.row);
+        split.names = vec![at.clone(), format!("{}.row", self.row)];
+        if !fused.step(self.root, split) {
+            return None;
+        }
+        if let Unit::Chain(place) = last
+            && !place_rows(&mut fused, &chains[*place], &format!("{}.row", self.row))
+        {
+            return None;
+        }
+        let mut inside: Vec<&Unit> = vec![last];
+        let mut bytes = 0;
+        for unit in before.iter().rev() {
+            let root = root_of(unit, chains);
+            let Some(buffer) = store_of(&draft.nest, root).map(|store| store.buffer) else {
+                continue;
+            };
+            let readers = reader_names(&fused.nest, buffer);
+            let names = |unit: &&Unit| names(unit, chains);
+            let own: Vec<String> = inside.iter().flat_map(names).collect();
+            let is_ours = !readers.is_empty() && readers.iter().all(|reader| own.contains(reader));
+            let owner = draft.nest.buffer(buffer).owner;
+            if !is_ours || taken.contains(root) || owner != Owner::Intermediate {
+                continue;
+            }
+            let mut trial = fused.clone();
+            let place = ComputeAt { consumer: self.root.to_owned(), at: at.clone() };
+            if !trial.step(root, place) || self.repeats(draft, &trial, buffer) {
+                continue;
+            }
+            if let Unit::Chain(place) = unit
+                && !place_rows(&mut trial, &chains[*place], &chains[*place].row)
+            {
+                continue;
+            }
+            bytes += elements(&trial, buffer) * draft.nest.dtype(buffer).bytes() as i64;
+            inside.push(unit);
+            fused = trial;
+        }
+        let panels =
+            inside.iter().map(|unit| panel_bytes(draft, unit, self.row)).max().unwrap_or(0);
+        if panels > PANELS * goal.target.caches().l2 {
+            return None;
+        }
+        let has_chain = inside.iter().any(|unit| matches!(unit, Unit::Chain(_)));
+        let has_product = inside.iter().any(|unit| is_product_unit(draft, unit));
+        let fits = bytes <= goal.target.caches().l2 / 2;
+        (inside.len() > 1 && has_chain && has_product && fits)
+            .then(|| inside.into_iter().rev().cloned().collect())
+    }
+
+    /// Whether elements are computed more than once, but for the last block.
+    fn repeats(&self, draft: &Draft, trial: &Draft, buffer: BufferId) -> bool {
+        let blocks = (self.extent + self.rows - 1) / self.rows;
+        let rounded = elements(draft, buffer) / self.extent * (blocks * self.rows);
+        elements(trial, buffer) * self.around * blocks > rounded
+    }
+}
+
+fn elements(draft: &Draft, buffer: BufferId) -> i64 {
+    draft.nest.buffer(buffer).shape.iter().product()
+}
+
+/// The stages of a unit that others may be read by.
+fn names(unit: &Unit, chains: &[Chain]) -> Vec<String> {
+    match unit {
+        Unit::Chain(place) => {
+            chains[*place].stages.iter().map(|stage| stage.name.clone()).collect()
+        }
+        // What the reduction reads is computed in the block too.
+        Unit::Group { root, .. } => vec![root.clone()],
+    }
+}
+
+/// Computes the stages of a chain in its rows.
+fn place_rows(draft: &mut Draft, chain: &Chain, row: &str) -> bool {
+    let others = chain.stages.iter().rev().filter(|stage| stage.name != chain.root);
+    let at = || ComputeAt { consumer: chain.root.clone(), at: row.to_owned() };
+    others.map(|stage| stage.name.as_str()).all(|stage| draft.step(stage, at()))
+}
+
+/// The bytes that a product reads again for every block: operands that do not move with its rows.
+fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
+    let Unit::Group { root, reduction } = unit else { return 0 };
+    let stage = reduction.as_ref().unwrap_or(root);
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 0 };
+    // Another stage may call its rows something else; then the first loop over results counts.
+    let spatial = || accesses.of_role(Role::Spatial);
+    let Some(row) = spatial().find(|axis| axis.name == row).or_else(|| spatial().next()) else {
+        return 0;
+    };
+    let still = accesses.reads.iter().filter(|read| read.stride(row) == Some(0));
+    let bytes =
+        |buffer: BufferId| elements(draft, buffer) * draft.nest.dtype(buffer).bytes() as i64;
+    still.map(|read| bytes(read.buffer)).max().unwrap_or(0)
+}
+
+fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
+    let Unit::Group { root, reduction } = unit else { return false };
+    let stage = reduction.as_ref().unwrap_or(root);
+    Accesses::of(&draft.nest, stage).is_some_and(|accesses| is_product(&accesses))
+}

@@ -1,0 +1,79 @@
+//! Blocks: products and the rows between them are computed together, a block of rows at a time.
+//!
+//! Attention is a product, a softmax and another product. Computed one after another, all scores go to memory
+//! and back several times; in blocks of rows they stay in the second-level cache, and each product still has
+//! rows enough for its register tiles:
+//!
+//! ```text
+//! for l, s { scores(l,s) += ..; }              for l.block {
+//! for l { softmax of a row; }             ->     for l, s { scores(l,s) += ..; }    // tiles
+//! for l, e { O(l,e) += ..; }                     for l { softmax of a row; }
+//!                                                for l, e { O(l,e) += ..; }         // tiles
+//! ```
+//!
+//! As with rows, no operator is known by name.
+
+mod find;
+mod product;
+mod steps;
+
+pub(crate) use find::find;
+pub(crate) use steps::{RowTilings, compute};
+
+/// The parameter that says how many rows a block has, and the rule about it.
+pub(crate) const BLOCK: &str = "block";
+
+/// The rows of a block: none, or so many.
+pub(crate) const ROWS: [i64; 4] = [16, 32, 64, 128];
+
+/// The rows that a search starts with, or fewer.
+pub(crate) const START: i64 = 64;
+
+/// What is computed together in a block: a chain of rows, or a stage with the reduction that it reads in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// The chain with this place.
+    Chain(usize),
+    /// A stage and its reduction.
+    Group {
+        /// The stage whose loops are outermost.
+        root: String,
+        /// The reduction that it reads in place.
+        reduction: Option<String>,
+    },
+}
+
+/// Stages that may be computed together in blocks of rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    /// The stage whose loops are around all: the last one.
+    pub(crate) root: String,
+    /// The loop of the root that is taken in blocks.
+    pub(crate) row: String,
+    /// What is computed, in the order of the program; the root's is the last.
+    pub(crate) units: Vec<Unit>,
+    /// All stages.
+    pub(crate) stages: Vec<String>,
+    /// The sizes of a block that a cache holds.
+    pub(crate) sizes: Vec<i64>,
+    /// The parameter that decides about it, by place among those of the sketch.
+    pub(crate) parameter: usize,
+}
+
+impl Block {
+    /// Whether a stage is one of them.
+    pub(crate) fn has(&self, stage: &str) -> bool {
+        self.stages.iter().any(|own| own == stage)
+    }
+
+    /// The rows of a block that a rank says; `None` if everything is computed apart. The first rank is the largest
+    /// block up to [`START`].
+    pub(crate) fn rows(&self, rank: u32) -> Option<i64> {
+        self.sizes.get(rank as usize).copied()
+    }
+
+    /// The values of the parameter.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.sizes.iter().map(ToString::to_string).chain(["apart".to_owned()]).collect()
+    }
+}

@@ -1,0 +1,215 @@
+//! A product inside a block: register tiles of rows by vectors.
+
+use tensorwright_schedule::access::{Access, Accesses, Axis};
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::primitives::{
+    CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Split, Tail, Unroll, Vectorize,
+};
+use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_target::{Cpu, Goal};
+
+use crate::cpu::register_tile::{Along, register_tile};
+
+/// Terms that are written out.
+const TERMS: i64 = 2;
+
+/// A product: a reduction, or a stage that reads one in place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product<'a> {
+    pub(super) root: &'a String,
+    pub(super) reduction: &'a Option<String>,
+    /// The loop of its own around the block; `None` if it is computed inside another stage.
+    pub(super) at: Option<&'a str>,
+}
+
+/// The loops of a product in their order.
+#[derive(Debug, Clone)]
+pub(super) struct Tiles {
+    root: String,
+    reduction: Option<String>,
+    /// Tiles along the rows.
+    tiles: String,
+    /// The elements of a tile along the vectors.
+    width: i64,
+    /// What is written out, and the lanes.
+    unrolled: Vec<String>,
+    lanes: String,
+    lane_count: i64,
+    /// The loops of the reduction over rows and vectors.
+    rows: Option<String>,
+    vector: String,
+    /// Tensors whose elements along the vectors are apart, and the dimension along them.
+    turned: Vec<(String, usize, usize)>,
+}
+
+/// Splits the loops of a product and brings them into their order.
+pub(super) fn order(
+    draft: &mut Draft,
+    product: Product<'_>,
+    goal: &Goal<Cpu>,
+) -> Result<Option<Tiles>, ScheduleError> {
+    let Product { root, reduction, at } = product;
+    let stage = reduction.as_ref().unwrap_or(root);
+    let found = Accesses::of(&draft.nest, stage).zip(Accesses::of(&draft.nest, root));
+    let Some((accesses, outer)) = found else { return Ok(None) };
+    let spatial: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
+    let own: Vec<Axis> = outer.of_role(Role::Spatial).cloned().collect();
+    let around = own.iter().position(|axis| Some(axis.name.as_str()) == at).map_or(0, |at| at + 1);
+    let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64);
+    // The loops of an epilogue have the places of the reduction's, and names of their own.
+    let offset = own.len().saturating_sub(spatial.len());
+    let Some(vector) = own.last() else { return Ok(None) };
+    let last = own.len() - 1;
+    let row = own[around.min(last)..last].iter().rev().find(|axis| axis.extent > 1);
+    let along = Along { vector: vector.extent, rows: row.map_or(1, |row| row.extent), lanes };
+    let tile = register_tile(&goal.target, along);
+    let lanes = lanes.min(vector.extent);
+    let name = |axis: &Axis, part: &str| format!("{}.{part}", axis.name);
+    let mut split = Split::new(&vector.name, &[tile.vectors, lanes]).tail(Tail::Peel);
+    let (panels, vectors, lane) =
+        (name(vector, "panel"), name(vector, "vectors"), name(vector, "lanes"));
+    split.names = vec![panels.clone(), vectors.clone(), lane.clone()];
+    draft.apply(root, split)?;
+    let mut unrolled = Vec::new();
+    let mut tiles = panels.clone();
+    if let Some(row) = row {
+        let mut split = Split::new(&row.name, &[tile.rows]).tail(Tail::Peel);
+        tiles = name(row, "tile");
+        split.names = vec![tiles.clone(), name(row, "rows")];
+        draft.apply(root, split)?;
+        unrolled.push(name(row, "rows"));
+    }
+    unrolled.push(vectors);
+    let rest = own[..last].iter().filter(|axis| Some(axis.var) != row.map(|row| row.var));
+    let mut order: Vec<String> = rest.map(|axis| axis.name.clone()).collect();
+    order.push(panels.clone());
+    order.extend((tiles != panels).then(|| tiles.clone()));
+    if reduction.is_none() {
+        let terms = split_terms(draft, root, &accesses)?;
+        if terms.len() > accesses.of_role(Role::Reduce).count() {
+            unrolled.extend(terms.last().cloned());
+        }
+        order.extend(terms);
+    }
+    order.extend(row.map(|row| name(row, "rows")));
+    order.extend([unrolled[usize::from(row.is_some())].clone(), lane.clone()]);
+    draft.apply(root, Reorder { order })?;
+    let place = last - offset.min(last);
+    let inner = |axis: Option<&Axis>| axis.map(|axis| axis.name.clone());
+    let row_place = row.and_then(|row| own.iter().position(|axis| axis.var == row.var));
+    Ok(Some(Tiles {
+        root: root.clone(),
+        reduction: reduction.clone(),
+        tiles,
+        width: tile.vectors * lanes,
+        unrolled,
+        lanes: lane,
+        lane_count: lanes,
+        rows: row_place.and_then(|at| inner(spatial.get(at - offset.min(at)))),
+        vector: inner(spatial.get(place)).unwrap_or_default(),
+        turned: spatial.get(place).map_or_else(Vec::new, |axis| turned(draft, &accesses, axis)),
+    }))
+}
+
+/// Computes the reduction in the tiles, writes them out, and turns what is apart in the loop for copies.
+pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(), ScheduleError> {
+    let root = &tiles.root;
+    if let Some(reduction) = &tiles.reduction {
+        let at = ComputeAt { consumer: root.clone(), at: tiles.tiles.clone() };
+        draft.apply(reduction, at)?;
+        inside(draft, reduction, tiles)?;
+    }
+    for name in &tiles.unrolled {
+        draft.apply(root, Unroll { target: name.clone() })?;
+    }
+    draft.apply(root, Vectorize { target: tiles.lanes.clone() })?;
+    if tiles.reduction.is_none() {
+        draft.apply(root, CacheWrite { at: tiles.tiles.clone() })?;
+    }
+    let stage = match &tiles.reduction {
+        Some(reduction) => reduction.clone(),
+        None => format!("{root}.tile"),
+    };
+    for (tensor, rank, dimension) in &tiles.turned {
+        turn(draft, &stage, (tensor, *rank, *dimension), tiles, copies);
+    }
+    Ok(())
+}
+
+/// The loops of a reduction over a tile of its reader.
+fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
+    let terms = split_terms(draft, stage, &accesses)?;
+    let vector = &tiles.vector;
+    let (vectors, lanes) = (format!("{vector}.in"), format!("{vector}.lanes"));
+    let mut split = Split::new(vector, &[tiles.lane_count]);
+    split.names = vec![vectors.clone(), lanes.clone()];
+    draft.apply(stage, split)?;
+    let is_split = terms.len() > accesses.of_role(Role::Reduce).count();
+    let mut order = terms.clone();
+    order.extend(tiles.rows.clone());
+    order.extend([vectors.clone(), lanes.clone()]);
+    draft.apply(stage, Reorder { order })?;
+    let written = terms.last().filter(|_| is_split);
+    for name in written.into_iter().chain(&tiles.rows).chain([&vectors]) {
+        draft.apply(stage, Unroll { target: name.clone() })?;
+    }
+    draft.apply(stage, Vectorize { target: lanes })
+}
+
+/// Splits the last loop over terms, a few of which are written out; returns all of them in their order.
+fn split_terms(
+    draft: &mut Draft,
+    stage: &str,
+    accesses: &Accesses,
+) -> Result<Vec<String>, ScheduleError> {
+    let terms: Vec<&Axis> = accesses.of_role(Role::Reduce).collect();
+    let mut names: Vec<String> = terms.iter().map(|axis| axis.name.clone()).collect();
+    if let Some(last) = terms.last().filter(|axis| axis.extent >= 8 * TERMS) {
+        let parts = [format!("{}.terms", last.name), format!("{}.written", last.name)];
+        let mut split = Split::new(&last.name, &[TERMS]).tail(Tail::Peel);
+        split.names = parts.to_vec();
+        draft.apply(stage, split)?;
+        names.pop();
+        names.extend(parts);
+    }
+    Ok(names)
+}
+
+/// The tensors whose elements along the vectors are apart, with their rank and the dimension along the vectors.
+fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<(String, usize, usize)> {
+    let is_apart = |read: &&Access| !matches!(read.stride(axis), Some(0 | 1));
+    let of = |read: &Access| {
+        let buffer = draft.nest.buffer(read.buffer);
+        Some((buffer.name.clone(), buffer.shape.len(), read.dimension_of(axis)?))
+    };
+    let mut found: Vec<_> = accesses.reads.iter().filter(is_apart).filter_map(of).collect();
+    found.dedup();
+    found
+}
+
+/// Copies a tensor in panels as wide as a tile, with the elements along the vectors next to each other. Without
+/// that they are gathered.
+fn turn(
+    draft: &mut Draft,
+    stage: &str,
+    (tensor, rank, dimension): (&str, usize, usize),
+    tiles: &Tiles,
+    copies: &str,
+) {
+    let others = || (0..rank).filter(|other| *other != dimension);
+    let order: Vec<usize> = others().chain([dimension]).collect();
+    let whole = others().map(|other| Part::Whole(other as u32));
+    let mut parts = vec![Part::Quotient(dimension as u32, tiles.width)];
+    parts.extend(whole.chain([Part::Remainder(dimension as u32, tiles.width)]));
+    let layout = Some(LayoutText { parts });
+    let read = CacheRead { tensor: tensor.to_owned(), at: copies.to_owned(), layout };
+    let copy = format!("{tensor}.pack");
+    let lane = format!("d{dimension}");
+    draft.steps(|draft| {
+        draft.step(stage, read)
+            && draft.step(&copy, Reorder { order: order.iter().map(|d| format!("d{d}")).collect() })
+            && draft.step(&copy, Split::new(&lane, &[tiles.lane_count]))
+            && draft.step(&copy, Vectorize { target: format!("{lane}.1") })
+    });
+}

@@ -1,0 +1,87 @@
+//! From what is decided about a block to steps of a schedule.
+
+use tensorwright_schedule::primitives::{ComputeAt, Parallel, Split, Tail, loops_of};
+use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_target::{Cpu, Goal};
+
+use super::product::{self, Product};
+use super::{Block, Unit};
+use crate::cpu::rows::{self, Chain, RowTiling};
+
+/// What is decided about chains.
+pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
+
+/// Computes a block of so many rows at a time. `row_tiling` says what is decided about a chain.
+///
+/// # Errors
+/// If a step is refused.
+pub(crate) fn compute(
+    draft: &mut Draft,
+    block: &Block,
+    rows: i64,
+    (chains, row_tiling): (&[Chain], RowTilings<'_>),
+    goal: &Goal<Cpu>,
+) -> Result<(), ScheduleError> {
+    let part = |name: &str| format!("{}.{name}", block.row);
+    let (all, at, row) = (part("all"), part("block"), part("row"));
+    // The outermost part has one iteration: in it, operands that all blocks share are copied once.
+    let extent = extent(draft, &block.root, &block.row);
+    let mut split = Split::new(&block.row, &[(extent + rows - 1) / rows, rows]).tail(Tail::Peel);
+    split.names = vec![all.clone(), at.clone(), row.clone()];
+    draft.apply(&block.root, split)?;
+    // The loops of the root are brought into their order before anything is computed in them.
+    let mut units = block.units.iter().rev();
+    let tiles = match units.next() {
+        Some(Unit::Group { root, reduction }) => {
+            product::order(draft, Product { root, reduction, at: Some(&at) }, goal)?
+        }
+        _ => None,
+    };
+    if let Some(Unit::Chain(place)) = block.units.last() {
+        rows_inside(draft, &chains[*place], &row, row_tiling, goal)?;
+    }
+    for unit in units {
+        let inside = ComputeAt { consumer: block.root.clone(), at: at.clone() };
+        match unit {
+            Unit::Chain(place) => {
+                let chain = &chains[*place];
+                draft.apply(&chain.root, inside)?;
+                rows_inside(draft, chain, &chain.row, row_tiling, goal)?;
+            }
+            Unit::Group { root, reduction } => {
+                draft.apply(root, inside)?;
+                let tiles = product::order(draft, Product { root, reduction, at: None }, goal)?;
+                tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, &all))?;
+            }
+        }
+    }
+    if let Some(tiles) = tiles {
+        product::finish(draft, &tiles, &all)?;
+    }
+    if goal.workers > 1 {
+        let loops = loops_of(&draft.nest, &block.root);
+        let outermost = loops.first().filter(|l| l.extent >= 2 * goal.workers);
+        let target = outermost.map_or(at, |l| draft.nest.var_name(l.var).to_owned());
+        draft.apply(&block.root, Parallel { target })?;
+    }
+    Ok(())
+}
+
+/// The iterations of a loop.
+fn extent(draft: &Draft, stage: &str, name: &str) -> i64 {
+    let loops = loops_of(&draft.nest, stage);
+    loops.iter().find(|l| draft.nest.var_name(l.var) == name).map_or(1, |l| l.extent)
+}
+
+fn rows_inside(
+    draft: &mut Draft,
+    chain: &Chain,
+    row: &str,
+    row_tiling: RowTilings<'_>,
+    goal: &Goal<Cpu>,
+) -> Result<(), ScheduleError> {
+    // Workers share blocks, not rows.
+    let tiling = RowTiling { is_parallel: false, ..row_tiling(chain) };
+    let chain = Chain { row: row.to_owned(), ..chain.clone() };
+    rows::compute(draft, &chain, &tiling, goal)
+}
