@@ -27,6 +27,8 @@ SUITES = (
     Suite("ops", "FlexTensor's operators", ("flextensor_ops",), 1.7, 0.9, 10.0),
     Suite("gemm", "Products of G-BFS, and OpEvo's operators", ("gbfs", "opevo"), 1.1, 0.93),
     Suite("tc", "Operators of Tensor Comprehensions", ("tc",), 1.5, 0.93),
+    Suite("rows", "Norms and softmax along rows", ("rows",), 1.2, 0.95),
+    Suite("attention", "Attention", ("attention",), 1.0),
     Suite("imaging", "Image pipelines around Halide", ("imaging",)),
 )
 

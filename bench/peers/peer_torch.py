@@ -15,6 +15,7 @@ from protocol import Unsupported, Variant, circulant, serve, shift_positions
 VERSION = "torch " + torch.__version__
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 LAYOUT_OPERATORS = ("conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_relu", "dwsep")
+ROWS = ("softmax", "log_softmax", "layer_norm", "rms_norm", "bias_gelu_residual_norm")
 OPTIONS = argparse.Namespace(mode="eager", threads=1)
 
 
@@ -168,6 +169,34 @@ def separable(workload, tensor):
     return {"conv+conv": call}, [tensor("X")], [tensor("Wd")[:, None], tensor("Wp")[:, :, None, None], tensor("bias")]
 
 
+def gelu_norm(d, p):
+    """Bias, GELU, residual and layer norm."""
+    return F.layer_norm(F.gelu(d[0] + p[0]) + d[1], p[1].shape, p[1], p[2], 1e-5)
+
+
+def along_rows(workload, tensor):
+    calls = {
+        "softmax": lambda d, p: torch.softmax(d[0], 1),
+        "log_softmax": lambda d, p: torch.log_softmax(d[0], 1),
+        "layer_norm": lambda d, p: F.layer_norm(d[0], p[0].shape, p[0], p[1], 1e-5),
+        "rms_norm": lambda d, p: F.rms_norm(d[0], p[0].shape, p[0], 1e-5),
+        "bias_gelu_residual_norm": gelu_norm,
+    }
+    operator = workload["operator"]
+    names = list(workload["inputs"])
+    data = [tensor(name) for name in names if name in "XR"]
+    return {operator: calls[operator]}, data, [tensor(name) for name in names if name not in "XR"]
+
+
+def attention(workload, tensor):
+    causal = workload["operator"] == "causal_attention"
+
+    def fused(d, _):
+        return F.scaled_dot_product_attention(*(x[None] for x in d), is_causal=causal)[0]
+
+    return {"scaled_dot_product_attention": fused}, [tensor(name) for name in "QKV"], []
+
+
 def imaging(workload, tensor):
     pipeline = torch_imaging.pipeline(workload)
     return {"slices": lambda d, p: pipeline(d[0])}, [tensor("X")], []
@@ -184,6 +213,7 @@ def define(workload, tensor):
     makers = {
         "gemv": products, "gemm": products, "bmm": products, "bilinear": contractions, "mttkrp": contractions,
         "bcm_project": bcm_project, "bcm_mm": bcm_mm, "shift": shift, "lut": lut, "mlp": mlp, "dwsep": separable,
+        "attention": attention, "causal_attention": attention, **dict.fromkeys(ROWS, along_rows),
     }  # fmt: skip
     return makers.get(operator, imaging)(workload, tensor)
 

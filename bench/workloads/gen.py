@@ -308,6 +308,39 @@ def imaging():
         "3x3 convolution (valid) + bias + relu, the size of Halide's conv_layer app", ours)  # fmt: skip
 
 
+ROWS = {
+    "softmax": (5, ("X",)),
+    "log_softmax": (7, ("X",)),
+    "layer_norm": (9, ("X", "gamma", "beta")),
+    "rms_norm": (6, ("X", "gamma")),
+    "bias_gelu_residual_norm": (16, ("X", "R", "bias", "gamma", "beta")),
+}
+"""Operations per element, and what is read."""
+
+
+def rows():
+    """Norms and softmax over rows: 2^21 elements in rows of 512 to 16,384, and rows that no vector divides."""
+    for operator, (operations, names) in ROWS.items():
+        for n, d in ((4096, 512), (1024, 2048), (1000, 2001), (512, 4096), (128, 16384)):
+            inputs = {name: (n, d) if name in "XR" else (d,) for name in names}
+            ours = (KERNELS + "rows.tc", operator, sizes(N=n, D=d))
+            name = f"{operator}_{n}_{d}"
+            add("rows", name, operator, operator, inputs, (n, d), operations * n * d, "ours", "along rows", ours)
+
+
+def attention():
+    """Attention of one head, plain and causal."""
+    for causal, length, depth in itertools.product((False, True), (256, 1024, 4096), (64, 128)):
+        inputs = dict.fromkeys("QKV", (1, length, depth))
+        sizes_of = {"T": length} if causal else {"L": length, "S": length}
+        definition = "causal_attention" if causal else "attention"
+        ours = (KERNELS + "rows.tc", definition, sizes(H=1, **sizes_of, D=depth, E=depth))
+        flops = 4 * length * length * depth
+        name = f"{definition}_{length}_{depth}"
+        expr = "softmax(Q K^T / sqrt(D)) V"
+        add("attention", name, definition, definition, inputs, (1, length, depth), flops, "ours", expr, ours)
+
+
 def main():
     yolo()
     for part in (flextensor_algebra, flextensor_convolutions, flextensor_new):
@@ -317,6 +350,8 @@ def main():
     opevo()
     tensor_comprehensions()
     imaging()
+    rows()
+    attention()
     for suite, entries in SUITES.items():
         lines = ",\n".join(json.dumps(entry) for entry in entries)
         (HERE / f"{suite}.json").write_text(f"[\n{lines}\n]\n")

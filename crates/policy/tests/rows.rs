@@ -51,6 +51,17 @@ fn rows_are_read_once() {
 }
 
 #[test]
+fn results_that_are_read_again_are_part_of_the_rows() {
+    let text = "def f(float(N,D) x, float(N,D) r) -> (h, y) {
+      h(n,d) = x(n,d) + r(n,d)
+      square(n) +=! h(n,d) * h(n,d) / D
+      y(n,d) = h(n,d) * rsqrt(square(n))
+    }";
+    let program = program(text, &[("N", 64), ("D", 1000)]);
+    assert_eq!(passes(&program), 1);
+}
+
+#[test]
 fn rows_that_no_cache_holds_are_not() {
     let long = 1 << 20;
     assert!(passes(&program(SOFTMAX, &[("N", 4), ("D", long)])) > 1);

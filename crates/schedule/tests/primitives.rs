@@ -50,6 +50,15 @@ const LAYER: &str = "def layer(float(B,I) x, float(O,I) w, float(O) bias) -> (ou
   out(b,o) = bias(o)
   out(b,o) += x(b,i) * w(o,i)
 }";
+const NORM: &str = "def norm(float(N,D) x, float(N,D) r) -> (h, y) {
+  h(n,d) = x(n,d) + r(n,d)
+  square(n) +=! h(n,d) * h(n,d)
+  y(n,d) = h(n,d) / square(n)
+}";
+const RESULTS: &str = "def results(float(N) A) -> (rows, out) {
+  rows(i) = A(i) + A(i+1)
+  out(i,j) = rows(i) * rows(i+1) where j in 0:2
+}";
 const SQUARES: &str = "def squares(float(N,N) A) -> (out) {
   T(i,j) = A(j,i)
   out(i,j) = T(i,j)
@@ -133,6 +142,8 @@ shows! {
     compute_at: BLUR, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
     compute_at_around_the_reduction: LAYER, [("B", 4), ("I", 3), ("O", 5)],
         "out: reorder b i o\nout.0: compute_at out b\n";
+    compute_at_of_a_result: NORM, [("N", 4), ("D", 5)],
+        "y: split n 2\nsquare: compute_at y n.1\nh: compute_at y n.1\n";
     cache_read_after_the_start: SQUARES, [("N", 5)],
         "out.0: inline\nout: reorder k i j\nout: cache_read T at k\n";
     cache_read: GEMM, [("M", 4), ("N", 20), ("K", 8)],
@@ -185,6 +196,7 @@ fn refusals_name_the_loop_and_the_reason() {
     let skewed = program(SKEWED, &[("H", 9), ("R", 3)]);
     let spread = program(SPREAD, &[("C", 2), ("L", 5), ("R", 4), ("s", 2), ("p", 2)]);
     let layer = program(LAYER, &[("B", 4), ("I", 3), ("O", 5)]);
+    let results = program(RESULTS, &[("N", 10)]);
     let squares = program(SQUARES, &[("N", 5)]);
     let cases = [
         (&gemm, "D: split m 2"),
@@ -212,6 +224,8 @@ fn refusals_name_the_loop_and_the_reason() {
         (&gemm, "C: rfactor n at m"),
         (&gemm, "C: rfactor k at k"),
         (&blur, "rows: compute_at rows i"),
+        (&results, "rows: compute_at out i"),
+        (&results, "rows: compute_at out j"),
         (&wide, "out: vectorize i"),
         (&blur, "rows: split i 2\nrows: compute_at out i"),
         (&blur, "out: split i 8\nout: vectorize i.1\nrows: compute_at out i.1"),

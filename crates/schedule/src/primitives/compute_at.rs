@@ -12,10 +12,13 @@
 //! What neighbouring iterations both read is computed twice. All readers must be in the loop; what a
 //! reduction starts from is read before its outermost loop. The stage's own loops are made anew, so
 //! they are scheduled afterwards.
+//!
+//! A result of the program can be computed there too, if every element of it is computed in exactly one iteration:
+//! it stays where the caller wants it.
 
 use std::fmt;
 
-use tensorwright_lang::program::{Expr, Index, Read, Rewrite};
+use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite};
 
 use super::Rule;
 use super::begun::{Begun, refuse_late};
@@ -24,8 +27,8 @@ use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
 use crate::nest::{
-    Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, for_each_store_mut,
-    rewrite_store, substitute,
+    Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
+    for_each_store_mut, rewrite_store, substitute,
 };
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -54,7 +57,8 @@ impl Rule for ComputeAt {
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let path = find_store(nest, stage)?;
-        let producer = Producer::of(nest, stage, &path, "computed inside another stage")?;
+        let producer = Producer::of_any(nest, stage, &path, "computed inside another stage")?;
+        let is_result = nest.buffer(producer.buffer).owner == Owner::Output;
         refuse_checked(nest, producer.buffer)?;
         let host = find_host(nest, &self.consumer, &self.at)?;
         if host.first() == path.first() {
@@ -62,19 +66,29 @@ impl Rule for ComputeAt {
         }
         self.check_readers(stage, nest, &host, producer.buffer)?;
         let extents = footprint(nest, &host, producer.buffer)?;
+        if is_result && !is_partition(nest, &host, producer.buffer, &extents) {
+            return Err(Refusal::new(format!(
+                "`{stage}` is a result of the program, and not every element of it is computed in exactly one \
+                 iteration of the loops around"
+            )));
+        }
         let node = rebuild(nest, &producer, &path, &host, &extents)?;
         let shape = extents.iter().map(|extent| extent.count).collect();
         let begun = Begun::at(nest, &host);
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, producer.buffer);
-        shift_reads(&mut host_loop.body, producer.buffer, producer.buffer, &extents, &begun)?;
+        if !is_result {
+            shift_reads(&mut host_loop.body, producer.buffer, producer.buffer, &extents, &begun)?;
+            host_loop.locals.push(producer.buffer);
+        }
         host_loop.body.insert(position, node);
-        host_loop.locals.push(producer.buffer);
         // The stage stands before its reader, so taking it away moves the reader.
         remove(&mut nest.body, &path);
-        let buffer = &mut nest.buffers[producer.buffer.0 as usize];
-        buffer.shape = shape;
-        buffer.owner = Owner::Local;
+        if !is_result {
+            let buffer = &mut nest.buffers[producer.buffer.0 as usize];
+            buffer.shape = shape;
+            buffer.owner = Owner::Local;
+        }
         Ok(())
     }
 }
@@ -100,6 +114,32 @@ impl ComputeAt {
         }
         refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "computed")
     }
+}
+
+/// Whether the footprints of all iterations of the loops around make up a tensor, each element once.
+fn is_partition(nest: &LoopNest, host: &[usize], buffer: BufferId, extents: &[Extent]) -> bool {
+    let loops = loops_on(nest, host);
+    let mut used: Vec<Var> = Vec::new();
+    let shape = &nest.buffer(buffer).shape;
+    let is_cut = extents.iter().zip(shape).all(|(extent, size)| {
+        let mut steps: Vec<(i64, Var)> = Vec::new();
+        for term in extent.first.terms() {
+            let Atom::Axis(var) = term.atom else { return false };
+            steps.push((term.coefficient, var));
+        }
+        steps.sort_unstable();
+        used.extend(steps.iter().map(|(_, var)| *var));
+        // Each loop goes on where the one inside of it ends.
+        let mut covered = extent.count;
+        for (step, var) in steps {
+            let trips = loops.iter().find(|l| l.var == var && !l.overlaps).map(|l| l.extent);
+            let Some(trips) = trips.filter(|_| step == covered) else { return false };
+            covered = covered.saturating_mul(trips);
+        }
+        extent.first.constant_term() == 0 && covered >= *size && (extent.count <= *size)
+    });
+    // A loop that moves nothing would compute everything again.
+    is_cut && loops.iter().all(|l| l.extent == 1 || used.contains(&l.var))
 }
 
 /// The loops of a stage made anew, over its footprint.
@@ -136,14 +176,16 @@ fn rebuild(
     for l in chain.iter().filter(|l| l.role == Role::Reduce) {
         loops.push(Loop { body: Vec::new(), ..l.clone() });
     }
-    store.subscripts = subscripts;
+    if nest.buffer(producer.buffer).owner != Owner::Output {
+        store.subscripts = subscripts;
+    }
     Ok(loops.into_iter().rev().fold(Node::Store(store), |node, mut l| {
         l.body = vec![node];
         Node::Loop(l)
     }))
 }
 
-fn replace(store: &mut Store, var: crate::nest::Var, value: &Index) -> Result<(), Refusal> {
+fn replace(store: &mut Store, var: Var, value: &Index) -> Result<(), Refusal> {
     let mut node = [Node::Store(store.clone())];
     substitute(&mut node, var, value).ok_or_else(Refusal::overflow)?;
     if let [Node::Store(replaced)] = node {

@@ -36,12 +36,23 @@ impl Producer {
         what: &str,
     ) -> Result<Self, Refusal> {
         let store = store_at(nest, path)?;
-        let buffer = nest.buffer(store.buffer);
-        if buffer.owner == Owner::Output {
+        if nest.buffer(store.buffer).owner == Owner::Output {
             return Err(Refusal::new(format!(
                 "`{stage}` is a result of the program and cannot be {what}"
             )));
         }
+        Self::of_any(nest, stage, path, what)
+    }
+
+    /// The same, also of a result of the program.
+    pub(crate) fn of_any(
+        nest: &LoopNest,
+        stage: &str,
+        path: &[usize],
+        what: &str,
+    ) -> Result<Self, Refusal> {
+        let store = store_at(nest, path)?;
+        let buffer = nest.buffer(store.buffer);
         let mut writers = 0;
         for_each_store(&nest.body, &mut |other| {
             writers += usize::from(other.buffer == store.buffer);

@@ -82,7 +82,11 @@ fn block(
             let host = Host { root, row: &row.name, extent: row.extent, around, rows: *rows };
             host.units(draft, chains, units, taken, goal)
         };
-        let mut sizes: Vec<i64> = ROWS.into_iter().filter(|rows| *rows <= row.extent).collect();
+        // Every worker gets a block.
+        let suits = |rows: &i64| {
+            *rows <= row.extent && around * ((row.extent + rows - 1) / rows) >= goal.workers
+        };
+        let mut sizes: Vec<i64> = ROWS.into_iter().filter(suits).collect();
         sizes.retain(|rows| fits(rows).is_some());
         let units = fits(sizes.first()?)?;
         // The one to start with comes first.

@@ -83,13 +83,18 @@ pub(super) fn order(
     let rest = own[..last].iter().filter(|axis| Some(axis.var) != row.map(|row| row.var));
     let mut order: Vec<String> = rest.map(|axis| axis.name.clone()).collect();
     order.push(panels.clone());
-    order.extend((tiles != panels).then(|| tiles.clone()));
+    let inner = (tiles != panels).then(|| tiles.clone());
     if reduction.is_none() {
-        let terms = split_terms(draft, root, &accesses)?;
-        if terms.len() > accesses.of_role(Role::Reduce).count() {
-            unrolled.extend(terms.last().cloned());
-        }
-        order.extend(terms);
+        let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+        let row = tile.vectors * lanes * bytes;
+        let terms = Terms::split(draft, root, &accesses, goal.target.caches().l1 / 2 / row.max(1))?;
+        unrolled.extend(terms.written.clone());
+        order.extend(terms.blocks);
+        order.extend(inner);
+        order.extend(terms.others);
+        order.extend(terms.written);
+    } else {
+        order.extend(inner);
     }
     order.extend(row.map(|row| name(row, "rows")));
     order.extend([unrolled[usize::from(row.is_some())].clone(), lane.clone()]);
@@ -139,41 +144,64 @@ pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(
 /// The loops of a reduction over a tile of its reader.
 fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
-    let terms = split_terms(draft, stage, &accesses)?;
+    let terms = Terms::split(draft, stage, &accesses, i64::MAX)?;
     let vector = &tiles.vector;
     let (vectors, lanes) = (format!("{vector}.in"), format!("{vector}.lanes"));
     let mut split = Split::new(vector, &[tiles.lane_count]);
     split.names = vec![vectors.clone(), lanes.clone()];
     draft.apply(stage, split)?;
-    let is_split = terms.len() > accesses.of_role(Role::Reduce).count();
-    let mut order = terms.clone();
+    let mut order = terms.others.clone();
+    order.extend(terms.written.clone());
     order.extend(tiles.rows.clone());
     order.extend([vectors.clone(), lanes.clone()]);
     draft.apply(stage, Reorder { order })?;
-    let written = terms.last().filter(|_| is_split);
-    for name in written.into_iter().chain(&tiles.rows).chain([&vectors]) {
+    for name in terms.written.iter().chain(&tiles.rows).chain([&vectors]) {
         draft.apply(stage, Unroll { target: name.clone() })?;
     }
     draft.apply(stage, Vectorize { target: lanes })
 }
 
-/// Splits the last loop over terms, a few of which are written out; returns all of them in their order.
-fn split_terms(
-    draft: &mut Draft,
-    stage: &str,
-    accesses: &Accesses,
-) -> Result<Vec<String>, ScheduleError> {
-    let terms: Vec<&Axis> = accesses.of_role(Role::Reduce).collect();
-    let mut names: Vec<String> = terms.iter().map(|axis| axis.name.clone()).collect();
-    if let Some(last) = terms.last().filter(|axis| axis.extent >= 8 * TERMS) {
-        let parts = [format!("{}.terms", last.name), format!("{}.written", last.name)];
+/// The loops over terms, outermost first.
+#[derive(Debug, Default)]
+struct Terms {
+    /// Blocks of terms, around the tiles along the rows: their part of the other operand stays in the first-level
+    /// cache.
+    blocks: Option<String>,
+    /// Those inside a tile.
+    others: Vec<String>,
+    /// The terms that are written out.
+    written: Option<String>,
+}
+
+impl Terms {
+    /// Splits the last loop over terms: into blocks of at most so many, and a few that are written out.
+    fn split(
+        draft: &mut Draft,
+        stage: &str,
+        accesses: &Accesses,
+        block: i64,
+    ) -> Result<Self, ScheduleError> {
+        let all: Vec<&Axis> = accesses.of_role(Role::Reduce).collect();
+        let others = all.iter().map(|axis| axis.name.clone()).collect();
+        let mut terms = Self { others, ..Self::default() };
+        let Some(last) = all.last().filter(|axis| axis.extent >= 8 * TERMS) else {
+            return Ok(terms);
+        };
+        let name = |part: &str| format!("{}.{part}", last.name);
         let mut split = Split::new(&last.name, &[TERMS]).tail(Tail::Peel);
-        split.names = parts.to_vec();
+        split.names = vec![name("terms"), name("written")];
+        // Several loops over terms are those of windows, whose operands are small.
+        if all.len() == 1 && last.extent >= 2 * block {
+            split.factors.insert(0, (block / TERMS).max(1));
+            split.names.insert(0, name("blocks"));
+            terms.blocks = Some(name("blocks"));
+        }
         draft.apply(stage, split)?;
-        names.pop();
-        names.extend(parts);
+        terms.others.pop();
+        terms.others.push(name("terms"));
+        terms.written = Some(name("written"));
+        Ok(terms)
     }
-    Ok(names)
 }
 
 /// The tensors whose elements along the vectors are apart, with their rank and the dimension along the vectors.

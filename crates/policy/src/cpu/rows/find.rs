@@ -51,7 +51,8 @@ fn chain(draft: &Draft, root: &str, taken: &[String], goal: &Goal<Cpu>) -> Optio
         };
         if best.as_ref().is_none_or(|best| best.stages.len() < stages.len()) {
             let (root, parameters, knobs) = (root.to_owned(), 0..0, Vec::new());
-            best = Some(Chain { root, row, rows, stages, parameters, knobs });
+            let work = accesses.axes.iter().map(|axis| axis.extent).product();
+            best = Some(Chain { root, row, rows, work, stages, parameters, knobs });
         }
     }
     best
@@ -79,10 +80,16 @@ fn stages_of(
         }
         let mut trial = fused.clone();
         let at = ComputeAt { consumer: root.to_owned(), at: row.to_owned() };
-        if !trial.step(stage, at) || elements(&trial, buffer) * rows != elements(draft, buffer) {
+        if !trial.step(stage, at) {
             continue;
         }
-        bytes += elements(&trial, buffer) * draft.nest.dtype(buffer).bytes() as i64;
+        // A result of the program stays where it is, and nothing of it is computed twice.
+        if draft.nest.buffer(buffer).owner != Owner::Output {
+            if elements(&trial, buffer) * rows != elements(draft, buffer) {
+                continue;
+            }
+            bytes += elements(&trial, buffer) * draft.nest.dtype(buffer).bytes() as i64;
+        }
         inside.push(stage.clone());
         fused = trial;
     }

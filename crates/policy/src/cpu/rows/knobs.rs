@@ -15,6 +15,9 @@ const VECTORS: [i64; 4] = [1, 2, 4, 8];
 /// The vectors that a search starts with.
 const START: i64 = 4;
 
+/// Fewer iterations than this are not worth a second worker.
+const PARALLEL_WORK: i64 = 1 << 16;
+
 /// What a parameter of a chain decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowKnob {
@@ -89,7 +92,9 @@ impl Chain {
             };
             *rank = match (knob, parameter.domain()) {
                 (RowKnob::Rows, _) => u32::from(!free.get(at).copied().unwrap_or(true)),
-                (RowKnob::Parallel, _) => u32::from(self.rows >= 2 * goal.workers),
+                (RowKnob::Parallel, _) => {
+                    u32::from(self.rows >= 2 * goal.workers && self.work >= PARALLEL_WORK)
+                }
                 (RowKnob::Vectors(_), domain) => most_up_to(domain, START),
             };
         }

@@ -32,6 +32,8 @@ pub(crate) struct Chain {
     pub(crate) row: String,
     /// Its iterations with those of the loops around it.
     pub(crate) rows: i64,
+    /// The iterations of all loops of the root.
+    pub(crate) work: i64,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<RowStage>,
     /// The parameters that decide about it, by place among those of the sketch, and what each decides.
