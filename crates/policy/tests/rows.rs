@@ -92,8 +92,9 @@ fn products_keep_their_tiles() {
 fn attention_is_one_pass() {
     let text = "def f(float(H,L,D) Q, float(H,S,D) K, float(H,S,E) V) -> (O) {
       scores(h,l,s) +=! Q(h,l,d) * K(h,s,d)
-      top(h,l) max=! scores(h,l,s)
-      weight(h,l,s) = exp(scores(h,l,s) - top(h,l))
+      scaled(h,l,s) = scores(h,l,s) / 8
+      top(h,l) max=! scaled(h,l,s)
+      weight(h,l,s) = exp(scaled(h,l,s) - top(h,l))
       total(h,l) +=! weight(h,l,s)
       p(h,l,s) = weight(h,l,s) / total(h,l)
       O(h,l,e) +=! p(h,l,s) * V(h,s,e)

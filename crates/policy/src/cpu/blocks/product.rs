@@ -79,7 +79,7 @@ pub(super) fn order(
         draft.apply(root, split)?;
         unrolled.push(name(row, "rows"));
     }
-    unrolled.push(vectors);
+    unrolled.push(vectors.clone());
     let rest = own[..last].iter().filter(|axis| Some(axis.var) != row.map(|row| row.var));
     let mut order: Vec<String> = rest.map(|axis| axis.name.clone()).collect();
     order.push(panels.clone());
@@ -87,7 +87,8 @@ pub(super) fn order(
     if reduction.is_none() {
         let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
         let row = tile.vectors * lanes * bytes;
-        let terms = Terms::split(draft, root, &accesses, goal.target.caches().l1 / 2 / row.max(1))?;
+        let block = goal.target.caches().l1 / 2 / row.max(1);
+        let terms = Terms::split(draft, root, &accesses, Some(block))?;
         unrolled.extend(terms.written.clone());
         order.extend(terms.blocks);
         order.extend(inner);
@@ -97,7 +98,7 @@ pub(super) fn order(
         order.extend(inner);
     }
     order.extend(row.map(|row| name(row, "rows")));
-    order.extend([unrolled[usize::from(row.is_some())].clone(), lane.clone()]);
+    order.extend([vectors, lane.clone()]);
     draft.apply(root, Reorder { order })?;
     let place = last - offset.min(last);
     let inner = |axis: Option<&Axis>| axis.map(|axis| axis.name.clone());
@@ -144,7 +145,7 @@ pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(
 /// The loops of a reduction over a tile of its reader.
 fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
-    let terms = Terms::split(draft, stage, &accesses, i64::MAX)?;
+    let terms = Terms::split(draft, stage, &accesses, None)?;
     let vector = &tiles.vector;
     let (vectors, lanes) = (format!("{vector}.in"), format!("{vector}.lanes"));
     let mut split = Split::new(vector, &[tiles.lane_count]);
@@ -174,12 +175,13 @@ struct Terms {
 }
 
 impl Terms {
-    /// Splits the last loop over terms: into blocks of at most so many, and a few that are written out.
+    /// Splits the last loop over terms: into blocks of so many, if there are several, and a few that are written
+    /// out.
     fn split(
         draft: &mut Draft,
         stage: &str,
         accesses: &Accesses,
-        block: i64,
+        block: Option<i64>,
     ) -> Result<Self, ScheduleError> {
         let all: Vec<&Axis> = accesses.of_role(Role::Reduce).collect();
         let others = all.iter().map(|axis| axis.name.clone()).collect();
@@ -191,7 +193,7 @@ impl Terms {
         let mut split = Split::new(&last.name, &[TERMS]).tail(Tail::Peel);
         split.names = vec![name("terms"), name("written")];
         // Several loops over terms are those of windows, whose operands are small.
-        if all.len() == 1 && last.extent >= 2 * block {
+        if let Some(block) = block.filter(|block| all.len() == 1 && last.extent / 2 >= *block) {
             split.factors.insert(0, (block / TERMS).max(1));
             split.names.insert(0, name("blocks"));
             terms.blocks = Some(name("blocks"));
