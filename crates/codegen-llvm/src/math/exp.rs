@@ -1,4 +1,4 @@
-//! `exp`, within 1 ulp in both precisions (measured: 0.9).
+//! `exp`, within 1 ulp in both precisions.
 //!
 //! `x = n ln 2 + r` with integer `n` and `|r| <= ln 2 / 2`, so that `exp(x) = 2^n exp(r)`.
 //! `n ln 2` is taken off in two steps, the first of them exact (Cody and Waite). `exp(r)` is

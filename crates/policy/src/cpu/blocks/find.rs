@@ -7,8 +7,8 @@ use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Block, ROWS, START, Unit};
-use crate::cpu::rows::{Chain, is_product};
+use super::{Block, SIZES, START, Unit};
+use crate::cpu::rows::{self, Chain, is_product};
 
 /// How many second-level caches an operand may fill that every block reads again.
 const PANELS: i64 = 4;
@@ -22,7 +22,7 @@ pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Blo
     let mut taken: Vec<String> = Vec::new();
     let mut found = Vec::new();
     for last in (0..units.len()).rev() {
-        let root = root_of(&units[last], chains);
+        let root = units[last].root(chains);
         if taken.contains(root) {
             continue;
         }
@@ -48,13 +48,6 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
     found
 }
 
-fn root_of<'a>(unit: &'a Unit, chains: &'a [Chain]) -> &'a String {
-    match unit {
-        Unit::Chain(place) => &chains[*place].root,
-        Unit::Group { root, .. } => root,
-    }
-}
-
 /// The block that ends with the last of some units, in the innermost loop over rows that holds others.
 fn block(
     draft: &Draft,
@@ -64,7 +57,7 @@ fn block(
     goal: &Goal<Cpu>,
 ) -> Option<Block> {
     let last = units.last()?;
-    let root = root_of(last, chains);
+    let root = last.root(chains);
     let accesses = Accesses::of(&draft.nest, root)?;
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let depths = match last {
@@ -86,21 +79,13 @@ fn block(
         let suits = |rows: &i64| {
             *rows <= row.extent && around * ((row.extent + rows - 1) / rows) >= goal.workers
         };
-        let mut sizes: Vec<i64> = ROWS.into_iter().filter(suits).collect();
+        let mut sizes: Vec<i64> = SIZES.into_iter().filter(suits).collect();
         sizes.retain(|rows| fits(rows).is_some());
         let units = fits(sizes.first()?)?;
         // The one to start with comes first.
         let start = sizes.iter().rposition(|rows| *rows <= START).unwrap_or(0);
         sizes.swap(0, start);
-        let of_unit = |unit: &Unit| match unit {
-            Unit::Chain(place) => {
-                chains[*place].stages.iter().map(|stage| stage.name.clone()).collect()
-            }
-            Unit::Group { root, reduction } => {
-                reduction.iter().chain([root]).cloned().collect::<Vec<String>>()
-            }
-        };
-        let stages = units.iter().flat_map(of_unit).collect();
+        let stages = units.iter().flat_map(|unit| unit.stages(chains)).cloned().collect();
         let (root, row) = (root.clone(), row.name.clone());
         Some(Block { root, row, units, stages, sizes, parameter: 0 })
     };
@@ -137,21 +122,20 @@ impl Host<'_> {
             return None;
         }
         if let Unit::Chain(place) = last
-            && !place_rows(&mut fused, &chains[*place], &format!("{}.row", self.row))
+            && rows::place(&mut fused, &chains[*place], &format!("{}.row", self.row)).is_err()
         {
             return None;
         }
         let mut inside: Vec<&Unit> = vec![last];
         let mut bytes = 0;
         for unit in before.iter().rev() {
-            let root = root_of(unit, chains);
+            let root = unit.root(chains);
             let Some(buffer) = store_of(&draft.nest, root).map(|store| store.buffer) else {
                 continue;
             };
             let readers = reader_names(&fused.nest, buffer);
-            let names = |unit: &&Unit| names(unit, chains);
-            let own: Vec<String> = inside.iter().flat_map(names).collect();
-            let is_ours = !readers.is_empty() && readers.iter().all(|reader| own.contains(reader));
+            let own: Vec<&String> = inside.iter().flat_map(|unit| unit.stages(chains)).collect();
+            let is_ours = !readers.is_empty() && readers.iter().all(|reader| own.contains(&reader));
             let owner = draft.nest.buffer(buffer).owner;
             if !is_ours || taken.contains(root) || owner != Owner::Intermediate {
                 continue;
@@ -162,11 +146,11 @@ impl Host<'_> {
                 continue;
             }
             if let Unit::Chain(place) = unit
-                && !place_rows(&mut trial, &chains[*place], &chains[*place].row)
+                && rows::place(&mut trial, &chains[*place], &chains[*place].row).is_err()
             {
                 continue;
             }
-            bytes += elements(&trial, buffer) * draft.nest.dtype(buffer).bytes() as i64;
+            bytes = trial.nest.buffer(buffer).bytes().saturating_add(bytes);
             inside.push(unit);
             fused = trial;
         }
@@ -185,31 +169,10 @@ impl Host<'_> {
     /// Whether elements are computed more than once, but for the last block.
     fn repeats(&self, draft: &Draft, trial: &Draft, buffer: BufferId) -> bool {
         let blocks = (self.extent + self.rows - 1) / self.rows;
-        let rounded = elements(draft, buffer) / self.extent * (blocks * self.rows);
-        elements(trial, buffer) * self.around * blocks > rounded
+        let elements = |draft: &Draft| draft.nest.buffer(buffer).elements();
+        let rounded = (elements(draft) / self.extent).saturating_mul(blocks * self.rows);
+        elements(trial).saturating_mul(self.around).saturating_mul(blocks) > rounded
     }
-}
-
-fn elements(draft: &Draft, buffer: BufferId) -> i64 {
-    draft.nest.buffer(buffer).shape.iter().product()
-}
-
-/// The stages of a unit that others may be read by.
-fn names(unit: &Unit, chains: &[Chain]) -> Vec<String> {
-    match unit {
-        Unit::Chain(place) => {
-            chains[*place].stages.iter().map(|stage| stage.name.clone()).collect()
-        }
-        // What the reduction reads is computed in the block too.
-        Unit::Group { root, .. } => vec![root.clone()],
-    }
-}
-
-/// Computes the stages of a chain in its rows.
-fn place_rows(draft: &mut Draft, chain: &Chain, row: &str) -> bool {
-    let others = chain.stages.iter().rev().filter(|stage| stage.name != chain.root);
-    let at = || ComputeAt { consumer: chain.root.clone(), at: row.to_owned() };
-    others.map(|stage| stage.name.as_str()).all(|stage| draft.step(stage, at()))
 }
 
 /// The bytes that a product reads again for every block: operands that do not move with its rows.
@@ -223,9 +186,7 @@ fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
         return 0;
     };
     let still = accesses.reads.iter().filter(|read| read.stride(row) == Some(0));
-    let bytes =
-        |buffer: BufferId| elements(draft, buffer) * draft.nest.dtype(buffer).bytes() as i64;
-    still.map(|read| bytes(read.buffer)).max().unwrap_or(0)
+    still.map(|read| draft.nest.buffer(read.buffer).bytes()).max().unwrap_or(0)
 }
 
 fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {

@@ -17,6 +17,8 @@ mod find;
 mod product;
 mod steps;
 
+use crate::cpu::rows::Chain;
+
 pub(crate) use find::find;
 pub(crate) use steps::{RowTilings, compute};
 
@@ -24,7 +26,7 @@ pub(crate) use steps::{RowTilings, compute};
 pub(crate) const BLOCK: &str = "block";
 
 /// The rows of a block: none, or so many.
-pub(crate) const ROWS: [i64; 4] = [16, 32, 64, 128];
+pub(crate) const SIZES: [i64; 4] = [16, 32, 64, 128];
 
 /// The rows that a search starts with, or fewer.
 pub(crate) const START: i64 = 64;
@@ -41,6 +43,24 @@ pub(crate) enum Unit {
         /// The reduction that it reads in place.
         reduction: Option<String>,
     },
+}
+
+impl Unit {
+    /// The stage whose loops are outermost.
+    pub(crate) fn root<'a>(&'a self, chains: &'a [Chain]) -> &'a String {
+        match self {
+            Self::Chain(place) => &chains[*place].root,
+            Self::Group { root, .. } => root,
+        }
+    }
+
+    /// All its stages.
+    pub(crate) fn stages<'a>(&'a self, chains: &'a [Chain]) -> Vec<&'a String> {
+        match self {
+            Self::Chain(place) => chains[*place].stages.iter().map(|stage| &stage.name).collect(),
+            Self::Group { root, reduction } => reduction.iter().chain([root]).collect(),
+        }
+    }
 }
 
 /// Stages that may be computed together in blocks of rows.

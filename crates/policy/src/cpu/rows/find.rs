@@ -85,10 +85,11 @@ fn stages_of(
         }
         // A result of the program stays where it is, and nothing of it is computed twice.
         if draft.nest.buffer(buffer).owner != Owner::Output {
-            if elements(&trial, buffer) * rows != elements(draft, buffer) {
+            let (whole, row) = (draft.nest.buffer(buffer), trial.nest.buffer(buffer));
+            if row.elements().saturating_mul(rows) != whole.elements() {
                 continue;
             }
-            bytes += elements(&trial, buffer) * draft.nest.dtype(buffer).bytes() as i64;
+            bytes = row.bytes().saturating_add(bytes);
         }
         inside.push(stage.clone());
         fused = trial;
@@ -107,10 +108,6 @@ fn stages_of(
         RowStage { name: name.clone(), vectors }
     };
     Some(inside.iter().rev().map(stage).collect())
-}
-
-fn elements(draft: &Draft, buffer: BufferId) -> i64 {
-    draft.nest.buffer(buffer).shape.iter().product()
 }
 
 /// Whether it costs nothing to compute a stage row by row: it has no operands that a tile of several rows and

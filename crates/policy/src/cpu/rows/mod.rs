@@ -21,7 +21,7 @@ use std::ops::Range;
 
 pub(crate) use find::{find, is_product};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
-pub(crate) use steps::compute;
+pub(crate) use steps::{compute, place};
 
 /// Stages that may be computed together, row by row.
 #[derive(Debug, Clone)]

@@ -30,10 +30,7 @@ pub(crate) fn compute(
         .zip(tiling.vectors.iter().copied())
         .filter(|(stage, _)| store_of(&draft.nest, stage).is_some())
         .collect();
-    for (stage, _) in stages.iter().rev().filter(|(stage, _)| *stage != chain.root) {
-        let at = ComputeAt { consumer: chain.root.clone(), at: chain.row.clone() };
-        draft.apply(stage, at)?;
-    }
+    place(draft, chain, &chain.row)?;
     for (stage, vectors) in stages {
         let depth = if stage == chain.root { depth(draft, chain) } else { 0 };
         Row { draft, stage, at: &chain.row, depth, vectors, goal }.schedule()?;
@@ -42,6 +39,21 @@ pub(crate) fn compute(
         let names = draft.loop_names(&chain.root);
         if let Some(outermost) = names.first() {
             draft.apply(&chain.root, Parallel { target: outermost.clone() })?;
+        }
+    }
+    Ok(())
+}
+
+/// Computes the other stages of a chain in a loop of its root.
+///
+/// # Errors
+/// If that is refused.
+pub(crate) fn place(draft: &mut Draft, chain: &Chain, row: &str) -> Result<(), ScheduleError> {
+    let others = chain.stages.iter().rev().map(|stage| stage.name.as_str());
+    for stage in others.filter(|stage| *stage != chain.root) {
+        if store_of(&draft.nest, stage).is_some() {
+            let at = ComputeAt { consumer: chain.root.clone(), at: row.to_owned() };
+            draft.apply(stage, at)?;
         }
     }
     Ok(())
@@ -149,10 +161,10 @@ impl Row<'_> {
         split.names = vec![outer.clone(), unrolled.clone(), lane.clone()];
         self.apply(stage, split)?;
         let others = accesses.axes.iter().skip(self.depth).filter(|other| other.var != axis.var);
-        let (terms, mut order): (Vec<&Axis>, Vec<&Axis>) =
+        let (terms, results): (Vec<&Axis>, Vec<&Axis>) =
             others.partition(|other| other.role == Role::Reduce);
         let has_terms = !terms.is_empty();
-        let mut names: Vec<String> = order.drain(..).map(|axis| axis.name.clone()).collect();
+        let mut names: Vec<String> = results.into_iter().map(|axis| axis.name.clone()).collect();
         names.push(outer.clone());
         names.extend(terms.into_iter().map(|axis| axis.name.clone()));
         names.extend([unrolled.clone(), lane.clone()]);
