@@ -59,9 +59,11 @@ fn tune_all(threads: u32) {
         let outcomes = &tuned["outcomes"];
         let bad = ["wrong-result", "crashed", "build-failed", "device-lost"];
         let is_bad = bad.iter().any(|kind| !outcomes[kind].is_null());
-        // The winner was faster than the default schedule beyond the noise, or is the default schedule.
-        let slower = tuned["speedup"].as_f64().is_none_or(|speedup| speedup < 0.9);
-        if !output.status.success() || is_bad || slower || outcomes["measured"].is_null() {
+        // What is said to be a gain is one.
+        let speedup = tuned["speedup"].as_f64();
+        let is_gain = tuned["gain"]["significant"].is_object();
+        let is_slower = speedup.is_none_or(|speedup| is_gain && speedup <= 1.0);
+        if !output.status.success() || is_bad || is_slower || outcomes["measured"].is_null() {
             let errors = String::from_utf8_lossy(&output.stderr);
             failures.push(format!("{file} {def} {}: {tuned}\n{errors}", sizes.join(",")));
         }

@@ -56,12 +56,34 @@ pub fn faster(rounds: &[Vec<f64>], incumbent: usize, level: f64) -> Option<Faste
     let level = level / challengers.len().max(1) as f64;
     let compare = |place: usize| {
         let ratios = log_ratios(&rounds[place], theirs);
-        let ratio = quantile(&mut ratios.clone(), 0.5).exp();
+        let ratio = median(&ratios);
         let p_value = p_value(&ratios);
         (p_value <= level && ratio < 1.0).then_some(Faster { place, ratio, p_value })
     };
     let found = challengers.into_iter().filter_map(compare);
     found.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
+}
+
+/// The median ratio of the samples of two kernels in the same rounds: the one that [`faster`] decides
+/// by. `None` if there is no round that both took part in.
+///
+/// ```
+/// use tensorwright_runtime::timing::paired::ratio;
+///
+/// // Both slow down in the middle, and the first always takes half the time.
+/// let half = ratio(&[1.0, 3.0, 1.0], &[2.0, 6.0, 2.0]).expect("three rounds");
+/// assert!((half - 0.5).abs() < 1e-12);
+/// assert_eq!(ratio(&[], &[1.0]), None);
+/// ```
+#[must_use]
+pub fn ratio(ours: &[f64], theirs: &[f64]) -> Option<f64> {
+    let ratios = log_ratios(ours, theirs);
+    (!ratios.is_empty()).then(|| median(&ratios))
+}
+
+/// The ratio in the middle, from logarithms.
+fn median(log_ratios: &[f64]) -> f64 {
+    quantile(&mut log_ratios.to_vec(), 0.5).exp()
 }
 
 /// Logarithms of the ratios of rounds, joined to groups if there are many, without interrupted ones.
