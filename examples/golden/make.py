@@ -488,6 +488,41 @@ def softmaxes():
         add("softmax.tc", "log_softmax", {"N": 4, "D": 7}, {"x": x}, {"y": log_y}, tag=tag)
 
 
+def recurrence(step, start, length):
+    """The values of y(t) = step(t, y(t-1), y(t-2)), one after the other; before the first one they are `start`."""
+    y = [start, start]
+    for t in range(length):
+        y.append(step(t, y[-1], y[-2]))
+    return y[2:]
+
+
+def scans():
+    seed("scan")
+    x = normal(4, 21)
+    w = x.astype(F64)
+    sizes = {"N": 4, "T": 21}
+    add("scan.tc", "cumulative_sum", sizes, {"x": x}, {"y": np.cumsum(w, axis=1)})
+    add("scan.tc", "running_max", sizes, {"x": x}, {"m": np.maximum.accumulate(x, axis=1)})
+
+    def smooth(a, rows):  # along the first dimension, forwards and backwards
+        forth = recurrence(lambda t, y, _: a * y + (1 - a) * rows[t], rows[0], len(rows))
+        back = forth[::-1]
+        return np.stack(recurrence(lambda t, z, _: a * z + (1 - a) * back[t], back[0], len(rows))[::-1])
+
+    add("scan.tc", "iir", sizes, {"a": scalar(0.75), "x": x}, {"z": smooth(0.75, w.T).T})
+    image = normal(9, 37)
+    add("scan.tc", "iir_columns", {"H": 9, "W": 37}, {"a": scalar(0.75), "x": image},
+        {"z": smooth(0.75, image.astype(F64))})
+    c = np.array([0.25, 0.5, 0.25, -0.5, 0.25], F32)
+    early = np.pad(w, ((0, 0), (2, 0)))
+    v = (c[0] * w + c[1] * early[:, 1:-1] + c[2] * early[:, :-2]).T
+    y = recurrence(lambda t, one, two: v[t] - c[3] * one - c[4] * two, np.zeros(4), 21)
+    add("scan.tc", "biquad", sizes, {"c": c, "x": x}, {"y": np.stack(y).T})
+    event, reset = RNG.random(23) < 0.6, RNG.random(23) < 0.2
+    counts = recurrence(lambda t, n, _: 0 if reset[t] else n + int(event[t]), 0, 23)
+    add("scan.tc", "count_since", {"T": 23}, {"event": event, "reset": reset}, {"n": np.array(counts, np.int32)})
+
+
 def attention():
     seed("attention")
     Q, K, V = normal(4, 5), normal(6, 5), normal(6, 3)
@@ -756,7 +791,7 @@ def zero_points():
 
 def main():
     for family in (matvec, gemm, bilinear, mlp, gather, conv2d, conv1d, conv3d, transposed, gconv, depthwise,
-                   winograd, pooling, circulant, shift, norm, group_norm, rope, loss, softmaxes, attention,
+                   winograd, pooling, circulant, shift, norm, group_norm, rope, loss, softmaxes, scans, attention,
                    activations, reductions, moving_average, types, zero_points, layout, imaging, pixels,
                    box_blur, resize, stereo, embedding_bag):
         family()

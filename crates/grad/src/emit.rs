@@ -37,7 +37,7 @@ pub(crate) fn joined(contributions: Vec<Contribution>) -> Vec<Contribution> {
 }
 
 /// The value of a contribution with other names for its indices.
-fn with_indices(contribution: &Contribution, indices: &[String]) -> Expr {
+pub(crate) fn with_indices(contribution: &Contribution, indices: &[String]) -> Expr {
     let names: BTreeMap<&str, &String> =
         contribution.indices.iter().map(String::as_str).zip(indices).collect();
     let new = |name: &str| names.get(name).map(|new| (*new).clone());
@@ -62,6 +62,7 @@ pub(crate) fn statement(
         indices: indices.iter().map(|index| build::ident(index)).collect(),
         op,
         rhs: value.clone(),
+        scan: None,
         constraints: stated.collect(),
         span: Span::default(),
     }

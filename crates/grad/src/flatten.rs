@@ -13,7 +13,7 @@ use tensorwright_lang::inline::{self, Meaning};
 use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{
-    self, CONCAT, Comprehension, Dim, Expr, ExprKind, Ident, RangeConstraint, Stmt,
+    self, CONCAT, Comprehension, Dim, Expr, ExprKind, Ident, RangeConstraint, ScanClause, Stmt,
 };
 use tensorwright_lang::{Module, Signature, syntax};
 
@@ -130,16 +130,26 @@ impl Flattener {
             hi: expr(&constraint.hi),
             span: constraint.span,
         });
+        let scan = stmt.scan.as_ref().map(|scan| ScanClause {
+            var: renamed(names, &scan.var),
+            start: expr(&scan.start),
+            span: scan.span,
+        });
         let statement = Comprehension {
             target: renamed(names, &stmt.target),
             indices: stmt.indices.iter().map(|index| renamed(names, index)).collect(),
             op: stmt.op,
             rhs: expr(&stmt.rhs),
+            scan,
             constraints: constraints.collect(),
             span: stmt.span,
         };
-        let mentioned: Vec<String> =
-            tree::names(&statement.rhs).into_iter().map(str::to_owned).collect();
+        let start = statement.scan.iter().map(|scan| &scan.start);
+        let mentioned: Vec<String> = std::iter::once(&statement.rhs)
+            .chain(start)
+            .flat_map(tree::names)
+            .map(str::to_owned)
+            .collect();
         let indices = statement.indices.iter().map(|index| index.name.clone());
         indices.chain(mentioned).for_each(|name| self.scope.take(&name));
         self.statements.push(statement);
@@ -325,6 +335,7 @@ pub(crate) fn statement(
         indices: indices.iter().map(|index| build::ident(index)).collect(),
         op: AssignOp::Assign,
         rhs,
+        scan: None,
         constraints: ranges.into_iter().map(constraint).collect(),
         span,
     }

@@ -36,6 +36,7 @@ mod helpers;
 mod poly;
 mod product;
 mod ranges;
+mod recurrence;
 mod reverse;
 mod rules;
 mod scope;

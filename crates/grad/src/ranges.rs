@@ -419,6 +419,13 @@ pub(crate) fn accesses_of<'e>(scope: &Scope, value: &'e Expr) -> Vec<Access<'e>>
 /// Every subscript of a statement, those on the left included where the shape is known.
 fn accesses<'e>(scope: &Scope, stmt: &'e Comprehension) -> Vec<Access<'e>> {
     let mut found = accesses_of(scope, &stmt.rhs);
+    if let Some(scan) = &stmt.scan {
+        // What a recurrence reads of itself limits nothing.
+        let mut others = scope.clone();
+        others.tensors.remove(&stmt.target.name);
+        found = accesses_of(&others, &stmt.rhs);
+        found.extend(accesses_of(scope, &scan.start));
+    }
     let shape = scope.tensor(&stmt.target.name).map(|tensor| tensor.shape.as_slice());
     for (index, extent) in stmt.indices.iter().zip(shape.unwrap_or_default()) {
         if let Some(extent) = extent {

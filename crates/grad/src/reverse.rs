@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::ops::{AssignOp, ReductionOp};
-use tensorwright_lang::syntax::ast::Comprehension;
+use tensorwright_lang::syntax::ast::{Comprehension, Expr};
 
 use crate::bounds::Range;
 use crate::build;
-use crate::derivative::{Derivative, depends};
+use crate::derivative::{Derivative, Flow, depends};
 use crate::emit;
 use crate::helpers::{Share, share};
 use crate::poly::{IndexSum, Poly};
 use crate::product::Product;
 use crate::ranges::Step;
+use crate::recurrence;
 use crate::scope::{Applied, Scope, Tensor};
 use crate::transpose::{Contribution, transpose};
 use crate::tree;
@@ -28,7 +29,9 @@ const BUDGET: usize = 4_000_000;
 pub(crate) fn active(versions: &Versions, wrt: &[String]) -> BTreeSet<String> {
     let mut active: BTreeSet<String> = wrt.iter().cloned().collect();
     for step in &versions.steps {
-        if depends(&versions.scope, &step.stmt.rhs, &|name| active.contains(name)) {
+        let start = step.stmt.scan.iter().map(|scan| &scan.start);
+        let mut sides = std::iter::once(&step.stmt.rhs).chain(start);
+        if sides.any(|side| depends(&versions.scope, side, &|name| active.contains(name))) {
             active.insert(step.stmt.target.name.clone());
         }
     }
@@ -90,32 +93,69 @@ impl<'a> Reverse<'a> {
 
     /// What a statement contributes to the gradients of what it reads.
     fn pass(&mut self, step: &Step, gradient: &str) -> Result<(), Diagnostic> {
-        self.spend(step)?;
+        let body = recurrence::with_start(step)?;
+        self.spend(step, &body)?;
+        let mut flows = self.flows(step, &body, gradient)?;
         let value = step.stmt.target.name.as_str();
-        let indices = || step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
-        let result = build::apply(value, indices());
-        let seed = Product::one().times(&build::apply(gradient, indices()));
-        let combine = self.versions.combine.get(value).copied();
-        let term = tree::unplaced(&step.stmt.rhs);
-        let sum = ReductionOp::Sum;
-        let Share { factor, guard } = share(self.versions, combine.unwrap_or(sum), step, &term);
-        let (seed, last_guard) = (seed.by(&factor), guard);
-        let mut derivative =
-            Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };
-        let value = Some(&result).filter(|_| combine.is_none());
-        derivative.pass(&step.stmt.rhs, seed, &mut Vec::new(), value)?;
-        let dtype = self.scope.dtype(&step.stmt.target.name);
-        for flow in derivative.flows {
+        if step.stmt.scan.is_some() && flows.iter().any(|flow| flow.tensor == value) {
+            let all = self.scope.fresh(&format!("d_{value}_all"));
+            self.passed_back(step, &body, (gradient, &all))?;
+            flows = self.flows(step, &body, &all)?;
+            flows.retain(|flow| flow.tensor != value);
+        }
+        let dtype = self.scope.dtype(value);
+        for flow in flows {
             let contribution = transpose(&self.scope, &step.vars, &flow, dtype)?;
             self.contributions.entry(flow.tensor).or_default().push(contribution);
         }
         Ok(())
     }
 
+    /// The gradient of the elements of a recurrence, from what others pass to them: what they pass to each other added.
+    fn passed_back(
+        &mut self,
+        step: &Step,
+        body: &Expr,
+        (gradient, all): (&str, &str),
+    ) -> Result<(), Diagnostic> {
+        let value = step.stmt.target.name.as_str();
+        if let Some(tensor) = self.scope.tensor(value).cloned() {
+            self.scope.tensors.insert(all.to_owned(), tensor);
+        }
+        let flows = self.flows(step, body, all)?;
+        let mut contributions = Vec::new();
+        for flow in flows.iter().filter(|flow| flow.tensor == value) {
+            let dtype = self.scope.dtype(value);
+            contributions.push(transpose(&self.scope, &step.vars, flow, dtype)?);
+        }
+        contributions.insert(0, self.given(gradient, &contributions));
+        let statement = recurrence::statement(&self.scope, all, step, contributions);
+        self.statements.push(statement.ok_or_else(|| too_long(step))?);
+        Ok(())
+    }
+
+    /// What a statement passes on to what it reads, from a gradient of what it computes.
+    fn flows(&self, step: &Step, body: &Expr, gradient: &str) -> Result<Vec<Flow>, Diagnostic> {
+        let value = step.stmt.target.name.as_str();
+        let indices = || step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
+        let result = build::apply(value, indices());
+        let seed = Product::one().times(&build::apply(gradient, indices()));
+        let combine = self.versions.combine.get(value).copied();
+        let term = tree::unplaced(body);
+        let sum = ReductionOp::Sum;
+        let Share { factor, guard } = share(self.versions, combine.unwrap_or(sum), step, &term);
+        let (seed, last_guard) = (seed.by(&factor), guard);
+        let mut derivative =
+            Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };
+        let value = Some(&result).filter(|_| combine.is_none());
+        derivative.pass(body, seed, &mut Vec::new(), value)?;
+        Ok(derivative.flows)
+    }
+
     /// The gradient of a product of n elements has n terms of n factors: what is long becomes too long.
-    fn spend(&mut self, step: &Step) -> Result<(), Diagnostic> {
+    fn spend(&mut self, step: &Step, body: &Expr) -> Result<(), Diagnostic> {
         let (mut size, mut reads) = (0_usize, 1_usize);
-        tree::walk(&step.stmt.rhs, &mut |part| {
+        tree::walk(body, &mut |part| {
             size += 1;
             reads += usize::from(matches!(self.scope.applied(part), Some(Applied::Read(..))));
         });

@@ -105,7 +105,8 @@ pub(crate) fn mentioned<'s>(
     let mut found = BTreeSet::new();
     for stmt in statements {
         let ends = stmt.constraints.iter().flat_map(|given| [&given.lo, &given.hi]);
-        for expr in ends.chain([&stmt.rhs]) {
+        let start = stmt.scan.iter().map(|scan| &scan.start);
+        for expr in ends.chain(start).chain([&stmt.rhs]) {
             found.extend(names(expr).into_iter().map(str::to_owned));
         }
     }
@@ -119,6 +120,9 @@ pub(crate) fn replaced(
 ) -> Comprehension {
     let mut stmt = stmt.clone();
     stmt.rhs = replace(&stmt.rhs, with);
+    if let Some(scan) = &mut stmt.scan {
+        scan.start = replace(&scan.start, with);
+    }
     for given in &mut stmt.constraints {
         given.lo = replace(&given.lo, with);
         given.hi = replace(&given.hi, with);

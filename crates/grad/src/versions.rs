@@ -125,16 +125,23 @@ impl Numbering {
     }
 
     /// Reads become reads of the values of this moment, which are then complete.
+    /// A recurrence reads what it computes, which has no name of its own yet.
     fn read_versions(&mut self, step: &mut Step) {
-        let mentioned: Vec<String> =
-            tree::names(&step.stmt.rhs).into_iter().map(str::to_owned).collect();
-        for name in mentioned {
+        let own = step.stmt.scan.as_ref().map(|_| step.stmt.target.name.clone());
+        let is_own = |name: &str| own.as_deref() == Some(name);
+        let start = step.stmt.scan.iter().map(|scan| &scan.start);
+        let sides = std::iter::once(&step.stmt.rhs).chain(start);
+        let mentioned: Vec<String> = sides.flat_map(tree::names).map(str::to_owned).collect();
+        for name in mentioned.into_iter().filter(|name| !is_own(name)) {
             if let Some(current) = self.current.get_mut(&name) {
                 current.open = false;
             }
         }
-        let version = |name: &str| self.current.get(name).map(|current| current.name.clone());
-        step.stmt.rhs = tree::rename(&step.stmt.rhs, &version);
+        let version = |name: &str| {
+            let current = self.current.get(name).filter(|_| !is_own(name));
+            current.map(|current| current.name.clone())
+        };
+        rename(step, &version);
     }
 
     /// A new value of a tensor.
@@ -145,6 +152,9 @@ impl Numbering {
         }
         let current = Current { name: name.clone(), open: true, computed: true };
         self.current.insert(target.to_owned(), current);
+        if step.stmt.scan.is_some() {
+            rename(&mut step, &|own| (own == target).then(|| name.clone()));
+        }
         step.stmt.target = Ident { name, span: step.stmt.target.span };
         self.steps.push(step);
     }
@@ -173,7 +183,7 @@ impl Numbering {
         for step in &mut self.steps {
             let target = &mut step.stmt.target.name;
             *target = new(target).unwrap_or_else(|| target.clone());
-            step.stmt.rhs = tree::rename(&step.stmt.rhs, &new);
+            rename(step, &new);
         }
         for (name, op) in std::mem::take(&mut self.combine) {
             self.combine.insert(new(&name).unwrap_or(name), op);
@@ -243,6 +253,14 @@ impl Numbering {
         step.stmt.constraints = Vec::new();
         step.vars = whole;
         Ok(())
+    }
+}
+
+/// Gives what a statement reads other names.
+fn rename(step: &mut Step, new: &impl Fn(&str) -> Option<String>) {
+    step.stmt.rhs = tree::rename(&step.stmt.rhs, new);
+    if let Some(scan) = &mut step.stmt.scan {
+        scan.start = tree::rename(&scan.start, new);
     }
 }
 

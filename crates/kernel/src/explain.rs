@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use tensorwright_lang::program::{
-    AccessLimit, AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
+    AccessLimit, AxisId, AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
 };
 
 use crate::{Analysis, DType, Program, Source};
@@ -92,6 +92,8 @@ pub enum InBounds {
     Guarded,
     /// A subscript depends on data and is checked when the program runs.
     Checked,
+    /// A recurrence reads its own elements; where there is none, its start.
+    Scanned,
 }
 
 /// A loop of a stage and why its range is what it is.
@@ -102,6 +104,9 @@ pub struct AxisExplanation {
     pub name: String,
     /// Spatial or reduce.
     pub kind: AxisKind,
+    /// Which way a recurrence goes along it: `forwards` or `backwards`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan: Option<&'static str>,
     /// The first value.
     pub lo: i64,
     /// One past the last value.
@@ -172,7 +177,7 @@ fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanat
     let mut reads: Vec<TensorId> = stage.base.into_iter().collect();
     let mut accesses: Vec<AccessExplanation> = Vec::new();
     stage.body.walk_reads(&mut |read| {
-        if !reads.contains(&read.tensor) {
+        if read.tensor != stage.output && !reads.contains(&read.tensor) {
             reads.push(read.tensor);
         }
         let text = one_line(ir.source.slice(read.place.0));
@@ -180,9 +185,14 @@ fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanat
             accesses.push(AccessExplanation { text, in_bounds: in_bounds(program, stage, read) });
         }
     });
-    let axes = stage.axes.iter().map(|axis| AxisExplanation {
+    let scan = |id: AxisId| {
+        let scan = stage.scan.as_ref().filter(|scan| scan.axis == id)?;
+        Some(if scan.backwards { "backwards" } else { "forwards" })
+    };
+    let axes = stage.axes.iter().zip((0..).map(AxisId)).map(|(axis, id)| AxisExplanation {
         name: axis.name.clone(),
         kind: axis.kind,
+        scan: scan(id),
         lo: axis.lo,
         hi: axis.hi,
         because: because(&ir.source, &axis.name, axis.hi, &axis.reason),
@@ -217,7 +227,9 @@ fn in_bounds(program: &Program, stage: &Stage, read: &Read) -> InBounds {
     let inside = |(subscript, extent): (&Index, &i64)| {
         ir.range_of(stage, subscript).within(0, i128::from(*extent))
     };
-    if !read.checked.is_empty() {
+    if read.tensor == stage.output {
+        InBounds::Scanned
+    } else if !read.checked.is_empty() {
         InBounds::Checked
     } else if read.subscripts.iter().zip(shape).all(inside) {
         InBounds::Always

@@ -82,9 +82,20 @@ pub(crate) struct Comprehension {
     pub(crate) rank: usize,
     pub(crate) op: AssignOp,
     pub(crate) rhs: Expr,
+    /// What makes it a recurrence.
+    pub(crate) scan: Option<Box<Scan>>,
     /// The tensors that a `concat` joins: all their dimensions but the last must agree.
     pub(crate) joins: Vec<(Symbol, Span)>,
     pub(crate) span: Span,
+}
+
+/// `scan var from start`
+#[derive(Debug, Clone)]
+pub(crate) struct Scan {
+    pub(crate) var: VarId,
+    /// Whether the last element is the first to be computed.
+    pub(crate) backwards: bool,
+    pub(crate) start: Expr,
 }
 
 /// An index variable.
@@ -212,6 +223,9 @@ impl Comprehension {
             hi.walk_symbols(visit);
         }
         self.rhs.walk_symbols(visit);
+        if let Some(scan) = &self.scan {
+            scan.start.walk_symbols(visit);
+        }
     }
 }
 

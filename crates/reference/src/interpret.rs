@@ -184,19 +184,58 @@ pub(crate) fn run_stage<'a>(
     if stage.axes.iter().any(|axis| axis.lo >= axis.hi) {
         return Err(defect(stage, "an axis of a stage has nothing in it"));
     }
-    let mut point: Vec<i64> = stage.axes.iter().map(|axis| axis.lo).collect();
+    let mut counted: Vec<i64> = stage.axes.iter().map(|axis| axis.lo).collect();
     loop {
-        let Some(position) = target.buffer.position(&point[..rank]) else {
+        let mut point = in_order(stage, &counted);
+        let Some(position) = target.contents.buffer.position(&point[..rank]) else {
             return Err(defect(stage, "a stage writes outside of its tensor"));
         };
         let start = base.and_then(|base| base.number(position));
-        let number = element(program, stage, tensors, rank, &mut point, start)?;
+        let number = match &stage.scan {
+            None => element(program, stage, tensors, rank, &mut point, start)?,
+            Some(_) => {
+                let tensors = WithOwn { tensors, own: stage.output, contents: &target.contents };
+                element(program, stage, &tensors, rank, &mut point, start)?
+            }
+        };
         target.store(position, number.store(tensor.dtype))?;
-        if !advance(stage, 0..rank, &mut point) {
+        if !advance(stage, 0..rank, &mut counted) {
             break;
         }
     }
-    Ok(Contents { buffer: Cow::Owned(target.buffer), errors: target.errors })
+    Ok(target.contents)
+}
+
+/// The point that comes after as many others as a point that counts up: a recurrence may go backwards.
+fn in_order(stage: &Stage, counted: &[i64]) -> Vec<i64> {
+    let mut point = counted.to_vec();
+    if let Some(scan) = stage.scan.as_ref().filter(|scan| scan.backwards) {
+        let number = scan.axis.0 as usize;
+        if let (Some(axis), Some(value)) = (stage.axes.get(number), point.get_mut(number)) {
+            *value = axis.lo + (axis.hi - 1 - *value);
+        }
+    }
+    point
+}
+
+/// What a recurrence can see: other tensors, and its own as far as it is computed.
+struct WithOwn<'s, 'a, 'o> {
+    tensors: &'s [Option<Contents<'a>>],
+    own: TensorId,
+    contents: &'s Contents<'o>,
+}
+
+impl Tensors for WithOwn<'_, '_, '_> {
+    fn shape(&self, id: TensorId) -> Option<&[i64]> {
+        if id == self.own { Some(self.contents.buffer.shape()) } else { self.tensors.shape(id) }
+    }
+
+    fn number(&self, id: TensorId, position: usize) -> Result<Option<Number>, Failure> {
+        if id == self.own {
+            return Ok(self.contents.number(position));
+        }
+        self.tensors.number(id, position)
+    }
 }
 
 /// One element: the value of the body, or its reduction over the reduce axes.
@@ -246,21 +285,21 @@ fn advance(stage: &Stage, axes: std::ops::Range<usize>, point: &mut [i64]) -> bo
 }
 
 /// The tensor that a stage is making.
-struct Target<'a> {
-    tensor: &'a Tensor,
-    buffer: Buffer,
-    /// Made when the first element that is not exact is stored.
-    errors: Option<Vec<f64>>,
+struct Target<'t, 'a> {
+    tensor: &'t Tensor,
+    /// The bounds are made when the first element that is not exact is stored.
+    contents: Contents<'a>,
 }
 
-impl<'a> Target<'a> {
+impl<'t> Target<'t, '_> {
     /// Starts from a copy of the base, or from zeros that will all be overwritten.
-    fn new(tensor: &'a Tensor, base: Option<&Contents<'_>>) -> Result<Self, Failure> {
+    fn new(tensor: &'t Tensor, base: Option<&Contents<'_>>) -> Result<Self, Failure> {
         let zeros = Buffer::zeros(tensor.dtype, &tensor.shape)
             .map_err(|error| too_large(tensor, &error.to_string()))?;
-        let mut target = Self { tensor, buffer: zeros, errors: None };
+        let contents = Contents { buffer: Cow::Owned(zeros), errors: None };
+        let mut target = Self { tensor, contents };
         if let Some(base) = base {
-            for position in 0..target.buffer.len() {
+            for position in 0..target.contents.buffer.len() {
                 if let Some(number) = base.number(position) {
                     target.store(position, number)?;
                 }
@@ -270,13 +309,11 @@ impl<'a> Target<'a> {
     }
 
     fn store(&mut self, position: usize, number: Number) -> Result<(), Failure> {
-        self.buffer.set(position, number.value());
-        if number.error() > 0.0 && self.errors.is_none() {
-            self.errors = Some(zero_errors(self.tensor, self.buffer.len())?);
+        if number.error() > 0.0 && self.contents.errors.is_none() {
+            let len = self.contents.buffer.len();
+            self.contents.errors = Some(zero_errors(self.tensor, len)?);
         }
-        if let Some(slot) = self.errors.as_mut().and_then(|errors| errors.get_mut(position)) {
-            *slot = number.error();
-        }
+        self.contents.set(position, number);
         Ok(())
     }
 }

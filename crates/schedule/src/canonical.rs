@@ -7,6 +7,13 @@
 //!                                       C(m, n) += A(m, k) * B(k, n);  // from 0
 //! ```
 //!
+//! The loop of a recurrence counts up whichever way the recurrence goes:
+//!
+//! ```text
+//! z(t) = z(t+1) + x(t)                for t in 0..T {
+//!   scan t from 0                       z(T - 1 - t) = (T - t < T ? z(T - t) : 0) + x(T - 1 - t);
+//! ```
+//!
 //! A *stage* of a nest is named after the buffer that it makes. Versions of one tensor are told
 //! apart by a number, `out.0`, `out.1`; the last one has the plain name.
 
@@ -124,22 +131,28 @@ impl Rewrite for &Axes {
 impl Axes {
     fn of(nest: &mut LoopNest, stage: &Stage) -> Self {
         let mut axes = Axes { stage: StageId(stage.output), loops: Vec::new(), values: Vec::new() };
-        for axis in &stage.axes {
+        for (axis, id) in stage.axes.iter().zip((0..).map(AxisId)) {
+            let scan = stage.scan.as_ref().filter(|scan| scan.axis == id);
             let role = match axis.kind {
+                AxisKind::Spatial if scan.is_some() => Role::Scan,
                 AxisKind::Spatial => Role::Spatial,
                 AxisKind::Reduce => Role::Reduce,
             };
             let var = nest.add_var(axis.name.clone());
             axes.loops.push((var, axis.extent(), role));
-            let shifted = Index::axis(var).add(&Index::constant(axis.lo));
-            axes.values.push(shifted.unwrap_or_else(|| Index::axis(var)));
+            // Loops count up: one that goes backwards starts at the end.
+            let value = match scan.is_some_and(|scan| scan.backwards) {
+                true => Index::constant(axis.hi - 1).sub(&Index::axis(var)),
+                false => Index::axis(var).add(&Index::constant(axis.lo)),
+            };
+            axes.values.push(value.unwrap_or_else(|| Index::axis(var)));
         }
         axes
     }
 
     fn spatial(&self) -> Vec<Index> {
         let spatial = self.loops.iter().zip(&self.values);
-        spatial.filter(|((.., role), _)| *role == Role::Spatial).map(|(_, v)| v.clone()).collect()
+        spatial.filter(|((.., role), _)| *role != Role::Reduce).map(|(_, v)| v.clone()).collect()
     }
 
     fn around(&self, store: Store) -> Node {

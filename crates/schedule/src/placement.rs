@@ -49,7 +49,7 @@ pub fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
 #[must_use]
 pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     let root = store_of(nest, stage)?;
-    if root.combine.is_some() {
+    if root.combine.is_some() || root.is_recurrence() {
         return None;
     }
     let mut in_place: Vec<BufferId> = Vec::new();

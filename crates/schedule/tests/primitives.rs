@@ -268,6 +268,41 @@ fn refusals_name_the_loop_and_the_reason() {
     insta::assert_snapshot!("refusals", text);
 }
 
+/// Forwards, then backwards.
+const RECURSIVE: &str = "def filter(float(N,T) x) -> (z) {
+  y(n,t) = 0.5 * y(n,t-1) + x(n,t) scan t from 0
+  z(n,t) = 0.5 * z(n,t+1) + y(n,t) scan t from y(n,T-1)
+}";
+
+#[test]
+fn the_loops_of_a_recurrence_run_in_order() {
+    let filter = program(RECURSIVE, &[("N", 20), ("T", 11)]);
+    let cases = [
+        "",
+        "y: split n 8\ny: reorder n.0 t n.1\ny: vectorize n.1\ny: parallel n.0\nz: split t 4 [peel]\n",
+        "y: split t 4\ny: reorder t.1 t.0",
+        "y: split t 4 [shift]",
+        "y: split t 4 [round_up]",
+        "y: vectorize t",
+        "y: parallel t",
+        "y: fuse n t",
+        "y: inline",
+        "y: compute_at z n",
+        "y: cache_write at n",
+        "y: rfactor t at n",
+        "y: pad y",
+        "y: cache_read y at n",
+        "z: layout [d1, d0]",
+    ];
+    let mut text = String::new();
+    for steps in cases {
+        let result = Schedule::parse(steps).and_then(|schedule| schedule.apply(canonical(&filter)));
+        let said = result.map_or_else(|error| error.to_string(), |nest| nest.to_string());
+        text.push_str(&format!("{steps}\n  {said}\n"));
+    }
+    insta::assert_snapshot!("recurrences", text);
+}
+
 #[test]
 fn tails_inside_each_other_are_limited() {
     let axes: Vec<String> = (0..12).map(|axis| format!("i{axis}")).collect();

@@ -333,7 +333,7 @@ fn operators() -> BTreeSet<&'static str> {
 #[test]
 fn the_grammar_has_the_words_of_the_language_and_no_others() {
     let mut known = operators();
-    known.extend(["def", "where", "in", "const", "true", "false", "concat"]);
+    known.extend(["def", "scan", "from", "where", "in", "const", "true", "false", "concat"]);
     known.extend(["(", ")", "{", "}", ",", ";", "->", "."]);
     known.extend(DType::ALL.into_iter().map(DType::name));
     known.extend(DType::ALIASES.into_iter().map(|(alias, _)| alias));

@@ -152,6 +152,10 @@ test("assignments, comparisons and `in`", async () => {
   }
   const range = await scopes("{ where i in 0:N, j in p:Q }");
   assert.ok(range.includes("in keyword.control.in") && !range.includes("in variable.other"));
+  const scan = await scopes("{ y(t) = y(t-1) + x(t) scan t from 0 }");
+  assert.ok(scan.includes("scan keyword.control.scan") && scan.includes("from keyword.control.from"));
+  const words = await scopes("{ scan(i) = 2 * from(i) }");
+  assert.ok(words.includes("scan variable.other.tensor") && words.includes("from variable.other.tensor"));
   const name = await scopes("{ out(i) = 2 * in(i) + in }");
   assert.deepEqual(name.filter((it) => it.startsWith("in ")), ["in variable.other.tensor", "in variable.other"]);
 });

@@ -71,9 +71,10 @@ impl Explanation {
             stage.axes.iter().map(|axis| format!("{}:{}", axis.lo, axis.hi)).collect();
         let range = ranges.iter().map(String::len).max().unwrap_or(0);
         for (axis, text) in stage.axes.iter().zip(&ranges) {
-            let kind = match axis.kind {
-                AxisKind::Spatial => "spatial",
-                AxisKind::Reduce => "reduce ",
+            let kind = match (axis.kind, axis.scan) {
+                (_, Some(_)) => "scan   ",
+                (AxisKind::Spatial, None) => "spatial",
+                (AxisKind::Reduce, None) => "reduce ",
             };
             writeln!(f, "       {:name$}  {text:range$}  {kind}  {}", axis.name, axis.because)?;
         }
@@ -82,6 +83,7 @@ impl Explanation {
                 InBounds::Always => "always in bounds",
                 InBounds::Guarded => "in bounds wherever the conditions around it hold",
                 InBounds::Checked => "depends on data: checked when it runs",
+                InBounds::Scanned => "computed before, or the start where there is none",
             };
             writeln!(f, "       reads {}: {why}", access.text)?;
         }

@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Symbol};
 use crate::infer::Range;
 use crate::ops::AssignOp;
-use crate::program::{Axis, AxisKind, Combine, Program, Stage, Tensor, TensorId};
+use crate::program::{Axis, AxisKind, Combine, Program, Read, Stage, Tensor, TensorId};
 use crate::source::Source;
 use crate::syntax::ast::MAX_DEPTH;
 
@@ -132,7 +132,7 @@ impl Assembler<'_> {
     }
 
     fn stage(&mut self, stmt: &Comprehension, resolved: Resolved) {
-        let Resolved { ranges, mut body } = resolved;
+        let Resolved { ranges, mut body, mut scan } = resolved;
         let shape = self.shapes[stmt.target.0 as usize].clone().unwrap_or_default();
         let before = self.current[stmt.target.0 as usize];
         let covers = |(range, extent): (&Range, &i64)| range.lo == 0 && range.hi == *extent;
@@ -152,11 +152,22 @@ impl Assembler<'_> {
                 .checked_mul((range.hi - range.lo).unsigned_abs().into())
                 .filter(|product| *product <= MAX_ITERATIONS)
         });
+        if scan.is_some() && base.is_some() {
+            self.errors.push(self.scan_of_part(stmt, &spatial, &shape));
+        }
+        // A recurrence reads what it makes.
+        let own = scan.is_some().then_some(TensorId(self.tensors.len() as u32));
         let current = &self.current;
-        body.for_each_read_mut(&mut |read| {
+        let version = |read: &mut Read| {
+            let newest = current[read.tensor.0 as usize];
+            let is_own = read.tensor.0 == stmt.target.0;
             // Reads of a tensor without a value were refused when names were checked.
-            read.tensor = current[read.tensor.0 as usize].unwrap_or(read.tensor);
-        });
+            read.tensor = own.filter(|_| is_own).or(newest).unwrap_or(read.tensor);
+        };
+        body.for_each_read_mut(&mut |read| version(read));
+        if let Some(scan) = &mut scan {
+            scan.start.for_each_read_mut(&mut |read| version(read));
+        }
         let axes = stmt
             .vars
             .iter()
@@ -185,30 +196,45 @@ impl Assembler<'_> {
             );
         }
         self.current[stmt.target.0 as usize] = Some(output);
-        self.stages.push(Stage { output, base, axes, combine, body, span: stmt.span });
+        self.stages.push(Stage { output, base, axes, combine, body, scan, span: stmt.span });
     }
 
     fn partly_defined(&self, stmt: &Comprehension, ranges: &[Range], shape: &[i64]) -> Diagnostic {
         let name = &self.flat.tensors[stmt.target.0 as usize].name;
         let message =
             format!("the first statement of `{name}` does not compute all of its elements");
-        let gaps: Vec<String> = ranges
-            .iter()
-            .zip(shape)
-            .zip(&stmt.vars)
-            .filter(|((range, extent), _)| range.lo != 0 || range.hi != **extent)
-            .map(|((range, extent), var)| {
-                format!("`{}` is {} to {} of 0 to {}", var.name, range.lo, range.hi - 1, extent - 1)
-            })
-            .collect();
         let indices: Vec<&str> =
             stmt.vars[..stmt.rank].iter().map(|var| var.name.as_str()).collect();
-        Diagnostic::new(Code::PartlyDefined, stmt.span, message).here(gaps.join(", ")).help(
-            format!(
+        Diagnostic::new(Code::PartlyDefined, stmt.span, message)
+            .here(gaps(stmt, ranges, shape))
+            .help(format!(
                 "compute all elements first, for example `{name}({}) = 0`, and then these; or \
                  shift the subscripts on the right side so that the range starts at 0",
                 indices.join(", ")
-            ),
-        )
+            ))
     }
+
+    /// E0414.
+    fn scan_of_part(&self, stmt: &Comprehension, ranges: &[Range], shape: &[i64]) -> Diagnostic {
+        let name = &self.flat.tensors[stmt.target.0 as usize].name;
+        let message = format!("this recurrence computes a part of `{name}`, which has a value");
+        Diagnostic::new(Code::ScanOfPart, stmt.span, message)
+            .here(gaps(stmt, ranges, shape))
+            .help("compute a tensor of another name, and copy the part in a statement after this")
+            .note("a recurrence starts anew: it does not continue from values that are there")
+    }
+}
+
+/// What ranges leave out, in words.
+fn gaps(stmt: &Comprehension, ranges: &[Range], shape: &[i64]) -> String {
+    let gaps: Vec<String> = ranges
+        .iter()
+        .zip(shape)
+        .zip(&stmt.vars)
+        .filter(|((range, extent), _)| range.lo != 0 || range.hi != **extent)
+        .map(|((range, extent), var)| {
+            format!("`{}` is {} to {} of 0 to {}", var.name, range.lo, range.hi - 1, extent - 1)
+        })
+        .collect();
+    gaps.join(", ")
 }

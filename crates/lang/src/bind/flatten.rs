@@ -283,6 +283,9 @@ impl Substitution {
             *hi = self.int(hi);
         }
         stmt.rhs = self.expr(&stmt.rhs);
+        if let Some(scan) = &mut stmt.scan {
+            scan.start = self.expr(&scan.start);
+        }
         for (part, _) in &mut stmt.joins {
             *part = self.symbol(*part);
         }

@@ -6,6 +6,7 @@ mod bounds;
 mod flatten;
 mod lower;
 mod resolve;
+mod scan;
 mod simplify;
 mod site;
 mod stuck;

@@ -11,12 +11,13 @@ use std::collections::HashMap;
 use super::bounds::{self, Mode, subscript_text};
 use super::flatten::{Flat, Step};
 use super::lower::Lowering;
+use super::scan;
 use super::site::Site;
 use super::stuck;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Dim, Symbol};
 use crate::infer::{self, Access, Origin, Range, Settled};
-use crate::program::{AccessLimit, AxisId, Exact, Expr, Index, RangeReason, TensorId};
+use crate::program::{AccessLimit, AxisId, Exact, Expr, Index, RangeReason, Scan, TensorId};
 use crate::source::Span;
 use crate::syntax::ast::MAX_DEPTH;
 
@@ -27,6 +28,8 @@ pub(super) struct Resolved {
     pub(super) ranges: Vec<(Range, RangeReason)>,
     /// The right side; tensors have the numbers of their symbols.
     pub(super) body: Expr,
+    /// What makes it a recurrence; the body then has its start in place.
+    pub(super) scan: Option<Scan>,
 }
 
 /// The state of the work.
@@ -158,7 +161,9 @@ impl<'a> Resolver<'a> {
     ) -> Result<Attempt, Vec<Diagnostic>> {
         let lowering = self.lowering();
         let mut body = lowering.expr(&stmt.rhs).map_err(|error| vec![error])?;
-        if body.height() > MAX_HEIGHT {
+        let mut scan = scan::lowered(&lowering, stmt, &body).map_err(|error| vec![error])?;
+        let height = body.height() + scan.as_ref().map_or(0, |scan| scan.start.height());
+        if height > MAX_HEIGHT {
             return Err(vec![too_deep(stmt.span)]);
         }
         let given = self.given_ranges(stmt, &lowering)?;
@@ -168,7 +173,7 @@ impl<'a> Resolver<'a> {
             self.set_shape(stmt, &settled);
             return Ok(Attempt::Done(None));
         }
-        let accesses = self.accesses(stmt, &body);
+        let accesses = self.accesses(stmt, &body, scan.as_ref());
         let tensors = &self.flat.tensors;
         let dtype = |id: TensorId| tensors[id.0 as usize].dtype;
         let settled = infer::infer(&given, &accesses, &dtype);
@@ -204,10 +209,16 @@ impl<'a> Resolver<'a> {
             .collect();
         drop(accesses);
         bounds::mark_checked(&mut body, &checked);
+        if let Some(scan) = &mut scan {
+            bounds::mark_checked(&mut scan.start, &checked);
+            let range = settled[scan.axis.0 as usize].range;
+            body = scan::with_start(&body, TensorId(stmt.target.0), scan, range)
+                .ok_or_else(|| vec![too_wide(stmt.span)])?;
+        }
         if !self.is_computable(&body, &settled) {
             return Err(vec![too_wide(stmt.span)]);
         }
-        Ok(Attempt::Done(Some(Resolved { ranges, body })))
+        Ok(Attempt::Done(Some(Resolved { ranges, body, scan })))
     }
 
     /// Whether index arithmetic on these ranges and types of data can be computed exactly.
@@ -246,10 +257,18 @@ impl<'a> Resolver<'a> {
     }
 
     /// The accesses of the right side, and those of the left where its extents are known.
-    fn accesses<'b>(&self, stmt: &Comprehension, body: &'b Expr) -> Vec<Access<'b>> {
+    /// What a recurrence reads of itself is there whatever the ranges, and limits none.
+    fn accesses<'b>(
+        &self,
+        stmt: &Comprehension,
+        body: &'b Expr,
+        scan: Option<&'b Scan>,
+    ) -> Vec<Access<'b>> {
         let shape = |id: TensorId| self.shapes[id.0 as usize].as_deref();
-        let mut accesses = infer::accesses(body, &shape);
         let target = TensorId(stmt.target.0);
+        let of_others = |id: TensorId| shape(id).filter(|_| scan.is_none() || id != target);
+        let mut accesses = infer::accesses(body, &of_others);
+        accesses.extend(scan.iter().flat_map(|scan| infer::accesses(&scan.start, &of_others)));
         accesses.extend((0..stmt.rank).filter_map(|dimension| {
             let known = shape(target).and_then(|shape| shape.get(dimension));
             let extent = known.or_else(|| self.extents.get(&(stmt.target, dimension)))?;

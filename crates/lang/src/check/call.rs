@@ -402,6 +402,7 @@ fn concat<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Comprehensio
         rank,
         op: AssignOp::Assign,
         rhs,
+        scan: None,
         joins: parts.iter().zip(&call.args).map(|(part, arg)| (*part, arg.span)).collect(),
         span,
     })

@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
-use crate::hir::{Expr, Int, Ty};
+use crate::hir::{Expr, Int, Symbol, Tensor, Ty};
 use crate::ops::ArithOp;
 use crate::source::Span;
 
@@ -165,4 +165,29 @@ fn out_of_range(scope: &mut Scope<'_>, literal: &str, to: DType, span: Span) {
         .here(range)
         .help("use another number, or convert what it is combined with to a larger type first"),
     );
+}
+
+/// A value as one of the type of the tensor on the left.
+pub(super) fn of_target(
+    scope: &mut Scope<'_>,
+    target: Symbol,
+    (value, ty): (Expr, Ty),
+    place: Span,
+) -> Option<Expr> {
+    let Tensor { dtype: target_dtype, name, span, .. } = scope.tensor(target).clone();
+    match ty {
+        Ty::Typed(dtype) if dtype != target_dtype => {
+            let message = format!(
+                "`{name}` has type `{target_dtype}`, and this statement gives it `{dtype}`"
+            );
+            scope.report(
+                Diagnostic::new(Code::TargetTypeMismatch, place, message)
+                    .here(format!("this has type `{dtype}`"))
+                    .label(span, format!("`{target_dtype}` here"))
+                    .help(format!("convert it: `{target_dtype}(...)`")),
+            );
+            None
+        }
+        _ => coerce(scope, value, ty, target_dtype, place),
+    }
 }

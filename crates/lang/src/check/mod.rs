@@ -4,6 +4,7 @@ mod call;
 mod coerce;
 mod elaborate;
 mod order;
+mod scan;
 mod scope;
 mod statement;
 mod taint;

@@ -255,7 +255,9 @@ impl<'a> Scope<'a> {
             if let ast::Stmt::Comprehension(stmt) = stmt
                 && let Some(symbol) = self.tensor_named(&stmt.target.name)
             {
-                statements.entry(symbol).or_default().push(&stmt.rhs);
+                let sides = statements.entry(symbol).or_default();
+                sides.push(&stmt.rhs);
+                sides.extend(stmt.scan.iter().map(|scan| &scan.start));
             }
         }
         let mut known = vec![false; self.tensors.len()];

@@ -2,12 +2,13 @@
 //! updates are well defined.
 
 use super::coerce;
-use super::elaborate::Elaborator;
+use super::elaborate::{Elaborator, Recurrence};
+use super::scan;
 use super::scope::{Entity, Scope};
 use super::unknown;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
-use crate::hir::{Comprehension, Int, Symbol, Ty, Var};
+use crate::hir::{Comprehension, Expr, Int, Symbol, Var};
 use crate::ops::{AssignOp, ReductionOp};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -32,12 +33,13 @@ pub(super) fn check<'a>(
         accumulates_onto_value(scope, stmt, target)?;
     }
     reductions_agree(scope, open, stmt, target);
-    let (target_dtype, target_name) = {
-        let tensor = scope.tensor(target);
-        (tensor.dtype, tensor.name.clone())
-    };
+    if let Some(clause) = &stmt.scan {
+        scan::clause_fits(scope, stmt, clause)?;
+    }
+    let target_dtype = scope.tensor(target).dtype;
     let mut elaborator = Elaborator::new(scope);
     elaborator.set_target(target, &stmt.indices);
+    elaborator.recurrence = stmt.scan.as_ref().map(Recurrence::new);
     for index in &stmt.indices {
         if elaborator.var(&index.name).is_none() {
             elaborator.add_var(&index.name, index.span);
@@ -54,6 +56,8 @@ pub(super) fn check<'a>(
     }
     let rhs = elaborator.value(&stmt.rhs);
     let ranges: Vec<_> = stmt.constraints.iter().map(|c| constraint(&mut elaborator, c)).collect();
+    let start = scan::start(&mut elaborator, stmt);
+    let recurrence = elaborator.recurrence.take();
     let mut vars = elaborator.vars;
     if vars.len() > MAX_VARS {
         too_many_indices(scope, vars[MAX_VARS].span);
@@ -63,23 +67,19 @@ pub(super) fn check<'a>(
     let (rhs, ty) = rhs?;
     left?;
     placed?;
-    unknown::names_are_known(scope, &rhs, &vars, stmt.indices.len())?;
+    let start = start?;
+    let sides: Vec<&Expr> = std::iter::once(&rhs).chain(start.iter().map(|(it, _)| it)).collect();
+    unknown::names_are_known(scope, &sides, &vars, stmt.indices.len())?;
+    if let Some(recurrence) = &recurrence {
+        scan::is_recurrence(scope, stmt, recurrence, &vars)?;
+    }
     reduction_is_said(scope, stmt, &vars)?;
-    let rhs = match ty {
-        Ty::Typed(dtype) if dtype != target_dtype => {
-            let span = scope.tensor(target).span;
-            let message = format!(
-                "`{target_name}` has type `{target_dtype}`, and this statement gives it `{dtype}`"
-            );
-            scope.report(
-                Diagnostic::new(Code::TargetTypeMismatch, stmt.rhs.span, message)
-                    .here(format!("this has type `{dtype}`"))
-                    .label(span, format!("`{target_dtype}` here"))
-                    .help(format!("convert it: `{target_dtype}(...)`")),
-            );
-            return None;
+    let rhs = coerce::of_target(scope, target, (rhs, ty), stmt.rhs.span)?;
+    let scan = match recurrence.zip(start) {
+        Some((recurrence, start)) => {
+            Some(Box::new(scan::checked(scope, stmt, target, &recurrence, start)?))
         }
-        _ => coerce::coerce(scope, rhs, ty, target_dtype, stmt.rhs.span)?,
+        None => None,
     };
     reduction_fits_type(scope, stmt, target_dtype)?;
     Some(Comprehension {
@@ -89,6 +89,7 @@ pub(super) fn check<'a>(
         rank: stmt.indices.len(),
         op: stmt.op,
         rhs,
+        scan,
         joins: Vec::new(),
         span: stmt.span,
     })

@@ -13,8 +13,12 @@ impl Scope<'_> {
             return false;
         }
         let bounds = stmt.constraints.iter().flat_map(|c| [&c.lo, &c.hi]);
+        let start = stmt.scan.iter().map(|scan| &scan.start);
         let mentions = self.is_tainted(&stmt.target.name)
-            || std::iter::once(&stmt.rhs).chain(bounds).any(|expr| self.mentions_tainted(expr));
+            || std::iter::once(&stmt.rhs)
+                .chain(start)
+                .chain(bounds)
+                .any(|expr| self.mentions_tainted(expr));
         if mentions {
             self.tainted.extend(self.tensor_named(&stmt.target.name));
         }

@@ -9,15 +9,15 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Expr, Int, Var};
 use crate::ops::ArithOp;
 
-/// Reports the variables of the right side that no subscript can limit.
+/// Reports the variables of the right side that no subscript of its expressions can limit.
 pub(super) fn names_are_known(
     scope: &mut Scope<'_>,
-    rhs: &Expr,
+    sides: &[&Expr],
     vars: &[Var],
     rank: usize,
 ) -> Option<()> {
     let mut limited = Limited(0);
-    limited.expr(rhs);
+    sides.iter().for_each(|side| limited.expr(side));
     let mut good = Some(());
     for (number, var) in vars.iter().enumerate().skip(rank) {
         if var.range.is_none() && limited.0 >> number & 1 == 0 {

@@ -87,6 +87,12 @@ codes! {
     E0406 SubscriptReadsTarget "a subscript that depends on the tensor being written";
     E0407 ConstraintNotConstant "a range that is not constant";
     E0408 RankChanged "a tensor written with different numbers of subscripts";
+    E0409 ScanRead "a recurrence that reads its tensor in another way than steps back";
+    E0410 ScanVariable "a `scan` along something that is no index variable of the left side";
+    E0411 ScanWithoutRead "a `scan` of a tensor that the statement does not read";
+    E0412 ScanReduces "a recurrence that reduces values as well";
+    E0413 ScanStart "a start of a recurrence that depends on the recurrence";
+    E0414 ScanOfPart "a recurrence over a part of a tensor";
     // Calls.
     E0501 UnknownDef "a call of a `def` that does not exist";
     E0502 RecursiveCall "a `def` that calls itself";

@@ -105,7 +105,8 @@ fn analyse_stage(
     let (spatial, reduce) = (extents(AxisKind::Spatial), extents(AxisKind::Reduce));
     let points = stage.trip_count(AxisKind::Spatial);
     let iterations = points * stage.trip_count(AxisKind::Reduce);
-    let per_iteration = operations(&stage.body) + u128::from(stage.combine.reduction().is_some());
+    let per_iteration =
+        operations(stage, &stage.body) + u128::from(stage.combine.reduction().is_some());
     let read: u128 = touched
         .iter()
         .map(|(id, elements)| elements * program.tensor(*id).dtype.bytes() as u128)
@@ -126,14 +127,17 @@ fn analyse_stage(
 }
 
 /// The arithmetic operations of one evaluation, both branches of a selection counted as the dearer.
-fn operations(expr: &Expr) -> u128 {
+/// The start of a recurrence does not count: most elements do without.
+fn operations(stage: &Stage, expr: &Expr) -> u128 {
+    let of = |expr: &Expr| operations(stage, expr);
     match expr {
         Expr::Const(_) | Expr::Index(..) | Expr::Read(_) | Expr::CompareIndex(..) => 0,
-        Expr::Unary(_, a) | Expr::Cast(_, a) => operations(a),
-        Expr::Arith(_, a, b) => 1 + operations(a) + operations(b),
-        Expr::Compare(_, a, b) | Expr::Logic(_, a, b) => operations(a) + operations(b),
-        Expr::Select(c, a, b) => operations(c) + operations(a).max(operations(b)),
-        Expr::Call(_, args) => 1 + args.iter().map(operations).sum::<u128>(),
+        Expr::Unary(_, a) | Expr::Cast(_, a) => of(a),
+        Expr::Arith(_, a, b) => 1 + of(a) + of(b),
+        Expr::Compare(_, a, b) | Expr::Logic(_, a, b) => of(a) + of(b),
+        Expr::Select(_, a, _) if stage.is_own_read(a) => 0,
+        Expr::Select(c, a, b) => of(c) + of(a).max(of(b)),
+        Expr::Call(_, args) => 1 + args.iter().map(of).sum::<u128>(),
     }
 }
 
@@ -144,7 +148,7 @@ fn stage_footprint(program: &Program, stage: &Stage) -> BTreeMap<TensorId, u128>
         stage.trip_count(AxisKind::Spatial).saturating_mul(stage.trip_count(AxisKind::Reduce));
     let mut boxes: BTreeMap<TensorId, Vec<Interval>> = BTreeMap::new();
     let mut reads: BTreeMap<TensorId, BTreeSet<&Read>> = BTreeMap::new();
-    stage.body.walk_reads(&mut |read| {
+    stage.walk_inputs(&mut |read| {
         reads.entry(read.tensor).or_default().insert(read);
         let region = read_box(program, stage, read);
         boxes

@@ -119,6 +119,11 @@ impl Writer {
                 self.number(i128::from(axis.lo));
                 self.number(i128::from(axis.hi));
             }
+            // The start is part of the body.
+            if let Some(scan) = &stage.scan {
+                self.tag(if scan.backwards { "scan backwards" } else { "scan" });
+                self.int(i128::from(scan.axis.0));
+            }
             self.expr(&stage.body);
         }
     }

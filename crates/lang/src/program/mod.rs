@@ -89,10 +89,26 @@ pub struct Stage {
     pub axes: Vec<Axis>,
     /// How the value of the body reaches the output.
     pub combine: Combine,
-    /// The value.
+    /// The value. In a recurrence it reads the output itself, at earlier elements, and only where
+    /// there are any: `t - 1 >= lo ? y(t - 1) : start`.
     pub body: Expr,
+    /// What makes the stage a recurrence.
+    pub scan: Option<Scan>,
     /// The statement in the source text.
     pub span: Span,
+}
+
+/// A recurrence along one spatial axis: elements are computed from earlier ones of the same line,
+/// whose other subscripts are the same.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Scan {
+    /// The axis, whose points have to be computed in order.
+    pub axis: AxisId,
+    /// Whether the last point is the first to be computed.
+    pub backwards: bool,
+    /// What stands for elements before the first one. The body has it wherever it reads the output.
+    pub start: Expr,
 }
 
 /// How the values of a stage's body reach its output.
@@ -121,7 +137,8 @@ impl Combine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AxisKind {
-    /// One iteration per element of the output; iterations do not depend on each other.
+    /// One iteration per element of the output; iterations do not depend on each other, unless the
+    /// axis is that of a [`Scan`].
     Spatial,
     /// One iteration per term of the reduction.
     Reduce,
@@ -238,6 +255,22 @@ impl Stage {
     #[must_use]
     pub fn axis(&self, id: AxisId) -> &Axis {
         &self.axes[id.0 as usize]
+    }
+
+    /// Calls `visit` with every read of a tensor that other stages make or the caller supplies; a
+    /// recurrence reads its own output as well.
+    pub fn walk_inputs<'a>(&'a self, visit: &mut impl FnMut(&'a Read)) {
+        self.body.walk_reads(&mut |read| {
+            if read.tensor != self.output {
+                visit(read);
+            }
+        });
+    }
+
+    /// Whether an expression is an element of the output, which a recurrence reads.
+    #[must_use]
+    pub fn is_own_read(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Read(read) if read.tensor == self.output)
     }
 
     /// The axes of one kind, with their ids.

@@ -21,7 +21,7 @@ pub fn expr_text(
     tensor: &impl Fn(TensorId) -> String,
     dtype: &impl Fn(TensorId) -> DType,
 ) -> String {
-    print_expr(&Names { axis, tensor, dtype }.expr(expr, true))
+    print_expr(&Names { axis, tensor, dtype, own: None }.expr(expr, true))
 }
 
 /// An index expression as text, with names for axes and tensors.
@@ -32,7 +32,7 @@ pub fn index_text(
     tensor: &impl Fn(TensorId) -> String,
 ) -> String {
     // Types decide only whether a conversion inside a product of data shows; either reads well.
-    let names = Names { axis, tensor, dtype: &|_| DType::Int32 };
+    let names = Names { axis, tensor, dtype: &|_| DType::Int32, own: None };
     print_expr(&names.index(index))
 }
 
@@ -75,6 +75,7 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
         axis: &|axis: AxisId| stage.axis(axis).name.clone(),
         tensor: &|id: TensorId| program.tensor(id).name.clone(),
         dtype: &|id: TensorId| program.tensor(id).dtype,
+        own: stage.scan.as_ref().map(|_| stage.output),
     };
     let op = match stage.combine {
         Combine::Assign => AssignOp::Assign,
@@ -87,12 +88,18 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
         hi: integer(i128::from(axis.hi)),
         span: Span::default(),
     };
+    let scan = stage.scan.as_ref().map(|scan| ast::ScanClause {
+        var: ident(&stage.axis(scan.axis).name),
+        start: names.expr(&scan.start, false),
+        span: Span::default(),
+    });
     let axes = if ranges { stage.axes.as_slice() } else { &[] };
     ast::Stmt::Comprehension(ast::Comprehension {
         target: ident(&program.tensor(stage.output).name),
         indices: stage.axes[..stage.spatial()].iter().map(|axis| ident(&axis.name)).collect(),
         op,
         rhs: names.expr(&stage.body, false),
+        scan,
         constraints: axes.iter().map(constraint).collect(),
         span: Span::default(),
     })
@@ -139,6 +146,8 @@ struct Names<'a, A, T, D> {
     axis: &'a A,
     tensor: &'a T,
     dtype: &'a D,
+    /// The tensor that a recurrence computes; what stands in for its reads goes without saying.
+    own: Option<TensorId>,
 }
 
 impl<A, T, D> Names<'_, A, T, D>
@@ -219,6 +228,10 @@ where
         dtype.is_integer() && dtype != DType::UInt64
     }
 
+    fn is_own(&self, value: &Expr) -> bool {
+        matches!(value, Expr::Read(read) if self.own == Some(read.tensor))
+    }
+
     /// Whether a value has its type by itself, so that a literal beside it may stay bare.
     fn has_type(&self, value: &Expr) -> bool {
         match value {
@@ -272,6 +285,7 @@ where
                 let (a, b) = self.two(a, b, false);
                 expr(ExprKind::Logic(*op, a, b))
             }
+            Expr::Select(_, read, _) if self.is_own(read) => self.expr(read, bare),
             Expr::Select(condition, a, b) => {
                 let (a, b) = self.two(a, b, bare);
                 expr(ExprKind::Select(Box::new(self.expr(condition, false)), a, b))

@@ -90,7 +90,7 @@ impl Stmt {
     }
 }
 
-/// `target(indices) op rhs where constraints`
+/// `target(indices) op rhs scan var from start where constraints`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comprehension {
     /// The tensor that is written.
@@ -101,9 +101,22 @@ pub struct Comprehension {
     pub op: AssignOp,
     /// The value.
     pub rhs: Expr,
+    /// The `scan` clause, which makes the statement a recurrence.
+    pub scan: Option<ScanClause>,
     /// The `where` clause.
     pub constraints: Vec<RangeConstraint>,
     /// The whole statement.
+    pub span: Span,
+}
+
+/// `scan var from start`
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanClause {
+    /// The index variable along which elements are computed from earlier ones.
+    pub var: Ident,
+    /// The value of what lies before the first element.
+    pub start: Expr,
+    /// The whole clause.
     pub span: Span,
 }
 

@@ -79,24 +79,33 @@ fn call_text(call: &Call) -> String {
 /// A comprehension that starts in the given column of a definition, or stands for itself: then its
 /// right side is one line.
 fn comprehension_text(comprehension: &Comprehension, column: Option<usize>) -> String {
-    let Comprehension { target, indices, op, rhs, constraints, .. } = comprehension;
+    let Comprehension { target, indices, op, rhs, scan, constraints, .. } = comprehension;
     let indices = joined(indices.iter().map(|index| &index.name));
     let left = format!("{}({indices}) {} ", target.name, op.symbol());
     let right = match column {
         Some(column) => wrap::wrapped(rhs, column + left.chars().count(), column + 4),
         None => Shown(rhs, Level::Select).to_string(),
     };
-    let line = left + &right;
-    if constraints.is_empty() {
-        return line;
-    }
+    let mut text = left + &right;
     let column = column.unwrap_or(0);
-    let ranges = joined(constraints.iter().map(constraint));
-    let width = column + line.chars().count() + " where ".len() + ranges.chars().count();
-    if width <= MAX_WIDTH {
-        return format!("{line} where {ranges}");
+    if let Some(scan) = scan {
+        let start = Shown(&scan.start, Level::Select);
+        text = with_clause(text, column, &format!("scan {} from {start}", scan.var.name));
     }
-    format!("{line}\n{:indent$}where {ranges}", "", indent = column + 2)
+    if !constraints.is_empty() {
+        let ranges = joined(constraints.iter().map(constraint));
+        text = with_clause(text, column, &format!("where {ranges}"));
+    }
+    text
+}
+
+/// A statement and a clause of it, on one line if it fits.
+fn with_clause(text: String, column: usize, clause: &str) -> String {
+    let width = column + text.chars().count() + 1 + clause.chars().count();
+    if width <= MAX_WIDTH {
+        return format!("{text} {clause}");
+    }
+    format!("{text}\n{:indent$}{clause}", "", indent = column + 2)
 }
 
 fn constraint(constraint: &RangeConstraint) -> String {

@@ -45,6 +45,14 @@ pub(super) fn accesses<'a>(stmt: &'a Comprehension, scope: &Scope<'_>) -> Vec<Ac
     });
     let mut found = written.collect();
     reads(&stmt.rhs, &mut Vec::new(), scope, &mut found);
+    if let Some(scan) = &stmt.scan {
+        // What a recurrence reads of itself limits nothing.
+        let is_own = |access: &Access<'_>| {
+            matches!(access.subscript, Subscript::Read(_)) && access.tensor == stmt.target.name
+        };
+        found.retain(|access| !is_own(access));
+        reads(&scan.start, &mut Vec::new(), scope, &mut found);
+    }
     found
 }
 

@@ -180,6 +180,10 @@ impl Walk<'_> {
     fn comprehension(&mut self, number: usize, stmt: &Comprehension) {
         stmt.indices.iter().for_each(|index| self.name(number, &index.name, index.span));
         self.expr(number, &stmt.rhs);
+        if let Some(scan) = &stmt.scan {
+            self.name(number, &scan.var.name, scan.var.span);
+            self.expr(number, &scan.start);
+        }
         for constraint in &stmt.constraints {
             self.name(number, &constraint.var.name, constraint.var.span);
             self.expr(number, &constraint.lo);

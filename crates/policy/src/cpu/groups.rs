@@ -9,13 +9,13 @@ use tensorwright_schedule::placement::with_epilogues;
 use crate::cpu::group::{FEWEST, Group};
 use crate::cpu::knobs::{Wish, pack, tile, vector};
 use crate::cpu::operand::Operand;
-use crate::cpu::rules::is_movement;
+use crate::cpu::rules::{is_movement, is_recurrence};
 
 /// The groups of a program, and the stages that rules schedule.
 pub(crate) struct Groups {
     /// The groups, in the order of the program.
     pub(crate) tiled: Vec<Group>,
-    /// Stages that only move data for what was rewritten.
+    /// Recurrences, and stages that only move data for what was rewritten.
     pub(crate) fixed: Vec<String>,
 }
 
@@ -23,7 +23,8 @@ pub(crate) struct Groups {
 pub(crate) fn groups(draft: &Draft, wish: Wish<'_>, is_rewritten: bool) -> Groups {
     let nest = &draft.nest;
     let is_fixed = |(root, reduction): &(String, Option<String>)| {
-        is_rewritten && reduction.is_none() && is_movement(draft, root)
+        let is_moved = is_rewritten && reduction.is_none() && is_movement(draft, root);
+        is_moved || is_recurrence(draft, root)
     };
     let (fixed, tiled): (Vec<_>, Vec<_>) = with_epilogues(nest).into_iter().partition(is_fixed);
     let of = |(root, reduction)| describe(nest, root, reduction, wish);

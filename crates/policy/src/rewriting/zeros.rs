@@ -135,7 +135,7 @@ fn is_movement(store: &Store) -> bool {
             _ => false,
         }
     }
-    store.combine.is_none() && moves(&store.value)
+    store.combine.is_none() && !store.is_recurrence() && moves(&store.value)
 }
 
 /// The divisors of remainders that conditions in a value ask for.

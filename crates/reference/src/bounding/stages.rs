@@ -3,7 +3,7 @@
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{CompareOp, ReductionOp};
-use tensorwright_lang::program::{AxisKind, Combine, Expr, Program, Stage, TensorId};
+use tensorwright_lang::program::{AxisKind, Combine, Expr, Program, Scan, Stage, TensorId};
 
 use super::build::{
     abs, add, both, call, compare, here, infinity, is_infinite, known, number, scaled, sub, unless,
@@ -57,6 +57,9 @@ struct Base {
 impl Analysis {
     /// The values and errors of the tensor that a stage makes.
     fn stage(&mut self, program: &Program, stage: &Stage) -> Option<(TensorId, Option<TensorId>)> {
+        if let Some(scan) = &stage.scan {
+            return self.scan(program, stage, scan);
+        }
         let base_is_exact = stage.base.is_none_or(|base| self.errors[base.0 as usize].is_none());
         let base = stage.base.map(|base| self.base(program, stage, base));
         let dtype = program.tensor(stage.output).dtype;
@@ -85,6 +88,56 @@ impl Analysis {
                 Some((values, Some(self.errors(program, stage, values, error, dtype, base))))
             }
         }
+    }
+
+    /// The values and errors of a recurrence, which are recurrences as well: what is computed from an earlier element
+    /// inherits its error.
+    fn scan(
+        &mut self,
+        program: &Program,
+        stage: &Stage,
+        scan: &Scan,
+    ) -> Option<(TensorId, Option<TensorId>)> {
+        let dtype = program.tensor(stage.output).dtype;
+        let next = self.made.tensors.len() as u32;
+        let (values, errors) = (TensorId(next), TensorId(next + 1));
+        let tensors = |own: Option<TensorId>| {
+            let values = self.values.iter().copied().chain([values]).collect();
+            let errors = self.errors.iter().copied().chain([own]).collect();
+            Tensors { program, values, errors }
+        };
+        let exact = tensors(None);
+        let bound = exact.stored(stage, &stage.body, dtype)?;
+        // What is exact if its earlier elements are is exact from the first one on.
+        let is_exact = bound.error.is_none();
+        let tensors = if is_exact { exact } else { tensors(Some(errors)) };
+        let bound = tensors.stored(stage, &stage.body, dtype)?;
+        let start = tensors.stored(stage, &scan.start, dtype)?;
+        let made = if dtype.is_float() { DType::Double } else { dtype };
+        let mut recurrence = |dtype: DType, body: Expr, start: Expr| {
+            self.push(program, stage, dtype, |made| {
+                made.body = body;
+                made.scan = stage.scan.clone().map(|mut scan| {
+                    scan.start = start;
+                    scan
+                });
+            })
+        };
+        recurrence(made, bound.value, start.value);
+        if is_exact {
+            return Some((values, None));
+        }
+        let none = || number(0.0);
+        let error = bound.error.unwrap_or_else(none);
+        let error = match dtype.is_float() {
+            true => {
+                let value = here(values, stage.spatial());
+                self::stored(&value, error, Rounding::operation(dtype))
+            }
+            false => error,
+        };
+        recurrence(DType::Double, known(error), start.error.unwrap_or_else(none));
+        Some((values, Some(errors)))
     }
 
     /// Adds a stage that is made like one of the program.

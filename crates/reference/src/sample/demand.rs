@@ -93,6 +93,60 @@ impl<'a> Demand<'a> {
         defect(stage, "an element needs more than may be spent on it")
     }
 
+    /// Computes an element, and in a recurrence all of its line that come before it and are not known. The known
+    /// ones of a line are always the first, so no element is computed inside another of its line.
+    fn compute_line(
+        &self,
+        stage: &Stage,
+        dtype: DType,
+        position: usize,
+        known: &RefCell<HashMap<usize, Number>>,
+    ) -> Result<Number, Failure> {
+        for earlier in self.line_before(stage, position, known) {
+            let number = self.compute(stage, dtype, earlier)?;
+            self.remember(known, earlier, number);
+        }
+        let number = self.compute(stage, dtype, position)?;
+        self.remember(known, position, number);
+        Ok(number)
+    }
+
+    /// Keeps an element. A choice may have gone on without what was given up.
+    fn remember(&self, known: &RefCell<HashMap<usize, Number>>, position: usize, number: Number) {
+        if !self.gave_up.get() {
+            known.borrow_mut().insert(position, number);
+        }
+    }
+
+    /// The positions before one on its line of a recurrence that are not known, in order.
+    fn line_before(
+        &self,
+        stage: &Stage,
+        position: usize,
+        known: &RefCell<HashMap<usize, Number>>,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let before = stage.scan.as_ref().and_then(|scan| {
+            let shape = &self.program.tensor(stage.output).shape;
+            let number = scan.axis.0 as usize;
+            let (axis, at) = (stage.axes.get(number)?, *index_in(shape, position).get(number)?);
+            let stride: usize = shape
+                .iter()
+                .skip(number + 1)
+                .map(|extent| extent.unsigned_abs() as usize)
+                .product();
+            let steps = if scan.backwards { axis.hi - 1 - at } else { at - axis.lo };
+            Some((usize::try_from(steps).ok()?, stride, scan.backwards))
+        });
+        let (steps, stride, backwards) = before.unwrap_or((0, 0, false));
+        let back = move |steps: usize| match backwards {
+            true => position + steps * stride,
+            false => position - steps * stride,
+        };
+        let known = known.borrow();
+        let unknown = (1..=steps).take_while(|steps| !known.contains_key(&back(*steps))).count();
+        (1..=unknown).rev().map(back)
+    }
+
     /// Computes an element of the tensor that a stage makes.
     fn compute(&self, stage: &Stage, dtype: DType, position: usize) -> Result<Number, Failure> {
         let shape = &self.program.tensor(stage.output).shape;
@@ -135,13 +189,8 @@ impl Tensors for Demand<'_> {
             return Err(self.give_up(stage));
         }
         self.depth.set(depth);
-        let number = self.compute(stage, dtype, position);
+        let number = self.compute_line(stage, dtype, position, known);
         self.depth.set(depth - 1);
-        let number = number?;
-        // A choice may have gone on without what was given up.
-        if !self.gave_up.get() {
-            known.borrow_mut().insert(position, number);
-        }
-        Ok(Some(number))
+        number.map(Some)
     }
 }

@@ -170,7 +170,7 @@ fn compute_small_stages(
     let mut used = 0;
     for stage in &program.stages {
         let mut is_ready = stage.base.is_none_or(|base| tensors[base.0 as usize].is_some());
-        stage.body.walk_reads(&mut |read| is_ready &= tensors[read.tensor.0 as usize].is_some());
+        stage.walk_inputs(&mut |read| is_ready &= tensors[read.tensor.0 as usize].is_some());
         // Copying what a stage starts from is work, too.
         let cost = whole_cost(program, stage);
         let is_small = cost <= iterations / WHOLE_STAGE_SHARE;

@@ -147,3 +147,60 @@ fn a_reduction_begins_at_its_outermost_loop() {
     });
     assert_eq!(reducing, ["i.0", "i.1"]);
 }
+
+const SCAN: &str = "def scan(float(N,T) x) -> (y) {
+  y(n,t) = 0.5 * y(n,t-1) + x(n,t) scan t from x(n,0)
+}";
+
+/// Schedules that keep the order of a recurrence, whichever way it goes.
+#[test]
+fn the_order_of_a_recurrence_is_kept() {
+    let back = SCAN.replace("t-1", "t+1");
+    for text in [SCAN, &back] {
+        for steps in [
+            "",
+            "y: reorder t n\n",
+            "y: split t 4\n",
+            "y: split t 4 [peel]\ny: unroll t.1\n",
+            "y: split t 4\ny: reorder t.0 n t.1\ny: parallel n\n",
+            "y: split n 4 [shift]\ny: reorder n.0 t n.1\ny: vectorize n.1\n",
+            "y: split n 4 [round_up]\ny: split t 3\ny: reorder t.0 n.0 t.1 n.1\ny: vectorize n.1\n",
+            "y: split t 2\ny: reorder t.0 n t.1\ny: split n 4\ny: fuse t.0 n.0\n",
+            "y: split t 2 3\ny: fuse t.1 t.2\n",
+            "y: split n 4\ny: reorder n.0 t n.1\ny: parallel n.0\ny: cache_read x at t\n",
+        ] {
+            let module = Module::parse("test.tc", text).unwrap();
+            let program = module.bind("scan", [("N", 10), ("T", 11)]).unwrap();
+            // What does not fit is refused, and what is not is sound.
+            let Ok(nest) = Schedule::parse(steps).unwrap().apply(canonical(&program)) else {
+                assert!(steps.contains("fuse t.0 n.0"), "{steps}");
+                continue;
+            };
+            let mut verdicts = vec![check(&nest, LIMIT)];
+            lower_traced(nest, &mut |_, nest| verdicts.push(check(nest, LIMIT))).unwrap();
+            assert!(verdicts.iter().all(|verdict| *verdict == Ok(Verdict::Sound)), "{steps}");
+        }
+    }
+}
+
+#[test]
+fn a_recurrence_out_of_order_is_found() {
+    let mut nest = scheduled(SCAN, &[("N", 2), ("T", 4)], "y: reorder t n\n");
+    let Node::Loop(outer) = &mut nest.body[0] else { panic!("it is a loop") };
+    outer.kind = LoopKind::Parallel;
+    assert_eq!(flaw(&nest), "`y` accesses `y(0, 0)`, as does another iteration of a parallel loop");
+    let mut nest = scheduled(SCAN, &[("N", 1), ("T", 4)], "y: split t 2\n");
+    let (mut first, mut second) = (None, None);
+    for_each_loop(&nest.body, &mut |l| match first {
+        None if nest.var_name(l.var) == "t.0" => first = Some(l.var),
+        _ => second = Some(l.var),
+    });
+    let (first, second) = (first.unwrap(), second.unwrap());
+    let Node::Loop(n) = &mut nest.body[0] else { panic!("it is a loop") };
+    let Node::Loop(outer) = &mut n.body[0] else { panic!("it is a loop") };
+    // The parts of the loop change places.
+    outer.var = second;
+    let Node::Loop(inner) = &mut outer.body[0] else { panic!("it is a loop") };
+    inner.var = first;
+    assert_eq!(flaw(&nest), "`y` reads `y(0, 1)`, which nothing has written");
+}

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Taking the statements one after the other, each for all lanes, is allowed because the lanes of
-//! a spatial loop do not depend on each other, and those of a reduction may be combined in any order.
+//! a spatial loop do not depend on each other, and those of a reduction may be combined in any order. Loops of
+//! a recurrence are never vectorized.
 
 use tensorwright_lang::program::Index;
 

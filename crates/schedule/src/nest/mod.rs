@@ -93,7 +93,7 @@ pub struct Loop {
     pub stage: Option<StageId>,
     /// How the iterations run.
     pub kind: LoopKind,
-    /// Whether the iterations make different elements or terms of the same ones.
+    /// Whether the iterations make different elements, in which order, or terms of the same ones.
     pub role: Role,
     /// Whether lowering splits off the last iteration, so that the others need no guard.
     pub peel: bool,
@@ -126,6 +126,9 @@ pub enum Role {
     Spatial,
     /// They make terms of the same elements.
     Reduce,
+    /// They make different elements, each from those of earlier iterations: a recurrence. They run in
+    /// order, one after the other, and so do the loops that it is split into.
+    Scan,
 }
 
 /// Nodes that run only where all conditions hold.
@@ -326,6 +329,12 @@ impl Store {
             index.outermost_values().into_iter().for_each(|value| look(Use::Place, value));
         }
         all
+    }
+
+    /// Whether the store is a recurrence: its value is computed from other elements of its own buffer.
+    #[must_use]
+    pub fn is_recurrence(&self) -> bool {
+        self.does_read(self.buffer)
     }
 
     /// Whether the store reads a buffer.

@@ -8,7 +8,9 @@ use tensorwright_lang::program::{Atom, Index, Read};
 
 use super::begun::{Begun, refuse_late};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
-use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, Use, Var, for_each_store};
+use crate::nest::{
+    Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, Store, Use, Var, for_each_store,
+};
 use crate::refusal::Refusal;
 
 /// One dimension of a footprint.
@@ -53,6 +55,7 @@ impl Producer {
     ) -> Result<Self, Refusal> {
         let store = store_at(nest, path)?;
         let buffer = nest.buffer(store.buffer);
+        refuse_recurrence(stage, store, what)?;
         let mut writers = 0;
         for_each_store(&nest.body, &mut |other| {
             writers += usize::from(other.buffer == store.buffer);
@@ -88,6 +91,15 @@ impl Producer {
             _ => Err(scheduled()),
         }
     }
+}
+
+/// Refuses a recurrence: its elements are computed from each other, where they are and in order.
+pub(crate) fn refuse_recurrence(stage: &str, store: &Store, what: &str) -> Result<(), Refusal> {
+    if !store.is_recurrence() {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("`{stage}` is a recurrence and cannot be {what}"))
+        .help("schedule its own loops"))
 }
 
 /// Refuses a tensor that is read at positions that data decides: such reads are checked against the

@@ -6,7 +6,7 @@
 //!   for n in 0..N { S(m, n); }       }
 //! ```
 //!
-//! The inner loop must be all that the outer one holds, and both spatial or both of the reduction.
+//! The inner loop must be all that the outer one holds, and both spatial or both of the reduction or recurrence.
 //! Without a name the new loop is called `m_n`.
 
 use std::fmt;
@@ -61,7 +61,7 @@ impl Rule for Fuse {
         let flagged = |l: &Loop| l.peel || l.overlaps || !l.locals.is_empty();
         if outer.role != inner.role || outer.stage != inner.stage {
             let why = format!(
-                "and `{}` are not both spatial loops or both loops of one reduction",
+                "and `{}` are not both spatial loops or both loops of one reduction or recurrence",
                 self.inner
             );
             return Err(self.refuse(stage, &why));

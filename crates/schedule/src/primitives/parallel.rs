@@ -41,11 +41,20 @@ impl Rule for Parallel {
         let refuse = |why: String| {
             Refusal::new(format!("loop `{}` of `{stage}` cannot be parallel: {why}", self.target))
         };
-        if l.role == Role::Reduce {
-            return Err(refuse(
-                "it is a reduction, and workers would add to the same elements".into(),
-            )
-            .help("make partial results with `rfactor` first, or parallelize a spatial loop"));
+        match l.role {
+            Role::Spatial => {}
+            Role::Reduce => {
+                return Err(refuse(
+                    "it is a reduction, and workers would add to the same elements".into(),
+                )
+                .help("make partial results with `rfactor` first, or parallelize a spatial loop"));
+            }
+            Role::Scan => {
+                return Err(refuse(
+                    "it is a recurrence, and workers would need each other's results".into(),
+                )
+                .help("parallelize another loop of the stage"));
+            }
         }
         if l.overlaps {
             return Err(refuse(

@@ -59,6 +59,7 @@ impl Plain {
         let kind = match wanted {
             Role::Spatial => "loop over results",
             Role::Reduce => "reduction loop",
+            Role::Scan => "loop of a recurrence",
         };
         let place = self.loops.iter().position(|l| named(l) && l.2 == wanted);
         place.ok_or_else(|| {

@@ -14,7 +14,7 @@ use std::fmt;
 
 use super::Rule;
 use super::find::{check_overlaps, find_loop, loop_at, loop_at_mut, loops_on};
-use crate::nest::{Loop, LoopNest, Node};
+use crate::nest::{Loop, LoopNest, Node, Role};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -71,6 +71,7 @@ impl Rule for Reorder {
         for (place, depth) in places.iter().zip(&depths) {
             order[*place] = *depth;
         }
+        keeps_recurrence(stage, nest, &shells, &order)?;
         let chain = order[first..].iter().rev().fold(body, |body, depth| {
             let mut l = shells[*depth].clone();
             l.body = body;
@@ -83,6 +84,32 @@ impl Rule for Reorder {
         loop_at_mut(nest, &innermost(&path, first))?.locals = locals;
         check_overlaps(nest)
     }
+}
+
+/// Refuses an order in which the parts of the loop of a recurrence change places: later elements would be computed
+/// before earlier ones. Other loops may go anywhere, since elements depend on those of their own line alone.
+fn keeps_recurrence(
+    stage: &str,
+    nest: &LoopNest,
+    shells: &[Loop],
+    order: &[usize],
+) -> Result<(), Refusal> {
+    let steps: Vec<usize> =
+        order.iter().copied().filter(|depth| shells[*depth].role == Role::Scan).collect();
+    for pair in steps.windows(2) {
+        if let [outer, inner] = *pair
+            && outer > inner
+        {
+            let name = |depth: usize| nest.var_name(shells[depth].var);
+            return Err(Refusal::new(format!(
+                "loop `{}` of `{stage}` cannot go outside of `{}`: both are loops of a recurrence, \
+                 whose elements are computed in order",
+                name(outer),
+                name(inner)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The path of the innermost place: below the first one every loop is the only node.

@@ -16,6 +16,8 @@
 //! | `peel` | the last iteration of the outer loop is split off, the others have no condition | anywhere |
 //! | `shift` | the last iteration is shifted inwards and makes some elements again | spatial loops, with the whole reduction inside |
 //! | `round_up` | what is beyond the end is computed as padding; only accesses that would leave their tensor are masked | spatial loops |
+//!
+//! The loops of a recurrence keep their order: the parts of its loop run one inside the other.
 
 use std::fmt;
 
@@ -220,6 +222,14 @@ impl Split {
     fn check_tail(&self, stage: &str, old: &Loop, block: i64) -> Result<(), Refusal> {
         let tail = self.tail.name();
         let spatial_only = matches!(self.tail, Tail::Shift | Tail::RoundUp);
+        if spatial_only && old.role == Role::Scan && old.extent % block != 0 {
+            return Err(Refusal::new(format!(
+                "the tail `{tail}` would leave the order of elements of `{stage}`: loop `{}` is a \
+                 recurrence of {} steps, which is no multiple of {block}",
+                self.target, old.extent
+            ))
+            .help("use the tail `guard` or `peel`"));
+        }
         if spatial_only && old.role == Role::Reduce && old.extent % block != 0 {
             return Err(Refusal::new(format!(
                 "the tail `{tail}` would add terms to `{stage}` that are not there: loop `{}` is a \

@@ -13,7 +13,7 @@ use std::fmt;
 
 use super::Rule;
 use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
-use crate::nest::{LoopKind, LoopNest, for_each_loop};
+use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -43,6 +43,13 @@ impl Rule for Vectorize {
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "vectorize")?;
         let target = &self.target;
+        if l.role == Role::Scan {
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` cannot be vectorized: it is a recurrence, and lanes \
+                 would need each other's results"
+            ))
+            .help("vectorize another loop of the stage"));
+        }
         if l.extent > MAX_LANES {
             return Err(Refusal::new(format!(
                 "loop `{target}` of `{stage}` has {} iterations, more than {MAX_LANES} lanes",

@@ -5,9 +5,11 @@
 
 mod apply;
 mod int;
+mod own;
 mod read;
 
 pub(super) use apply::reduction_help;
+pub(super) use own::Recurrence;
 
 use std::collections::HashMap;
 
@@ -32,6 +34,8 @@ pub(super) struct Elaborator<'s, 'a> {
     var_ids: HashMap<&'a str, VarId>,
     /// The tensor that the statement writes.
     target: Option<(Symbol, &'a [Ident])>,
+    /// Whether and how the statement is a recurrence.
+    pub(super) recurrence: Option<Recurrence<'a>>,
     /// How many subscripts surround the expression.
     subscript_depth: usize,
 }
@@ -45,7 +49,14 @@ enum Named {
 
 impl<'s, 'a> Elaborator<'s, 'a> {
     pub(super) fn new(scope: &'s mut Scope<'a>) -> Self {
-        Self { scope, vars: Vec::new(), var_ids: HashMap::new(), target: None, subscript_depth: 0 }
+        Self {
+            scope,
+            vars: Vec::new(),
+            var_ids: HashMap::new(),
+            target: None,
+            recurrence: None,
+            subscript_depth: 0,
+        }
     }
 
     pub(super) fn set_target(&mut self, symbol: Symbol, indices: &'a [Ident]) {

@@ -15,18 +15,23 @@ impl<'a> Elaborator<'_, 'a> {
         span: Span,
         args: &'a [ast::Expr],
     ) -> Option<(Expr, Ty)> {
-        self.scope.used[symbol.0 as usize] = true;
+        let is_target = self.target.is_some_and(|(target, _)| target == symbol);
+        let is_own = is_target && self.recurrence.is_some();
+        // What a recurrence reads of itself is no use of the result.
+        self.scope.used[symbol.0 as usize] |= !is_own;
         let tensor = self.scope.tensor(symbol).clone();
         if args.len() != tensor.rank {
             let diagnostic = wrong_rank(&tensor, name_span, span, args.len());
             self.report(diagnostic);
             return None;
         }
-        self.read_has_value(symbol, name_span)?;
-        if let Some((target, indices)) = self.target
-            && target == symbol
-        {
-            self.read_of_target(&tensor.name, indices, span, args)?;
+        if is_own {
+            self.read_of_itself(&tensor.name, span, args)?;
+        } else {
+            self.read_has_value(symbol, name_span)?;
+            if let Some((_, indices)) = self.target.filter(|_| is_target) {
+                self.read_of_target(&tensor.name, indices, span, args)?;
+            }
         }
         self.subscript_depth += 1;
         let subscripts: Vec<Option<Int>> = args.iter().map(|arg| self.int(arg)).collect();
@@ -62,6 +67,20 @@ impl<'a> Elaborator<'_, 'a> {
         None
     }
 
+    /// What a statement writes cannot decide where it reads.
+    pub(super) fn outside_subscripts(&mut self, name: &str, span: Span) -> Option<()> {
+        if self.subscript_depth == 0 {
+            return Some(());
+        }
+        let message = format!("a subscript depends on `{name}`, which this statement writes");
+        self.report(
+            Diagnostic::new(Code::SubscriptReadsTarget, span, message)
+                .here("read inside a subscript")
+                .help("copy the indices to another tensor in a statement before this one"),
+        );
+        None
+    }
+
     /// The paper's rule for in-place updates (section 3): only element by element, and never
     /// inside a subscript.
     fn read_of_target(
@@ -72,15 +91,7 @@ impl<'a> Elaborator<'_, 'a> {
         args: &[ast::Expr],
     ) -> Option<()> {
         let left: Vec<&str> = indices.iter().map(|index| index.name.as_str()).collect();
-        if self.subscript_depth > 0 {
-            let message = format!("a subscript depends on `{name}`, which this statement writes");
-            self.report(
-                Diagnostic::new(Code::SubscriptReadsTarget, span, message)
-                    .here("read inside a subscript")
-                    .help("copy the indices to another tensor in a statement before this one"),
-            );
-            return None;
-        }
+        self.outside_subscripts(name, span)?;
         let same = args
             .iter()
             .zip(&left)
@@ -98,8 +109,8 @@ impl<'a> Elaborator<'_, 'a> {
                     left.join(", ")
                 ))
                 .note(
-                    "a statement reads all of its right side before it writes: there are no \
-                     recurrences, in which one element is computed from another",
+                    "a statement reads all of its right side before it writes; a recurrence, in \
+                     which one element is computed from another, says so: `... scan t from 0`",
                 ),
         );
         None

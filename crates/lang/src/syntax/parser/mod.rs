@@ -12,6 +12,7 @@ mod borrowed;
 mod def;
 mod expr;
 mod recover;
+mod scan;
 mod stmt;
 
 use super::ast::{Ident, Module};

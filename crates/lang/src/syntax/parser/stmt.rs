@@ -47,17 +47,18 @@ impl Parser<'_> {
         )
     }
 
-    /// `target(indices) op rhs where constraints`
+    /// `target(indices) op rhs scan var from start where constraints`
     fn comprehension(&mut self) -> Parsed<Comprehension> {
         let target = self.name("the name of a tensor")?;
         let open = self.expect(TokenKind::LParen, "`(`")?;
         let (indices, _) = self.list(open.span, Self::index)?;
         let op = self.assign_op()?;
         let rhs = self.expr()?;
+        let scan = self.scan()?;
         let constraints = self.constraints()?;
         let span = target.span.to(self.previous());
         let indices = indices.into_iter().flatten().collect();
-        Ok(Comprehension { target, indices, op, rhs, constraints, span })
+        Ok(Comprehension { target, indices, op, rhs, scan, constraints, span })
     }
 
     /// A subscript on the left; nothing if it is not the name of an index variable.
@@ -171,13 +172,14 @@ impl Parser<'_> {
         op: AssignOp,
         rhs: Expr,
     ) -> Parsed<Stmt> {
+        let scan = self.scan()?;
         let constraints = self.constraints()?;
         let Some(target) = targets.into_iter().next() else {
             return Err(Reported);
         };
         let span = target.span.to(self.previous());
         let indices = Vec::new();
-        Ok(Stmt::Comprehension(Comprehension { target, indices, op, rhs, constraints, span }))
+        Ok(Stmt::Comprehension(Comprehension { target, indices, op, rhs, scan, constraints, span }))
     }
 
     /// E0109.
@@ -377,7 +379,7 @@ impl Parser<'_> {
         Ok((lo.expr, self.expr()?))
     }
 
-    fn ends_stmt(&self) -> bool {
+    pub(super) fn ends_stmt(&self) -> bool {
         use TokenKind::{Def, End, RBrace, Semicolon};
         matches!(self.kind(), Def | End | RBrace | Semicolon) || self.begins_stmt_line()
     }

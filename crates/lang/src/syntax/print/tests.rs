@@ -6,7 +6,7 @@ use super::*;
 use crate::dtype::DType;
 use crate::ops::{AssignOp, ReductionOp, UnaryOp};
 use crate::source::{Source, Span};
-use crate::syntax::ast::{Call, Ident};
+use crate::syntax::ast::{Call, Ident, ScanClause};
 use crate::syntax::parse;
 
 fn parsed(text: &str) -> Module {
@@ -44,6 +44,11 @@ fn stmt_without_spans(stmt: &mut Stmt) {
             c.span = Span::default();
             forget(std::iter::once(&mut c.target).chain(&mut c.indices));
             expr_without_spans(&mut c.rhs);
+            if let Some(scan) = &mut c.scan {
+                scan.span = Span::default();
+                forget([&mut scan.var]);
+                expr_without_spans(&mut scan.start);
+            }
             for constraint in &mut c.constraints {
                 constraint.span = Span::default();
                 forget([&mut constraint.var]);
@@ -244,6 +249,11 @@ impl Random {
             indices: self.several(0, Self::ident),
             op,
             rhs: self.expr(5),
+            scan: (self.below(4) == 0).then(|| ScanClause {
+                var: self.ident(),
+                start: self.expr(2),
+                span: Span::default(),
+            }),
             constraints: self.several(0, |r| RangeConstraint {
                 var: r.ident(),
                 lo: r.expr(2),

@@ -108,6 +108,11 @@ fn formula(
 /// What a variable does in its statement.
 fn role(stmt: &Comprehension, name: &str) -> String {
     let target = &stmt.target.name;
+    if stmt.scan.as_ref().is_some_and(|scan| scan.var.name == name) {
+        return format!(
+            "An index of `{target}`, along which elements are computed one after the other."
+        );
+    }
     if stmt.indices.iter().any(|index| index.name == name) {
         return format!("An index of `{target}`: there is one element for each of its values.");
     }

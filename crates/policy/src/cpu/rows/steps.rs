@@ -110,6 +110,8 @@ impl Row<'_> {
         match axis.role {
             Role::Reduce => self.partial(&axis, lanes),
             Role::Spatial => self.results(&accesses, &axis, lanes),
+            // No recurrence is in a chain.
+            Role::Scan => Ok(()),
         }
     }
 

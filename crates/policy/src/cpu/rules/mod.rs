@@ -10,9 +10,12 @@
 //!    panels of strided reads are packed.
 //! 4. The outermost loops are parallel if there is enough to do.
 //!
+//! `recurrence` does that for stages whose elements are computed in order: vectors and workers go along other loops.
+//!
 //! Every step is tried on the nest and left out if it is refused, so the result always applies.
 
 mod groups;
+mod recurrence;
 mod tile;
 mod transform;
 
@@ -45,7 +48,9 @@ pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
     let begun = draft.clone();
     let groups = groups::place(&mut draft);
     for group in groups.iter().filter(|group| !transform::is_inside(&begun, &group.root)) {
-        if group.reduction.is_none() && is_movement(&draft, &group.root) {
+        if is_recurrence(&draft, &group.root)
+            || group.reduction.is_none() && is_movement(&draft, &group.root)
+        {
             movement(&mut draft, &group.root, goal);
         } else {
             tile::schedule(&mut draft, group, goal);
@@ -68,12 +73,20 @@ pub fn is_movement(draft: &Draft, stage: &str) -> bool {
     loops_of(&draft.nest, stage).iter().all(|l| l.role == Role::Spatial)
 }
 
+/// Whether the elements of a stage are computed in order, from each other.
+#[must_use]
+pub fn is_recurrence(draft: &Draft, stage: &str) -> bool {
+    loops_of(&draft.nest, stage).iter().any(|l| l.role == Role::Scan)
+}
+
 /// Schedules a stage without terms by rules.
 pub fn movement(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     if store_of(&draft.nest, stage).is_none() || transform::is_inside(draft, stage) {
         return;
     }
-    if !transform::schedule(draft, stage, goal) {
+    if is_recurrence(draft, stage) {
+        recurrence::schedule(draft, stage, goal);
+    } else if !transform::schedule(draft, stage, goal) {
         tile::rows(draft, stage, goal);
     }
     parallelize(draft, stage);

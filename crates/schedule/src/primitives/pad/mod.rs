@@ -26,6 +26,7 @@ use tensorwright_lang::program::{Expr, Index, Read, Scalar, TensorId};
 
 use super::Rule;
 use super::find::find_buffer;
+use super::footprint::refuse_recurrence;
 use super::plain::{Plain, is_zero};
 use super::prepare::hoist;
 use crate::canonical::element;
@@ -55,6 +56,9 @@ impl Rule for Pad {
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let mut plain = Plain::of(nest, stage)?;
         let tensor = find_buffer(nest, &self.tensor)?;
+        if tensor == plain.store.buffer {
+            refuse_recurrence(stage, &plain.store, "copied before it is computed")?;
+        }
         let ranges = plain.ranges();
         rewrite_store(&mut plain.store, &mut Simplify(&ranges)).ok_or_else(Refusal::overflow)?;
         // The copy's number is known before it is made: reads are moved to it first.

@@ -84,8 +84,8 @@ fn blocks_outside(d: &mut Draft<'_>, stage: &str) {
     for l in d.own_loops(stage) {
         let rank = match (l.role, l.name.ends_with(".0")) {
             (Role::Spatial, true) => 0,
-            (Role::Reduce, true) => 1,
-            (Role::Reduce, false) => 2,
+            (Role::Reduce | Role::Scan, true) => 1,
+            (Role::Reduce | Role::Scan, false) => 2,
             (Role::Spatial, false) => 3,
         };
         ranked.push((if d.rng.percent(15) { d.rng.index(4) } else { rank }, l.name));

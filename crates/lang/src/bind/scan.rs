@@ -1,0 +1,53 @@
+//! Recurrences: what stands for elements before the first one.
+
+use super::lower::Lowering;
+use crate::diagnostic::Diagnostic;
+use crate::hir::Comprehension;
+use crate::infer::Range;
+use crate::ops::CompareOp;
+use crate::program::{AxisId, Expr, Index, Read, Rewrite, Scan, TensorId};
+
+/// The recurrence of a statement. One whose reads of itself the sizes have decided away is none.
+#[allow(clippy::result_large_err, reason = "as everywhere in binding")]
+pub(super) fn lowered(
+    lowering: &Lowering<'_>,
+    stmt: &Comprehension,
+    body: &Expr,
+) -> Result<Option<Scan>, Diagnostic> {
+    let Some(scan) = &stmt.scan else { return Ok(None) };
+    let target = TensorId(stmt.target.0);
+    let mut reads_itself = false;
+    body.walk_reads(&mut |read| reads_itself |= read.tensor == target);
+    if !reads_itself {
+        return Ok(None);
+    }
+    let start = lowering.expr(&scan.start)?;
+    Ok(Some(Scan { axis: AxisId(scan.var.0), backwards: scan.backwards, start }))
+}
+
+/// The body with the start wherever there is no earlier element; `None` where index arithmetic
+/// overflows.
+pub(super) fn with_start(body: &Expr, target: TensorId, scan: &Scan, range: Range) -> Option<Expr> {
+    body.rewrite(&mut Guard { target, scan, range })
+}
+
+struct Guard<'a> {
+    target: TensorId,
+    scan: &'a Scan,
+    range: Range,
+}
+
+impl Rewrite for Guard<'_> {
+    fn read(&mut self, read: Read) -> Option<Expr> {
+        if read.tensor != self.target {
+            return Some(Expr::Read(read));
+        }
+        let position = read.subscripts.get(self.scan.axis.0 as usize)?.clone();
+        let exists = match self.scan.backwards {
+            false => Expr::CompareIndex(CompareOp::Ge, position, Index::constant(self.range.lo)),
+            true => Expr::CompareIndex(CompareOp::Lt, position, Index::constant(self.range.hi)),
+        };
+        let start = Box::new(self.scan.start.clone());
+        Some(Expr::Select(Box::new(exists), Box::new(Expr::Read(read)), start))
+    }
+}

@@ -1,0 +1,153 @@
+//! What a recurrence reads of the tensor that it computes.
+
+use super::Elaborator;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::ops::ArithOp;
+use crate::source::Span;
+use crate::syntax::ast::{self, ExprKind, Ident};
+
+/// How far back a recurrence may read, in elements.
+const MAX_STEPS: u64 = 16;
+
+/// How often a recurrence may read itself: each read is a copy of its start.
+const MAX_READS: usize = 64;
+
+/// A statement with a `scan` clause, while its expressions are worked out.
+pub(in crate::check) struct Recurrence<'a> {
+    /// The clause.
+    pub(in crate::check) clause: &'a ast::ScanClause,
+    /// Whether the start is being worked out, and not the right side.
+    pub(in crate::check) in_start: bool,
+    /// How many reads of the tensor there are so far.
+    pub(in crate::check) reads: usize,
+    /// The first read, and whether it is of elements that follow.
+    first: Option<(bool, Span)>,
+}
+
+impl<'a> Recurrence<'a> {
+    pub(in crate::check) fn new(clause: &'a ast::ScanClause) -> Self {
+        Self { clause, in_start: false, reads: 0, first: None }
+    }
+
+    /// Whether the last element is computed first.
+    pub(in crate::check) fn is_backwards(&self) -> bool {
+        self.first.is_some_and(|(backwards, _)| backwards)
+    }
+}
+
+impl Elaborator<'_, '_> {
+    /// A read of the tensor that a recurrence computes: the element a few steps back.
+    pub(super) fn read_of_itself(
+        &mut self,
+        name: &str,
+        span: Span,
+        args: &[ast::Expr],
+    ) -> Option<()> {
+        self.outside_subscripts(name, span)?;
+        let (Some((_, left)), Some(recurrence)) = (self.target, &mut self.recurrence) else {
+            return Some(());
+        };
+        if recurrence.in_start {
+            let diagnostic = start_reads(name, span);
+            self.report(diagnostic);
+            return None;
+        }
+        recurrence.reads += 1;
+        let diagnostic = match backwards(&recurrence.clause.var.name, left, args) {
+            Some(backwards) => match recurrence.first {
+                Some((first, place)) if first != backwards => two_ways(name, span, place),
+                _ if recurrence.reads > MAX_READS => too_many(name, span),
+                _ => {
+                    recurrence.first.get_or_insert((backwards, span));
+                    return Some(());
+                }
+            },
+            None => {
+                let var = recurrence.clause.var.name.clone();
+                not_a_step(name, &var, left, span)
+            }
+        };
+        self.report(diagnostic);
+        None
+    }
+}
+
+/// Whether a read is of an element that follows; `None` if it is not some steps along the variable.
+fn backwards(var: &str, left: &[Ident], args: &[ast::Expr]) -> Option<bool> {
+    let mut direction = None;
+    for (index, arg) in left.iter().zip(args) {
+        if index.name == var {
+            direction = Some(step(var, arg)?);
+        } else if !is_name(arg, &index.name) {
+            return None;
+        }
+    }
+    direction
+}
+
+fn is_name(expr: &ast::Expr, name: &str) -> bool {
+    matches!(&expr.kind, ExprKind::Name(found) if found == name)
+}
+
+/// `t - 1` or `t + 1`: which of them.
+fn step(var: &str, expr: &ast::Expr) -> Option<bool> {
+    let ExprKind::Arith(op, a, b) = &expr.kind else { return None };
+    let (backwards, steps) = match op {
+        ArithOp::Sub if is_name(a, var) => (false, b),
+        ArithOp::Add if is_name(a, var) => (true, b),
+        ArithOp::Add if is_name(b, var) => (true, a),
+        _ => return None,
+    };
+    let fits = matches!(steps.kind, ExprKind::Int(steps) if (1..=MAX_STEPS).contains(&steps));
+    fits.then_some(backwards)
+}
+
+/// E0409.
+fn not_a_step(name: &str, var: &str, left: &[Ident], span: Span) -> Diagnostic {
+    let read = |step: &str| {
+        let indices: Vec<String> = left
+            .iter()
+            .map(|index| match index.name == var {
+                true => format!("{var} {step}"),
+                false => index.name.clone(),
+            })
+            .collect();
+        format!("`{name}({})`", indices.join(", "))
+    };
+    let message =
+        format!("this recurrence reads `{name}` in a way that gives no order of elements");
+    Diagnostic::new(Code::ScanRead, span, message)
+        .here(format!("not a number of steps along `{var}`"))
+        .help(format!(
+            "read {} to go forwards, or {} to go backwards; the number is a literal from 1 to \
+             {MAX_STEPS}",
+            read("- 1"),
+            read("+ 1"),
+        ))
+}
+
+/// E0409.
+fn two_ways(name: &str, span: Span, first: Span) -> Diagnostic {
+    let message = format!("this recurrence reads elements of `{name}` before and after its own");
+    Diagnostic::new(Code::ScanRead, span, message)
+        .here("the other way here")
+        .label(first, "one way here")
+        .help("write two statements, one forwards and one backwards, for two tensors")
+}
+
+/// E0409.
+fn too_many(name: &str, span: Span) -> Diagnostic {
+    let message = format!("a recurrence may read its own elements {MAX_READS} times at most");
+    Diagnostic::new(Code::ScanRead, span, message)
+        .here(format!("one more read of `{name}`"))
+        .help("compute what does not depend on them in a statement before this one")
+}
+
+/// E0413.
+fn start_reads(name: &str, span: Span) -> Diagnostic {
+    let message =
+        format!("the start of the recurrence reads `{name}`, which has no value before it");
+    Diagnostic::new(Code::ScanStart, span, message)
+        .here("read here")
+        .help("start from a number, a scalar, or another tensor: `scan t from x(n, 0)`")
+}

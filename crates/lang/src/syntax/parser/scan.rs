@@ -1,0 +1,53 @@
+//! The `scan` clause of a statement.
+//!
+//! `scan` and `from` are words of the language only here: they may be names of tensors, too.
+
+use super::{Parsed, Parser, Reported};
+use crate::syntax::ast::ScanClause;
+use crate::syntax::token::TokenKind;
+
+const FORM: &str = "a recurrence is written `y(t) = y(t-1) + x(t) scan t from 0`";
+
+impl Parser<'_> {
+    /// `scan var from start`, if there is one.
+    pub(super) fn scan(&mut self) -> Parsed<Option<ScanClause>> {
+        if !self.at_scan() {
+            return Ok(None);
+        }
+        let word = self.peek().span;
+        self.bump();
+        if !self.at(TokenKind::Ident) {
+            return self.fail_scan("the index variable of the recurrence");
+        }
+        let var = self.name("the name of an index variable")?;
+        if !self.at_word("from") {
+            return self.fail_scan("`from` and the value before the first element");
+        }
+        self.bump();
+        if self.ends_stmt() {
+            return self.fail_scan("the value before the first element");
+        }
+        let start = self.expr()?;
+        let span = word.to(self.previous());
+        Ok(Some(ScanClause { var, start, span }))
+    }
+
+    fn fail_scan<T>(&mut self, what: &str) -> Parsed<T> {
+        if self.at(TokenKind::Error) {
+            return Err(Reported);
+        }
+        self.fail(self.expected(what).help(FORM))
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        self.at(TokenKind::Ident) && self.slice(self.peek().span) == word
+    }
+
+    /// Whether a `scan` clause begins here, and not a statement that computes a tensor of that name.
+    fn at_scan(&self) -> bool {
+        let next = self.peek_at(1).kind;
+        let is_target = matches!(next, TokenKind::LParen | TokenKind::Comma | TokenKind::Assign(_));
+        let begins = !self.peek().first_on_line || next == TokenKind::Ident;
+        self.at_word("scan") && !is_target && begins
+    }
+}
