@@ -33,6 +33,8 @@ const DICTIONARY: &[&str] = &[
     "def",
     "where",
     "in",
+    "scan",
+    "from",
     "const",
     "true",
     "false",

@@ -142,8 +142,16 @@ fn offset(text: &str, token: &Token<'_>) -> usize {
 }
 
 /// Whether a word is the language's and not the program's. `in` is both: it is a keyword only
-/// after the variable of a `where` clause.
+/// after the variable of a `where` clause. So are the words of `scan t from 0`.
 fn is_language(all: &[Token<'_>], at: usize) -> bool {
+    let is_scan = |first: usize| {
+        all.get(first).is_some_and(|token| token.text == "scan")
+            && all.get(first + 1).is_some_and(|token| token.kind == Kind::Word)
+            && all.get(first + 2).is_some_and(|token| token.text == "from")
+    };
+    if is_scan(at) || at >= 2 && is_scan(at - 2) {
+        return true;
+    }
     if all[at].text != "in" {
         return is_reserved(all[at].text);
     }

@@ -12,6 +12,7 @@ mod contraction;
 mod gather;
 mod guarded;
 mod pointwise;
+mod recurrence;
 mod typed;
 mod update;
 mod value;
@@ -78,6 +79,8 @@ pub const FEATURES: &[&str] = &[
     "partial update",
     "shape from later statement",
     "in-out",
+    "recurrence",
+    "recurrence backwards",
     "call",
     "several results",
     "concat",
@@ -123,6 +126,9 @@ const IDEAS: &[Idea] = &[
     call::concat,
 ];
 
+/// The stream of numbers that decides about recurrences.
+const RECURRENCES: u64 = 17;
+
 /// How large the dimensions of a program are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scale {
@@ -148,8 +154,13 @@ pub fn generate_at(scale: Scale, seed: u64) -> Generated {
         Scale::Tileable => 3,
     };
     let statements = 1 + builder.rng.index(most);
+    // Drawn apart from the other ideas: the programs of most seeds stay what they were without it.
+    let mut recurs = Rng::of(seed, RECURRENCES);
     while builder.statement_count() < statements {
-        let idea = *builder.rng.pick(IDEAS);
+        let idea = match recurs.percent(4) {
+            true => recurrence::recurrence,
+            false => *builder.rng.pick(IDEAS),
+        };
         idea(&mut builder);
     }
     builder.finish("kernel")
