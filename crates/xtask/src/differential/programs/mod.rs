@@ -4,6 +4,7 @@
 pub(crate) mod examples;
 mod generated;
 mod gradient;
+mod recurrences;
 mod rewritable;
 mod vectors;
 
@@ -26,12 +27,13 @@ pub(crate) struct Example {
 type Draw = fn(&Programs, &mut Rng) -> Example;
 
 /// All sources by name, and how many of a hundred programs each makes.
-const SOURCES: [(&str, usize, Draw); 5] = [
+const SOURCES: [(&str, usize, Draw); 6] = [
     ("examples", 15, |programs, rng| programs.examples.golden(rng)),
     ("odd sizes", 20, |programs, rng| programs.examples.odd(rng)),
     ("rewritable", 13, |_, rng| rewritable::draw(rng)),
     ("vectors", 12, |_, rng| vectors::draw(rng)),
-    ("generated", 40, |_, rng| generated::draw(rng)),
+    ("generated", 36, |_, rng| generated::draw(rng)),
+    ("recurrences", 4, |_, rng| recurrences::draw(rng)),
 ];
 
 /// How many of a hundred programs are replaced by their gradients, where these exist.
