@@ -55,6 +55,10 @@ const NORM: &str = "def norm(float(N,D) x, float(N,D) r) -> (h, y) {
   square(n) +=! h(n,d) * h(n,d)
   y(n,d) = h(n,d) / square(n)
 }";
+const CLAMPED: &str = "def clamped(float(N) A) -> (out) {
+  rows(i) = 2 * A(i)
+  out(i) = rows(max(i - 1, 0)) + rows(i) + rows(min(i + 1, N - 1)) where i in 0:N
+}";
 const RESULTS: &str = "def results(float(N) A) -> (rows, out) {
   rows(i) = A(i) + A(i+1)
   out(i,j) = rows(i) * rows(i+1) where j in 0:2
@@ -142,6 +146,7 @@ shows! {
     compute_at: BLUR, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
     compute_at_around_the_reduction: LAYER, [("B", 4), ("I", 3), ("O", 5)],
         "out: reorder b i o\nout.0: compute_at out b\n";
+    compute_at_of_clamped_reads: CLAMPED, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
     compute_at_of_a_result: NORM, [("N", 4), ("D", 5)],
         "y: split n 2\nsquare: compute_at y n.1\nh: compute_at y n.1\n";
     cache_read_after_the_start: SQUARES, [("N", 5)],

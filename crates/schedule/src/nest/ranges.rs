@@ -50,6 +50,34 @@ impl Ranges {
         index.interval(&|var| self.of(var), &|_| any)
     }
 
+    /// [`Ranges::interval`], with minima and maxima taken apart: what they are made of may cancel the rest. Clamps
+    /// of neighbours, `min(i + 1, 9) - min(i, 9)`, are at most one apart, whatever `i` is.
+    #[must_use]
+    pub fn tight_interval(&self, index: &Index) -> Interval {
+        /// The most minima and maxima that are taken apart.
+        const MOST: u32 = 6;
+        self.taken_apart(index, MOST).unwrap_or_else(|| self.interval(index))
+    }
+
+    /// `None` on overflow.
+    fn taken_apart(&self, index: &Index, most: u32) -> Option<Interval> {
+        let is_choice = |atom: &Atom| matches!(atom, Atom::Min(..) | Atom::Max(..));
+        let choice = index.terms().iter().find(|term| is_choice(&term.atom));
+        let (Some(term), true) = (choice, most > 0) else { return Some(self.interval(index)) };
+        let (Atom::Min(a, b) | Atom::Max(a, b)) = &term.atom else { return None };
+        let rest = index.sub(&Index::atom(term.atom.clone()).scale(term.coefficient)?)?;
+        let with = |part: &Index| {
+            let whole = rest.add(&part.scale(term.coefficient)?)?;
+            self.taken_apart(&whole, most - 1)
+        };
+        let (a, b) = (with(a)?, with(b)?);
+        let is_least = matches!(term.atom, Atom::Min(..)) == (term.coefficient > 0);
+        Some(match is_least {
+            true => Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) },
+            false => Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) },
+        })
+    }
+
     /// Whether an index is at least zero wherever the loops can be.
     #[must_use]
     pub fn always(&self, condition: &Index) -> bool {
@@ -290,6 +318,26 @@ mod tests {
     fn sum(parts: &[(Index, i64)]) -> Index {
         let scaled = parts.iter().map(|(index, factor)| index.scale(*factor).unwrap());
         scaled.fold(Index::constant(0), |sum, part| sum.add(&part).unwrap())
+    }
+
+    #[test]
+    fn clamps_stretch_no_distance() {
+        let mut ranges = Ranges::default();
+        ranges.insert(AxisId(0), 100);
+        let clamp = |offset: i64| {
+            let moved = var(0).add(&Index::constant(offset)).unwrap();
+            moved.max(Index::constant(0)).min(Index::constant(99))
+        };
+        let distance = |a: &Index, b: &Index| {
+            let Interval { lo, hi } = ranges.tight_interval(&b.sub(a).unwrap());
+            (lo, hi)
+        };
+        assert_eq!(distance(&clamp(-1), &clamp(1)), (1, 2));
+        assert_eq!(distance(&clamp(1), &clamp(-1)), (-2, -1));
+        assert_eq!(distance(&clamp(-1), &var(0)), (0, 1));
+        assert_eq!(distance(&var(0), &clamp(3)), (0, 3));
+        // Nothing cancels here.
+        assert_eq!(distance(&clamp(0), &Index::constant(0)), (-99, 0));
     }
 
     #[test]

@@ -163,7 +163,7 @@ pub(crate) fn footprint(
                 let one = region.of(subscript).unwrap_or_else(|| whole.clone());
                 let joined = match boxes[dimension].take() {
                     None => Some(one),
-                    Some(other) => union(&other, &one),
+                    Some(other) => union(&other, &one, &outer),
                 };
                 let fits = joined.filter(|extent| extent.count < shape[dimension]);
                 boxes[dimension] = Some(fits.unwrap_or(whole));
@@ -187,12 +187,22 @@ pub(crate) fn footprint(
     boxes.into_iter().map(settle).collect()
 }
 
-/// The smallest box that holds two, if their distance is a number.
-fn union(a: &Extent, b: &Extent) -> Option<Extent> {
-    let distance = b.first.sub(&a.first)?.as_constant()?;
-    let first = if distance < 0 { b.first.clone() } else { a.first.clone() };
-    let end = a.count.max(distance.checked_add(b.count)?);
-    Some(Extent { first, count: end - distance.min(0) })
+/// A box that holds two, wherever the loops around are. If their distance is a number, it is the smallest.
+///
+/// Clamps are monotone and stretch no distance, so boxes of `clamp(y - 1, 0, H)` and `clamp(y + 1, 0, H)` are at most two
+/// apart although their distance is no number.
+fn union(a: &Extent, b: &Extent, outer: &Ranges) -> Option<Extent> {
+    let distance = outer.tight_interval(&b.first.sub(&a.first)?);
+    let (least, most) = (i64::try_from(distance.lo).ok()?, i64::try_from(distance.hi).ok()?);
+    let first = match () {
+        () if least >= 0 => a.first.clone(),
+        () if most <= 0 => b.first.clone(),
+        () => a.first.clone().min(b.first.clone()),
+    };
+    // The extent is a convex function of the distance.
+    let count =
+        |distance: i64| a.count.max(distance.checked_add(b.count)?).checked_sub(distance.min(0));
+    Some(Extent { first, count: count(least)?.max(count(most)?) })
 }
 
 /// What an index covers when the loops around stand still and those inside run.
