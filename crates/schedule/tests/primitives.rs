@@ -147,6 +147,9 @@ shows! {
     compute_at_around_the_reduction: LAYER, [("B", 4), ("I", 3), ("O", 5)],
         "out: reorder b i o\nout.0: compute_at out b\n";
     compute_at_of_clamped_reads: CLAMPED, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
+    vectorize_between_borders: CLAMPED, [("N", 32)], "out: split i 8\nout: vectorize i.1\n";
+    vectorize_between_borders_of_tiles: CLAMPED, [("N", 64)],
+        "out: split i 16\nrows: compute_at out i.0\nout: split i.1 8\nout: vectorize i.1.1\n";
     compute_at_of_a_result: NORM, [("N", 4), ("D", 5)],
         "y: split n 2\nsquare: compute_at y n.1\nh: compute_at y n.1\n";
     cache_read_after_the_start: SQUARES, [("N", 5)],

@@ -3,6 +3,7 @@
 //! [`lower_with`] lists the passes in order. Each is a function from nest to nest in a file of its own;
 //! [`lower_traced`] shows the nest after each of them.
 
+mod borders;
 mod exact;
 mod guards;
 mod init;
@@ -61,7 +62,7 @@ pub fn lower_with(
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoweredNest, LowerError> {
     let settle = |nest: &mut LoopNest| memory::run(nest, options.stack);
-    let passes: [(&str, &Pass<'_>); 10] = [
+    let passes: [(&str, &Pass<'_>); 11] = [
         ("memory", &settle),
         ("padding", &padding::run),
         ("layouts", &layouts::run),
@@ -70,6 +71,7 @@ pub fn lower_with(
         ("unroll", &unroll::run),
         ("vectorize", &vectorize::run),
         ("simplify", &simplify::run),
+        ("borders", &borders::run),
         ("guards", &guards::run),
         ("exact", &exact::run),
     ];
