@@ -106,7 +106,7 @@ fn attention_is_one_pass() {
     let block = parameters.iter().position(|parameter| parameter.name() == "O:block").unwrap();
     let texts: Vec<String> =
         (0..parameters[block].count()).map(|r| parameters[block].text(r)).collect();
-    assert_eq!(texts, ["64", "32", "16", "128", "apart"]);
+    assert_eq!(texts, ["64", "16", "32", "128", "apart"]);
     // The scores and the weights of a block are all that is stored.
     let nest = lower(untuned(&program)).unwrap();
     assert!(

@@ -11,6 +11,10 @@ use crate::primitives::{latest, stages};
 /// Expressions with more parts than this are not worth computing twice.
 const CHEAP: usize = 16;
 
+/// The most parts of an expression that is computed where it is read although that takes nothing off: compilers take
+/// long for more.
+const MOST_INLINED: usize = 128;
+
 /// The store of a stage.
 #[must_use]
 pub fn store_of<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
@@ -20,18 +24,39 @@ pub fn store_of<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
     all.get(number).copied()
 }
 
-/// Whether computing a value again costs little: no reduction, no expensive function.
+/// Whether schedules compute a stage where it is read unless they say otherwise: its readers want it, and it is cheap
+/// or computed as often as on its own.
 #[must_use]
-pub fn is_cheap(store: &Store) -> bool {
-    let mut nodes = 0;
-    store.value.walk(&mut |expr| nodes += if matches!(expr, Expr::Call(..)) { 8 } else { 1 });
-    store.combine.is_none() && nodes <= CHEAP
+pub fn is_inlined_by_default(nest: &LoopNest, store: &Store) -> bool {
+    let parts = parts(store);
+    let most = if is_read_in_place(nest, store) { MOST_INLINED } else { CHEAP };
+    store.combine.is_none() && parts <= most && reader_wants_inlined(nest, store)
+}
+
+/// The parts of a value; an expensive function counts as several.
+fn parts(store: &Store) -> usize {
+    let mut parts = 0;
+    store.value.walk(&mut |expr| parts += if matches!(expr, Expr::Call(..)) { 8 } else { 1 });
+    parts
+}
+
+/// Whether all that reads a stage is element-wise and reads its elements in place.
+fn is_read_in_place(nest: &LoopNest, stage: &Store) -> bool {
+    let mut all = true;
+    for_each_store(&nest.body, &mut |store| {
+        let reads = store.reads();
+        let of_stage = reads.iter().filter(|(_, read)| read.tensor == stage.buffer);
+        for (what, read) in of_stage {
+            let in_place = read.subscripts == store.subscripts && same_elements(stage, store);
+            all &= *what == Use::Value && store.combine.is_none() && in_place;
+        }
+    });
+    all
 }
 
 /// Whether the readers of a stage read every element of it about once: an element-wise stage, or
 /// the values that a reduction starts from. A reduction would compute it again for every term.
-#[must_use]
-pub fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
+fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     let mut readers = 0;
     let mut wants = true;
     for_each_store(&nest.body, &mut |store| {

@@ -7,9 +7,9 @@ use tensorwright_schedule::nest::{LoopNest, Role};
 use tensorwright_schedule::placement::with_epilogues;
 
 use crate::cpu::group::{FEWEST, Group};
+use crate::cpu::kinds::{is_movement, is_recurrence};
 use crate::cpu::knobs::{Wish, pack, tile, vector};
 use crate::cpu::operand::Operand;
-use crate::cpu::rules::{is_movement, is_recurrence};
 
 /// The groups of a program, and the stages that rules schedule.
 pub(crate) struct Groups {

@@ -4,11 +4,11 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `operand.rs`, `group.rs` | facts: which stages are tiled together, how their operands move with loops |
+//! | `kinds.rs`, `operand.rs`, `group.rs` | facts: what a stage is, which stages are tiled together, how their operands move with loops |
 //! | `tiling.rs` | decisions about a group, as numbers and names |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
 //! | `rows/` | stages that are computed together, row by row: facts, decisions, steps |
-//! | `blocks/` | products and the rows between them, a block of rows at a time |
+//! | `blocks/` | products and the rows between them, and stencils, a block of rows at a time |
 //! | `groups.rs`, `sketch.rs` | a program as groups, chains and blocks with parameters |
 //! | `cost/`, `features.rs` | what a tiling costs |
 //! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
@@ -22,6 +22,7 @@ mod entry;
 pub(crate) mod features;
 pub(crate) mod group;
 pub(crate) mod groups;
+pub(crate) mod kinds;
 pub(crate) mod knobs;
 pub(crate) mod operand;
 pub(crate) mod rank;

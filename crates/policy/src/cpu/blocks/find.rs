@@ -1,4 +1,4 @@
-//! Which products and rows may be computed in blocks.
+//! Which stages may be computed in blocks.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
@@ -7,17 +7,22 @@ use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Block, SIZES, START, Unit};
+use super::{Block, SIZES, START, STENCIL_START, Unit};
+use crate::cpu::kinds::{is_movement, is_recurrence, is_written_out};
 use crate::cpu::rows::{self, Chain, is_product};
 
 /// How many second-level caches an operand may fill that every block reads again.
 const PANELS: i64 = 4;
 
+/// How many times the elements of a stage without terms may be computed altogether: blocks overlap where a stencil
+/// reads the rows around its own.
+const OVERLAP: f64 = 1.3;
+
+/// The same of a stage with terms.
+const OVERLAP_OF_TERMS: f64 = 1.125;
+
 /// The blocks of a program whose stages are not scheduled yet. No stage is in two of them.
 pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
-    if chains.is_empty() {
-        return Vec::new();
-    }
     let units = units(draft, chains);
     let mut taken: Vec<String> = Vec::new();
     let mut found = Vec::new();
@@ -45,6 +50,9 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
             None => found.push(Unit::Group { root, reduction }),
         }
     }
+    // What is written out or computed in order has rules of its own.
+    let is_free = |stage: &String| !is_written_out(draft, stage) && !is_recurrence(draft, stage);
+    found.retain(|unit| unit.stages(chains).into_iter().all(is_free));
     found
 }
 
@@ -79,12 +87,17 @@ fn block(
         let suits = |rows: &i64| {
             *rows <= row.extent && around * ((row.extent + rows - 1) / rows) >= goal.workers
         };
-        let mut sizes: Vec<i64> = SIZES.into_iter().filter(suits).collect();
-        sizes.retain(|rows| fits(rows).is_some());
-        let units = fits(sizes.first()?)?;
-        // The one to start with comes first.
-        let start = sizes.iter().rposition(|rows| *rows <= START).unwrap_or(0);
-        sizes.swap(0, start);
+        let sizes = SIZES.into_iter().filter(suits);
+        let found: Vec<(i64, Vec<Unit>)> =
+            sizes.filter_map(|rows| Some((rows, fits(&rows)?))).collect();
+        // The one to start with comes first: that with the most stages and, of these, the largest up to a limit.
+        let start = |rows: i64, units: &[Unit]| {
+            let limit = if has_product(draft, units) { START } else { STENCIL_START };
+            (units.len(), -(rows - limit).max(0), rows)
+        };
+        let (first, units) = found.iter().max_by_key(|(rows, units)| start(*rows, units))?.clone();
+        let others = found.iter().filter(|(rows, other)| *rows != first && *other == units);
+        let sizes = std::iter::once(first).chain(others.map(|(rows, _)| *rows)).collect();
         let stages = units.iter().flat_map(|unit| unit.stages(chains)).cloned().collect();
         let (root, row) = (root.clone(), row.name.clone());
         Some(Block { root, row, units, stages, sizes, parameter: 0 })
@@ -103,8 +116,7 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// What can be computed in a block without anything being computed twice; `None` if that saves nothing or no
-    /// cache holds it.
+    /// What can be computed in a block with little being computed twice; `None` if that saves nothing.
     fn units(
         &self,
         draft: &Draft,
@@ -121,13 +133,16 @@ impl Host<'_> {
         if !fused.step(self.root, split) {
             return None;
         }
-        if let Unit::Chain(place) = last
-            && rows::place(&mut fused, &chains[*place], &format!("{}.row", self.row)).is_err()
-        {
-            return None;
+        let room = goal.target.caches().l2 / 2;
+        let mut held = Held::default();
+        match last {
+            Unit::Chain(place) => {
+                let row = format!("{}.row", self.row);
+                rows::place(&mut fused, &chains[*place], &row).ok()?;
+            }
+            Unit::Group { .. } => held = self.reduction(draft, &mut fused, last)?,
         }
         let mut inside: Vec<&Unit> = vec![last];
-        let mut bytes = 0;
         for unit in before.iter().rev() {
             let root = unit.root(chains);
             let Some(buffer) = store_of(&draft.nest, root).map(|store| store.buffer) else {
@@ -141,38 +156,96 @@ impl Host<'_> {
                 continue;
             }
             let mut trial = fused.clone();
-            let place = ComputeAt { consumer: self.root.to_owned(), at: at.clone() };
-            if !trial.step(root, place) || self.repeats(draft, &trial, buffer) {
+            let more = match unit {
+                Unit::Chain(place) => {
+                    let more = self.place(draft, &mut trial, root, 1.0);
+                    let row = &chains[*place].row;
+                    more.filter(|_| rows::place(&mut trial, &chains[*place], row).is_ok())
+                }
+                Unit::Group { .. } => {
+                    let more = self.place(draft, &mut trial, root, overlap(draft, unit));
+                    more.zip(self.reduction(draft, &mut trial, unit)).map(|(a, b)| a.and(b))
+                }
+            };
+            let Some(more) = more.map(|more| more.and(held)) else { continue };
+            // Products are worth a block only if all of it is in the cache.
+            if more.bytes > room {
                 continue;
             }
-            if let Unit::Chain(place) = unit
-                && rows::place(&mut trial, &chains[*place], &chains[*place].row).is_err()
-            {
-                continue;
-            }
-            bytes = trial.nest.buffer(buffer).bytes().saturating_add(bytes);
+            held = more;
             inside.push(unit);
             fused = trial;
         }
         let panels =
             inside.iter().map(|unit| panel_bytes(draft, unit, self.row)).max().unwrap_or(0);
-        if panels > PANELS * goal.target.caches().l2 {
+        if panels > PANELS * goal.target.caches().l2 || inside.len() < 2 {
             return None;
         }
+        let inside: Vec<Unit> = inside.into_iter().rev().cloned().collect();
         let has_chain = inside.iter().any(|unit| matches!(unit, Unit::Chain(_)));
-        let has_product = inside.iter().any(|unit| is_product_unit(draft, unit));
-        let fits = bytes <= goal.target.caches().l2 / 2;
-        (inside.len() > 1 && has_chain && has_product && fits)
-            .then(|| inside.into_iter().rev().cloned().collect())
+        // What a cache holds anyway gains nothing from blocks.
+        let pays = if has_product(draft, &inside) { has_chain } else { held.whole > room };
+        pays.then_some(inside)
     }
 
-    /// Whether elements are computed more than once, but for the last block.
-    fn repeats(&self, draft: &Draft, trial: &Draft, buffer: BufferId) -> bool {
-        let blocks = (self.extent + self.rows - 1) / self.rows;
-        let elements = |draft: &Draft| draft.nest.buffer(buffer).elements();
-        let rounded = (elements(draft) / self.extent).saturating_mul(blocks * self.rows);
-        elements(trial).saturating_mul(self.around).saturating_mul(blocks) > rounded
+    /// Computes a stage in the block; `None` if that is refused or too much of it is computed twice.
+    fn place(&self, draft: &Draft, trial: &mut Draft, stage: &str, most: f64) -> Option<Held> {
+        let buffer = store_of(&draft.nest, stage)?.buffer;
+        let at = format!("{}.block", self.row);
+        let place = ComputeAt { consumer: self.root.to_owned(), at };
+        if !trial.step(stage, place) || self.repeated(draft, trial, buffer) > most {
+            return None;
+        }
+        let bytes = |draft: &Draft| draft.nest.buffer(buffer).bytes();
+        Some(Held { bytes: bytes(trial), whole: bytes(draft) })
     }
+
+    /// Computes the reduction of a stage that is no product in the block as well: it has no tiles to share.
+    fn reduction(&self, draft: &Draft, trial: &mut Draft, unit: &Unit) -> Option<Held> {
+        match unit {
+            Unit::Group { reduction: Some(reduction), .. } if !is_product_unit(draft, unit) => {
+                self.place(draft, trial, reduction, OVERLAP_OF_TERMS)
+            }
+            _ => Some(Held::default()),
+        }
+    }
+
+    /// How many times the elements of a buffer are computed, not counting those beyond the last block.
+    fn repeated(&self, draft: &Draft, trial: &Draft, buffer: BufferId) -> f64 {
+        let blocks = (self.extent + self.rows - 1) / self.rows;
+        let elements = |draft: &Draft| draft.nest.buffer(buffer).elements() as f64;
+        let computed = elements(trial) * self.around as f64 * blocks as f64;
+        let rounded = elements(draft) * (blocks * self.rows) as f64 / self.extent as f64;
+        // Sizes are far below those at which a quotient of equal products is not one.
+        (computed / rounded.max(1.0) * 1e9).round() / 1e9
+    }
+}
+
+/// What a block holds of its stages, and how much they are altogether.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    bytes: i64,
+    whole: i64,
+}
+
+impl Held {
+    fn and(self, other: Self) -> Self {
+        let bytes = self.bytes.saturating_add(other.bytes);
+        Self { bytes, whole: self.whole.saturating_add(other.whole) }
+    }
+}
+
+/// How many times the elements of a stage may be computed.
+fn overlap(draft: &Draft, unit: &Unit) -> f64 {
+    let Unit::Group { root, .. } = unit else { return 1.0 };
+    if is_product_unit(draft, unit) {
+        return 1.0;
+    }
+    if is_movement(draft, root) { OVERLAP } else { OVERLAP_OF_TERMS }
+}
+
+fn has_product(draft: &Draft, units: &[Unit]) -> bool {
+    units.iter().any(|unit| is_product_unit(draft, unit))
 }
 
 /// The bytes that a product reads again for every block: operands that do not move with its rows.
@@ -189,7 +262,7 @@ fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
     still.map(|read| draft.nest.buffer(read.buffer).bytes()).max().unwrap_or(0)
 }
 
-fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
+pub(super) fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
     let Unit::Group { root, reduction } = unit else { return false };
     let stage = reduction.as_ref().unwrap_or(root);
     Accesses::of(&draft.nest, stage).is_some_and(|accesses| is_product(&accesses))

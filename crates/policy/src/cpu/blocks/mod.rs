@@ -11,6 +11,10 @@
 //!                                                for l, e { O(l,e) += ..; }         // tiles
 //! ```
 //!
+//! Stencils are computed in blocks of rows as well: the stages of a pipeline over a picture go through the cache
+//! together instead of through memory one after another. Where a stage reads rows around its own, neighbouring blocks
+//! compute these twice; blocks are as large as that takes to be little.
+//!
 //! As with rows, no operator is known by name.
 
 mod find;
@@ -30,6 +34,9 @@ pub(crate) const SIZES: [i64; 4] = [16, 32, 64, 128];
 
 /// The rows that a search starts with, or fewer.
 pub(crate) const START: i64 = 64;
+
+/// The same without a product.
+pub(crate) const STENCIL_START: i64 = 32;
 
 /// What is computed together in a block: a chain of rows, or a stage with the reduction that it reads in place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,13 @@ use tensorwright_schedule::primitives::{ComputeAt, Parallel, Split, Tail, loops_
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
 
+use super::find::is_product_unit;
 use super::product::{self, Product};
 use super::{Block, Unit};
-use crate::cpu::rows::{self, Chain, RowTiling};
+use crate::cpu::rows::{self, Chain, Row, RowTiling};
+
+/// The vectors of a row that a stage without tiles computes at a time.
+const VECTORS: i64 = 4;
 
 /// What is decided about chains.
 pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
@@ -31,15 +35,21 @@ pub(crate) fn compute(
     draft.apply(&block.root, split)?;
     // The loops of the root are brought into their order before anything is computed in them.
     let mut units = block.units.iter().rev();
-    let tiles = match units.next() {
-        Some(Unit::Group { root, reduction }) => {
+    let last = units.next();
+    let tiles = match last {
+        Some(unit @ Unit::Group { root, reduction }) if is_product_unit(draft, unit) => {
             product::order(draft, Product { root, reduction, at: Some(&at) }, goal)?
+        }
+        Some(unit @ Unit::Group { .. }) => {
+            place_reduction(draft, block, unit, &at)?;
+            None
         }
         _ => None,
     };
-    if let Some(Unit::Chain(place)) = block.units.last() {
+    if let Some(Unit::Chain(place)) = last {
         rows_inside(draft, &chains[*place], &row, row_tiling, goal)?;
     }
+    let mut by_rows = Vec::new();
     for unit in units {
         let inside = ComputeAt { consumer: block.root.clone(), at: at.clone() };
         match unit {
@@ -48,12 +58,23 @@ pub(crate) fn compute(
                 draft.apply(&chain.root, inside)?;
                 rows_inside(draft, chain, &chain.row, row_tiling, goal)?;
             }
-            Unit::Group { root, reduction } => {
+            Unit::Group { root, reduction } if is_product_unit(draft, unit) => {
                 draft.apply(root, inside)?;
                 let tiles = product::order(draft, Product { root, reduction, at: None }, goal)?;
                 tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, &all))?;
             }
+            Unit::Group { root, .. } => {
+                draft.apply(root, inside)?;
+                place_reduction(draft, block, unit, &at)?;
+                by_rows.push(unit);
+            }
         }
+    }
+    // A stage is placed first, then its loops are scheduled.
+    let last = last.filter(|unit| matches!(unit, Unit::Group { .. }) && tiles.is_none());
+    for stage in by_rows.into_iter().chain(last).flat_map(|unit| unit.stages(chains)) {
+        let depth = if *stage == block.root { rows::depth(draft, stage, &row) } else { 0 };
+        Row { draft, stage, at: &at, depth, vectors: VECTORS, goal }.schedule()?;
     }
     if let Some(tiles) = tiles {
         product::finish(draft, &tiles, &all)?;
@@ -65,6 +86,17 @@ pub(crate) fn compute(
         draft.apply(&block.root, Parallel { target })?;
     }
     Ok(())
+}
+
+/// Computes the reduction of a stage that is no product in the block.
+fn place_reduction(
+    draft: &mut Draft,
+    block: &Block,
+    unit: &Unit,
+    at: &str,
+) -> Result<(), ScheduleError> {
+    let Unit::Group { reduction: Some(reduction), .. } = unit else { return Ok(()) };
+    draft.apply(reduction, ComputeAt { consumer: block.root.clone(), at: at.to_owned() })
 }
 
 /// The iterations of a loop.

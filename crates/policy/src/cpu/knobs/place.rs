@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{LoopNest, Owner};
-use tensorwright_schedule::placement::{is_cheap, only_reader, reader_wants_inlined, store_of};
+use tensorwright_schedule::placement::{is_inlined_by_default, only_reader, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use crate::cpu::rules::is_written_out;
+use crate::cpu::kinds::is_written_out;
 
 /// The name of the parameter.
 pub(crate) const NAME: &str = "place";
@@ -201,7 +201,7 @@ pub(crate) fn candidates(begun: &Draft) -> (Draft, Vec<Placement>) {
         if is_written_out(&draft, &stage) {
             continue;
         }
-        let wanted = is_cheap(store) && reader_wants_inlined(&draft.nest, store);
+        let wanted = is_inlined_by_default(&draft.nest, store);
         let mut inlined = draft.clone();
         let can_inline = inlined.step(&stage, Inline);
         let reader = only_reader(&draft.nest, buffer);

@@ -21,7 +21,7 @@ use std::ops::Range;
 
 pub(crate) use find::{find, is_product};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
-pub(crate) use steps::{compute, place};
+pub(crate) use steps::{Row, compute, depth, place};
 
 /// Stages that may be computed together, row by row.
 #[derive(Debug, Clone)]
@@ -58,6 +58,13 @@ pub(crate) struct RowTiling {
     pub(crate) vectors: Vec<i64>,
     /// Whether workers share the rows.
     pub(crate) is_parallel: bool,
+}
+
+impl RowTiling {
+    /// Stages one after another.
+    pub(crate) fn apart() -> Self {
+        Self { is_fused: false, vectors: Vec::new(), is_parallel: false }
+    }
 }
 
 impl Chain {

@@ -32,7 +32,7 @@ pub(crate) fn compute(
         .collect();
     place(draft, chain, &chain.row)?;
     for (stage, vectors) in stages {
-        let depth = if stage == chain.root { depth(draft, chain) } else { 0 };
+        let depth = if stage == chain.root { depth(draft, &chain.root, &chain.row) } else { 0 };
         Row { draft, stage, at: &chain.row, depth, vectors, goal }.schedule()?;
     }
     if tiling.is_parallel {
@@ -59,10 +59,10 @@ pub(crate) fn place(draft: &mut Draft, chain: &Chain, row: &str) -> Result<(), S
     Ok(())
 }
 
-/// How many loops of the root are over rows.
-fn depth(draft: &Draft, chain: &Chain) -> usize {
-    let own = Accesses::of(&draft.nest, &chain.root).map_or_else(Vec::new, |found| found.axes);
-    own.iter().position(|axis| axis.name == chain.row).map_or(0, |place| place + 1)
+/// How many loops of a stage are over rows: those up to a loop.
+pub(crate) fn depth(draft: &Draft, stage: &str, row: &str) -> usize {
+    let own = Accesses::of(&draft.nest, stage).map_or_else(Vec::new, |found| found.axes);
+    own.iter().position(|axis| axis.name == row).map_or(0, |place| place + 1)
 }
 
 /// The most vectors of a row that a stage can compute at a time.
@@ -90,19 +90,24 @@ fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
 }
 
 /// A stage inside a row.
-struct Row<'a> {
-    draft: &'a mut Draft,
-    stage: &'a str,
+pub(crate) struct Row<'a> {
+    pub(crate) draft: &'a mut Draft,
+    pub(crate) stage: &'a str,
     /// The loop over rows around it.
-    at: &'a str,
+    pub(crate) at: &'a str,
     /// How many of its loops are over rows.
-    depth: usize,
-    vectors: i64,
-    goal: &'a Goal<Cpu>,
+    pub(crate) depth: usize,
+    /// The vectors that are computed at a time.
+    pub(crate) vectors: i64,
+    pub(crate) goal: &'a Goal<Cpu>,
 }
 
 impl Row<'_> {
-    fn schedule(&mut self) -> Result<(), ScheduleError> {
+    /// Vectors along the row.
+    ///
+    /// # Errors
+    /// If a step is refused.
+    pub(crate) fn schedule(&mut self) -> Result<(), ScheduleError> {
         let Some(accesses) = Accesses::of(&self.draft.nest, self.stage) else { return Ok(()) };
         let Some(axis) = lane_axis(&accesses, self.depth).cloned() else { return Ok(()) };
         let bytes = self.draft.nest.dtype(accesses.write.buffer).bytes() as i64;

@@ -1,7 +1,7 @@
 //! Which stages are scheduled together.
 
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::placement::{is_cheap, reader_wants_inlined, store_of, with_epilogues};
+use tensorwright_schedule::placement::{is_inlined_by_default, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{Inline, stages};
 
 /// Stages that are scheduled together.
@@ -13,12 +13,11 @@ pub(super) struct Group {
     pub(super) reduction: Option<String>,
 }
 
-/// Inlines what is cheap, and finds the groups of the rest.
+/// Inlines what rules inline, and finds the groups of the rest.
 pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
     for stage in stages(&draft.nest) {
         if let Some(store) = store_of(&draft.nest, &stage)
-            && is_cheap(store)
-            && reader_wants_inlined(&draft.nest, store)
+            && is_inlined_by_default(&draft.nest, store)
         {
             draft.step(&stage, Inline);
         }

@@ -16,22 +16,22 @@
 
 mod groups;
 mod recurrence;
+mod share;
 mod tile;
 mod transform;
 
 pub use tile::PACK_ROW_BYTES;
 
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::nest::{Loop, Node, Role};
 use tensorwright_schedule::placement::store_of;
-use tensorwright_schedule::primitives::{Fuse, Parallel, loops_of};
 use tensorwright_schedule::{Draft, Schedule, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::alternatives;
-
-/// Fewer inner iterations than this are not worth a second worker.
-const PARALLEL_WORK: i128 = 1 << 16;
+use crate::cpu::blocks::{self, Block};
+use crate::cpu::kinds::{is_movement, is_recurrence};
+use crate::cpu::rows::{Chain, RowTiling};
+use share::parallelize;
 
 /// The schedule of a program by rules alone. It applies to the program's canonical nest, and the result
 /// can be lowered.
@@ -47,7 +47,11 @@ pub fn schedule_by_rules(program: &Program, goal: &Goal<Cpu>) -> Schedule {
 pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
     let begun = draft.clone();
     let groups = groups::place(&mut draft);
-    for group in groups.iter().filter(|group| !transform::is_inside(&begun, &group.root)) {
+    let blocks = in_blocks(&mut draft, goal);
+    let is_alone = |group: &&groups::Group| {
+        !transform::is_inside(&begun, &group.root) && !blocks.iter().any(|b| b.has(&group.root))
+    };
+    for group in groups.iter().filter(is_alone) {
         if is_recurrence(&draft, &group.root)
             || group.reduction.is_none() && is_movement(&draft, &group.root)
         {
@@ -61,22 +65,20 @@ pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
     if lower(draft.nest.clone()).is_ok() { draft } else { begun }
 }
 
-/// Whether the value of a stage is selected by loops that are to be unrolled: a small matrix.
-#[must_use]
-pub fn is_written_out(draft: &Draft, stage: &str) -> bool {
-    !transform::written_loops(draft, stage).is_empty()
-}
-
-/// Whether a stage only moves data or combines a few elements of it: it has no loop over terms.
-#[must_use]
-pub fn is_movement(draft: &Draft, stage: &str) -> bool {
-    loops_of(&draft.nest, stage).iter().all(|l| l.role == Role::Spatial)
-}
-
-/// Whether the elements of a stage are computed in order, from each other.
-#[must_use]
-pub fn is_recurrence(draft: &Draft, stage: &str) -> bool {
-    loops_of(&draft.nest, stage).iter().any(|l| l.role == Role::Scan)
+/// Computes stages in blocks of rows where that is possible.
+fn in_blocks(draft: &mut Draft, goal: &Goal<Cpu>) -> Vec<Block> {
+    let mut blocks = blocks::find(draft, &[], goal);
+    blocks.retain(|block| {
+        let apart = |_: &Chain| RowTiling::apart();
+        let applies = |rows: &i64| {
+            let mut trial = draft.clone();
+            blocks::compute(&mut trial, block, *rows, (&[], &apart), goal).ok()?;
+            Some(trial)
+        };
+        let found = block.sizes.iter().find_map(applies);
+        found.map(|trial| *draft = trial).is_some()
+    });
+    blocks
 }
 
 /// Schedules a stage without terms by rules.
@@ -90,41 +92,4 @@ pub fn movement(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
         tile::rows(draft, stage, goal);
     }
     parallelize(draft, stage);
-}
-
-/// Makes the outermost spatial loops of a stage parallel, fused if the first has few iterations.
-fn parallelize(draft: &mut Draft, stage: &str) {
-    loop {
-        let loops = loops_of(&draft.nest, stage);
-        let [first, rest @ ..] = loops.as_slice() else { return };
-        if first.role != Role::Spatial || first.overlaps || inner_work(first) < PARALLEL_WORK {
-            return;
-        }
-        let name = draft.nest.var_name(first.var).to_owned();
-        let few = first.extent < 8;
-        let next = rest.first().filter(|next| few && next.role == Role::Spatial);
-        let next = next.map(|next| draft.nest.var_name(next.var).to_owned());
-        let fused = match next {
-            Some(inner) => draft.step(stage, Fuse { outer: name.clone(), inner, name: None }),
-            None => false,
-        };
-        if !fused {
-            draft.step(stage, Parallel { target: name });
-            return;
-        }
-    }
-}
-
-/// The number of stores that a loop runs.
-fn inner_work(l: &Loop) -> i128 {
-    fn count(nodes: &[Node]) -> i128 {
-        let one = |node: &Node| match node {
-            Node::Loop(l) => i128::from(l.extent).saturating_mul(count(&l.body)),
-            Node::Guard(guard) => count(&guard.body),
-            Node::Store(_) => 1,
-            Node::Prefetch(_) => 0,
-        };
-        nodes.iter().map(one).fold(0, i128::saturating_add)
-    }
-    i128::from(l.extent).saturating_mul(count(&l.body))
 }

@@ -6,7 +6,7 @@ use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Reorder, Split, Tail, Vectorize, loops_of};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{PARALLEL_WORK, inner_work};
+use super::share::{PARALLEL_WORK, inner_work};
 
 /// How many vectors of neighbours go along the recurrence together if workers share the others.
 const VECTORS: i64 = 8;

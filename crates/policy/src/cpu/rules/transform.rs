@@ -12,40 +12,16 @@
 //!   for i { V(i, 0) = ..; V(i, 1) = ..; }
 //! ```
 
-use tensorwright_lang::ops::CompareOp;
-use tensorwright_lang::program::Expr;
-
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
-use tensorwright_schedule::nest::{BufferId, Role, Var};
+use tensorwright_schedule::nest::{BufferId, Role};
 use tensorwright_schedule::placement::{only_reader, store_of};
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Fuse, Reorder, Split, Tail, Unroll, Vectorize, stages,
 };
 use tensorwright_target::{Cpu, Goal};
 
-/// The most iterations of a loop that is written out.
-const MOST_WRITTEN: i64 = 8;
-
-/// The loops of a stage along which its value is selected.
-pub(crate) fn written_loops(draft: &Draft, stage: &str) -> Vec<Axis> {
-    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Vec::new() };
-    let Some(store) = store_of(&draft.nest, stage) else { return Vec::new() };
-    if store.combine.is_some() {
-        return Vec::new();
-    }
-    let mut selected: Vec<Var> = Vec::new();
-    store.value.walk(&mut |expr| {
-        if let Expr::Select(condition, ..) = expr
-            && let Expr::CompareIndex(CompareOp::Eq, left, right) = &**condition
-            && let (Some(var), Some(_)) = (left.as_axis(), right.as_constant())
-        {
-            selected.push(var);
-        }
-    });
-    let is_written = |axis: &Axis| axis.extent <= MOST_WRITTEN && selected.contains(&axis.var);
-    accesses.axes.into_iter().filter(is_written).collect()
-}
+use crate::cpu::kinds::written_loops;
 
 /// The written-out stage that a written-out stage alone reads.
 fn producer_of(draft: &Draft, root: &str) -> Option<(String, BufferId)> {

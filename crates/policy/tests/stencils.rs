@@ -1,0 +1,89 @@
+//! Pipelines of stencils are computed in blocks of rows that a cache holds.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+
+use tensorwright_lang::Module;
+use tensorwright_lang::program::Program;
+use tensorwright_policy::untuned_schedule;
+use tensorwright_schedule::nest::Node;
+use tensorwright_schedule::{LoopNest, canonical};
+use tensorwright_target::{Cpu, Goal};
+
+fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
+    let module = Module::parse("stencils.tc", text).unwrap();
+    module.bind("f", sizes.iter().copied()).unwrap()
+}
+
+fn untuned(program: &Program) -> LoopNest {
+    let goal = Goal::new(Cpu::avx512());
+    untuned_schedule(program, &goal).apply(canonical(program)).unwrap()
+}
+
+/// The loops that are around nothing else: one pass over memory each.
+fn passes(program: &Program) -> usize {
+    untuned(program).body.iter().filter(|node| matches!(node, Node::Loop(_))).count()
+}
+
+const BLUR: &str = "def f(float(H,W) in) -> (out) {
+  bx(y,x) = (in(y, clamp(x-1, 0, W-1)) + in(y,x) + in(y, clamp(x+1, 0, W-1))) / 3
+  out(y,x) = (bx(clamp(y-1, 0, H-1), x) + bx(y,x) + bx(clamp(y+1, 0, H-1), x)) / 3
+}";
+
+#[test]
+fn neighbouring_rows_stay_in_the_cache() {
+    let large = program(BLUR, &[("H", 2000), ("W", 1500)]);
+    assert_eq!(passes(&large), 1);
+    let rows =
+        untuned(&large).buffers.iter().find(|buffer| buffer.name == "bx").unwrap().elements();
+    assert_eq!(rows, 34 * 1500);
+}
+
+#[test]
+fn what_a_cache_holds_anyway_is_computed_once() {
+    assert_eq!(passes(&program(BLUR, &[("H", 100), ("W", 100)])), 2);
+}
+
+#[test]
+fn sums_over_windows_are_part_of_a_block() {
+    let text = "def f(float(H,W) in) -> (out) {
+      gx(y,x) = in(y,x+2) - in(y,x)
+      gy(y,x) = in(y+2,x) - in(y,x)
+      xx(y,x) = gx(y,x) * gx(y,x) where y in 0:H-2, x in 0:W-2
+      xy(y,x) = gx(y,x) * gy(y,x)
+      sxx(y,x) +=! xx(y+i,x+j) where i in 0:3, j in 0:3
+      sxy(y,x) +=! xy(y+i,x+j) where i in 0:3, j in 0:3
+      out(y,x) = sxx(y,x) - sxy(y,x) * sxy(y,x)
+    }";
+    assert_eq!(passes(&program(text, &[("H", 2000), ("W", 1500)])), 1);
+}
+
+#[test]
+fn long_chains_become_several_blocks() {
+    let stages: String = (1..=40)
+        .map(|n| format!("s{n}(y,x) = s{}(y,x) + s{}(y+2,x) * 2\n", n - 1, n - 1))
+        .collect();
+    let text = format!(
+        "def f(float(H,W) in) -> (out) {{ s0(y,x) = in(y,x) + in(y,x+1)\n{stages} out(y,x) = s40(y,x) - s40(y+1,x) }}"
+    );
+    let passes = passes(&program(&text, &[("H", 2000), ("W", 1500)]));
+    assert!((4..=14).contains(&passes), "{passes} passes");
+}
+
+#[test]
+fn windows_that_are_high_are_not_computed_twice() {
+    let text = "def f(float(H,W) in) -> (out) {
+      rows(y,x) max=! in(y,x+i) where i in 0:25
+      out(y,x) max=! rows(y+i,x) where i in 0:65
+    }";
+    assert_eq!(passes(&program(text, &[("H", 2000), ("W", 1500)])), 2);
+}
+
+#[test]
+fn what_is_read_in_place_is_computed_there() {
+    let text = "def f(float(H,W) in) -> (out) {
+      blurred(y,x) = (in(y,x) + 2 * in(y,x+1) + 4 * in(y,x+2) + 2 * in(y+1,x+1) + in(y+2,x+2) + in(y+2,x)) / 11
+      out(y,x) = (in(y,x) - blurred(y,x)) * in(y,x)
+    }";
+    let program = program(text, &[("H", 2000), ("W", 1500)]);
+    let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string();
+    assert!(schedule.contains("blurred: inline"), "{schedule}");
+}
