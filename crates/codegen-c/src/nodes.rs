@@ -65,7 +65,9 @@ impl Emitter<'_> {
             (_, Some(WorkspaceOffset::Private(offset))) => self.private_place(offset),
             _ => return Err(EmitError::malformed(format!("`{name}` is local and not ours"))),
         };
-        self.lines.line(format!("{ctype} *restrict {name} = (void *)({start});"));
+        // Bytes that another buffer had before, or has later, are reached by another pointer too.
+        let restrict = if self.plan.is_alone(id) { "restrict " } else { "" };
+        self.lines.line(format!("{ctype} *{restrict}{name} = (void *)({start});"));
         self.poison(&name, buffer);
         Ok(())
     }

@@ -5,7 +5,8 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_policy::untuned_schedule;
 use tensorwright_schedule::nest::Node;
-use tensorwright_schedule::{LoopNest, canonical};
+use tensorwright_schedule::workspace::WorkspaceLayout;
+use tensorwright_schedule::{LoopNest, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
 fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
@@ -86,4 +87,16 @@ fn what_is_read_in_place_is_computed_there() {
     let program = program(text, &[("H", 2000), ("W", 1500)]);
     let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string();
     assert!(schedule.contains("blurred: inline"), "{schedule}");
+}
+
+#[test]
+fn stages_share_the_memory_of_a_long_chain() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/kernels/stencil_chain.tc");
+    let module =
+        Module::parse("stencil_chain.tc", &std::fs::read_to_string(path).unwrap()).unwrap();
+    let program = module.bind("stencil_chain", [("H", 1536), ("W", 2560)]).unwrap();
+    let goal = Goal::new(Cpu::avx512()).with_workers(2);
+    let nest = untuned_schedule(&program, &goal).apply(canonical(&program)).unwrap();
+    let bytes = WorkspaceLayout::of(&lower(nest).unwrap()).size.bytes(2);
+    assert!(bytes < 64 << 20, "{bytes} bytes");
 }
