@@ -26,7 +26,7 @@ pub(crate) struct CheckArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Show what will be computed for given sizes: shapes, ranges and why, stages, cost
+/// Show what will be computed for given sizes: shapes, ranges and why, stages, where, cost
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright explain examples/kernels/gemm.tc --def gemm --size M=128,N=64,K=32
@@ -40,6 +40,9 @@ pub(crate) struct ExplainArgs {
     /// Print the program as source text with every size and range spelled out
     #[arg(long, conflicts_with = "format")]
     pub(crate) text: bool,
+
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -68,7 +68,9 @@ fn explain_tells_ranges_and_reasons_of_a_strided_padded_convolution() {
 #[test]
 fn explain_tells_where_shapes_come_from_over_several_statements() {
     let sizes = "B=3,M=5,N=4";
-    let text = stdout(&["explain", "examples/kernels/mlp.tc", "--def", "MLP1", "--size", sizes]);
+    let target = ["--target", "avx512", "--untuned"];
+    let args = ["explain", "examples/kernels/mlp.tc", "--def", "MLP1", "--size", sizes];
+    let text = stdout(&[&args[..], &target[..]].concat());
     insta::assert_snapshot!("explain_mlp1", text);
 }
 

@@ -10,6 +10,8 @@ use tensorwright_lang::program::{
     AccessLimit, AxisId, AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
 };
 
+use tensorwright_schedule::StageMap;
+
 use crate::{Analysis, DType, Program, Source};
 
 /// A program explained. `Display` gives text for people; it serialises for tools.
@@ -32,6 +34,9 @@ pub struct Explanation {
     pub stages: Vec<StageExplanation>,
     /// Loops, arithmetic and memory traffic.
     pub analysis: Analysis,
+    /// Where a schedule computes the stages, if one was [given](Explanation::with_stage_map).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_map: Option<StageMap>,
 }
 
 /// An input or output.
@@ -130,7 +135,15 @@ impl Explanation {
             outputs: program.outputs().into_iter().map(tensor).collect(),
             stages: ir.stages.iter().map(|s| stage(program, &versions, s)).collect(),
             analysis: ir.analysis(),
+            stage_map: None,
         }
+    }
+
+    /// With what a schedule makes of the stages:
+    /// [`LoweredProgram::stage_map`](crate::LoweredProgram::stage_map).
+    #[must_use]
+    pub fn with_stage_map(self, map: StageMap) -> Self {
+        Self { stage_map: Some(map), ..self }
     }
 }
 

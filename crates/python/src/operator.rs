@@ -422,6 +422,12 @@ impl Operator {
         Ok(self.last()?.kernel.schedule().to_string())
     }
 
+    /// Where that schedule computes the stages, how often, and what that keeps and moves.
+    #[getter]
+    fn stages(&self) -> PyResult<String> {
+        Ok(self.last()?.kernel.lowered().stage_map().to_string())
+    }
+
     /// Where that schedule is from: a record, or no record.
     #[getter]
     fn origin(&self) -> PyResult<String> {

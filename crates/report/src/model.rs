@@ -206,6 +206,8 @@ pub struct Winner {
     pub schedule: String,
     /// Its loops, for whoever can lower a schedule to fill in.
     pub loops: Option<String>,
+    /// Where it computes the stages, if there are several; likewise.
+    pub stages: Option<String>,
 }
 
 /// One of the fastest candidates.

@@ -30,6 +30,7 @@ pub mod placement;
 pub mod primitives;
 mod refusal;
 pub mod schedule;
+pub mod stage_map;
 pub mod words;
 pub mod workspace;
 
@@ -40,3 +41,4 @@ pub use lower::{LowerError, LowerOptions, LoweredNest, lower, lower_traced, lowe
 pub use nest::LoopNest;
 pub use refusal::Refusal;
 pub use schedule::{Schedule, ScheduleError};
+pub use stage_map::StageMap;

@@ -17,9 +17,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
     if args.text {
         return Ok(write!(std::io::stdout(), "{program}")?);
     }
+    let mut explanation = program.explain();
+    // One stage is computed in its own loops.
+    if explanation.stages.len() > 1 {
+        let lowered = super::kernel(&program, &args.kernel).and_then(|kernel| kernel.lower());
+        explanation = explanation.with_stage_map(lowered.in_format(format)?.stage_map());
+    }
     match format {
-        Format::Text => write!(std::io::stdout(), "{}", program.explain())?,
-        Format::Json => report::json(&program.explain())?,
+        Format::Text => write!(std::io::stdout(), "{explanation}")?,
+        Format::Json => report::json(&explanation)?,
     }
     Ok(())
 }

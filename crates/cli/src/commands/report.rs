@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tensorwright::{Code, Diagnostic, Diagnostics, Module, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Module, Source};
 use tensorwright_records::{Error, SqliteStore, location, now, open_existing};
 use tensorwright_report::{Report, Section, Selection, render};
 
@@ -106,7 +106,7 @@ fn records(args: &ReportArgs) -> Result<SqliteStore, Diagnostics> {
 /// Adds the loops of the best schedule. A schedule that no longer applies is shown without them.
 fn add_loops(section: &mut Section) {
     let Some(winner) = &mut section.winner else { return };
-    let lowered = || -> Result<String, Diagnostics> {
+    let lowered = || -> Result<LoweredProgram, Diagnostics> {
         let module = Module::parse("records", &section.program.text)?;
         let def = module.def(&section.program.def)?;
         // The text has numbers for sizes, and scalars only by name.
@@ -116,9 +116,12 @@ fn add_loops(section: &mut Section) {
         let program = def.bind(sizes)?;
         let threads = usize::try_from(section.key.threads).unwrap_or(1);
         let builder = program.compile().threads(threads).schedule_text(&winner.schedule)?;
-        Ok(builder.lower()?.loops())
+        builder.lower()
     };
-    winner.loops = lowered().ok();
+    let Ok(lowered) = lowered() else { return };
+    winner.loops = Some(lowered.loops());
+    let map = lowered.stage_map();
+    winner.stages = (map.stages.len() > 1).then(|| map.to_string());
 }
 
 /// A problem of records, as commands show problems.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use tensorwright_lang::program::AxisKind;
+use tensorwright_lang::text::quantity;
 
 use super::{Explanation, InBounds, StageExplanation, TensorExplanation};
 
@@ -17,6 +18,7 @@ impl Display for Explanation {
             self.stage(f, number + 1, stage)?;
         }
         self.graph(f)?;
+        self.places(f)?;
         self.costs(f)
     }
 }
@@ -32,25 +34,6 @@ fn tensors(f: &mut Formatter<'_>, title: &str, tensors: &[TensorExplanation]) ->
         writeln!(f, "  {:width$}  {constant}{} {shape}, {bytes}", tensor.name, tensor.dtype)?;
     }
     Ok(())
-}
-
-/// A number with a unit, in steps of `step`: `1.5 KiB`, `2.1 GFLOP`.
-fn quantity(value: f64, unit: &str, step: f64) -> String {
-    let binary = step > 1000.0;
-    let prefixes = if binary { ["Ki", "Mi", "Gi", "Ti", "Pi"] } else { ["k", "M", "G", "T", "P"] };
-    if value < step {
-        return format!("{value} {unit}");
-    }
-    let mut scaled = value;
-    let mut prefix = "";
-    for next in prefixes {
-        if scaled < step {
-            break;
-        }
-        scaled /= step;
-        prefix = next;
-    }
-    format!("{scaled:.2} {prefix}{unit}")
 }
 
 /// How often something is done: `4 x 5 elements`, `1 element`.
@@ -103,6 +86,12 @@ impl Explanation {
             writeln!(f, "  {reads} -> {}  ({consumers})", stage.makes)?;
         }
         Ok(())
+    }
+
+    fn places(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(map) = &self.stage_map else { return Ok(()) };
+        writeln!(f, "\nWhere stages are computed")?;
+        map.to_string().lines().try_for_each(|line| writeln!(f, "  {line}"))
     }
 
     fn costs(&self, f: &mut Formatter<'_>) -> fmt::Result {

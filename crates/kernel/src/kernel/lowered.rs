@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
 use tensorwright_lang::precision::Precision;
-use tensorwright_schedule::{Interface, LoopNest, LoweredNest, Schedule, canonical, lower_traced};
+use tensorwright_schedule::{
+    Interface, LoopNest, LoweredNest, Schedule, StageMap, canonical, lower_traced,
+};
 use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
@@ -63,6 +65,24 @@ impl LoweredProgram {
     #[must_use]
     pub fn loops(&self) -> String {
         self.nest.to_string()
+    }
+
+    /// Which stage is computed where, how often, and what that keeps and moves.
+    ///
+    /// ```
+    /// use tensorwright_kernel::Module;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let text = "def f(float(N) x) -> (y) { t(i) = x(i) + x(i+1)\n y(i) = t(i) * t(i+1) }";
+    /// let program = Module::parse("f.tc", text)?.bind("f", [("N", 100)])?;
+    /// let lowered = program.compile().schedule_text("y: split i 14\nt: compute_at y i.0")?.lower()?;
+    /// let map = lowered.stage_map().to_string();
+    /// assert!(map.contains("└ t  in loop i.0, 1.06 times, keeps 60 B"), "{map}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn stage_map(&self) -> StageMap {
+        StageMap::of(&canonical(self.program.ir()), &self.scheduled)
     }
 
     /// The loops at every step of the way, each with the name of the step: `canonical`, as the

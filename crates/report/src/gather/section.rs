@@ -114,7 +114,13 @@ fn roofs(meta: &Meta, flops: f64, bytes: f64) -> Option<Roofs> {
 }
 
 fn winner(best: Option<Best>, gathering: &Gathering) -> Option<Winner> {
-    let winner = |trial: TrialId, origin, schedule| Winner { trial, origin, schedule, loops: None };
+    let winner = |trial: TrialId, origin, schedule| Winner {
+        trial,
+        origin,
+        schedule,
+        loops: None,
+        stages: None,
+    };
     match best {
         Some(best) => Some(winner(best.id, best.trial.origin.into(), best.trial.schedule)),
         None => gathering.fastest.first().map(|found| {

@@ -30,6 +30,9 @@ pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place:
         steps => steps,
     };
     text(out, "Schedule", &format!("s{place}"), schedule, limit)?;
+    if let Some(stages) = &winner.stages {
+        text(out, "Where stages are computed", &format!("w{place}"), stages.trim_end(), limit)?;
+    }
     if let Some(loops) = &winner.loops {
         text(out, "Loops", &format!("l{place}"), loops.trim_end(), limit)?;
     }

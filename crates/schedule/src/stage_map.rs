@@ -1,0 +1,257 @@
+//! [`StageMap`]: which stage a schedule computes where, how often, and what that keeps and moves.
+//!
+//! ```text
+//! out    moves 30.00 MiB
+//! ├ p    in loop y.block, 1.25 times, keeps 120.31 KiB, moves 15.00 MiB
+//! └ gx   in loop y.block, 1.13 times, keeps 108.14 KiB
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use tensorwright_lang::text::quantity;
+
+use crate::nest::{BufferId, Loop, LoopNest, Node, Store, for_each_loop};
+use crate::primitives::stages;
+
+/// Which stage is computed where.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StageMap {
+    /// The stages, in the order of the program.
+    pub stages: Vec<MappedStage>,
+}
+
+/// A stage of a scheduled program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct MappedStage {
+    /// The stage.
+    pub name: String,
+    /// Where it is computed.
+    pub place: StagePlace,
+    /// How many times its elements are computed, on average. Iterations beyond the end of a tile count.
+    pub times: f64,
+    /// The bytes that are kept of it at a time, by every worker that computes it. A result is not kept, but
+    /// [moved](Self::moved_bytes).
+    pub kept_bytes: i64,
+    /// The bytes of inputs, results and whole intermediate tensors that it reads and writes, each once.
+    pub moved_bytes: i64,
+}
+
+/// Where a stage is computed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StagePlace {
+    /// On its own, in loops of its own.
+    Root,
+    /// Inside a loop of another stage.
+    Inside {
+        /// The stage.
+        stage: String,
+        /// The loop.
+        target: String,
+    },
+    /// Wherever it is read.
+    Inlined,
+}
+
+impl StageMap {
+    /// What a schedule made of a canonical nest.
+    #[must_use]
+    pub fn of(canonical: &LoopNest, scheduled: &LoopNest) -> Self {
+        let mut own = Vec::new();
+        visit(&canonical.body, &mut Vec::new(), &mut |store, loops| {
+            own.push((store.buffer, iterations(loops)));
+        });
+        let mut found = Found::default();
+        visit(&scheduled.body, &mut Vec::new(), &mut |store, loops| {
+            found.add(scheduled, store, loops);
+        });
+        for_each_loop(&scheduled.body, &mut |l| found.locals.extend(&l.locals));
+        let names = stages(canonical);
+        found.copies(&names);
+        let stage = |(name, (buffer, wanted)): (&String, &(BufferId, f64))| {
+            found.stage(canonical, scheduled, name, *buffer, *wanted)
+        };
+        Self { stages: names.iter().zip(&own).map(stage).collect() }
+    }
+
+    /// The stages that are computed inside loops of another one, or of none.
+    fn inside(&self, host: Option<&str>) -> Vec<&MappedStage> {
+        let is_there = |stage: &&MappedStage| match &stage.place {
+            StagePlace::Root => host.is_none(),
+            StagePlace::Inside { stage, .. } => host == Some(stage),
+            StagePlace::Inlined => false,
+        };
+        self.stages.iter().filter(is_there).collect()
+    }
+
+    fn draw(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        host: Option<&str>,
+        indent: &str,
+        width: usize,
+    ) -> fmt::Result {
+        let inside = self.inside(host);
+        for (number, stage) in inside.iter().enumerate() {
+            let is_last = number + 1 == inside.len();
+            let (branch, below) = match (host, is_last) {
+                (None, _) => ("", ""),
+                (Some(_), true) => ("└ ", "  "),
+                (Some(_), false) => ("├ ", "│ "),
+            };
+            let name = format!("{indent}{branch}{}", stage.name);
+            writeln!(f, "{name:width$}  {}", stage.text())?;
+            self.draw(f, Some(&stage.name), &format!("{indent}{below}"), width)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StageMap {
+    /// A tree: under every stage those that are computed inside its loops.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.stages.iter().map(|stage| stage.name.chars().count()).max();
+        self.draw(f, None, "", longest.unwrap_or(0) + 4)?;
+        let is_inlined = |stage: &&MappedStage| stage.place == StagePlace::Inlined;
+        let inlined: Vec<&str> =
+            self.stages.iter().filter(is_inlined).map(|stage| stage.name.as_str()).collect();
+        if inlined.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "computed where they are read: {}", inlined.join(", "))
+    }
+}
+
+impl MappedStage {
+    fn text(&self) -> String {
+        let bytes = |count: i64| quantity(count as f64, "B", 1024.0);
+        let mut parts = Vec::new();
+        if let StagePlace::Inside { target, .. } = &self.place {
+            parts.push(format!("in loop {target}"));
+        }
+        // A hundredth is less than what the last tile rounds up.
+        if (self.times - 1.0).abs() > 0.01 {
+            parts.push(format!("{:.2} times", self.times));
+        }
+        if self.kept_bytes > 0 {
+            parts.push(format!("keeps {}", bytes(self.kept_bytes)));
+        }
+        if self.moved_bytes > 0 {
+            parts.push(format!("moves {}", bytes(self.moved_bytes)));
+        }
+        parts.join(", ")
+    }
+}
+
+/// A store in a scheduled nest.
+struct FoundStore {
+    /// What it makes.
+    name: String,
+    place: StagePlace,
+    iterations: f64,
+    /// What it reads and writes.
+    touched: Vec<BufferId>,
+    /// The stage for which it copies something.
+    copies_for: Option<String>,
+}
+
+/// What is found in a scheduled nest.
+#[derive(Default)]
+struct Found {
+    stores: Vec<FoundStore>,
+    /// The buffers that live inside loops.
+    locals: BTreeSet<BufferId>,
+}
+
+impl Found {
+    fn add(&mut self, nest: &LoopNest, store: &Store, loops: &[&Loop]) {
+        let name = nest.buffer(store.buffer).name.clone();
+        let own = Some(store.stage());
+        // The innermost loop of another stage that is computed with it.
+        let around = loops.iter().rev().find(|l| l.stage.is_some() && l.stage != own);
+        let place = match around.and_then(|l| Some((l, l.stage?))) {
+            Some((l, stage)) => StagePlace::Inside {
+                stage: nest.buffer(stage.0).name.clone(),
+                target: nest.var_name(l.var).to_owned(),
+            },
+            None => StagePlace::Root,
+        };
+        let mut touched = vec![store.buffer];
+        touched.extend(store.reads().into_iter().map(|(_, read)| read.tensor));
+        let iterations = iterations(loops);
+        self.stores.push(FoundStore { name, place, iterations, touched, copies_for: None });
+    }
+
+    /// Settles for which of the stages of a program others copy.
+    fn copies(&mut self, stages: &[String]) {
+        for store in &mut self.stores {
+            if let StagePlace::Inside { stage, .. } = &store.place
+                && !stages.contains(&store.name)
+            {
+                store.copies_for = Some(stage.clone());
+            }
+        }
+    }
+
+    /// What became of a stage that has so many iterations by itself.
+    fn stage(
+        &self,
+        canonical: &LoopNest,
+        scheduled: &LoopNest,
+        name: &str,
+        buffer: BufferId,
+        wanted: f64,
+    ) -> MappedStage {
+        // Its partial results and its register tile are stores of their own.
+        let part = format!("{name}.");
+        let is_own = |store: &&FoundStore| store.name == name || store.name.starts_with(&part);
+        let Some(own) = self.stores.iter().find(|store| store.name == name) else {
+            let (place, times) = (StagePlace::Inlined, 1.0);
+            return MappedStage { name: name.into(), place, times, kept_bytes: 0, moved_bytes: 0 };
+        };
+        let stores = || self.stores.iter().filter(is_own);
+        let computed = stores().map(|store| store.iterations).fold(0.0, f64::max);
+        let copies = self.stores.iter().filter(|s| s.copies_for.as_deref() == Some(name));
+        let touched: BTreeSet<BufferId> =
+            stores().chain(copies).flat_map(|store| store.touched.iter().copied()).collect();
+        let is_whole =
+            |id: &BufferId| (id.0 as usize) < canonical.buffers.len() && !self.locals.contains(id);
+        let bytes = |id: BufferId| scheduled.buffer(id).bytes();
+        let whole = touched.iter().copied().filter(is_whole);
+        MappedStage {
+            name: name.to_owned(),
+            place: own.place.clone(),
+            times: computed / wanted.max(1.0),
+            kept_bytes: if self.locals.contains(&buffer) { bytes(buffer) } else { 0 },
+            moved_bytes: whole.map(bytes).fold(0, i64::saturating_add),
+        }
+    }
+}
+
+/// Calls `visit` with every store and the loops around it.
+fn visit<'n>(
+    nodes: &'n [Node],
+    loops: &mut Vec<&'n Loop>,
+    see: &mut impl FnMut(&'n Store, &[&'n Loop]),
+) {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => {
+                loops.push(l);
+                visit(&l.body, loops, see);
+                loops.pop();
+            }
+            Node::Guard(guard) => visit(&guard.body, loops, see),
+            Node::Store(store) => see(store, loops),
+            Node::Prefetch(_) => {}
+        }
+    }
+}
+
+fn iterations(loops: &[&Loop]) -> f64 {
+    loops.iter().map(|l| l.extent as f64).product()
+}
