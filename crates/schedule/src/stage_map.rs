@@ -71,7 +71,7 @@ impl StageMap {
         });
         for_each_loop(&scheduled.body, &mut |l| found.locals.extend(&l.locals));
         let names = stages(canonical);
-        found.copies(&names);
+        found.settle(&names);
         let stage = |(name, (buffer, wanted)): (&String, &(BufferId, f64))| {
             found.stage(canonical, scheduled, name, *buffer, *wanted)
         };
@@ -155,8 +155,9 @@ struct FoundStore {
     iterations: f64,
     /// What it reads and writes.
     touched: Vec<BufferId>,
-    /// The stage for which it copies something.
-    copies_for: Option<String>,
+    /// The stage of the program that it belongs to, or copies something for.
+    stage: String,
+    is_copy: bool,
 }
 
 /// What is found in a scheduled nest.
@@ -182,18 +183,25 @@ impl Found {
         };
         let mut touched = vec![store.buffer];
         touched.extend(store.reads().into_iter().map(|(_, read)| read.tensor));
-        let iterations = iterations(loops);
-        self.stores.push(FoundStore { name, place, iterations, touched, copies_for: None });
+        let (iterations, stage) = (iterations(loops), String::new());
+        self.stores.push(FoundStore { name, place, iterations, touched, stage, is_copy: false });
     }
 
-    /// Settles for which of the stages of a program others copy.
-    fn copies(&mut self, stages: &[String]) {
+    /// Settles which stages of the program stores belong to. Partial results and register tiles have the name of
+    /// their stage and one of their own after it; what has not copies something for the stage around it.
+    fn settle(&mut self, stages: &[String]) {
         for store in &mut self.stores {
-            if let StagePlace::Inside { stage, .. } = &store.place
-                && !stages.contains(&store.name)
-            {
-                store.copies_for = Some(stage.clone());
-            }
+            let is_of = |stage: &&String| {
+                let rest = store.name.strip_prefix(stage.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            let own = stages.iter().filter(is_of).max_by_key(|stage| stage.len());
+            let around = match &store.place {
+                StagePlace::Inside { stage, .. } => Some(stage),
+                StagePlace::Root | StagePlace::Inlined => None,
+            };
+            store.is_copy = own.is_none();
+            store.stage = own.or(around).cloned().unwrap_or_default();
         }
     }
 
@@ -206,18 +214,15 @@ impl Found {
         buffer: BufferId,
         wanted: f64,
     ) -> MappedStage {
-        // Its partial results and its register tile are stores of their own.
-        let part = format!("{name}.");
-        let is_own = |store: &&FoundStore| store.name == name || store.name.starts_with(&part);
         let Some(own) = self.stores.iter().find(|store| store.name == name) else {
             let (place, times) = (StagePlace::Inlined, 1.0);
             return MappedStage { name: name.into(), place, times, kept_bytes: 0, moved_bytes: 0 };
         };
-        let stores = || self.stores.iter().filter(is_own);
-        let computed = stores().map(|store| store.iterations).fold(0.0, f64::max);
-        let copies = self.stores.iter().filter(|s| s.copies_for.as_deref() == Some(name));
+        let stores = || self.stores.iter().filter(|store| store.stage == name);
+        let computed = stores().filter(|store| !store.is_copy).map(|store| store.iterations);
+        let computed = computed.fold(0.0, f64::max);
         let touched: BTreeSet<BufferId> =
-            stores().chain(copies).flat_map(|store| store.touched.iter().copied()).collect();
+            stores().flat_map(|store| store.touched.iter().copied()).collect();
         let is_whole =
             |id: &BufferId| (id.0 as usize) < canonical.buffers.len() && !self.locals.contains(id);
         let bytes = |id: BufferId| scheduled.buffer(id).bytes();

@@ -73,10 +73,10 @@ impl LoweredProgram {
     /// use tensorwright_kernel::Module;
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let text = "def f(float(N) x) -> (y) { t(i) = x(i) + x(i+1)\n y(i) = t(i) * t(i+1) }";
-    /// let program = Module::parse("f.tc", text)?.bind("f", [("N", 100)])?;
+    /// let program = Module::parse("f.tc", text)?.def("f")?.bind([("N", 100)])?;
     /// let lowered = program.compile().schedule_text("y: split i 14\nt: compute_at y i.0")?.lower()?;
     /// let map = lowered.stage_map().to_string();
-    /// assert!(map.contains("└ t  in loop i.0, 1.06 times, keeps 60 B"), "{map}");
+    /// assert!(map.contains("in loop i.0, 1.06 times, keeps 60 B"), "{map}");
     /// # Ok(())
     /// # }
     /// ```

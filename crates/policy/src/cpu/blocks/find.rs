@@ -1,7 +1,7 @@
 //! Which stages may be computed in blocks.
 
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, Owner, Role};
 use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
@@ -248,18 +248,26 @@ fn has_product(draft: &Draft, units: &[Unit]) -> bool {
     units.iter().any(|unit| is_product_unit(draft, unit))
 }
 
-/// The bytes that a product reads again for every block: operands that do not move with its rows.
+/// The bytes that a product reads again for every block: operands that do not move with its rows, as much of them as
+/// belongs to one iteration of the loops around.
 fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
     let Unit::Group { root, reduction } = unit else { return 0 };
     let stage = reduction.as_ref().unwrap_or(root);
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 0 };
-    // Another stage may call its rows something else; then the first loop over results counts.
-    let spatial = || accesses.of_role(Role::Spatial);
-    let Some(row) = spatial().find(|axis| axis.name == row).or_else(|| spatial().next()) else {
+    // Another stage may call its rows something else; then the last but one loop over results counts.
+    let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
+    let named = spatial.iter().position(|axis| axis.name == row);
+    let place = named.unwrap_or(spatial.len().saturating_sub(2));
+    let Some((row, around)) = spatial.get(place).map(|row| (row, &spatial[..place])) else {
         return 0;
     };
+    let bytes = |read: &Access| {
+        let moves = around.iter().filter(|axis| read.stride(axis) != Some(0));
+        let parts: i64 = moves.map(|axis| axis.extent.max(1)).fold(1, i64::saturating_mul);
+        draft.nest.buffer(read.buffer).bytes() / parts
+    };
     let still = accesses.reads.iter().filter(|read| read.stride(row) == Some(0));
-    still.map(|read| draft.nest.buffer(read.buffer).bytes()).max().unwrap_or(0)
+    still.map(bytes).max().unwrap_or(0)
 }
 
 pub(super) fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {

@@ -3,7 +3,7 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
-use tensorwright_schedule::primitives::{Reorder, Split, Tail, Vectorize, loops_of};
+use tensorwright_schedule::primitives::{Reorder, Split, Tail, Unroll, Vectorize, loops_of};
 use tensorwright_target::{Cpu, Goal};
 
 use super::share::{PARALLEL_WORK, inner_work};
@@ -11,7 +11,12 @@ use super::share::{PARALLEL_WORK, inner_work};
 /// How many vectors of neighbours go along the recurrence together if workers share the others.
 const VECTORS: i64 = 8;
 
-/// Vectors of results that are next to each other, if the recurrence does not go along them. Where its loop is the
+/// How many lines go along the recurrence together where their elements are apart: as many as hide the time that a
+/// result takes until the next one can use it.
+const LINES: i64 = 8;
+
+/// Vectors of results that are next to each other, if the recurrence does not go along them, and several lines at a
+/// time otherwise. Where its loop is the
 /// outermost and there is work for several workers, blocks of results go around it.
 pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
@@ -19,7 +24,13 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let written = |axis: &&Axis| {
         axis.extent > 1 && axis.extent * 2 >= lanes && accesses.write.stride(axis) == Some(1)
     };
-    let Some(vector) = accesses.of_role(Role::Spatial).find(written).cloned() else { return };
+    let Some(vector) = accesses.of_role(Role::Spatial).find(written).cloned() else {
+        let lines = accesses.of_role(Role::Spatial).filter(|axis| axis.extent > 1).last().cloned();
+        if let Some(lines) = lines {
+            draft.steps(|draft| interleaved(draft, stage, &lines));
+        }
+        return;
+    };
     let lanes = lanes.min(vector.extent);
     let loops = loops_of(&draft.nest, stage);
     let blocks = loops.first().is_some_and(|first| {
@@ -30,6 +41,15 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
         true => in_blocks(draft, stage, &vector, lanes),
         false => in_rows(draft, stage, &vector, lanes),
     });
+}
+
+/// Several lines at a time, each with the next element of the recurrence in turn.
+fn interleaved(draft: &mut Draft, stage: &str, lines: &Axis) -> bool {
+    let inner = format!("{}.1", lines.name);
+    let split = Split::new(&lines.name, &[LINES.min(lines.extent)]).tail(Tail::Peel);
+    draft.step(stage, split)
+        && innermost(draft, stage, &[], &[&inner])
+        && draft.step(stage, Unroll { target: inner })
 }
 
 fn in_rows(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool {
