@@ -49,11 +49,13 @@ fn nodes(nodes: Vec<Node>, ranges: &Ranges, left: &mut usize) -> Result<Vec<Node
 
 /// The loop as it is, or the iterations before, between and after the borders.
 fn parts(l: Loop, ranges: &Ranges, left: &mut usize) -> Result<Vec<Loop>, LowerError> {
-    let Some((first, end)) = interior(&l, ranges) else { return Ok(vec![l]) };
-    let spans = [(0, first), (first, end), (end, l.extent)];
-    let spans: Vec<(i64, i64)> = spans.into_iter().filter(|(first, end)| first < end).collect();
     let mut stores = 0;
     for_each_store(&l.body, &mut |_| stores += 1);
+    // Every split copies the loop at least once.
+    let span = if stores > *left { None } else { interior(&l, ranges) };
+    let Some((first, end)) = span else { return Ok(vec![l]) };
+    let spans = [(0, first), (first, end), (end, l.extent)];
+    let spans: Vec<(i64, i64)> = spans.into_iter().filter(|(first, end)| first < end).collect();
     let Some(rest) = left.checked_sub(stores * (spans.len() - 1)) else { return Ok(vec![l]) };
     *left = rest;
     let part = |(first, end): (i64, i64)| {

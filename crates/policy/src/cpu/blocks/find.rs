@@ -21,23 +21,43 @@ const OVERLAP: f64 = 1.3;
 /// The same of a stage with terms.
 const OVERLAP_OF_TERMS: f64 = 1.125;
 
+/// The most units of a block: a program may have a thousand stages, and each of them may end one.
+const MOST_UNITS: usize = 32;
+
 /// The blocks of a program whose stages are not scheduled yet. No stage is in two of them.
 pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
     let units = units(draft, chains);
+    let bytes: Vec<i64> = units.iter().map(|unit| bytes(draft, unit, chains)).collect();
     let mut taken: Vec<String> = Vec::new();
     let mut found = Vec::new();
     for last in (0..units.len()).rev() {
-        let root = units[last].root(chains);
-        if taken.contains(root) {
+        let first = (last + 1).saturating_sub(MOST_UNITS);
+        let all = bytes[first..=last].iter().copied().fold(0, i64::saturating_add);
+        // Without rows between products, only what no cache holds gains from blocks.
+        let pays = !chains.is_empty() || all > room(goal);
+        if !pays || taken.contains(units[last].root(chains)) {
             continue;
         }
-        if let Some(block) = block(draft, chains, &units[..=last], &taken, goal) {
+        if let Some(block) = block(draft, chains, &units[first..=last], &taken, goal) {
             taken.extend(block.stages.iter().cloned());
             found.push(block);
         }
     }
     found.reverse();
     found
+}
+
+/// The bytes that a block may hold.
+fn room(goal: &Goal<Cpu>) -> i64 {
+    goal.target.caches().l2 / 2
+}
+
+/// The bytes of all stages of a unit.
+fn bytes(draft: &Draft, unit: &Unit, chains: &[Chain]) -> i64 {
+    let of_stage = |stage: &String| {
+        store_of(&draft.nest, stage).map_or(0, |store| draft.nest.buffer(store.buffer).bytes())
+    };
+    unit.stages(chains).into_iter().map(of_stage).fold(0, i64::saturating_add)
 }
 
 /// The chains and the other stages, in the order of the program.
@@ -133,7 +153,7 @@ impl Host<'_> {
         if !fused.step(self.root, split) {
             return None;
         }
-        let room = goal.target.caches().l2 / 2;
+        let room = room(goal);
         let mut held = Held::default();
         match last {
             Unit::Chain(place) => {
@@ -168,7 +188,7 @@ impl Host<'_> {
                 }
             };
             let Some(more) = more.map(|more| more.and(held)) else { continue };
-            // Products are worth a block only if all of it is in the cache.
+            // Others may still fit.
             if more.bytes > room {
                 continue;
             }
@@ -216,7 +236,7 @@ impl Host<'_> {
         let elements = |draft: &Draft| draft.nest.buffer(buffer).elements() as f64;
         let computed = elements(trial) * self.around as f64 * blocks as f64;
         let rounded = elements(draft) * (blocks * self.rows) as f64 / self.extent as f64;
-        // Sizes are far below those at which a quotient of equal products is not one.
+        // Rounded, so that what is computed once is not a little more than that.
         (computed / rounded.max(1.0) * 1e9).round() / 1e9
     }
 }
