@@ -1,6 +1,9 @@
 //! Register tiles: vectors along results, or none.
 
-use tensorwright_schedule::primitives::{CacheWrite, ComputeAt, Split, Unroll, Vectorize};
+use tensorwright_schedule::placement::store_of;
+use tensorwright_schedule::primitives::{
+    CacheWrite, ComputeAt, LayoutText, Part, SetLayout, Split, Unroll, Vectorize,
+};
 
 use super::Decoder;
 use super::loops::{self, Loops, TERMS_TAIL};
@@ -58,8 +61,27 @@ impl Decoder<'_> {
         let Some(host) = loops.host().cloned() else { return Ok(loops) };
         self.apply(reduction, ComputeAt { consumer: root.clone(), at: host })?;
         self.inside_tile(group, tiling, reduction)?;
+        self.lanes_last(group, tiling, reduction)?;
         self.inner_kinds(root, &loops)?;
         Ok(loops)
+    }
+
+    /// Lays out the tile of a reduction so that the lanes of a vector are next to each other. It has the dimensions of
+    /// the tensor in their order; vectors along another one than the last would be scattered over it at every term.
+    fn lanes_last(
+        &mut self,
+        group: &Group,
+        tiling: &Tiling,
+        reduction: &str,
+    ) -> Result<(), Rejection> {
+        let Vector::Spatial { axis, .. } = tiling.vector else { return Ok(()) };
+        let rank = store_of(&self.draft.nest, reduction).map_or(0, |store| store.subscripts.len());
+        if rank != group.spatial.len() || axis + 1 >= rank {
+            return Ok(());
+        }
+        let others = (0..rank).filter(|dimension| *dimension != axis);
+        let parts = others.chain([axis]).map(|dimension| Part::Whole(dimension as u32));
+        self.apply(reduction, SetLayout { layout: LayoutText { parts: parts.collect() } })
     }
 
     /// The loops of a reduction over a register tile of its reader.
