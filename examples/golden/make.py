@@ -698,6 +698,33 @@ def imaging():
     add("histogram.tc", "equalize", sizes, {"in": x}, {"out": np.cumsum(counts)[bins] / x.size})
 
 
+def scatters():
+    seed("scatter")
+    file = "scatter.tc"
+    to, x, y = indices(5, 9), normal(9), normal(5)
+    sums = y.astype(F64)
+    np.add.at(sums, to, x.astype(F64))
+    add(file, "scatter_add", {"N": 9, "M": 5}, {"to": to, "x": x, "y": y}, {"z": sums})
+    token, dy, table = indices(4, 7), normal(7, 5), normal(6, 5)
+    g = np.zeros((6, 5))
+    np.add.at(g, token, dy.astype(F64))  # two rows get nothing
+    add(file, "embedding_gradient", {"N": 7, "D": 5, "V": 6}, {"token": token, "dy": dy, "table": table}, {"g": g})
+    group, x, least = RNG.integers(0, 3, 8), normal(2, 8), normal(4)
+    most = np.tile(least, (2, 1))
+    np.maximum.at(most, (slice(None), group), x)
+    add(file, "group_max", {"B": 2, "N": 8, "G": 4}, {"group": group, "x": x, "least": least}, {"m": most})
+    row, column = indices(3, 20), indices(4, 20)
+    joint = np.zeros((3, 4), I32)
+    np.add.at(joint, (row, column), 1)
+    add(file, "joint_histogram", {"N": 20, "A": 3, "B": 4}, {"first": row, "second": column}, {"count": joint})
+    value, entry, at = normal(11), indices(4, 11), indices(6, 11)
+    vector = normal(6)
+    product = np.zeros(4)
+    np.add.at(product, entry, value.astype(F64) * vector.astype(F64)[at])
+    add(file, "sparse_product", {"E": 11, "M": 4, "N": 6}, {"value": value, "row": entry, "column": at, "x": vector},
+        {"y": product})
+
+
 def correlate3x3(image, kernel):
     return np.einsum("yxij,ij->yx", sliding_window_view(image, (3, 3)), kernel)
 
@@ -791,8 +818,8 @@ def zero_points():
 
 def main():
     for family in (matvec, gemm, bilinear, mlp, gather, conv2d, conv1d, conv3d, transposed, gconv, depthwise,
-                   winograd, pooling, circulant, shift, norm, group_norm, rope, loss, softmaxes, scans, attention,
-                   activations, reductions, moving_average, types, zero_points, layout, imaging, pixels,
+                   winograd, pooling, circulant, shift, norm, group_norm, rope, loss, softmaxes, scans, scatters,
+                   attention, activations, reductions, moving_average, types, zero_points, layout, imaging, pixels,
                    box_blur, resize, stereo, embedding_bag):
         family()
     FILES["cases.json"] = ("[\n" + ",\n".join(json.dumps(case) for case in CASES) + "\n]\n").encode()

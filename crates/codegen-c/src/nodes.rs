@@ -123,8 +123,13 @@ impl Emitter<'_> {
 
     fn assignment(&mut self, store: &Store) -> Result<String, EmitError> {
         let dtype = self.buffer(store.buffer)?.dtype;
-        let offset = self.offset(store.buffer, &store.subscripts)?.into_code();
-        let target = format!("{}[{offset}]", self.names.buffer(store.buffer));
+        let target = match store.checked_element() {
+            Some(element) => self.element(&element)?,
+            None => {
+                let offset = self.offset(store.buffer, &store.subscripts)?.into_code();
+                format!("{}[{offset}]", self.names.buffer(store.buffer))
+            }
+        };
         let Some(op) = store.combine else {
             let value = self.pack(dtype, &store.value)?.into_code();
             return Ok(format!("{target} = {value};"));

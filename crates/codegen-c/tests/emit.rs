@@ -212,6 +212,31 @@ fn out_of_bounds_subscripts_are_reported_and_not_followed() {
 }
 
 #[test]
+fn scatters_match_the_reference_and_are_checked() {
+    let text = "def scatter(float(N,D) X, int64(N) I) -> (Y, Z) {
+                  Y(r,d) +=! X(i,d) scatter r = I(i) where r in 0:6
+                  Z(r) max=! X(i,d) scatter r = clamp(2 * I(i) - 1, 0, 5) where r in 0:6
+                }";
+    let program = program(text, &[("N", 9), ("D", 3)]);
+    let shared = scheduled(
+        &program,
+        "Y: split i 4\nY: privatize i.0\nY.part: reorder i.0 i.1 d\nY.part: parallel i.0\nZ: unroll d\n",
+    );
+    let cases =
+        [Case::new("plain", &program, plain(&program)), Case::new("shared", &program, shared)];
+    run_sanitized("scatters", &cases);
+    for mut case in cases {
+        assert_eq!(case.interface.checked.len(), 1);
+        let mut scatter = |i: i64| {
+            let positions = vec![0, 5, 2, 3, 5, 5, 1, i, 0];
+            case.inputs.insert("I".to_owned(), Buffer::new(&[9], positions).unwrap());
+            run_loaded(&case.name.clone(), &case)
+        };
+        assert_eq!([5, 6, -1, i64::MAX].map(&mut scatter), [0, 1, 1, 1]);
+    }
+}
+
+#[test]
 fn index_arithmetic_rounds_down() {
     let text = "def indices(float(N) y) -> (a, c) {
                   a(i,j) = (i - 2*j) / 3 + 100 * ((j - i) % 4) where i in 0:N, j in 0:N

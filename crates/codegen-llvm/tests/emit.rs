@@ -190,6 +190,77 @@ fn idle_lanes_do_not_fail() {
     }
 }
 
+const SCATTER: &str =
+    "def f(float(K,D) A, int(K) I) -> (O) { O(n,d) +=! A(i,d) scatter n = I(i) where n in 0:9 }";
+
+/// Plain loops; vectors with both kinds of tails; copies for workers, with vectors.
+const SCATTERED: [&str; 4] = [
+    "",
+    "O: reorder i d\nO: split d 8\nO: vectorize d.1\n",
+    "O: reorder i d\nO: split d 4 [peel]\nO: vectorize d.1\nO: split i 3\nO: unroll i.1\n",
+    "O: split i 8\nO: privatize i.0\nO.part: reorder i.0 i.1 d\nO.part: split d 8\n\
+     O.part: vectorize d.1\nO.part: parallel i.0\nO.part.start: parallel i.0\nO: parallel n\n",
+];
+
+#[test]
+fn scatters_in_bounds() {
+    let sizes = [("D", 21), ("K", 29)];
+    for schedule in SCATTERED {
+        check(SCATTER, &sizes, schedule);
+        check(&SCATTER.replace("I(i)", "clamp(3 * I(i) - 1, 0, 8)"), &sizes, schedule);
+        check(&SCATTER.replace("I(i)", "(i + i / 4) % 9"), &sizes, schedule);
+    }
+    // Data decide for each lane.
+    let lanes = "def f(float(K,D) A, int(K,D) I) -> (O) {
+        O(n,d) +=! A(i,d) scatter n = I(i,d) where n in 0:9 }";
+    for schedule in SCATTERED {
+        check(lanes, &sizes, schedule);
+        check(&lanes.replace("I(i,d)", "clamp(I(i,d), 2, 7)"), &sizes, schedule);
+    }
+    let two = "def f(float(K,D) A, int(K) I, int(D) J) -> (O) {
+        O(m,n) max=! A(i,d) scatter n = I(i), m = J(d) where n in 0:9, m in 0:4 }";
+    check(two, &sizes, "");
+    check(two, &sizes, "O: privatize d\nO.part: parallel d\n");
+    let onto = "def f(float(K,D) A, int(K) I, float(M,D) B) -> (O) {
+        O(n,d) = B(n,d)
+        O(n,d) += A(i,d) scatter n = I(i) where d in 3:D }";
+    for schedule in SCATTERED {
+        check(onto, &[("D", 21), ("K", 29), ("M", 9)], schedule);
+    }
+}
+
+#[test]
+fn scatters_of_every_type() {
+    for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {
+        for op in ["+=!", "*=!", "min=!", "max=!"] {
+            let source = format!(
+                "def f({dtype}(K) A, int64(K) I) -> (O) {{
+                   O(n) {op} A(i) scatter n = I(i) where n in 0:5 }}"
+            );
+            check(&source, &[("K", 23)], "");
+            let stage = if dtype.is_storage_only() { "O.sum" } else { "O" };
+            let parts = format!("{stage}: privatize i\n{stage}.part: parallel i\n");
+            check(&source, &[("K", 23)], &parts);
+        }
+    }
+}
+
+#[test]
+fn scatters_out_of_bounds_return_a_status_and_touch_nothing() {
+    let program = program(SCATTER, None, &[("D", 21), ("K", 29)]);
+    for (wrong, schedule) in [9, -1, i32::MAX, i32::MIN].into_iter().zip(SCATTERED) {
+        let nest = scheduled(&program, schedule);
+        let mut inputs = random_inputs(&program, 3).unwrap();
+        let mut indices = vec![1; 29];
+        indices[28] = wrong;
+        inputs.insert("I".into(), Buffer::from_i32(&[29], indices).unwrap());
+        for target in support::targets() {
+            let ran = call(&program, &load(&nest, target), &inputs, true);
+            assert_eq!(ran.status, 1, "{wrong} {schedule}");
+        }
+    }
+}
+
 const GEMM: &str = "def f(float(M,K) A, const float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::ops::AssignOp;
 use tensorwright_lang::source::Span;
-use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind, RangeConstraint};
+use tensorwright_lang::syntax::ast::{
+    Comprehension, Expr, ExprKind, RangeConstraint, ScatterClause,
+};
 use tensorwright_lang::syntax::print_expr;
 
 use crate::bounds::Range;
@@ -51,7 +53,7 @@ pub(crate) fn statement(
     op: AssignOp,
     contribution: &Contribution,
 ) -> Comprehension {
-    let Contribution { indices, reduced, ranges, value } = contribution;
+    let Contribution { indices, reduced, ranges, scatter, value } = contribution;
     let vars = indices.iter().chain(reduced);
     let stated = vars.filter_map(|var| {
         let range = ranges.get(var)?;
@@ -63,9 +65,15 @@ pub(crate) fn statement(
         op,
         rhs: value.clone(),
         scan: None,
+        scatter: scatter.iter().map(clause).collect(),
         constraints: stated.collect(),
         span: Span::default(),
     }
+}
+
+/// `var = at`
+fn clause((var, at): &(String, Expr)) -> ScatterClause {
+    ScatterClause { var: build::ident(var), at: at.clone(), span: Span::default() }
 }
 
 /// `var in lo:hi`

@@ -13,7 +13,8 @@ use tensorwright_lang::inline::{self, Meaning};
 use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{
-    self, CONCAT, Comprehension, Dim, Expr, ExprKind, Ident, RangeConstraint, ScanClause, Stmt,
+    self, CONCAT, Comprehension, Dim, Expr, ExprKind, Ident, RangeConstraint, ScanClause,
+    ScatterClause, Stmt,
 };
 use tensorwright_lang::{Module, Signature, syntax};
 
@@ -135,21 +136,23 @@ impl Flattener {
             start: expr(&scan.start),
             span: scan.span,
         });
+        let scatter = stmt.scatter.iter().map(|scatter| ScatterClause {
+            var: renamed(names, &scatter.var),
+            at: expr(&scatter.at),
+            span: scatter.span,
+        });
         let statement = Comprehension {
             target: renamed(names, &stmt.target),
             indices: stmt.indices.iter().map(|index| renamed(names, index)).collect(),
             op: stmt.op,
             rhs: expr(&stmt.rhs),
             scan,
+            scatter: scatter.collect(),
             constraints: constraints.collect(),
             span: stmt.span,
         };
-        let start = statement.scan.iter().map(|scan| &scan.start);
-        let mentioned: Vec<String> = std::iter::once(&statement.rhs)
-            .chain(start)
-            .flat_map(tree::names)
-            .map(str::to_owned)
-            .collect();
+        let mentioned: Vec<String> =
+            tree::sides(&statement).flat_map(tree::names).map(str::to_owned).collect();
         let indices = statement.indices.iter().map(|index| index.name.clone());
         indices.chain(mentioned).for_each(|name| self.scope.take(&name));
         self.statements.push(statement);
@@ -336,6 +339,7 @@ pub(crate) fn statement(
         op: AssignOp::Assign,
         rhs,
         scan: None,
+        scatter: Vec::new(),
         constraints: ranges.into_iter().map(constraint).collect(),
         span,
     }

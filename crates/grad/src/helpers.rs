@@ -28,6 +28,7 @@ use crate::build;
 use crate::product::Product;
 use crate::ranges::Step;
 use crate::scope::Tensor;
+use crate::tree;
 use crate::versions::Versions;
 
 /// What the gradient of a reduction is multiplied with for one of its terms, and where that is not
@@ -73,7 +74,7 @@ fn ties_name(value: &str) -> String {
 
 /// A tensor at the element that a statement computes.
 fn read_at(name: &str, step: &Step) -> Expr {
-    build::apply(name, step.stmt.indices.iter().map(|index| build::name(&index.name)).collect())
+    build::apply(name, tree::element(&step.stmt))
 }
 
 /// 1 where a factor is zero, and the factor itself elsewhere.

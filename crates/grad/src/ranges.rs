@@ -68,11 +68,13 @@ fn variables(scope: &Scope, stmt: &Comprehension) -> Vec<Variable> {
     };
     stmt.indices.iter().for_each(|index| see(&index.name, true, index.span));
     stmt.constraints.iter().for_each(|given| see(&given.var.name, false, given.var.span));
-    tree::walk(&stmt.rhs, &mut |expr| {
-        if let Some(name) = build::as_name(expr).filter(|name| scope.is_variable(name)) {
-            see(name, false, expr.span);
-        }
-    });
+    for side in tree::sides(stmt) {
+        tree::walk(side, &mut |expr| {
+            if let Some(name) = build::as_name(expr).filter(|name| scope.is_variable(name)) {
+                see(name, false, expr.span);
+            }
+        });
+    }
     vars
 }
 
@@ -426,6 +428,7 @@ fn accesses<'e>(scope: &Scope, stmt: &'e Comprehension) -> Vec<Access<'e>> {
         found = accesses_of(&others, &stmt.rhs);
         found.extend(accesses_of(scope, &scan.start));
     }
+    found.extend(stmt.scatter.iter().flat_map(|scatter| accesses_of(scope, &scatter.at)));
     let shape = scope.tensor(&stmt.target.name).map(|tensor| tensor.shape.as_slice());
     for (index, extent) in stmt.indices.iter().zip(shape.unwrap_or_default()) {
         if let Some(extent) = extent {

@@ -14,7 +14,7 @@ use crate::emit;
 use crate::helpers::{Share, share};
 use crate::poly::{IndexSum, Poly};
 use crate::product::Product;
-use crate::ranges::Step;
+use crate::ranges::{Step, Variable};
 use crate::recurrence;
 use crate::scope::{Applied, Scope, Tensor};
 use crate::transpose::{Contribution, transpose};
@@ -104,8 +104,13 @@ impl<'a> Reverse<'a> {
             flows.retain(|flow| flow.tensor != value);
         }
         let dtype = self.scope.dtype(value);
+        // Where a term goes is no matter of its own: the gradient is read there.
+        let is_scattered =
+            |var: &&Variable| step.stmt.scatter.iter().any(|it| it.var.name == var.name);
+        let vars: Vec<Variable> =
+            step.vars.iter().filter(|var| !is_scattered(var)).cloned().collect();
         for flow in flows {
-            let contribution = transpose(&self.scope, &step.vars, &flow, dtype)?;
+            let contribution = transpose(&self.scope, &vars, &flow, dtype)?;
             self.contributions.entry(flow.tensor).or_default().push(contribution);
         }
         Ok(())
@@ -137,9 +142,8 @@ impl<'a> Reverse<'a> {
     /// What a statement passes on to what it reads, from a gradient of what it computes.
     fn flows(&self, step: &Step, body: &Expr, gradient: &str) -> Result<Vec<Flow>, Diagnostic> {
         let value = step.stmt.target.name.as_str();
-        let indices = || step.stmt.indices.iter().map(|index| build::name(&index.name)).collect();
-        let result = build::apply(value, indices());
-        let seed = Product::one().times(&build::apply(gradient, indices()));
+        let result = build::apply(value, tree::element(&step.stmt));
+        let seed = Product::one().times(&build::apply(gradient, tree::element(&step.stmt)));
         let combine = self.versions.combine.get(value).copied();
         let term = tree::unplaced(body);
         let sum = ReductionOp::Sum;
@@ -194,7 +198,8 @@ impl<'a> Reverse<'a> {
         let ranges = indices.iter().cloned().zip(shape.unwrap_or_default());
         let ranges = ranges.filter_map(|(name, extent)| Some((name, Range::up_to(extent?))));
         let value = build::apply(gradient, indices.iter().map(|i| build::name(i)).collect());
-        Contribution { ranges: ranges.collect(), reduced: Vec::new(), value, indices }
+        let (ranges, reduced, scatter) = (ranges.collect(), Vec::new(), Vec::new());
+        Contribution { ranges, reduced, scatter, value, indices }
     }
 
     /// The gradient that this one would be a mere copy of.

@@ -11,8 +11,11 @@
 //! `S(i, k) == x` that is solved for one of the variables, if possible for one that stands on the left
 //! of the statement: windows are small and results are large. A variable that is solved for brings
 //! conditions: divisions are exact, and the variable is in its range. Those that hold for all sizes
-//! are left out. An equation that cannot be solved (an index from data, a `clamp`) is itself the
-//! condition, and the sum goes over all values of its variables.
+//! are left out. An equation that cannot be solved (an index from data, a `clamp`) says where the terms
+//! go, which is a scatter. If part of a subscript was solved for, it is itself a condition, and the sum
+//! goes over all values of its variables.
+
+mod scatter;
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::dtype::DType;
@@ -39,6 +42,8 @@ pub(crate) struct Contribution {
     pub(crate) reduced: Vec<String>,
     /// The ranges of all of them.
     pub(crate) ranges: Ranges,
+    /// The indices whose values the terms decide, with these values.
+    pub(crate) scatter: Vec<(String, Expr)>,
     /// What is summed up.
     pub(crate) value: Expr,
 }
@@ -58,12 +63,16 @@ struct Solver<'a> {
     solutions: Vec<Solution>,
     guards: Vec<Expr>,
     pending: Vec<Equation>,
+    /// Equations that are not solved, of dimensions that nothing else depends on: the names of their indices.
+    scattered: Vec<(String, Poly)>,
     dtype: DType,
 }
 
-/// The name of the index of a dimension while equations are solved; no text has such a name.
+/// What the name of the index of a dimension begins with while equations are solved; no text has such a name.
+const INDEX: char = '\'';
+
 fn index_name(dim: usize) -> String {
-    format!("'{dim}")
+    format!("{INDEX}{dim}")
 }
 
 /// Turns what arrives at a read into a sum over the elements of what is read.
@@ -91,8 +100,10 @@ pub(crate) fn transpose(
         pending.push(Equation { subscript, index });
     }
     let unknown = vars.to_vec();
-    let (solutions, guards) = (Vec::new(), Vec::new());
-    let mut solver = Solver { scope, unknown, ranges, solutions, guards, pending, dtype: target };
+    let (solutions, guards, scattered) = (Vec::new(), Vec::new(), Vec::new());
+    let dtype = target;
+    let mut solver =
+        Solver { scope, unknown, ranges, solutions, guards, pending, scattered, dtype };
     solver.solve_plain();
     while let Some(equation) = solver.pending.pop() {
         solver.solve(equation);
@@ -147,9 +158,16 @@ impl Solver<'_> {
             || self.quotient(&equation)
             || self.remainder(&equation)
             || self.linear(&equation, false);
-        if !solved {
-            let (lhs, rhs) = (equation.subscript.to_expr(), equation.index.to_expr());
-            self.guards.push(build::compare(CompareOp::Eq, lhs, rhs));
+        if solved {
+            return;
+        }
+        let (subscript, index) = (equation.subscript.to_expr(), equation.index.to_expr());
+        match build::as_name(&index) {
+            // The index of a dimension as it is.
+            Some(name) if name.starts_with(INDEX) => {
+                self.scattered.push((name.to_owned(), equation.subscript));
+            }
+            _ => self.guards.push(build::compare(CompareOp::Eq, subscript, index)),
         }
     }
 
@@ -354,7 +372,9 @@ impl Solver<'_> {
             false => Solution { numerator: poly(&solution.numerator), ..solution.clone() },
         });
         let solutions = solutions.collect();
+        let scattered = self.scattered.iter().map(|(name, at)| (name.clone(), poly(at))).collect();
         (self.guards, self.pending, self.solutions) = (guards, pending, solutions);
+        self.scattered = scattered;
     }
 
     /// A condition that says what a variable is saves a sum over it.
@@ -376,8 +396,14 @@ impl Solver<'_> {
 
     /// The contribution, with names that a person would choose.
     fn finish(mut self, flow: &Flow, known: &[Known]) -> Contribution {
+        self.settle_scattered(flow);
         let solver = &self;
-        let substitute = solver.substitute(known);
+        let is_open = |known: &&Known| {
+            let index = known.index.to_expr();
+            solver.scattered.iter().all(|(name, _)| build::as_name(&index) != Some(name))
+        };
+        let known: Vec<Known> = known.iter().filter(is_open).cloned().collect();
+        let substitute = solver.substitute(&known);
         let known_guards = flow.guards.iter().map(|guard| substitute.value(guard));
         let guards: Vec<Expr> = solver.guards.iter().cloned().chain(known_guards).collect();
         let value = substitute.value(&product::sum(&flow.sum));
@@ -388,7 +414,9 @@ impl Solver<'_> {
                 needed.push(part.clone());
             }
         }
-        let value = self.times_unused(value, &needed);
+        let scatter = self.positions(&needed);
+        let positions: Vec<Expr> = scatter.iter().map(|(_, at)| at.clone()).collect();
+        let value = self.times_unused(value, &[needed.clone(), positions.clone()].concat());
         let value = build::guarded(needed, value);
         let names = self.index_names(flow);
         let new = |name: &str| {
@@ -396,13 +424,21 @@ impl Solver<'_> {
             Some(names[dim].clone())
         };
         let reduced: Vec<String> = self.unknown.iter().map(|var| var.name.clone()).collect();
-        let reduced = reduced.into_iter().filter(|name| tree::mentions(&value, name)).collect();
+        let is_used = |name: &String| {
+            std::iter::once(&value).chain(&positions).any(|expr| tree::mentions(expr, name))
+        };
+        let reduced = reduced.into_iter().filter(is_used).collect();
+        let scatter = scatter.into_iter().map(|(name, at)| {
+            let var = new(&name).unwrap_or(name);
+            (var, tree::rename(&at, &new))
+        });
+        let scatter = scatter.collect();
         let ranges = self.ranges.into_iter().map(|(name, range)| match new(&name) {
             Some(new) => (new, range),
             None => (name, range),
         });
         let (ranges, value) = (ranges.collect(), tree::rename(&value, &new));
-        Contribution { indices: names, reduced, ranges, value }
+        Contribution { indices: names, reduced, ranges, scatter, value }
     }
 
     /// A sum over a variable that nothing depends on is a multiple.

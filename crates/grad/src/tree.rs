@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use tensorwright_lang::ops::{ArithOp, LogicOp};
 use tensorwright_lang::source::Span;
-use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
+use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind, Ident};
+
+use crate::build;
 
 /// Calls `visit` with an expression and everything in it, outermost first.
 pub(crate) fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
@@ -105,12 +107,27 @@ pub(crate) fn mentioned<'s>(
     let mut found = BTreeSet::new();
     for stmt in statements {
         let ends = stmt.constraints.iter().flat_map(|given| [&given.lo, &given.hi]);
-        let start = stmt.scan.iter().map(|scan| &scan.start);
-        for expr in ends.chain(start).chain([&stmt.rhs]) {
+        for expr in ends.chain(sides(stmt)) {
             found.extend(names(expr).into_iter().map(str::to_owned));
         }
     }
     found
+}
+
+/// The expressions that a statement computes: its right side, its start, its positions.
+pub(crate) fn sides(stmt: &Comprehension) -> impl Iterator<Item = &Expr> {
+    let start = stmt.scan.iter().map(|scan| &scan.start);
+    let positions = stmt.scatter.iter().map(|scatter| &scatter.at);
+    std::iter::once(&stmt.rhs).chain(start).chain(positions)
+}
+
+/// The subscripts of the element that a term of a statement goes to.
+pub(crate) fn element(stmt: &Comprehension) -> Vec<Expr> {
+    let subscript = |index: &Ident| {
+        let scatter = stmt.scatter.iter().find(|scatter| scatter.var.name == index.name);
+        scatter.map_or_else(|| build::name(&index.name), |scatter| unplaced(&scatter.at))
+    };
+    stmt.indices.iter().map(subscript).collect()
 }
 
 /// A statement with whatever `with` has another expression for.
@@ -122,6 +139,9 @@ pub(crate) fn replaced(
     stmt.rhs = replace(&stmt.rhs, with);
     if let Some(scan) = &mut stmt.scan {
         scan.start = replace(&scan.start, with);
+    }
+    for scatter in &mut stmt.scatter {
+        scatter.at = replace(&scatter.at, with);
     }
     for given in &mut stmt.constraints {
         given.lo = replace(&given.lo, with);

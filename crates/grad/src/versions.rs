@@ -129,8 +129,7 @@ impl Numbering {
     fn read_versions(&mut self, step: &mut Step) {
         let own = step.stmt.scan.as_ref().map(|_| step.stmt.target.name.clone());
         let is_own = |name: &str| own.as_deref() == Some(name);
-        let start = step.stmt.scan.iter().map(|scan| &scan.start);
-        let sides = std::iter::once(&step.stmt.rhs).chain(start);
+        let sides = tree::sides(&step.stmt);
         let mentioned: Vec<String> = sides.flat_map(tree::names).map(str::to_owned).collect();
         for name in mentioned.into_iter().filter(|name| !is_own(name)) {
             if let Some(current) = self.current.get_mut(&name) {
@@ -261,6 +260,9 @@ fn rename(step: &mut Step, new: &impl Fn(&str) -> Option<String>) {
     step.stmt.rhs = tree::rename(&step.stmt.rhs, new);
     if let Some(scan) = &mut step.stmt.scan {
         scan.start = tree::rename(&scan.start, new);
+    }
+    for scatter in &mut step.stmt.scatter {
+        scatter.at = tree::rename(&scatter.at, new);
     }
 }
 

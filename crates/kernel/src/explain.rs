@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use tensorwright_lang::program::{
-    AccessLimit, AxisId, AxisKind, Combine, Index, RangeReason, Read, Stage, Tensor, TensorId,
+    AccessLimit, AxisId, AxisKind, Combine, Index, RangeReason, Read, Scatter, Stage, Tensor,
+    TensorId,
 };
 
 use tensorwright_schedule::StageMap;
@@ -75,6 +76,9 @@ pub struct StageExplanation {
     pub axes: Vec<AxisExplanation>,
     /// The elements it reads, and why they exist.
     pub accesses: Vec<AccessExplanation>,
+    /// Where a scatter puts its values, and why there is such an element.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub positions: Vec<AccessExplanation>,
 }
 
 /// A read of an element and why it is in bounds.
@@ -112,6 +116,9 @@ pub struct AxisExplanation {
     /// Which way a recurrence goes along it: `forwards` or `backwards`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan: Option<&'static str>,
+    /// Whether each value says where along it it goes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_scattered: bool,
     /// The first value.
     pub lo: i64,
     /// One past the last value.
@@ -206,6 +213,7 @@ fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanat
         name: axis.name.clone(),
         kind: axis.kind,
         scan: scan(id),
+        is_scattered: stage.is_scattered(id),
         lo: axis.lo,
         hi: axis.hi,
         because: because(&ir.source, &axis.name, axis.hi, &axis.reason),
@@ -224,7 +232,14 @@ fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanat
         reads: reads.into_iter().map(version).collect(),
         axes: axes.collect(),
         accesses,
+        positions: stage.scatter.iter().map(|it| position(program, it)).collect(),
     }
+}
+
+fn position(program: &Program, scatter: &Scatter) -> AccessExplanation {
+    let text = one_line(program.ir().source.slice(scatter.place.0));
+    let in_bounds = if scatter.checked { InBounds::Checked } else { InBounds::Always };
+    AccessExplanation { text, in_bounds }
 }
 
 /// A piece of source text without comments and line breaks.

@@ -74,9 +74,7 @@ impl Program {
     /// through one by one.
     #[must_use]
     pub fn iterations(&self) -> u128 {
-        use ir::AxisKind::{Reduce, Spatial};
-        let stage = |s: &ir::Stage| s.trip_count(Spatial).saturating_mul(s.trip_count(Reduce));
-        self.ir.stages.iter().map(stage).fold(0, u128::saturating_add)
+        self.ir.stages.iter().map(ir::Stage::iterations).fold(0, u128::saturating_add)
     }
 
     /// What will be computed, over which ranges, why, and at what cost: as data, and as text

@@ -84,6 +84,8 @@ pub(crate) struct Comprehension {
     pub(crate) rhs: Expr,
     /// What makes it a recurrence.
     pub(crate) scan: Option<Box<Scan>>,
+    /// The variables of the left side whose values data decide.
+    pub(crate) scatter: Vec<Scatter>,
     /// The tensors that a `concat` joins: all their dimensions but the last must agree.
     pub(crate) joins: Vec<(Symbol, Span)>,
     pub(crate) span: Span,
@@ -96,6 +98,14 @@ pub(crate) struct Scan {
     /// Whether the last element is the first to be computed.
     pub(crate) backwards: bool,
     pub(crate) start: Expr,
+}
+
+/// `scatter var = at`
+#[derive(Debug, Clone)]
+pub(crate) struct Scatter {
+    pub(crate) var: VarId,
+    pub(crate) at: Int,
+    pub(crate) span: Span,
 }
 
 /// An index variable.
@@ -226,6 +236,7 @@ impl Comprehension {
         if let Some(scan) = &self.scan {
             scan.start.walk_symbols(visit);
         }
+        self.scatter.iter().for_each(|scatter| scatter.at.walk_symbols(visit));
     }
 }
 

@@ -77,9 +77,9 @@ pub(crate) struct Scope<'a, T: ?Sized> {
 }
 
 /// An index that was evaluated, and whether another evaluation may get another one.
-struct Evaluated {
-    value: i128,
-    uncertain: bool,
+pub(crate) struct Evaluated {
+    pub(crate) value: i128,
+    pub(crate) uncertain: bool,
 }
 
 impl<T: Tensors + ?Sized> Scope<'_, T> {
@@ -152,7 +152,7 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         Ok(value.or_else(self.eval(rejected).ok()))
     }
 
-    fn index(&self, index: &Index) -> Result<Evaluated, Failure> {
+    pub(crate) fn index(&self, index: &Index) -> Result<Evaluated, Failure> {
         // Most subscripts are one axis and nothing else.
         if let Some(axis) = index.as_axis() {
             return Ok(Evaluated { value: i128::from(self.axis(axis)), uncertain: false });
@@ -214,7 +214,13 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         Ok(if uncertain { number.with_error(f64::INFINITY) } else { number })
     }
 
-    fn out_of_bounds(&self, read: &Read, dimension: usize, index: i128, extent: i64) -> Failure {
+    pub(crate) fn out_of_bounds(
+        &self,
+        read: &Read,
+        dimension: usize,
+        index: i128,
+        extent: i64,
+    ) -> Failure {
         let name = self.program.tensors.get(read.tensor.0 as usize).map_or("?", |t| &t.name);
         let what = format!(
             "index {index} is out of bounds for dimension {dimension} of `{name}` (extent {extent})"
@@ -233,17 +239,24 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
             Diagnostic::new(Code::IndexOutOfBounds, read.place.0, format!("{what}{at}"))
                 .here(format!("dimension {dimension} allows 0 to {}", extent - 1))
                 .note(data)
-                .help(
-                    "correct the data, or guard the read with a ternary, such as \
-                     `(i >= 0 && i < N) ? A(i) : 0`",
-                ),
+                .help(match read.tensor == self.stage.output {
+                    true => {
+                        "correct the data, or keep the position inside: `clamp(p(i), 0, N - 1)`"
+                    }
+                    false => {
+                        "correct the data, or guard the read with a ternary, such as \
+                         `(i >= 0 && i < N) ? A(i) : 0`"
+                    }
+                }),
         )
     }
 
     /// The point of the axes, as in ` at i = 3, j = 0`; nothing if there are no axes.
     fn point_text(&self) -> String {
         let mut text = String::new();
-        for (axis, value) in self.stage.axes.iter().zip(self.point) {
+        let axes = (0..).map(AxisId).zip(self.stage.axes.iter().zip(self.point));
+        // Those of a scatter have no value of their own.
+        for (_, (axis, value)) in axes.filter(|(id, _)| !self.stage.is_scattered(*id)) {
             let lead = if text.is_empty() { " at" } else { "," };
             // Writing to a string does not fail.
             let _ = write!(text, "{lead} {} = {value}", axis.name);

@@ -12,6 +12,7 @@ use crate::eval::{Contents, Failure, Scope, Tensors, defect};
 use crate::number::Number;
 use crate::output::{Output, Run};
 use crate::reduce::Accumulator;
+use crate::scatter;
 
 /// Runs a program on inputs by name.
 ///
@@ -184,6 +185,10 @@ pub(crate) fn run_stage<'a>(
     if stage.axes.iter().any(|axis| axis.lo >= axis.hi) {
         return Err(defect(stage, "an axis of a stage has nothing in it"));
     }
+    if !stage.scatter.is_empty() {
+        scatter::run(program, stage, tensors, base, &mut target)?;
+        return Ok(target.contents);
+    }
     let mut counted: Vec<i64> = stage.axes.iter().map(|axis| axis.lo).collect();
     loop {
         let mut point = in_order(stage, &counted);
@@ -261,7 +266,9 @@ pub(crate) fn element<T: Tensors + ?Sized>(
         accumulator.push(start);
     }
     loop {
-        accumulator.push(eval(point)?);
+        if scatter::concerns(&Scope { program, stage, tensors, point })? {
+            accumulator.push(eval(point)?);
+        }
         if !advance(stage, rank..stage.axes.len(), point) {
             return Ok(accumulator.finish());
         }
@@ -270,7 +277,11 @@ pub(crate) fn element<T: Tensors + ?Sized>(
 
 /// Moves some axes on to their next point, the innermost first, like an odometer. After the last
 /// point they are back at the first one, and the answer is `false`.
-fn advance(stage: &Stage, axes: std::ops::Range<usize>, point: &mut [i64]) -> bool {
+pub(crate) fn advance(
+    stage: &Stage,
+    axes: impl DoubleEndedIterator<Item = usize>,
+    point: &mut [i64],
+) -> bool {
     for number in axes.rev() {
         let (Some(axis), Some(value)) = (stage.axes.get(number), point.get_mut(number)) else {
             return false;
@@ -285,10 +296,10 @@ fn advance(stage: &Stage, axes: std::ops::Range<usize>, point: &mut [i64]) -> bo
 }
 
 /// The tensor that a stage is making.
-struct Target<'t, 'a> {
-    tensor: &'t Tensor,
+pub(crate) struct Target<'t, 'a> {
+    pub(crate) tensor: &'t Tensor,
     /// The bounds are made when the first element that is not exact is stored.
-    contents: Contents<'a>,
+    pub(crate) contents: Contents<'a>,
 }
 
 impl<'t> Target<'t, '_> {
@@ -308,7 +319,7 @@ impl<'t> Target<'t, '_> {
         Ok(target)
     }
 
-    fn store(&mut self, position: usize, number: Number) -> Result<(), Failure> {
+    pub(crate) fn store(&mut self, position: usize, number: Number) -> Result<(), Failure> {
         if number.error() > 0.0 && self.contents.errors.is_none() {
             let len = self.contents.buffer.len();
             self.contents.errors = Some(zero_errors(self.tensor, len)?);
@@ -328,7 +339,7 @@ fn zero_errors(tensor: &Tensor, len: usize) -> Result<Vec<f64>, Failure> {
     Ok(errors)
 }
 
-fn too_large(tensor: &Tensor, why: &str) -> Failure {
+pub(crate) fn too_large(tensor: &Tensor, why: &str) -> Failure {
     let Tensor { name, span, .. } = tensor;
     let message = format!("`{name}`, a `{}`, is too large to run: {why}", tensor.type_text());
     Box::new(Diagnostic::new(Code::TooLarge, *span, message).help("bind smaller sizes"))

@@ -36,6 +36,7 @@ mod output;
 pub mod random;
 mod reduce;
 pub mod sample;
+mod scatter;
 pub mod tolerance;
 
 pub use buffer::{Buffer, BufferError, MAX_BYTES, Stored};

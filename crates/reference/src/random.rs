@@ -65,7 +65,8 @@ pub fn random_in(
 }
 
 /// Random values for all inputs of a program. An integer input whose elements are subscripts, as
-/// `I` in `A(I(i))`, gets values that keep these reads in bounds.
+/// `I` in `A(I(i))`, gets values that keep these reads in bounds; and likewise where they say where a
+/// term goes.
 ///
 /// # Errors
 /// If an input would be too large.
@@ -87,7 +88,7 @@ pub fn random_inputs(
 fn subscript_ranges(program: &Program) -> BTreeMap<TensorId, Range<i128>> {
     let mut ranges: BTreeMap<TensorId, Range<i128>> = BTreeMap::new();
     for stage in &program.stages {
-        stage.body.walk_reads(&mut |read| {
+        let mut keep_inside = |read: &Read| {
             let extents = program.tensors.get(read.tensor.0 as usize).map(|t| t.shape.as_slice());
             for (subscript, extent) in read.subscripts.iter().zip(extents.unwrap_or_default()) {
                 let Some((tensor, range)) = value_range(stage, subscript, *extent) else {
@@ -98,7 +99,9 @@ fn subscript_ranges(program: &Program) -> BTreeMap<TensorId, Range<i128>> {
                 // Uses that have no value in common cannot all be served: the first one wins.
                 ranges.insert(tensor, if both.is_empty() { seen } else { both });
             }
-        });
+        };
+        stage.body.walk_reads(&mut |read| keep_inside(read));
+        keep_inside(&stage.element());
     }
     ranges
 }

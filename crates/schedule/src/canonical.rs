@@ -14,8 +14,18 @@
 //!   scan t from 0                       z(T - 1 - t) = (T - t < T ? z(T - t) : 0) + x(T - 1 - t);
 //! ```
 //!
+//! A scatter has loops over its terms, and a stage `count.start` before it that gives all elements their
+//! start: which of them a term goes to is not known before it is computed.
+//!
+//! ```text
+//! count(b) +=! 1                      for b in 0..B { count(b) = 0; }
+//!   scatter b = bin(i)                for i in 0..N { count(bin(i)) += 1; }
+//! ```
+//!
 //! A *stage* of a nest is named after the buffer that it makes. Versions of one tensor are told
 //! apart by a number, `out.0`, `out.1`; the last one has the plain name.
+
+mod scatter;
 
 use std::collections::BTreeMap;
 
@@ -96,17 +106,7 @@ fn version_names(program: &Program) -> Vec<String> {
 /// What a reduction starts from.
 #[must_use]
 pub fn neutral(op: ReductionOp, dtype: DType) -> Expr {
-    let constant = match (op, dtype.integer_range()) {
-        (ReductionOp::Sum, None) => Scalar::float(dtype, 0.0),
-        (ReductionOp::Product, None) => Scalar::float(dtype, 1.0),
-        (ReductionOp::Min, None) => Scalar::float(dtype, f64::INFINITY),
-        (ReductionOp::Max, None) => Scalar::float(dtype, f64::NEG_INFINITY),
-        (ReductionOp::Sum, Some(_)) => Scalar::integer(dtype, 0),
-        (ReductionOp::Product, Some(_)) => Scalar::integer(dtype, 1),
-        (ReductionOp::Min, Some((_, largest))) => Scalar::integer(dtype, largest),
-        (ReductionOp::Max, Some((smallest, _))) => Scalar::integer(dtype, smallest),
-    };
-    Expr::Const(constant)
+    Expr::Const(Scalar::neutral(op, dtype))
 }
 
 /// A read of an element.
@@ -163,6 +163,10 @@ impl Axes {
 }
 
 fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
+    if !stage.scatter.is_empty() {
+        scatter::add_stage(nest, program, stage);
+        return;
+    }
     let tensor = program.tensor(stage.output);
     if let Some(base) = stage.base.filter(|_| !covers(program, stage)) {
         copy_base(nest, stage.output, base);
@@ -201,12 +205,22 @@ fn widen(value: Expr, from: DType, to: DType) -> Expr {
 /// A reduction in a type that is too narrow to accumulate in: a stage `out.sum` in the wider type,
 /// then one that converts.
 fn add_narrow(nest: &mut LoopNest, stage: &Stage, axes: &Axes, mut store: Store, wide: DType) {
-    let target = nest.buffer(stage.output).clone();
-    let name = format!("{}.sum", target.name);
-    let sum = nest.add_buffer(Buffer { name, dtype: wide, owner: Owner::Intermediate, ..target });
+    let sum = wide_sum(nest, stage, wide);
     store.buffer = sum;
     let axes = Axes { stage: StageId(sum), loops: axes.loops.clone(), values: Vec::new() };
     nest.body.push(axes.around(store));
+    convert(nest, stage, sum);
+}
+
+/// A buffer like the result of a stage in a wider type.
+fn wide_sum(nest: &mut LoopNest, stage: &Stage, wide: DType) -> BufferId {
+    let target = nest.buffer(stage.output).clone();
+    let name = format!("{}.sum", target.name);
+    nest.add_buffer(Buffer { name, dtype: wide, owner: Owner::Intermediate, ..target })
+}
+
+/// The stage that converts sums to the type of the result.
+fn convert(nest: &mut LoopNest, stage: &Stage, sum: BufferId) {
     let narrow = nest.dtype(stage.output);
     let convert = Axes::of(nest, stage);
     let spatial = Axes {

@@ -87,7 +87,8 @@ pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
         let name = &nest.buffer(buffer).name;
         let store = store_of(nest, name)?;
         let alone = nest.buffer(buffer).owner == Owner::Intermediate && readers(nest, buffer) == 1;
-        (store.combine.is_some() && alone && same_elements(store, root)).then(|| name.clone())
+        (store.combine.is_some() && !store.is_scatter() && alone && same_elements(store, root))
+            .then(|| name.clone())
     })
 }
 

@@ -133,6 +133,9 @@ macro_rules! shows {
 }
 
 shows! {
+    private_copies: SCATTER_ONTO, [("N", 20), ("D", 6), ("B", 5)],
+        "sum: split i 8\nsum: privatize i.0\nsum.part: reorder i.0 i.1 d\nsum.part: split d 4 [peel]\n\
+         sum.part: vectorize d.1\nsum.part: parallel i.0\nsum.part.start: parallel i.0\nsum: parallel b\n";
     split_guard: BLUR, [("N", 24)], "out: split i 8\n";
     split_peel: BLUR, [("N", 24)], "out: split i 8 [peel]\n";
     split_shift: BLUR, [("N", 24)], "out: split i 8 [shift]\n";
@@ -309,6 +312,50 @@ fn the_loops_of_a_recurrence_run_in_order() {
         text.push_str(&format!("{steps}\n  {said}\n"));
     }
     insta::assert_snapshot!("recurrences", text);
+}
+
+/// A sum and a count, the second onto values that are there.
+const SCATTER_ONTO: &str =
+    "def scatter(int32(N) at, float(N,D) x, int32(B) start) -> (sum, count) {
+  sum(b,d) +=! x(i,d) scatter b = at(i) where b in 0:B
+  count(b) = start(b)
+  count(b) += 1 scatter b = clamp(at(i), 0, B - 1)
+}";
+
+#[test]
+fn loops_over_terms_of_a_scatter_are_not_shared() {
+    let scatter = program(SCATTER_ONTO, &[("N", 20), ("D", 6), ("B", 5)]);
+    let cases = [
+        "",
+        "sum: reorder i d\nsum: split d 4 [peel]\nsum: vectorize d.1\nsum: split i 8\nsum: unroll i.1",
+        "sum: split i 8\nsum: privatize i.0\nsum.part: parallel i.0\ncount: privatize i\ncount: parallel b",
+        "sum: parallel i",
+        "sum: vectorize i",
+        "count: vectorize i",
+        "sum: split d 4 [shift]",
+        "sum: split i 8 [shift]",
+        "sum: fuse d i",
+        "sum: inline",
+        "sum: compute_at count i",
+        "sum: cache_write at d",
+        "sum: rfactor i at d",
+        "sum: layout [d1, d0]",
+        "sum: factor i",
+        "sum: phases d by 2",
+        "sum: winograd d by 2",
+        "sum: privatize d",
+        "sum: parallel d\nsum: privatize i",
+        "sum.start: privatize b",
+        "count.0: inline",
+    ];
+    let mut text = String::new();
+    for steps in cases {
+        let result =
+            Schedule::parse(steps).and_then(|schedule| schedule.apply(canonical(&scatter)));
+        let said = result.map_or_else(|error| error.to_string(), |nest| nest.to_string());
+        text.push_str(&format!("{steps}\n  {said}\n"));
+    }
+    insta::assert_snapshot!("scatters", text);
 }
 
 #[test]

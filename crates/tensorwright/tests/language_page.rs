@@ -21,7 +21,7 @@ use tensorwright_lang::builtin::{Builtin, CONSTANTS};
 use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
-use tensorwright_lang::program::{Axis, AxisKind, RangeReason, Stage, Tensor};
+use tensorwright_lang::program::{Axis, AxisKind, RangeReason, Read, Stage, Tensor};
 use tensorwright_lang::source::{MAX_SOURCE_BYTES, Source};
 use tensorwright_lang::syntax::ast::MAX_DEPTH;
 use tensorwright_lang::syntax::parse;
@@ -175,10 +175,12 @@ fn stage_text(program: &Program, stage: &Stage) -> String {
         }
     }
     let mut checked = BTreeSet::new();
-    stage.body.walk_reads(&mut |read| {
+    let mut look = |read: &Read| {
         let name = &program.tensor(read.tensor).name;
         checked.extend(read.checked.iter().map(|dimension| format!("{name}.{dimension}")));
-    });
+    };
+    stage.body.walk_reads(&mut |read| look(read));
+    look(&stage.element());
     if !checked.is_empty() {
         text += "; checked ";
         text += &Vec::from_iter(checked).join(", ");
@@ -333,7 +335,9 @@ fn operators() -> BTreeSet<&'static str> {
 #[test]
 fn the_grammar_has_the_words_of_the_language_and_no_others() {
     let mut known = operators();
-    known.extend(["def", "scan", "from", "where", "in", "const", "true", "false", "concat"]);
+    known.extend([
+        "def", "scan", "from", "scatter", "where", "in", "const", "true", "false", "concat",
+    ]);
     known.extend(["(", ")", "{", "}", ",", ";", "->", "."]);
     known.extend(DType::ALL.into_iter().map(DType::name));
     known.extend(DType::ALIASES.into_iter().map(|(alias, _)| alias));

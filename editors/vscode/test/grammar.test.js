@@ -154,6 +154,9 @@ test("assignments, comparisons and `in`", async () => {
   assert.ok(range.includes("in keyword.control.in") && !range.includes("in variable.other"));
   const scan = await scopes("{ y(t) = y(t-1) + x(t) scan t from 0 }");
   assert.ok(scan.includes("scan keyword.control.scan") && scan.includes("from keyword.control.from"));
+  const scatter = await scopes("{ count(b) +=! 1 scatter b = bin(i) where b in 0:16 }");
+  assert.ok(scatter.includes("scatter keyword.control.scatter"));
+  assert.ok((await scopes("{ scatter(i) = 2 * a(i) }")).includes("scatter variable.other.tensor"));
   const words = await scopes("{ scan(i) = 2 * from(i) }");
   assert.ok(words.includes("scan variable.other.tensor") && words.includes("from variable.other.tensor"));
   const name = await scopes("{ out(i) = 2 * in(i) + in }");

@@ -15,6 +15,7 @@ use tensorwright_schedule::nest::{BufferId, Lanes};
 use super::access::{Access, is_progression};
 use super::idle::idle;
 use super::ir::{Ir, Value, defect, vector_of};
+use super::read::Place;
 use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
@@ -390,6 +391,37 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 self.scatter(dtype, base, offsets, value, active.mask)
             }
             Access::Uniform => Err(Error::Build("all lanes of a store write one element".into())),
+        }
+    }
+
+    /// Writes elements at a place.
+    pub(super) fn store_at(
+        &mut self,
+        id: BufferId,
+        place: &Place<'ctx>,
+        value: Value<'ctx>,
+        active: Active<'ctx>,
+    ) -> Result<()> {
+        self.charge()?;
+        let dtype = self.buffer(id)?.dtype;
+        let Some(lanes) = active.lanes else {
+            return match place {
+                Place::One(address) => self.store_as(dtype, *address, value),
+                _ => Err(defect("lanes without a vector")),
+            };
+        };
+        let count =
+            u32::try_from(lanes.count).map_err(|_| Error::Build("too many lanes".into()))?;
+        let value = self.ir.splat(value, count)?;
+        match place {
+            Place::One(_) => Err(Error::Build("all lanes of a store write one element".into())),
+            Place::Row(address, steps) => {
+                self.store_pattern(dtype, *address, steps, value, active.mask)
+            }
+            Place::Anywhere(offsets) => {
+                let base = self.pointer(id)?;
+                self.scatter(dtype, base, *offsets, value, active.mask)
+            }
         }
     }
 

@@ -2,14 +2,24 @@
 
 use inkwell::AtomicOrdering;
 use inkwell::IntPredicate;
-use inkwell::values::{BasicValueEnum, InstructionOpcode};
+use inkwell::values::{BasicValueEnum, InstructionOpcode, PointerValue, VectorValue};
 use tensorwright_lang::program::{Index, Read};
-use tensorwright_schedule::nest::Buffer;
+use tensorwright_schedule::nest::{Buffer, BufferId};
 
 use super::access::Access;
 use super::ir::{Value, defect};
 use super::{Active, Emitter};
 use crate::error::{Error, Result};
+
+/// Where a checked access is.
+pub(super) enum Place<'ctx> {
+    /// One element.
+    One(PointerValue<'ctx>),
+    /// Elements at known distances from an address.
+    Row(PointerValue<'ctx>, Vec<i64>),
+    /// Elements at these offsets.
+    Anywhere(VectorValue<'ctx>),
+}
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// The value of a read, as expressions work on it.
@@ -27,17 +37,42 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.decode(buffer.dtype, stored)
     }
 
-    /// A read whose subscripts may be out of bounds. Those that are count as 0, and the kernel
-    /// returns the number of the read in the end.
+    /// A read whose subscripts may be out of bounds.
     fn checked_read(
         &mut self,
         read: &Read,
         buffer: &Buffer,
         active: Active<'ctx>,
     ) -> Result<Value<'ctx>> {
+        let place = self.checked_place(read, buffer, active)?;
+        self.load_from(read.tensor, &place, active)
+    }
+
+    /// The elements at a place.
+    pub(super) fn load_from(
+        &mut self,
+        id: BufferId,
+        place: &Place<'ctx>,
+        active: Active<'ctx>,
+    ) -> Result<Value<'ctx>> {
+        match place {
+            Place::One(address) => self.load_scalar(id, *address),
+            Place::Row(address, steps) => self.load_pattern(id, *address, steps, active.mask),
+            Place::Anywhere(offsets) => self.gather(id, *offsets, active.mask),
+        }
+    }
+
+    /// Where an access is whose subscripts may be out of bounds. Those that are count as 0, and the kernel
+    /// returns the number of the access in the end.
+    pub(super) fn checked_place(
+        &mut self,
+        read: &Read,
+        buffer: &Buffer,
+        active: Active<'ctx>,
+    ) -> Result<Place<'ctx>> {
         self.charge()?;
         if let Some((base, steps)) = row_of(read, buffer, active)? {
-            return self.checked_row(read, buffer, &base, &steps, active);
+            return self.checked_row(read, buffer, (&base, steps), active);
         }
         let mut position: Value<'ctx> = self.ir.i64(0).into();
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
@@ -55,7 +90,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
         self.report(read, fine, active)?;
         match (position, active.mask) {
-            (BasicValueEnum::VectorValue(offsets), mask) => self.gather(read.tensor, offsets, mask),
+            (BasicValueEnum::VectorValue(offsets), _) => Ok(Place::Anywhere(offsets)),
             (scalar, mask) => {
                 // Idle lanes do not read; if all are idle, the first element will do.
                 let position = match mask {
@@ -66,21 +101,19 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     None => scalar,
                 };
                 let base = self.pointer(read.tensor)?;
-                let address = self.element(buffer.dtype, base, position.into_int_value())?;
-                self.load_scalar(read.tensor, address)
+                Ok(Place::One(self.element(buffer.dtype, base, position.into_int_value())?))
             }
         }
     }
 
-    /// A read of a row, or of elements in a fixed pattern, whose place data decide for all lanes alike.
+    /// A row, or elements in a fixed pattern, whose place data decide for all lanes alike.
     fn checked_row(
         &mut self,
         read: &Read,
         buffer: &Buffer,
-        base: &Index,
-        steps: &[i64],
+        (base, steps): (&Index, Vec<i64>),
         active: Active<'ctx>,
-    ) -> Result<Value<'ctx>> {
+    ) -> Result<Place<'ctx>> {
         let mut position = self.index(base, active)?;
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
         let mut stride = 1i64;
@@ -102,7 +135,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.report(read, fine, active)?;
         let start = self.pointer(read.tensor)?;
         let address = self.element(buffer.dtype, start, position.into_int_value())?;
-        self.load_pattern(read.tensor, address, steps, active.mask)
+        Ok(Place::Row(address, steps))
     }
 
     /// Records that a read went wrong, unless `fine` holds in all lanes that take part.

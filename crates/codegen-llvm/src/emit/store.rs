@@ -2,7 +2,7 @@
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::Expr;
+use tensorwright_lang::program::{Expr, Read};
 use tensorwright_schedule::nest::{Lanes, Store};
 
 use super::function::Variable;
@@ -47,6 +47,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         if buffer.shape.len() != store.subscripts.len() {
             return Err(Error::Build(format!("`{}` has another rank", buffer.name)));
         }
+        if let (Some(op), Some(element)) = (store.combine, store.checked_element()) {
+            return self.combine_checked(store, op, &element, active);
+        }
         let offset = offset(buffer, &store.subscripts)?;
         if let (Some(op), Some(lanes)) = (store.combine, active.lanes)
             && !offset.mentions(&|var| var == lanes.var)
@@ -68,6 +71,23 @@ impl<'ctx> Emitter<'_, 'ctx> {
         };
         let stored = self.encode(buffer.dtype, value)?;
         self.store_to(store.buffer, &offset, stored, active)
+    }
+
+    /// A step of a reduction at an element that data decide.
+    fn combine_checked(
+        &mut self,
+        store: &Store,
+        op: ReductionOp,
+        element: &Read,
+        active: Active<'ctx>,
+    ) -> Result<()> {
+        let buffer = self.buffer(store.buffer)?;
+        let place = self.checked_place(element, buffer, active)?;
+        let old = self.load_from(store.buffer, &place, active)?;
+        let old = self.decode(buffer.dtype, old)?;
+        let value = self.combine(op, buffer.dtype, old, &store.value, active)?;
+        let stored = self.encode(buffer.dtype, value)?;
+        self.store_at(store.buffer, &place, stored, active)
     }
 
     /// One step of a reduction.

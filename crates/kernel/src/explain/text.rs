@@ -55,20 +55,23 @@ impl Explanation {
         let range = ranges.iter().map(String::len).max().unwrap_or(0);
         for (axis, text) in stage.axes.iter().zip(&ranges) {
             let kind = match (axis.kind, axis.scan) {
+                _ if axis.is_scattered => "scatter",
                 (_, Some(_)) => "scan   ",
                 (AxisKind::Spatial, None) => "spatial",
                 (AxisKind::Reduce, None) => "reduce ",
             };
             writeln!(f, "       {:name$}  {text:range$}  {kind}  {}", axis.name, axis.because)?;
         }
-        for access in &stage.accesses {
+        let reads = stage.accesses.iter().map(|access| ("reads", access));
+        let positions = stage.positions.iter().map(|access| ("scatters", access));
+        for (verb, access) in reads.chain(positions) {
             let why = match access.in_bounds {
                 InBounds::Always => "always in bounds",
                 InBounds::Guarded => "in bounds wherever the conditions around it hold",
                 InBounds::Checked => "depends on data: checked when it runs",
                 InBounds::Scanned => "computed before, or the start where there is none",
             };
-            writeln!(f, "       reads {}: {why}", access.text)?;
+            writeln!(f, "       {verb} {}: {why}", access.text)?;
         }
         Ok(())
     }

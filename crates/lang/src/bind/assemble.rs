@@ -6,7 +6,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Symbol};
 use crate::infer::Range;
 use crate::ops::AssignOp;
-use crate::program::{Axis, AxisKind, Combine, Program, Read, Stage, Tensor, TensorId};
+use crate::program::{
+    Axis, AxisKind, Combine, Expr, Program, Read, Scatter, Stage, Tensor, TensorId,
+};
 use crate::source::Source;
 use crate::syntax::ast::MAX_DEPTH;
 
@@ -132,7 +134,7 @@ impl Assembler<'_> {
     }
 
     fn stage(&mut self, stmt: &Comprehension, resolved: Resolved) {
-        let Resolved { ranges, mut body, mut scan } = resolved;
+        let Resolved { ranges, mut body, mut scan, mut scatter } = resolved;
         let shape = self.shapes[stmt.target.0 as usize].clone().unwrap_or_default();
         let before = self.current[stmt.target.0 as usize];
         let covers = |(range, extent): (&Range, &i64)| range.lo == 0 && range.hi == *extent;
@@ -155,6 +157,13 @@ impl Assembler<'_> {
         if scan.is_some() && base.is_some() {
             self.errors.push(self.scan_of_part(stmt, &spatial, &shape));
         }
+        let is_part = |it: &&Scatter| {
+            let dimension = it.axis.0 as usize;
+            !spatial.get(dimension).zip(shape.get(dimension)).is_some_and(covers)
+        };
+        if let Some(part) = scatter.iter().find(is_part).filter(|_| before.is_some()) {
+            self.errors.push(self.scatter_of_part(stmt, part, &spatial, &shape));
+        }
         // A recurrence reads what it makes.
         let own = scan.is_some().then_some(TensorId(self.tensors.len() as u32));
         let current = &self.current;
@@ -167,6 +176,11 @@ impl Assembler<'_> {
         body.for_each_read_mut(&mut |read| version(read));
         if let Some(scan) = &mut scan {
             scan.start.for_each_read_mut(&mut |read| version(read));
+        }
+        for it in &mut scatter {
+            let mut versions =
+                |value: &mut Expr| value.for_each_read_mut(&mut |read| version(read));
+            it.at.for_each_value_mut(&mut versions);
         }
         let axes = stmt
             .vars
@@ -196,7 +210,16 @@ impl Assembler<'_> {
             );
         }
         self.current[stmt.target.0 as usize] = Some(output);
-        self.stages.push(Stage { output, base, axes, combine, body, scan, span: stmt.span });
+        self.stages.push(Stage {
+            output,
+            base,
+            axes,
+            combine,
+            body,
+            scan,
+            scatter,
+            span: stmt.span,
+        });
     }
 
     fn partly_defined(&self, stmt: &Comprehension, ranges: &[Range], shape: &[i64]) -> Diagnostic {
@@ -222,6 +245,26 @@ impl Assembler<'_> {
             .here(gaps(stmt, ranges, shape))
             .help("compute a tensor of another name, and copy the part in a statement after this")
             .note("a recurrence starts anew: it does not continue from values that are there")
+    }
+
+    /// E0419.
+    fn scatter_of_part(
+        &self,
+        stmt: &Comprehension,
+        part: &Scatter,
+        ranges: &[Range],
+        shape: &[i64],
+    ) -> Diagnostic {
+        let name = &self.flat.tensors[stmt.target.0 as usize].name;
+        let var = &stmt.vars[part.axis.0 as usize].name;
+        let message = format!("this scatter goes to a part of `{name}` along `{var}`");
+        Diagnostic::new(Code::ScatterOfPart, stmt.span, message)
+            .here(gaps(stmt, ranges, shape))
+            .label(part.place.0, "the position is checked against all of the dimension")
+            .help(format!(
+                "let `{var}` go over all of it, and give values that are not wanted no weight: \
+                 `p(i) < 8 ? x(i) : 0`"
+            ))
     }
 }
 

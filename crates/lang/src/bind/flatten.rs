@@ -286,6 +286,9 @@ impl Substitution {
         if let Some(scan) = &mut stmt.scan {
             scan.start = self.expr(&scan.start);
         }
+        for scatter in &mut stmt.scatter {
+            scatter.at = self.int(&scatter.at);
+        }
         for (part, _) in &mut stmt.joins {
             *part = self.symbol(*part);
         }

@@ -32,6 +32,11 @@ impl Lowering<'_> {
         index.as_constant().ok_or_else(|| overflow(span))
     }
 
+    /// Index arithmetic in which data may take part.
+    pub(super) fn index(&self, int: &hir::Int, span: Span) -> Lowered<Index> {
+        self.int(int, span, true)
+    }
+
     fn dtype(&self, symbol: TensorId) -> DType {
         self.tensors[symbol.0 as usize].dtype
     }

@@ -7,6 +7,7 @@ mod flatten;
 mod lower;
 mod resolve;
 mod scan;
+mod scatter;
 mod simplify;
 mod site;
 mod stuck;

@@ -12,12 +12,15 @@ use super::bounds::{self, Mode, subscript_text};
 use super::flatten::{Flat, Step};
 use super::lower::Lowering;
 use super::scan;
+use super::scatter;
 use super::site::Site;
 use super::stuck;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Dim, Symbol};
 use crate::infer::{self, Access, Origin, Range, Settled};
-use crate::program::{AccessLimit, AxisId, Exact, Expr, Index, RangeReason, Scan, TensorId};
+use crate::program::{
+    AccessLimit, AxisId, Exact, Expr, Index, RangeReason, Scan, Scatter, TensorId,
+};
 use crate::source::Span;
 use crate::syntax::ast::MAX_DEPTH;
 
@@ -30,6 +33,8 @@ pub(super) struct Resolved {
     pub(super) body: Expr,
     /// What makes it a recurrence; the body then has its start in place.
     pub(super) scan: Option<Scan>,
+    /// What makes it a scatter; the body then has a condition on the position.
+    pub(super) scatter: Vec<Scatter>,
 }
 
 /// The state of the work.
@@ -162,8 +167,10 @@ impl<'a> Resolver<'a> {
         let lowering = self.lowering();
         let mut body = lowering.expr(&stmt.rhs).map_err(|error| vec![error])?;
         let mut scan = scan::lowered(&lowering, stmt, &body).map_err(|error| vec![error])?;
-        let height = body.height() + scan.as_ref().map_or(0, |scan| scan.start.height());
-        if height > MAX_HEIGHT {
+        let mut scatter = scatter::lowered(&lowering, stmt).map_err(|error| vec![error])?;
+        let positions: usize = scatter.iter().map(|scatter| scatter.at.height() + 4).sum();
+        let start = scan.as_ref().map_or(0, |scan| scan.start.height());
+        if body.height() + start + positions > MAX_HEIGHT {
             return Err(vec![too_deep(stmt.span)]);
         }
         let given = self.given_ranges(stmt, &lowering)?;
@@ -173,9 +180,10 @@ impl<'a> Resolver<'a> {
             self.set_shape(stmt, &settled);
             return Ok(Attempt::Done(None));
         }
-        let accesses = self.accesses(stmt, &body, scan.as_ref());
+        let accesses = self.accesses(stmt, &body, scan.as_ref(), &scatter);
         let tensors = &self.flat.tensors;
         let dtype = |id: TensorId| tensors[id.0 as usize].dtype;
+        let target = TensorId(stmt.target.0);
         let settled = infer::infer(&given, &accesses, &dtype);
         let statement =
             bounds::Statement { stmt, site, tensors, accesses: &accesses, mode: self.mode };
@@ -199,6 +207,8 @@ impl<'a> Resolver<'a> {
         bounds::not_empty(&statement, &settled, &dtype)?;
         let ranges: Vec<Option<Range>> = settled.iter().map(|s| Some(s.range)).collect();
         let checked = bounds::verify(&statement, &ranges, &dtype)?;
+        let mut decided = scatter.clone();
+        scatter::verify(&statement, &mut decided, &ranges, &dtype)?;
         let ranges = settled
             .iter()
             .zip(&stmt.vars)
@@ -208,17 +218,23 @@ impl<'a> Resolver<'a> {
             })
             .collect();
         drop(accesses);
+        scatter = decided;
         bounds::mark_checked(&mut body, &checked);
+        for it in &mut scatter {
+            it.at.for_each_value_mut(&mut |value| bounds::mark_checked(value, &checked));
+        }
         if let Some(scan) = &mut scan {
             bounds::mark_checked(&mut scan.start, &checked);
             let range = settled[scan.axis.0 as usize].range;
-            body = scan::with_start(&body, TensorId(stmt.target.0), scan, range)
+            body = scan::with_start(&body, target, scan, range)
                 .ok_or_else(|| vec![too_wide(stmt.span)])?;
         }
-        if !self.is_computable(&body, &settled) {
+        body = Scatter::body(&scatter, body, scatter::nothing(stmt, dtype(target)));
+        let written = Expr::Read(Scatter::element(&scatter, target, stmt.rank));
+        if ![&body, &written].into_iter().all(|expr| self.is_computable(expr, &settled)) {
             return Err(vec![too_wide(stmt.span)]);
         }
-        Ok(Attempt::Done(Some(Resolved { ranges, body, scan })))
+        Ok(Attempt::Done(Some(Resolved { ranges, body, scan, scatter })))
     }
 
     /// Whether index arithmetic on these ranges and types of data can be computed exactly.
@@ -263,12 +279,15 @@ impl<'a> Resolver<'a> {
         stmt: &Comprehension,
         body: &'b Expr,
         scan: Option<&'b Scan>,
+        scatter: &'b [Scatter],
     ) -> Vec<Access<'b>> {
         let shape = |id: TensorId| self.shapes[id.0 as usize].as_deref();
         let target = TensorId(stmt.target.0);
         let of_others = |id: TensorId| shape(id).filter(|_| scan.is_none() || id != target);
         let mut accesses = infer::accesses(body, &of_others);
         accesses.extend(scan.iter().flat_map(|scan| infer::accesses(&scan.start, &of_others)));
+        let inside = |it: &'b Scatter| infer::accesses_inside(&it.at, &of_others);
+        accesses.extend(scatter.iter().flat_map(inside));
         accesses.extend((0..stmt.rank).filter_map(|dimension| {
             let known = shape(target).and_then(|shape| shape.get(dimension));
             let extent = known.or_else(|| self.extents.get(&(stmt.target, dimension)))?;

@@ -403,6 +403,7 @@ fn concat<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Comprehensio
         op: AssignOp::Assign,
         rhs,
         scan: None,
+        scatter: Vec::new(),
         joins: parts.iter().zip(&call.args).map(|(part, arg)| (*part, arg.span)).collect(),
         span,
     })

@@ -5,6 +5,7 @@ mod coerce;
 mod elaborate;
 mod order;
 mod scan;
+mod scatter;
 mod scope;
 mod statement;
 mod taint;

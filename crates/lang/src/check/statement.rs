@@ -4,6 +4,7 @@
 use super::coerce;
 use super::elaborate::{Elaborator, Recurrence};
 use super::scan;
+use super::scatter;
 use super::scope::{Entity, Scope};
 use super::unknown;
 use crate::diagnostic::{Code, Diagnostic};
@@ -36,6 +37,7 @@ pub(super) fn check<'a>(
     if let Some(clause) = &stmt.scan {
         scan::clause_fits(scope, stmt, clause)?;
     }
+    scatter::clauses_fit(scope, stmt)?;
     let target_dtype = scope.tensor(target).dtype;
     let mut elaborator = Elaborator::new(scope);
     elaborator.set_target(target, &stmt.indices);
@@ -50,11 +52,14 @@ pub(super) fn check<'a>(
     for c in stmt.constraints.iter().take(MAX_VARS) {
         let name = c.var.name.as_str();
         let free = elaborator.var(name).is_none() && !elaborator.scope.names.contains_key(name);
-        if let Some(span) = stmt.rhs.first_mention(name).filter(|_| free) {
+        let positions = stmt.scatter.iter().map(|scatter| &scatter.at);
+        let mut sides = std::iter::once(&stmt.rhs).chain(positions);
+        if let Some(span) = sides.find_map(|side| side.first_mention(name)).filter(|_| free) {
             elaborator.add_var(name, span);
         }
     }
     let rhs = elaborator.value(&stmt.rhs);
+    let scatter = scatter::checked(&mut elaborator, stmt);
     let ranges: Vec<_> = stmt.constraints.iter().map(|c| constraint(&mut elaborator, c)).collect();
     let start = scan::start(&mut elaborator, stmt);
     let recurrence = elaborator.recurrence.take();
@@ -67,8 +72,10 @@ pub(super) fn check<'a>(
     let (rhs, ty) = rhs?;
     left?;
     placed?;
-    let start = start?;
-    let sides: Vec<&Expr> = std::iter::once(&rhs).chain(start.iter().map(|(it, _)| it)).collect();
+    let (start, scatter) = (start?, scatter?);
+    let positions = scatter::positions(&scatter);
+    let start_of = start.iter().map(|(it, _)| it);
+    let sides: Vec<&Expr> = std::iter::once(&rhs).chain(start_of).chain(&positions).collect();
     unknown::names_are_known(scope, &sides, &vars, stmt.indices.len())?;
     if let Some(recurrence) = &recurrence {
         scan::is_recurrence(scope, stmt, recurrence, &vars)?;
@@ -90,6 +97,7 @@ pub(super) fn check<'a>(
         op: stmt.op,
         rhs,
         scan,
+        scatter,
         joins: Vec::new(),
         span: stmt.span,
     })

@@ -14,9 +14,11 @@ impl Scope<'_> {
         }
         let bounds = stmt.constraints.iter().flat_map(|c| [&c.lo, &c.hi]);
         let start = stmt.scan.iter().map(|scan| &scan.start);
+        let positions = stmt.scatter.iter().map(|scatter| &scatter.at);
         let mentions = self.is_tainted(&stmt.target.name)
             || std::iter::once(&stmt.rhs)
                 .chain(start)
+                .chain(positions)
                 .chain(bounds)
                 .any(|expr| self.mentions_tainted(expr));
         if mentions {

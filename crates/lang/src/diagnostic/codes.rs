@@ -93,6 +93,11 @@ codes! {
     E0412 ScanReduces "a recurrence that reduces values as well";
     E0413 ScanStart "a start of a recurrence that depends on the recurrence";
     E0414 ScanOfPart "a recurrence over a part of a tensor";
+    E0415 ScatterVariable "a `scatter` along something that is no index variable of the left side";
+    E0416 ScatterAssigns "a `scatter` without a reduction";
+    E0417 ScatterPosition "a position of a `scatter` that depends on what it decides";
+    E0418 ScatterValue "a value of a `scatter` that depends on its position";
+    E0419 ScatterOfPart "a `scatter` over a part of a dimension";
     // Calls.
     E0501 UnknownDef "a call of a `def` that does not exist";
     E0502 RecursiveCall "a `def` that calls itself";

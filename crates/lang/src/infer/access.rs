@@ -33,6 +33,16 @@ pub(crate) fn accesses<'a, 's>(
     collector.found
 }
 
+/// Collects the accesses of what is read inside an index expression.
+pub(crate) fn accesses_inside<'a, 's>(
+    index: &'a Index,
+    shape: &impl Fn(TensorId) -> Option<&'s [i64]>,
+) -> Vec<Access<'a>> {
+    let mut collector = Collector { shape, guards: Vec::new(), found: Vec::new() };
+    collector.values(index);
+    collector.found
+}
+
 struct Collector<'a, 'f, F> {
     shape: &'f F,
     guards: Vec<Guard<'a>>,

@@ -6,6 +6,6 @@ mod query;
 mod rounds;
 mod system;
 
-pub(crate) use access::{Access, accesses};
+pub(crate) use access::{Access, accesses, accesses_inside};
 pub(crate) use query::{Known, Range, Verdict};
 pub(crate) use rounds::{Origin, Settled, coefficient, index_axes, infer};

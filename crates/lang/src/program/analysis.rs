@@ -104,9 +104,9 @@ fn analyse_stage(
     let extents = |kind| stage.axes_of(kind).map(|(_, axis)| axis.extent()).collect::<Vec<_>>();
     let (spatial, reduce) = (extents(AxisKind::Spatial), extents(AxisKind::Reduce));
     let points = stage.trip_count(AxisKind::Spatial);
-    let iterations = points * stage.trip_count(AxisKind::Reduce);
+    let iterations = stage.iterations();
     let per_iteration =
-        operations(stage, &stage.body) + u128::from(stage.combine.reduction().is_some());
+        operations(stage, stage.term()) + u128::from(stage.combine.reduction().is_some());
     let read: u128 = touched
         .iter()
         .map(|(id, elements)| elements * program.tensor(*id).dtype.bytes() as u128)
@@ -144,8 +144,7 @@ fn operations(stage: &Stage, expr: &Expr) -> u128 {
 /// How many elements of each tensor a stage reads: the size of the smallest box that holds all
 /// reads of the tensor, or the number of iterations if that is less.
 fn stage_footprint(program: &Program, stage: &Stage) -> BTreeMap<TensorId, u128> {
-    let iterations =
-        stage.trip_count(AxisKind::Spatial).saturating_mul(stage.trip_count(AxisKind::Reduce));
+    let iterations = stage.iterations();
     let mut boxes: BTreeMap<TensorId, Vec<Interval>> = BTreeMap::new();
     let mut reads: BTreeMap<TensorId, BTreeSet<&Read>> = BTreeMap::new();
     stage.walk_inputs(&mut |read| {

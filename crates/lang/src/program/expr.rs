@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use super::{Index, TensorId};
 use crate::builtin::{Builtin, Signature};
 use crate::dtype::DType;
-use crate::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
+use crate::ops::{ArithOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
 use crate::source::Span;
 
 /// An expression. Types are explicit: the operands of an operator have one type, and every change
@@ -104,6 +104,21 @@ impl Scalar {
     pub fn integer(dtype: DType, value: i128) -> Self {
         debug_assert!(!dtype.is_float());
         Self { dtype, bits: wrap_integer(dtype, value) as u64 }
+    }
+
+    /// What a reduction starts from: it changes nothing that it is combined with.
+    #[must_use]
+    pub fn neutral(op: ReductionOp, dtype: DType) -> Self {
+        match (op, dtype.integer_range()) {
+            (ReductionOp::Sum, None) => Scalar::float(dtype, 0.0),
+            (ReductionOp::Product, None) => Scalar::float(dtype, 1.0),
+            (ReductionOp::Min, None) => Scalar::float(dtype, f64::INFINITY),
+            (ReductionOp::Max, None) => Scalar::float(dtype, f64::NEG_INFINITY),
+            (ReductionOp::Sum, Some(_)) => Scalar::integer(dtype, 0),
+            (ReductionOp::Product, Some(_)) => Scalar::integer(dtype, 1),
+            (ReductionOp::Min, Some((_, largest))) => Scalar::integer(dtype, largest),
+            (ReductionOp::Max, Some((smallest, _))) => Scalar::integer(dtype, smallest),
+        }
     }
 
     /// The type.

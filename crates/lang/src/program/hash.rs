@@ -124,6 +124,12 @@ impl Writer {
                 self.tag(if scan.backwards { "scan backwards" } else { "scan" });
                 self.int(i128::from(scan.axis.0));
             }
+            // Positions are part of the body, too.
+            if !stage.scatter.is_empty() {
+                self.tag("scatter");
+                self.length(stage.scatter.len());
+                stage.scatter.iter().for_each(|it| self.int(i128::from(it.axis.0)));
+            }
             self.expr(&stage.body);
         }
     }

@@ -16,6 +16,7 @@ mod hash;
 mod index;
 mod print;
 mod rewrite;
+mod scatter;
 
 pub use analysis::{Analysis, StageAnalysis};
 pub use exact::Exact;
@@ -24,6 +25,7 @@ pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};
 pub use print::{expr_text, index_text};
 pub use rewrite::Rewrite;
+pub use scatter::Scatter;
 
 use std::fmt;
 
@@ -94,6 +96,10 @@ pub struct Stage {
     pub body: Expr,
     /// What makes the stage a recurrence.
     pub scan: Option<Scan>,
+    /// What makes the stage a scatter: the spatial axes whose values the terms decide. The body is
+    /// then `at == b ? value : nothing`, which is what an element gets from each term; whoever goes
+    /// by terms takes [`Stage::term`] and puts it where it belongs.
+    pub scatter: Vec<Scatter>,
     /// The statement in the source text.
     pub span: Span,
 }

@@ -93,13 +93,19 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
         start: names.expr(&scan.start, false),
         span: Span::default(),
     });
+    let scatter = stage.scatter.iter().map(|it| ast::ScatterClause {
+        var: ident(&stage.axis(it.axis).name),
+        at: names.index(&it.at),
+        span: Span::default(),
+    });
     let axes = if ranges { stage.axes.as_slice() } else { &[] };
     ast::Stmt::Comprehension(ast::Comprehension {
         target: ident(&program.tensor(stage.output).name),
         indices: stage.axes[..stage.spatial()].iter().map(|axis| ident(&axis.name)).collect(),
         op,
-        rhs: names.expr(&stage.body, false),
+        rhs: names.expr(stage.term(), false),
         scan,
+        scatter: scatter.collect(),
         constraints: axes.iter().map(constraint).collect(),
         span: Span::default(),
     })

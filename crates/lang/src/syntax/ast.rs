@@ -90,7 +90,7 @@ impl Stmt {
     }
 }
 
-/// `target(indices) op rhs scan var from start where constraints`
+/// `target(indices) op rhs scan var from start scatter var = at where constraints`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comprehension {
     /// The tensor that is written.
@@ -103,6 +103,8 @@ pub struct Comprehension {
     pub rhs: Expr,
     /// The `scan` clause, which makes the statement a recurrence.
     pub scan: Option<ScanClause>,
+    /// The `scatter` clauses: data decide where in these dimensions a value goes.
+    pub scatter: Vec<ScatterClause>,
     /// The `where` clause.
     pub constraints: Vec<RangeConstraint>,
     /// The whole statement.
@@ -117,6 +119,17 @@ pub struct ScanClause {
     /// The value of what lies before the first element.
     pub start: Expr,
     /// The whole clause.
+    pub span: Span,
+}
+
+/// `var = at` of a `scatter` clause
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScatterClause {
+    /// The index variable of the left side.
+    pub var: Ident,
+    /// Its value, in terms of the other index variables and of data.
+    pub at: Expr,
+    /// The variable and its value.
     pub span: Span,
 }
 

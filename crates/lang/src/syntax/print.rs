@@ -5,7 +5,8 @@ mod wrap;
 use std::fmt::{self, Display, Write};
 
 use super::ast::{
-    Call, Comprehension, Def, Dim, Expr, ExprKind, Module, Param, RangeConstraint, Stmt,
+    Call, Comprehension, Def, Dim, Expr, ExprKind, Module, Param, RangeConstraint, ScatterClause,
+    Stmt,
 };
 use crate::ops::{ArithOp, CompareOp, LogicOp};
 
@@ -79,7 +80,7 @@ fn call_text(call: &Call) -> String {
 /// A comprehension that starts in the given column of a definition, or stands for itself: then its
 /// right side is one line.
 fn comprehension_text(comprehension: &Comprehension, column: Option<usize>) -> String {
-    let Comprehension { target, indices, op, rhs, scan, constraints, .. } = comprehension;
+    let Comprehension { target, indices, op, rhs, scan, scatter, constraints, .. } = comprehension;
     let indices = joined(indices.iter().map(|index| &index.name));
     let left = format!("{}({indices}) {} ", target.name, op.symbol());
     let right = match column {
@@ -91,6 +92,11 @@ fn comprehension_text(comprehension: &Comprehension, column: Option<usize>) -> S
     if let Some(scan) = scan {
         let start = Shown(&scan.start, Level::Select);
         text = with_clause(text, column, &format!("scan {} from {start}", scan.var.name));
+    }
+    if !scatter.is_empty() {
+        let at = |it: &ScatterClause| format!("{} = {}", it.var.name, Shown(&it.at, Level::Select));
+        let clauses = joined(scatter.iter().map(at));
+        text = with_clause(text, column, &format!("scatter {clauses}"));
     }
     if !constraints.is_empty() {
         let ranges = joined(constraints.iter().map(constraint));

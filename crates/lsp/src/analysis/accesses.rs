@@ -53,6 +53,9 @@ pub(super) fn accesses<'a>(stmt: &'a Comprehension, scope: &Scope<'_>) -> Vec<Ac
         found.retain(|access| !is_own(access));
         reads(&scan.start, &mut Vec::new(), scope, &mut found);
     }
+    for scatter in &stmt.scatter {
+        reads(&scatter.at, &mut Vec::new(), scope, &mut found);
+    }
     found
 }
 

@@ -70,7 +70,7 @@ impl Analysis {
         for (name, value) in CONSTANTS {
             offer(CompletionKind::Constant, name, value.to_string());
         }
-        for keyword in ["where", "scan", "from", "true", "false"] {
+        for keyword in ["where", "scan", "from", "scatter", "true", "false"] {
             offer(CompletionKind::Keyword, keyword, String::new());
         }
         for (other, def) in self.tree.defs.iter().enumerate() {

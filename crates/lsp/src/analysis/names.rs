@@ -184,6 +184,10 @@ impl Walk<'_> {
             self.name(number, &scan.var.name, scan.var.span);
             self.expr(number, &scan.start);
         }
+        for scatter in &stmt.scatter {
+            self.name(number, &scatter.var.name, scatter.var.span);
+            self.expr(number, &scatter.at);
+        }
         for constraint in &stmt.constraints {
             self.name(number, &constraint.var.name, constraint.var.span);
             self.expr(number, &constraint.lo);

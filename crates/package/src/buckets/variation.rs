@@ -247,6 +247,7 @@ impl<'p> Varying<'p> {
         let mut found = false;
         for stage in &self.program.stages {
             stage.body.walk_reads(&mut |read| found |= !read.checked.is_empty());
+            found |= stage.scatter.iter().any(|scatter| scatter.checked);
         }
         found
     }

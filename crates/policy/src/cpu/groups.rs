@@ -7,7 +7,7 @@ use tensorwright_schedule::nest::{LoopNest, Role};
 use tensorwright_schedule::placement::with_epilogues;
 
 use crate::cpu::group::{FEWEST, Group};
-use crate::cpu::kinds::{is_movement, is_recurrence};
+use crate::cpu::kinds::{is_in_order, is_movement};
 use crate::cpu::knobs::{Wish, pack, tile, vector};
 use crate::cpu::operand::Operand;
 
@@ -15,7 +15,7 @@ use crate::cpu::operand::Operand;
 pub(crate) struct Groups {
     /// The groups, in the order of the program.
     pub(crate) tiled: Vec<Group>,
-    /// Recurrences, and stages that only move data for what was rewritten.
+    /// Recurrences, scatters, and stages that only move data for what was rewritten.
     pub(crate) fixed: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn groups(draft: &Draft, wish: Wish<'_>, is_rewritten: bool) -> Group
     let nest = &draft.nest;
     let is_fixed = |(root, reduction): &(String, Option<String>)| {
         let is_moved = is_rewritten && reduction.is_none() && is_movement(draft, root);
-        is_moved || is_recurrence(draft, root)
+        is_moved || is_in_order(draft, root)
     };
     let (fixed, tiled): (Vec<_>, Vec<_>) = with_epilogues(nest).into_iter().partition(is_fixed);
     let of = |(root, reduction)| describe(nest, root, reduction, wish);

@@ -4,7 +4,7 @@ use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::program::Expr;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
-use tensorwright_schedule::nest::{Role, Var};
+use tensorwright_schedule::nest::{Role, Store, Var};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::loops_of;
 
@@ -21,6 +21,16 @@ pub(crate) fn is_movement(draft: &Draft, stage: &str) -> bool {
 /// Whether the elements of a stage are computed in order, from each other.
 pub(crate) fn is_recurrence(draft: &Draft, stage: &str) -> bool {
     loops_of(&draft.nest, stage).iter().any(|l| l.role == Role::Scan)
+}
+
+/// Whether the terms of a stage decide to which elements they go.
+pub(crate) fn is_scatter(draft: &Draft, stage: &str) -> bool {
+    store_of(&draft.nest, stage).is_some_and(Store::is_scatter)
+}
+
+/// Whether some loops of a stage run one iteration after the other: rules schedule it.
+pub(crate) fn is_in_order(draft: &Draft, stage: &str) -> bool {
+    is_recurrence(draft, stage) || is_scatter(draft, stage)
 }
 
 /// The most iterations of a loop that is written out.

@@ -7,6 +7,7 @@
 mod constants;
 mod products;
 mod rows;
+mod scatters;
 mod zeros;
 
 use tensorwright_lang::precision::Precision;
@@ -25,6 +26,7 @@ pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
     let mut without_zeros = begun.clone();
     zeros::leave_out(&mut without_zeros);
     constants::expand(&mut without_zeros);
+    scatters::privatize(&mut without_zeros);
     let mut in_rows = without_zeros.clone();
     let mut found = match precision {
         Precision::Exact => Vec::new(),

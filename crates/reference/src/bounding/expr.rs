@@ -276,7 +276,7 @@ impl Tensors<'_> {
 
     /// An index on what stands for the tensors. The error is infinite where another evaluation may have another
     /// one.
-    fn index(&self, stage: &Stage, index: &Index) -> Option<(Index, Option<Expr>)> {
+    pub(super) fn index(&self, stage: &Stage, index: &Index) -> Option<(Index, Option<Expr>)> {
         if !index.has_value() {
             return Some((index.clone(), None));
         }

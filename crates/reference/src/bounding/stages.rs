@@ -3,7 +3,9 @@
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{CompareOp, ReductionOp};
-use tensorwright_lang::program::{AxisKind, Combine, Expr, Program, Scan, Stage, TensorId};
+use tensorwright_lang::program::{
+    AxisKind, Combine, Expr, Program, Scalar, Scan, Scatter, Stage, TensorId,
+};
 
 use super::build::{
     abs, add, both, call, compare, here, infinity, is_infinite, known, number, scaled, sub, unless,
@@ -60,6 +62,7 @@ impl Analysis {
         if let Some(scan) = &stage.scan {
             return self.scan(program, stage, scan);
         }
+        let stage = &self.scatter(program, stage)?;
         let base_is_exact = stage.base.is_none_or(|base| self.errors[base.0 as usize].is_none());
         let base = stage.base.map(|base| self.base(program, stage, base));
         let dtype = program.tensor(stage.output).dtype;
@@ -88,6 +91,26 @@ impl Analysis {
                 Some((values, Some(self.errors(program, stage, values, error, dtype, base))))
             }
         }
+    }
+
+    /// A scatter as the reductions of its analysis are made: a plain value, and positions in values of the analysis. Where
+    /// positions are uncertain a term may belong to any element, so each element asks every term.
+    fn scatter(&self, program: &Program, stage: &Stage) -> Option<Stage> {
+        let mut made = stage.clone();
+        let (values, errors) = (self.values.clone(), self.errors.clone());
+        let tensors = Tensors { program, values, errors };
+        let mut is_exact = true;
+        for it in &mut made.scatter {
+            let (at, error) = tensors.index(stage, &it.at)?;
+            is_exact &= error.is_none();
+            it.at = at;
+        }
+        if is_exact {
+            made.body = stage.term().clone();
+        } else {
+            made.scatter.clear();
+        }
+        Some(made)
     }
 
     /// The values and errors of a recurrence, which are recurrences as well: what is computed from an earlier element
@@ -156,6 +179,12 @@ impl Analysis {
         stage.output = id;
         stage.base = None;
         change(&mut stage);
+        match stage.combine.reduction() {
+            Some(op) if !stage.scatter.is_empty() => {
+                stage.body = Scatter::body(&stage.scatter, stage.body, Scalar::neutral(op, dtype));
+            }
+            _ => stage.scatter.clear(),
+        }
         self.made.tensors.push(tensor);
         self.made.stages.push(stage);
         id

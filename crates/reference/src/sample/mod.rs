@@ -144,20 +144,26 @@ fn sample_boxed(
 /// longer expressions count several times.
 #[must_use]
 pub fn work(program: &Program) -> u128 {
-    let stage = |stage: &Stage| {
-        stage.trip_count(AxisKind::Spatial).saturating_mul(u128::from(element_work(stage)))
-    };
-    program.stages.iter().map(stage).fold(0, u128::saturating_add)
+    program.stages.iter().map(stage_work).fold(0, u128::saturating_add)
 }
 
-/// The work of one element of a stage.
+/// The work of a stage as a whole.
+fn stage_work(stage: &Stage) -> u128 {
+    stage.iterations().saturating_mul(u128::from(term_work(stage)))
+}
+
+/// The work of one element of a stage. That of a scatter asks every term whether it is one of its own.
 fn element_work(stage: &Stage) -> u64 {
+    let terms = u64::try_from(stage.trip_count(AxisKind::Reduce)).unwrap_or(u64::MAX);
+    terms.saturating_mul(term_work(stage))
+}
+
+fn term_work(stage: &Stage) -> u64 {
     /// The nodes of an expression that count as one iteration.
     const NODES: u64 = 5;
     let mut nodes = 0_u64;
     stage.body.walk(&mut |_| nodes += 1);
-    let terms = u64::try_from(stage.trip_count(AxisKind::Reduce)).unwrap_or(u64::MAX);
-    terms.saturating_mul(nodes.div_ceil(NODES).max(1))
+    nodes.div_ceil(NODES).max(1)
 }
 
 /// Computes stages as a whole that are little work, from the first one on: elements then need not go through
@@ -184,7 +190,6 @@ fn compute_small_stages(
 }
 
 fn whole_cost(program: &Program, stage: &Stage) -> u64 {
-    let made = u64::try_from(stage.trip_count(AxisKind::Spatial)).unwrap_or(u64::MAX);
     let elements = program.tensor(stage.output).elements().unsigned_abs();
-    made.saturating_mul(element_work(stage)).saturating_add(elements)
+    u64::try_from(stage_work(stage)).unwrap_or(u64::MAX).saturating_add(elements)
 }

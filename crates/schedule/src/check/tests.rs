@@ -204,3 +204,25 @@ fn a_recurrence_out_of_order_is_found() {
     inner.var = first;
     assert_eq!(flaw(&nest), "`y` reads `y(0, 1)`, which nothing has written");
 }
+
+/// Schedules of a scatter; where terms go is up to data, or to the loops.
+#[test]
+fn scatters_start_before_their_terms() {
+    for at in ["p(i)", "i / 3", "clamp(p(i), 0, 3)"] {
+        let text = format!(
+            "def f(int32(N) p, float(N,D) x) -> (y) {{ y(b,d) +=! x(i,d) scatter b = {at} where b in 0:4 }}"
+        );
+        for steps in [
+            "",
+            "y: reorder i d\ny: split d 4 [peel]\ny: vectorize d.1\n",
+            "y: split d 4\ny: reorder d.0 i d.1\ny: vectorize d.1\ny: parallel d.0\n",
+            "y: split i 4\ny: unroll i.1\n",
+            "y: split i 4\ny: privatize i.0\ny.part: reorder i.0 i.1 d\ny.part: parallel i.0\ny: parallel b\n",
+        ] {
+            let nest = scheduled(&text, &[("N", 10), ("D", 6)], steps);
+            let mut verdicts = vec![check(&nest, LIMIT)];
+            lower_traced(nest, &mut |_, nest| verdicts.push(check(nest, LIMIT))).unwrap();
+            assert!(verdicts.iter().all(|verdict| *verdict == Ok(Verdict::Sound)), "{at} {steps}");
+        }
+    }
+}

@@ -33,7 +33,7 @@ pub struct Interface {
     pub workspace: Workspace,
     /// The size of the memory of all prepared buffers; zero if there are none.
     pub prepared_bytes: i64,
-    /// The reads whose subscripts are checked when the kernel runs, by number. The copies of one read of
+    /// The reads whose subscripts are checked when the kernel runs, by number, and the writes of scatters. The copies of one read of
     /// the source text (after unrolling, say) have one number.
     pub checked: Vec<CheckedRead>,
 }
@@ -62,7 +62,7 @@ pub struct Parameter {
     pub prepared_at: Option<i64>,
 }
 
-/// A read whose subscripts are checked when the kernel runs.
+/// A read, or a write of a scatter, whose subscripts are checked when the kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckedRead {
@@ -200,11 +200,13 @@ fn checked_reads(nest: &LoopNest) -> Vec<CheckedRead> {
     let mut found: Vec<CheckedRead> = Vec::new();
     let mut collect = |nodes: &[Node]| {
         for_each_store(nodes, &mut |store| {
-            for (_, read) in store.reads() {
+            let mut add = |read: &Read| {
                 if !read.checked.is_empty() && !found.iter().any(|known| known.is(read)) {
                     found.push(CheckedRead { buffer: read.tensor, place: read.place.0 });
                 }
-            }
+            };
+            store.reads().into_iter().for_each(|(_, read)| add(read));
+            store.checked_element().iter().for_each(add);
         });
     };
     collect(&nest.body);

@@ -7,7 +7,7 @@
 //! Emitters wrap around; see [`Exact`] for where that is the same as not doing so. Nothing after this
 //! pass may change what an index or a condition is.
 
-use tensorwright_lang::program::Exact;
+use tensorwright_lang::program::{Exact, Expr};
 
 use super::LowerError;
 use crate::nest::{LoopNest, Node, Ranges, Var};
@@ -44,8 +44,17 @@ fn nodes(nest: &LoopNest, nodes: &mut [Node], ranges: &Ranges) -> Option<()> {
                 self::nodes(nest, &mut guard.body, ranges)?;
             }
             Node::Store(store) => {
-                for subscript in &mut store.subscripts {
-                    *subscript = exact.index(subscript)?;
+                match store.checked_element().map(Expr::Read) {
+                    // As a read at that place would be checked.
+                    Some(element) => {
+                        let Expr::Read(read) = exact.expr(&element)? else { return None };
+                        store.subscripts = read.subscripts;
+                    }
+                    None => {
+                        for subscript in &mut store.subscripts {
+                            *subscript = exact.index(subscript)?;
+                        }
+                    }
                 }
                 for condition in &mut store.mask {
                     *condition = exact.condition(condition)?;

@@ -30,7 +30,7 @@ pub use walk::{for_each_store, for_each_store_mut, substitute};
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::{AxisId, Expr, Index, Read, TensorId};
+use tensorwright_lang::program::{AxisId, Expr, Index, Location, Read, TensorId};
 
 /// A loop variable, by its number in [`LoopNest::vars`].
 pub type Var = AxisId;
@@ -157,12 +157,27 @@ pub struct Store {
     pub init: Option<Expr>,
     /// Where the store takes place; lowering turns it into guards and masks.
     pub domain: Vec<Bound>,
+    /// What makes it the store of a scatter.
+    pub scatter: Option<Scatter>,
     /// The lanes of a vector store; only after lowering. Where no subscript depends on the lane,
     /// all lanes are combined into one element, and there is an operator to combine them with.
     pub lanes: Option<Lanes>,
     /// Conditions that depend on the lane: only lanes where each is at least zero take part. Reads
     /// by other lanes must not happen. Only after lowering.
     pub mask: Vec<Index>,
+}
+
+/// The store of a scatter: in some dimensions, which element a term goes to is up to the term. So terms of
+/// one element are anywhere, and another store gives all elements their start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scatter {
+    /// The dimensions.
+    pub dimensions: Vec<u32>,
+    /// Those of them that data may leave, so that they are checked when the kernel runs.
+    pub checked: Vec<u32>,
+    /// Where the source text says where terms go.
+    pub place: Location,
 }
 
 /// A condition under which a store takes place.
@@ -304,6 +319,7 @@ impl Store {
             value,
             init: None,
             domain: Vec::new(),
+            scatter: None,
             lanes: None,
             mask: Vec::new(),
         }
@@ -335,6 +351,21 @@ impl Store {
     #[must_use]
     pub fn is_recurrence(&self) -> bool {
         self.does_read(self.buffer)
+    }
+
+    /// Whether the store is one of a scatter.
+    #[must_use]
+    pub fn is_scatter(&self) -> bool {
+        self.scatter.is_some()
+    }
+
+    /// The element that is written, as a read whose subscripts are checked; `None` if none has to be.
+    #[must_use]
+    pub fn checked_element(&self) -> Option<Read> {
+        let Scatter { checked, place, .. } = self.scatter.as_ref()?;
+        let (tensor, subscripts) = (self.buffer, self.subscripts.clone());
+        let read = Read { tensor, subscripts, checked: checked.clone(), place: *place };
+        (!checked.is_empty()).then_some(read)
     }
 
     /// Whether the store reads a buffer.

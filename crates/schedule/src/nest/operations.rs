@@ -47,7 +47,10 @@ fn of_node(nest: &LoopNest, node: &Node, lanes: Lanes) -> u128 {
 
 fn of_store(nest: &LoopNest, store: &Store, lanes: Lanes) -> u128 {
     let cost = Cost { nest, lanes };
-    let place = cost.access(&store.subscripts);
+    let place = match store.checked_element() {
+        Some(element) => cost.read(&element),
+        None => cost.access(&store.subscripts),
+    };
     let value = cost.of(&store.value);
     let init = store.init.as_ref().map_or(0, |init| cost.of(init).saturating_add(place));
     let bounds = sum(store.domain.iter().map(|bound| 1 + of_index(&bound.index)));

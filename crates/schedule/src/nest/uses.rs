@@ -13,7 +13,7 @@ pub struct Uses {
     pub buffers: BTreeSet<BufferId>,
     /// Variables of loops further out.
     pub vars: BTreeSet<Var>,
-    /// Whether a read is checked when the kernel runs.
+    /// Whether a subscript is checked when the kernel runs.
     pub checks: bool,
     /// Whether a loop is parallel.
     pub parallel: bool,
@@ -70,6 +70,7 @@ impl Uses {
         uses.buffers.insert(store.buffer);
         store.subscripts.iter().chain(&store.mask).for_each(|index| uses.index(index));
         uses.expr(&store.value);
+        uses.checks |= store.checked_element().is_some();
         if let Some(lanes) = store.lanes {
             uses.vars.remove(&lanes.var);
         }

@@ -23,6 +23,7 @@ use tensorwright_lang::program::{Expr, Index, Rewrite};
 
 use super::Rule;
 use super::find::fresh_name;
+use super::footprint::refuse_scatter;
 use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::{element, neutral};
@@ -57,6 +58,7 @@ impl Rule for Factor {
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let mut plain = Plain::of(nest, stage)?;
+        refuse_scatter(stage, &plain.store, "taken apart into sums of sums")?;
         if plain.store.combine != Some(ReductionOp::Sum) || !plain.store.domain.is_empty() {
             return Err(Refusal::new(format!("`{stage}` is not a sum over all of its loops")));
         }

@@ -16,8 +16,12 @@ pub fn stages(nest: &LoopNest) -> Vec<String> {
     for_each_store(&nest.body, &mut |store| {
         let name = &nest.buffer(store.buffer).name;
         match first[store.buffer.0 as usize] {
-            // The first of two stores to a buffer copies the earlier version of the tensor.
-            Some(copy) => names[copy] = format!("{name}.copy"),
+            // The first of two stores to a buffer copies the earlier version of the tensor, or is what a scatter
+            // starts from.
+            Some(first) => {
+                let what = if store.is_scatter() { "start" } else { "copy" };
+                names[first] = format!("{name}.{what}");
+            }
             None => first[store.buffer.0 as usize] = Some(names.len()),
         }
         names.push(name.clone());
@@ -153,6 +157,15 @@ fn lost() -> Refusal {
     Refusal::new("the loop nest changed while it was being rewritten")
 }
 
+/// Whether a loop is one of a scatter.
+pub(crate) fn holds_scatter(l: &Loop) -> bool {
+    let mut found = false;
+    for_each_store(&l.body, &mut |store| {
+        found |= store.is_scatter() && l.stage == Some(store.stage());
+    });
+    found
+}
+
 /// The extents of the loops on a path.
 pub(crate) fn ranges_on(nest: &LoopNest, path: &[usize]) -> Ranges {
     let mut ranges = Ranges::default();
@@ -194,6 +207,14 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
         }
         let mut reduce: Option<&Loop> = None;
         for l in loops_on(nest, &path) {
+            if l.overlaps && store.is_scatter() {
+                let (stage, name) = (&nest.buffer(store.buffer).name, nest.var_name(l.var));
+                return Err(Refusal::new(format!(
+                    "loop `{name}` of the scatter `{stage}` cannot have its tail shifted inwards: \
+                     terms would be added twice"
+                ))
+                .help("use the tail `guard` or `peel`"));
+            }
             if l.reduces(store.stage()) {
                 reduce = reduce.or(Some(l));
             } else if let (true, Some(reduce)) = (l.overlaps, reduce) {

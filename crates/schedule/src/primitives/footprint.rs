@@ -56,6 +56,7 @@ impl Producer {
         let store = store_at(nest, path)?;
         let buffer = nest.buffer(store.buffer);
         refuse_recurrence(stage, store, what)?;
+        refuse_scatter(stage, store, what)?;
         let mut writers = 0;
         for_each_store(&nest.body, &mut |other| {
             writers += usize::from(other.buffer == store.buffer);
@@ -100,6 +101,17 @@ pub(crate) fn refuse_recurrence(stage: &str, store: &Store, what: &str) -> Resul
     }
     Err(Refusal::new(format!("`{stage}` is a recurrence and cannot be {what}"))
         .help("schedule its own loops"))
+}
+
+/// Refuses a scatter: to which of its elements terms go is known when they are there.
+pub(crate) fn refuse_scatter(stage: &str, store: &Store, what: &str) -> Result<(), Refusal> {
+    if !store.is_scatter() {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "`{stage}` is a scatter, whose terms may go to any element, and cannot be {what}"
+    ))
+    .help("schedule its own loops, and give workers copies of their own with `privatize`"))
 }
 
 /// Refuses a tensor that is read at positions that data decides: such reads are checked against the

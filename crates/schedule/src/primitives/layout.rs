@@ -17,10 +17,12 @@ use tensorwright_lang::program::{AxisId, Expr, Index, Read, Rewrite};
 
 use super::Rule;
 use super::find::{find_buffer, fresh_name};
-use super::footprint::{is_temporary, refuse_checked};
+use super::footprint::{is_temporary, refuse_checked, refuse_scatter};
 use super::prepare::chain;
 use crate::canonical::element;
-use crate::nest::{Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, rewrite_nodes};
+use crate::nest::{
+    Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, for_each_store, rewrite_nodes,
+};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -130,6 +132,12 @@ impl Rule for SetLayout {
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let id = find_buffer(nest, stage)?;
         refuse_checked(nest, id)?;
+        let mut scattered = None;
+        for_each_store(&nest.body, &mut |store| {
+            scattered = scattered.or(Some(store).filter(|it| it.buffer == id && it.is_scatter()));
+        });
+        scattered
+            .map_or(Ok(()), |store| refuse_scatter(stage, store, "stored in another order"))?;
         let buffer = nest.buffer(id);
         let layout = self.layout.layout(&buffer.shape)?;
         if buffer.layout.is_some() {

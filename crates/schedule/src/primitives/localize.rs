@@ -6,7 +6,7 @@ use tensorwright_lang::program::Index;
 use super::find::{
     check_overlaps, find_loop, find_store, fresh_name, loop_at, loop_at_mut, loops_on, store_at,
 };
-use super::footprint::{find_host, refuse_recurrence};
+use super::footprint::{find_host, refuse_recurrence, refuse_scatter};
 use crate::canonical::{element, neutral};
 use crate::nest::{
     Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, for_each_store,
@@ -28,6 +28,7 @@ pub(super) fn localize(
     let path = find_store(nest, stage)?;
     let store = store_at(nest, &path)?.clone();
     refuse_recurrence(stage, &store, "held back in a tile")?;
+    refuse_scatter(stage, &store, "held back in a tile")?;
     let loops: Vec<Loop> = loops_on(nest, &path).into_iter().cloned().collect();
     let (outer, inner) = loops.split_at(host.len());
     check_alone(nest, stage, at, store.buffer, &host)?;

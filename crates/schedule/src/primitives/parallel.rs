@@ -11,7 +11,9 @@
 use std::fmt;
 
 use super::Rule;
-use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
+use super::find::{
+    check_overlaps, expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, loops_on,
+};
 use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -43,6 +45,16 @@ impl Rule for Parallel {
         };
         match l.role {
             Role::Spatial => {}
+            Role::Reduce if holds_scatter(l) => {
+                return Err(refuse(
+                    "it goes over terms of a scatter, and workers would add to the same elements"
+                        .into(),
+                )
+                .help(format!(
+                    "give each iteration a copy of its own: `{stage}: privatize {}`",
+                    self.target
+                )));
+            }
             Role::Reduce => {
                 return Err(refuse(
                     "it is a reduction, and workers would add to the same elements".into(),

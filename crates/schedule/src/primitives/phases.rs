@@ -24,6 +24,7 @@ use tensorwright_lang::program::{Atom, Expr, Index, Rewrite};
 
 use super::Rule;
 use super::find::expect_fresh;
+use super::footprint::refuse_scatter;
 use super::plain::{Plain, is_zero};
 use crate::lower::zero;
 use crate::nest::{Bound, LoopNest, Role, Simplify, Var, rewrite_store};
@@ -60,6 +61,7 @@ impl Rule for Phases {
             return Err(Refusal::new(format!("there can be 2 to {MAX_PHASES} phases")));
         }
         let mut plain = Plain::of(nest, stage)?;
+        refuse_scatter(stage, &plain.store, "computed in phases")?;
         let spatial = plain.find(nest, stage, &self.target, Role::Spatial)?;
         let meeting = self.meeting(stage, &plain, spatial)?;
         let phase_name = format!("{}.phase", self.target);

@@ -12,7 +12,7 @@
 use std::fmt;
 
 use super::Rule;
-use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
+use super::find::{expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut};
 use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -49,6 +49,13 @@ impl Rule for Vectorize {
                  would need each other's results"
             ))
             .help("vectorize another loop of the stage"));
+        }
+        if l.role == Role::Reduce && holds_scatter(l) {
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` cannot be vectorized: it goes over terms of a scatter, and \
+                 lanes would add to the same elements"
+            ))
+            .help("vectorize a loop over results"));
         }
         if l.extent > MAX_LANES {
             return Err(Refusal::new(format!(

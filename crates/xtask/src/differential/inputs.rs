@@ -127,7 +127,7 @@ fn extremes(dtype: DType) -> Vec<Value> {
 fn subscripts(program: &Program, of: impl Fn(&Read) -> bool) -> BTreeSet<TensorId> {
     let mut found = BTreeSet::new();
     for stage in &program.stages {
-        stage.body.walk_reads(&mut |read| {
+        let mut look = |read: &Read| {
             for subscript in read.subscripts.iter().filter(|_| of(read)) {
                 subscript.walk_values(&mut |value| {
                     if let Expr::Read(inner) = value {
@@ -135,7 +135,9 @@ fn subscripts(program: &Program, of: impl Fn(&Read) -> bool) -> BTreeSet<TensorI
                     }
                 });
             }
-        });
+        };
+        stage.body.walk_reads(&mut |read| look(read));
+        look(&stage.element());
     }
     found
 }

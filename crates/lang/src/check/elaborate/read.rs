@@ -33,9 +33,7 @@ impl<'a> Elaborator<'_, 'a> {
                 self.read_of_target(&tensor.name, indices, span, args)?;
             }
         }
-        self.subscript_depth += 1;
-        let subscripts: Vec<Option<Int>> = args.iter().map(|arg| self.int(arg)).collect();
-        self.subscript_depth -= 1;
+        let subscripts: Vec<Option<Int>> = args.iter().map(|arg| self.subscript(arg)).collect();
         let subscripts = subscripts.into_iter().collect::<Option<Vec<Int>>>()?;
         Some((Expr::Read(symbol, subscripts, span), Ty::Typed(tensor.dtype)))
     }
@@ -65,6 +63,14 @@ impl<'a> Elaborator<'_, 'a> {
                 .help("move the statement that computes it up")
         });
         None
+    }
+
+    /// A subscript.
+    pub(in crate::check) fn subscript(&mut self, expr: &'a ast::Expr) -> Option<Int> {
+        self.subscript_depth += 1;
+        let subscript = self.int(expr);
+        self.subscript_depth -= 1;
+        subscript
     }
 
     /// What a statement writes cannot decide where it reads.

@@ -13,6 +13,7 @@ mod def;
 mod expr;
 mod recover;
 mod scan;
+mod scatter;
 mod stmt;
 
 use super::ast::{Ident, Module};

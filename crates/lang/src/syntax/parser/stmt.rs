@@ -47,7 +47,7 @@ impl Parser<'_> {
         )
     }
 
-    /// `target(indices) op rhs scan var from start where constraints`
+    /// `target(indices) op rhs scan var from start scatter var = at where constraints`
     fn comprehension(&mut self) -> Parsed<Comprehension> {
         let target = self.name("the name of a tensor")?;
         let open = self.expect(TokenKind::LParen, "`(`")?;
@@ -55,10 +55,11 @@ impl Parser<'_> {
         let op = self.assign_op()?;
         let rhs = self.expr()?;
         let scan = self.scan()?;
+        let scatter = self.scatter()?;
         let constraints = self.constraints()?;
         let span = target.span.to(self.previous());
         let indices = indices.into_iter().flatten().collect();
-        Ok(Comprehension { target, indices, op, rhs, scan, constraints, span })
+        Ok(Comprehension { target, indices, op, rhs, scan, scatter, constraints, span })
     }
 
     /// A subscript on the left; nothing if it is not the name of an index variable.
@@ -173,13 +174,23 @@ impl Parser<'_> {
         rhs: Expr,
     ) -> Parsed<Stmt> {
         let scan = self.scan()?;
+        let scatter = self.scatter()?;
         let constraints = self.constraints()?;
         let Some(target) = targets.into_iter().next() else {
             return Err(Reported);
         };
         let span = target.span.to(self.previous());
         let indices = Vec::new();
-        Ok(Stmt::Comprehension(Comprehension { target, indices, op, rhs, scan, constraints, span }))
+        Ok(Stmt::Comprehension(Comprehension {
+            target,
+            indices,
+            op,
+            rhs,
+            scan,
+            scatter,
+            constraints,
+            span,
+        }))
     }
 
     /// E0109.

@@ -6,7 +6,7 @@ use super::*;
 use crate::dtype::DType;
 use crate::ops::{AssignOp, ReductionOp, UnaryOp};
 use crate::source::{Source, Span};
-use crate::syntax::ast::{Call, Ident, ScanClause};
+use crate::syntax::ast::{Call, Ident, ScanClause, ScatterClause};
 use crate::syntax::parse;
 
 fn parsed(text: &str) -> Module {
@@ -48,6 +48,11 @@ fn stmt_without_spans(stmt: &mut Stmt) {
                 scan.span = Span::default();
                 forget([&mut scan.var]);
                 expr_without_spans(&mut scan.start);
+            }
+            for scatter in &mut c.scatter {
+                scatter.span = Span::default();
+                forget([&mut scatter.var]);
+                expr_without_spans(&mut scatter.at);
             }
             for constraint in &mut c.constraints {
                 constraint.span = Span::default();
@@ -254,6 +259,14 @@ impl Random {
                 start: self.expr(2),
                 span: Span::default(),
             }),
+            scatter: match self.below(4) {
+                0 => self.several(1, |r| ScatterClause {
+                    var: r.ident(),
+                    at: r.expr(2),
+                    span: Span::default(),
+                }),
+                _ => Vec::new(),
+            },
             constraints: self.several(0, |r| RangeConstraint {
                 var: r.ident(),
                 lo: r.expr(2),

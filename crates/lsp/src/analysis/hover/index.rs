@@ -113,6 +113,9 @@ fn role(stmt: &Comprehension, name: &str) -> String {
             "An index of `{target}`, along which elements are computed one after the other."
         );
     }
+    if stmt.scatter.iter().any(|scatter| scatter.var.name == name) {
+        return format!("An index of `{target}`: `scatter` says to which element each value goes.");
+    }
     if stmt.indices.iter().any(|index| index.name == name) {
         return format!("An index of `{target}`: there is one element for each of its values.");
     }

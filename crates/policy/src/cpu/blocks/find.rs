@@ -8,7 +8,7 @@ use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
 
 use super::{Block, SIZES, START, STENCIL_START, Unit};
-use crate::cpu::kinds::{is_movement, is_recurrence, is_written_out};
+use crate::cpu::kinds::{is_in_order, is_movement, is_written_out};
 use crate::cpu::rows::{self, Chain, is_product};
 
 /// How many second-level caches an operand may fill that every block reads again.
@@ -71,7 +71,7 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
         }
     }
     // What is written out or computed in order has rules of its own.
-    let is_free = |stage: &String| !is_written_out(draft, stage) && !is_recurrence(draft, stage);
+    let is_free = |stage: &String| !is_written_out(draft, stage) && !is_in_order(draft, stage);
     found.retain(|unit| unit.stages(chains).into_iter().all(is_free));
     found
 }

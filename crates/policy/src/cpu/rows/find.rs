@@ -9,7 +9,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::steps::most_vectors;
 use super::{Chain, RowStage};
-use crate::cpu::kinds::{is_recurrence, is_written_out};
+use crate::cpu::kinds::{is_in_order, is_written_out};
 
 /// Programs with more stages are not looked at: every stage that is tried copies the nest.
 const MOST_STAGES: usize = 128;
@@ -116,7 +116,7 @@ fn may_go_by_rows(draft: &Draft, stage: &str) -> bool {
     let Some(store) = store_of(&draft.nest, stage) else { return false };
     let owner = draft.nest.buffer(store.buffer).owner;
     let is_made = matches!(owner, Owner::Intermediate | Owner::Output);
-    if !is_made || is_written_out(draft, stage) || is_recurrence(draft, stage) {
+    if !is_made || is_written_out(draft, stage) || is_in_order(draft, stage) {
         return false;
     }
     // A product that the stage reads in place is computed inside its tiles.

@@ -10,12 +10,14 @@
 //!    panels of strided reads are packed.
 //! 4. The outermost loops are parallel if there is enough to do.
 //!
-//! `recurrence` does that for stages whose elements are computed in order: vectors and workers go along other loops.
+//! `recurrence` does that for stages whose elements are computed in order, and `scatter` for those whose terms go to elements
+//! that they decide: vectors and workers go along other loops.
 //!
 //! Every step is tried on the nest and left out if it is refused, so the result always applies.
 
 mod groups;
 mod recurrence;
+mod scatter;
 mod share;
 mod tile;
 mod transform;
@@ -29,7 +31,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use crate::alternatives;
 use crate::cpu::blocks::{self, Block};
-use crate::cpu::kinds::{is_movement, is_recurrence};
+use crate::cpu::kinds::{is_in_order, is_movement, is_recurrence, is_scatter};
 use crate::cpu::rows::{Chain, RowTiling};
 use share::parallelize;
 
@@ -52,7 +54,7 @@ pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
         !transform::is_inside(&begun, &group.root) && !blocks.iter().any(|b| b.has(&group.root))
     };
     for group in groups.iter().filter(is_alone) {
-        if is_recurrence(&draft, &group.root)
+        if is_in_order(&draft, &group.root)
             || group.reduction.is_none() && is_movement(&draft, &group.root)
         {
             movement(&mut draft, &group.root, goal);
@@ -88,6 +90,8 @@ pub fn movement(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     }
     if is_recurrence(draft, stage) {
         recurrence::schedule(draft, stage, goal);
+    } else if is_scatter(draft, stage) {
+        scatter::schedule(draft, stage, goal);
     } else if !transform::schedule(draft, stage, goal) {
         tile::rows(draft, stage, goal);
     }

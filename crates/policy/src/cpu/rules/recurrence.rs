@@ -9,7 +9,7 @@ use tensorwright_target::{Cpu, Goal};
 use super::share::{PARALLEL_WORK, inner_work};
 
 /// How many vectors of neighbours go along the recurrence together if workers share the others.
-const VECTORS: i64 = 8;
+pub(super) const VECTORS: i64 = 8;
 
 /// How many lines go along the recurrence together where their elements are apart: as many as hide the time that a
 /// result takes until the next one can use it.
@@ -70,6 +70,11 @@ fn in_blocks(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool 
 fn innermost(draft: &mut Draft, stage: &str, first: &[&String], last: &[&String]) -> bool {
     let all = draft.loop_names(stage);
     let others = all.iter().filter(|name| !first.contains(name) && !last.contains(name));
-    let order = first.iter().copied().chain(others).chain(last.iter().copied());
-    draft.step(stage, Reorder::new(order.cloned()))
+    let all = first.iter().copied().chain(others).chain(last.iter().copied());
+    order(draft, stage, all.cloned().collect())
+}
+
+/// Brings the loops of a stage into an order, if it is another one.
+pub(super) fn order(draft: &mut Draft, stage: &str, order: Vec<String>) -> bool {
+    draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order))
 }

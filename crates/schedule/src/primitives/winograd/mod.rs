@@ -26,8 +26,8 @@ use std::fmt;
 
 pub use self::estimate::winograd_choices;
 use self::pattern::Pattern;
-use super::find::{find_store, loops_of};
-use super::footprint::refuse_checked;
+use super::find::{find_store, loops_of, store_at};
+use super::footprint::{refuse_checked, refuse_scatter};
 use super::prepare::hoist;
 use super::{ComputeAt, Primitive, Reorder, Rule, Split, Tail, Unroll, Vectorize};
 use crate::nest::{BufferId, LoopNest, Role, StageId};
@@ -78,6 +78,7 @@ impl Rule for Winograd {
             return Err(Refusal::new("a loop is named twice"));
         }
         let path = find_store(nest, stage)?;
+        refuse_scatter(stage, store_at(nest, &path)?, "computed in tiles of sliding sums")?;
         let pattern = Pattern::of(nest, stage, &self.targets, self.results)?;
         refuse_checked(nest, pattern.store.buffer)?;
         let stages = stages::build(nest, &pattern)?;
