@@ -35,6 +35,7 @@ const DICTIONARY: &[&str] = &[
     "in",
     "scan",
     "from",
+    "scatter",
     "const",
     "true",
     "false",

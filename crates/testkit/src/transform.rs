@@ -142,13 +142,17 @@ fn offset(text: &str, token: &Token<'_>) -> usize {
 }
 
 /// Whether a word is the language's and not the program's. `in` is both: it is a keyword only
-/// after the variable of a `where` clause. So are the words of `scan t from 0`.
+/// after the variable of a `where` clause. So are the words of `scan t from 0` and `scatter b = p(i)`.
 fn is_language(all: &[Token<'_>], at: usize) -> bool {
     let is_scan = |first: usize| {
         all.get(first).is_some_and(|token| token.text == "scan")
             && all.get(first + 1).is_some_and(|token| token.kind == Kind::Word)
             && all.get(first + 2).is_some_and(|token| token.text == "from")
     };
+    let is_word = |at: usize| all.get(at).is_some_and(|token| token.kind == Kind::Word);
+    if all[at].text == "scatter" && is_word(at + 1) {
+        return all.get(at + 2).is_some_and(|token| token.text == "=");
+    }
     if is_scan(at) || at >= 2 && is_scan(at - 2) {
         return true;
     }

@@ -13,6 +13,7 @@ mod gather;
 mod guarded;
 mod pointwise;
 mod recurrence;
+mod scatter;
 mod typed;
 mod update;
 mod value;
@@ -81,6 +82,8 @@ pub const FEATURES: &[&str] = &[
     "in-out",
     "recurrence",
     "recurrence backwards",
+    "scatter",
+    "checked scatter",
     "call",
     "several results",
     "concat",
@@ -129,6 +132,9 @@ const IDEAS: &[Idea] = &[
 /// The stream of numbers that decides about recurrences.
 const RECURRENCES: u64 = 17;
 
+/// The stream of numbers that decides about scatters.
+const SCATTERS: u64 = 18;
+
 /// How large the dimensions of a program are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scale {
@@ -155,11 +161,12 @@ pub fn generate_at(scale: Scale, seed: u64) -> Generated {
     };
     let statements = 1 + builder.rng.index(most);
     // Drawn apart from the other ideas: the programs of most seeds stay what they were without it.
-    let mut recurs = Rng::of(seed, RECURRENCES);
+    let (mut recurs, mut scatters) = (Rng::of(seed, RECURRENCES), Rng::of(seed, SCATTERS));
     while builder.statement_count() < statements {
-        let idea = match recurs.percent(4) {
-            true => recurrence::recurrence,
-            false => *builder.rng.pick(IDEAS),
+        let idea = match (recurs.percent(4), scatters.percent(4)) {
+            (true, _) => recurrence::recurrence,
+            (_, true) => scatter::scatter,
+            _ => *builder.rng.pick(IDEAS),
         };
         idea(&mut builder);
     }

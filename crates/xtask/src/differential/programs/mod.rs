@@ -2,9 +2,9 @@
 //! replaced by its gradient.
 
 pub(crate) mod examples;
+mod featured;
 mod generated;
 mod gradient;
-mod recurrences;
 mod rewritable;
 mod vectors;
 
@@ -27,13 +27,14 @@ pub(crate) struct Example {
 type Draw = fn(&Programs, &mut Rng) -> Example;
 
 /// All sources by name, and how many of a hundred programs each makes.
-const SOURCES: [(&str, usize, Draw); 6] = [
+const SOURCES: [(&str, usize, Draw); 7] = [
     ("examples", 15, |programs, rng| programs.examples.golden(rng)),
     ("odd sizes", 20, |programs, rng| programs.examples.odd(rng)),
     ("rewritable", 13, |_, rng| rewritable::draw(rng)),
     ("vectors", 12, |_, rng| vectors::draw(rng)),
-    ("generated", 36, |_, rng| generated::draw(rng)),
-    ("recurrences", 4, |_, rng| recurrences::draw(rng)),
+    ("generated", 32, |_, rng| generated::draw(rng)),
+    ("recurrences", 4, |_, rng| featured::draw(rng, "recurrence")),
+    ("scatters", 4, |_, rng| featured::draw(rng, "scatter")),
 ];
 
 /// How many of a hundred programs are replaced by their gradients, where these exist.

@@ -1,4 +1,4 @@
-//! Programs of the generator in which elements are computed from each other.
+//! Programs of the generator that have something that few have.
 
 use tensorwright_testkit::{Rng, Scale, generate_at};
 
@@ -7,11 +7,11 @@ use super::Example;
 /// How many programs are looked at, of which one in eight is wanted.
 const MOST: usize = 200;
 
-/// A random one.
-pub(super) fn draw(rng: &mut Rng) -> Example {
+/// A random one with a feature.
+pub(super) fn draw(rng: &mut Rng, feature: &str) -> Example {
     let mut generated = generate_at(Scale::Tileable, rng.next_u64());
     for _ in 0..MOST {
-        if generated.features.contains(&"recurrence") {
+        if generated.features.contains(&feature) {
             break;
         }
         generated = generate_at(Scale::Tileable, rng.next_u64());
