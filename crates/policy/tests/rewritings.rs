@@ -5,8 +5,10 @@ use std::path::Path;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::precision::Precision;
+use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::rewritings;
 use tensorwright_schedule::canonical;
+use tensorwright_target::{Cpu, Goal};
 
 /// The rewritings of an example, one line each, best guess first.
 fn found(file: &str, def: &str, sizes: &[(&str, i64)]) -> Vec<String> {
@@ -61,4 +63,38 @@ fn rows_that_follow_each_other_may_be_one() {
     assert_eq!(found("conv2d.tc", "conv2d", &sizes), [""]);
     sizes[4..].clone_from_slice(&[("W", 32), ("KH", 1), ("KW", 1)]);
     assert_eq!(found("conv2d.tc", "conv2d", &sizes), [""]);
+}
+
+#[test]
+fn workers_get_copies_of_small_results_of_scatters() {
+    let copies = "count: split y 64; count: privatize y.0";
+    let sizes = [("H", 1024), ("W", 1024), ("bins", 256)];
+    assert_eq!(found("histogram.tc", "histogram", &sizes), [copies, ""]);
+    // Few terms, or many results.
+    let sizes = [("H", 64), ("W", 64), ("bins", 256)];
+    assert_eq!(found("histogram.tc", "histogram", &sizes), [""]);
+    let sizes = [("N", 4096), ("D", 64), ("V", 30000)];
+    assert_eq!(found("scatter.tc", "embedding_gradient", &sizes), [""]);
+    // Rows of results are shared as they are.
+    let sizes = [("N", 100_000), ("D", 512), ("V", 10)];
+    assert_eq!(found("scatter.tc", "embedding_gradient", &sizes), [""]);
+}
+
+#[test]
+fn scatters_are_scheduled_by_rules() {
+    let rules = |file: &str, def: &str, sizes: &[(&str, i64)]| {
+        let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");
+        let text = std::fs::read_to_string(kernels.join(file)).unwrap();
+        let module = Module::parse(file, &text).unwrap();
+        let program = module.def(def).unwrap().bind(sizes.iter().copied()).unwrap();
+        schedule_by_rules(&program, &Goal::new(Cpu::avx2()).with_workers(4)).to_string()
+    };
+    let text = [
+        rules("histogram.tc", "histogram", &[("H", 1024), ("W", 1024), ("bins", 256)]),
+        rules("scatter.tc", "embedding_gradient", &[("N", 4096), ("D", 512), ("V", 30000)]),
+        rules("scatter.tc", "embedding_gradient", &[("N", 50), ("D", 20), ("V", 30)]),
+        rules("scatter.tc", "group_max", &[("N", 40_000), ("B", 64), ("G", 100)]),
+        rules("scatter.tc", "sparse_product", &[("E", 1 << 20), ("M", 1000), ("N", 1000)]),
+    ];
+    insta::assert_snapshot!(text.join("---\n"));
 }
