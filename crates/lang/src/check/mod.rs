@@ -119,7 +119,7 @@ fn check_def(
         }
     }
     let returns = results(&mut scope);
-    unused(&mut scope);
+    unused(&mut scope, def);
     let Scope { tensors, sizes, params, diagnostics, .. } = scope;
     let checked = returns.filter(|_| whole).map(|returns| Def {
         name: def.name.name.clone(),
@@ -187,8 +187,35 @@ fn never_assigned(scope: &mut Scope<'_>, name: &ast::Ident) {
     scope.report(diagnostic);
 }
 
+/// Whether a parameter alone says how large something is that a statement asks for.
+fn gives_a_size(def: &ast::Def, number: usize) -> bool {
+    let names = |param: &ast::Param| -> Vec<String> {
+        let name = |dim: &ast::Dim| match dim {
+            ast::Dim::Name(name) => Some(name.name.clone()),
+            ast::Dim::Literal(..) => None,
+        };
+        param.dims.iter().filter_map(name).collect()
+    };
+    let is_mentioned = |size: &str| {
+        def.body.iter().any(|stmt| match stmt {
+            ast::Stmt::Comprehension(stmt) => {
+                let ends = stmt.constraints.iter().flat_map(|c| [&c.lo, &c.hi]);
+                let mut sides = ends.chain([&stmt.rhs]);
+                sides.any(|side| side.first_mention(size).is_some())
+            }
+            ast::Stmt::Call(_) => false,
+        })
+    };
+    let is_own = |size: &String| {
+        let others = def.params.iter().enumerate().filter(|(other, _)| *other != number);
+        others.into_iter().all(|(_, other)| !names(other).contains(size))
+    };
+    let own = def.params.get(number).map(names).unwrap_or_default();
+    own.iter().any(|size| is_own(size) && is_mentioned(size))
+}
+
 /// Warnings about inputs and tensors that nothing reads.
-fn unused(scope: &mut Scope<'_>) {
+fn unused(scope: &mut Scope<'_>, def: &ast::Def) {
     let has_errors = scope.diagnostics.iter().any(|d| d.severity() == Severity::Error);
     if has_errors || !scope.tainted.is_empty() {
         return;
@@ -198,6 +225,7 @@ fn unused(scope: &mut Scope<'_>) {
         .iter()
         .enumerate()
         .filter(|(number, tensor)| !scope.used[*number] && !scope.is_result(&tensor.name))
+        .filter(|(number, _)| !gives_a_size(def, *number))
         .map(|(number, tensor)| (number, tensor.clone()))
         .collect();
     for (number, tensor) in unused {
