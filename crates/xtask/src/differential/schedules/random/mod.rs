@@ -28,6 +28,7 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
     if draft.rng.percent(40) {
         recipes::rewritten(&mut draft);
     }
+    recipes::privatized(&mut draft);
     for _ in 0..draft.rng.index(4) {
         let recipe = *draft.rng.pick(recipes::RECIPES);
         recipe(&mut draft);

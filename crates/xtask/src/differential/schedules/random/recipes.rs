@@ -2,10 +2,11 @@
 
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::rewritings;
-use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::nest::{Role, Store};
+use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
-    CacheWrite, ComputeAt, Fuse, Inline, Parallel, Reorder, Rfactor, SetLayout, Split, Tail,
-    Unroll, Vectorize, winograd_choices,
+    CacheWrite, ComputeAt, Fuse, Inline, Parallel, Privatize, Reorder, Rfactor, SetLayout, Split,
+    Tail, Unroll, Vectorize, winograd_choices,
 };
 
 use super::propose::{self, cache_read, factor, layout_of, split_of, tail};
@@ -44,6 +45,29 @@ pub(super) fn rewritten(d: &mut Draft<'_>) {
             if d.rng.percent(25) {
                 let _ = propose(d, &stage);
             }
+        }
+    }
+}
+
+/// Copies for iterations of loops of scatters, often shared by workers.
+pub(super) fn privatized(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        let is_scatter = store_of(&d.nest, &stage).is_some_and(Store::is_scatter);
+        if !is_scatter || !d.rng.percent(50) {
+            continue;
+        }
+        let terms: Vec<Around> =
+            d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
+        let Some(mut target) = terms.get(d.rng.index(terms.len().max(1))).map(|l| l.name.clone())
+        else {
+            continue;
+        };
+        let split = Split::new(&target, &[factor(d.rng)]);
+        if d.rng.percent(60) && d.accept(&stage, split) {
+            target = format!("{target}.{}", d.rng.index(2));
+        }
+        if d.accept(&stage, Privatize { target: target.clone() }) && d.rng.percent(60) {
+            let _ = d.accept(&format!("{stage}.part"), Parallel { target });
         }
     }
 }
