@@ -75,6 +75,13 @@ fn explain_tells_where_shapes_come_from_over_several_statements() {
 }
 
 #[test]
+fn explain_tells_where_values_are_scattered() {
+    let (file, sizes) = ("examples/kernels/histogram.tc", "H=6,W=8,bins=16");
+    let text = stdout(&["explain", file, "--def", "equalize", "--size", sizes]);
+    insta::assert_snapshot!("explain_equalize", text);
+}
+
+#[test]
 fn explain_as_text_can_be_explained_again() {
     let scratch = Scratch::new("text");
     let file = scratch.file("conv.tc");

@@ -303,8 +303,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         active: Active<'ctx>,
     ) -> Result<VectorValue<'ctx>> {
         let offsets = self.index(offset, active)?;
+        self.in_lanes(offsets, lanes)
+    }
+
+    /// A value in all lanes.
+    fn in_lanes(&self, value: Value<'ctx>, lanes: Lanes) -> Result<VectorValue<'ctx>> {
         let count = u32::try_from(lanes.count);
-        self.ir.splat(offsets, count.map_err(|_| Error::Build("too many lanes".into()))?)
+        self.ir.splat(value, count.map_err(|_| Error::Build("too many lanes".into()))?)
     }
 
     /// Elements anywhere in a buffer.
@@ -378,9 +383,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             let address = self.address(id, offset, active)?;
             return self.store_as(dtype, address, value);
         };
-        let count =
-            u32::try_from(lanes.count).map_err(|_| Error::Build("too many lanes".into()))?;
-        let value = self.ir.splat(value, count)?;
+        let value = self.in_lanes(value, lanes)?;
         match Access::of(offset, lanes) {
             Access::Pattern { base, steps } => {
                 let address = self.address(id, &base, active)?;
@@ -410,9 +413,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 _ => Err(defect("lanes without a vector")),
             };
         };
-        let count =
-            u32::try_from(lanes.count).map_err(|_| Error::Build("too many lanes".into()))?;
-        let value = self.ir.splat(value, count)?;
+        let value = self.in_lanes(value, lanes)?;
         match place {
             Place::One(_) => Err(Error::Build("all lanes of a store write one element".into())),
             Place::Row(address, steps) => {

@@ -108,10 +108,12 @@ impl Explanation {
             analysis.spatial_loops,
             analysis.reduce_loops
         )?;
-        for stage in &analysis.stages {
+        for (stage, explained) in analysis.stages.iter().zip(&self.stages) {
+            // A term of a scatter is one of some elements only.
+            let each = if explained.positions.is_empty() { ", each from" } else { " from" };
             let terms = match stage.reduce_trip_counts.as_slice() {
                 [] => String::new(),
-                counts => format!(", each from {}", trips(counts, "term")),
+                counts => format!("{each} {}", trips(counts, "term")),
             };
             writeln!(
                 f,

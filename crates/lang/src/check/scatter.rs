@@ -19,12 +19,12 @@ pub(super) fn clauses_fit(scope: &mut Scope<'_>, stmt: &Comprehension) -> Option
         );
         return None;
     }
-    let good = stmt.scatter.iter().enumerate().map(|(number, clause)| {
+    // The first mistake ends it: there are no more right clauses than dimensions, however many there are.
+    for (number, clause) in stmt.scatter.iter().enumerate() {
         let before = stmt.scatter[..number].iter().find(|it| it.var.name == clause.var.name);
-        clause_fits(scope, stmt, clause, before)
-    });
-    let good: Vec<Option<()>> = good.collect();
-    good.into_iter().collect()
+        clause_fits(scope, stmt, clause, before)?;
+    }
+    Some(())
 }
 
 fn clause_fits(
