@@ -43,7 +43,7 @@ impl Flat<'_> {
 #[derive(Debug)]
 pub(super) enum Step<'a> {
     /// A statement, and where it comes from.
-    Compute(Comprehension, Site<'a>),
+    Compute(Box<Comprehension>, Site<'a>),
     /// A tensor that a callee updates starts out as the one that was passed in.
     Alias { target: Symbol, source: Symbol },
 }
@@ -141,7 +141,7 @@ impl<'a> Flattener<'a> {
         let stmt = names.map_or_else(|| written.clone(), |names| names.comprehension(written));
         self.joins(&stmt, call);
         let site = Site { def: frame.def, written, call };
-        self.flat.steps.push(Step::Compute(stmt, site));
+        self.flat.steps.push(Step::Compute(Box::new(stmt), site));
     }
 
     /// Binds the names of a callee to arguments, targets and new tensors.

@@ -92,6 +92,6 @@ fn add_terms(
     store.combine = Some(op);
     let dimensions = stage.scatter.iter().map(|scatter| scatter.axis.0).collect();
     let (checked, place) = (written.checked, written.place);
-    store.scatter = Some(Scatter { dimensions, checked, place });
+    store.scatter = Some(Box::new(Scatter { dimensions, checked, place }));
     nest.body.push(axes.around(store));
 }

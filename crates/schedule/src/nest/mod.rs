@@ -158,7 +158,7 @@ pub struct Store {
     /// Where the store takes place; lowering turns it into guards and masks.
     pub domain: Vec<Bound>,
     /// What makes it the store of a scatter.
-    pub scatter: Option<Scatter>,
+    pub scatter: Option<Box<Scatter>>,
     /// The lanes of a vector store; only after lowering. Where no subscript depends on the lane,
     /// all lanes are combined into one element, and there is an operator to combine them with.
     pub lanes: Option<Lanes>,
@@ -362,7 +362,7 @@ impl Store {
     /// The element that is written, as a read whose subscripts are checked; `None` if none has to be.
     #[must_use]
     pub fn checked_element(&self) -> Option<Read> {
-        let Scatter { checked, place, .. } = self.scatter.as_ref()?;
+        let Scatter { checked, place, .. } = self.scatter.as_deref()?;
         let (tensor, subscripts) = (self.buffer, self.subscripts.clone());
         let read = Read { tensor, subscripts, checked: checked.clone(), place: *place };
         (!checked.is_empty()).then_some(read)
