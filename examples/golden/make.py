@@ -701,10 +701,10 @@ def imaging():
 def scatters():
     seed("scatter")
     file = "scatter.tc"
-    to, x, y = indices(5, 9), normal(9), normal(5)
+    to, x, y = indices(5, 31), normal(31), normal(5)
     sums = y.astype(F64)
     np.add.at(sums, to, x.astype(F64))
-    add(file, "scatter_add", {"N": 9, "M": 5}, {"to": to, "x": x, "y": y}, {"z": sums})
+    add(file, "scatter_add", {"N": 31, "M": 5}, {"to": to, "x": x, "y": y}, {"z": sums})
     token, dy, table = indices(4, 7), normal(7, 5), normal(6, 5)
     g = np.zeros((6, 5))
     np.add.at(g, token, dy.astype(F64))  # two rows get nothing
@@ -717,11 +717,11 @@ def scatters():
     joint = np.zeros((3, 4), I32)
     np.add.at(joint, (row, column), 1)
     add(file, "joint_histogram", {"N": 20, "A": 3, "B": 4}, {"first": row, "second": column}, {"count": joint})
-    value, entry, at = normal(11), indices(4, 11), indices(6, 11)
+    value, entry, at = normal(23), indices(4, 23), indices(6, 23)
     vector = normal(6)
     product = np.zeros(4)
     np.add.at(product, entry, value.astype(F64) * vector.astype(F64)[at])
-    add(file, "sparse_product", {"E": 11, "M": 4, "N": 6}, {"value": value, "row": entry, "column": at, "x": vector},
+    add(file, "sparse_product", {"E": 23, "M": 4, "N": 6}, {"value": value, "row": entry, "column": at, "x": vector},
         {"y": product})
 
 

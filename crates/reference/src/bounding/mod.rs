@@ -20,6 +20,7 @@ mod build;
 mod call;
 mod enclosure;
 mod expr;
+mod scatter;
 mod stages;
 
 use tensorwright_lang::dtype::DType;

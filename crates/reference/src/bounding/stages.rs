@@ -15,7 +15,7 @@ use super::expr::Tensors;
 use crate::tolerance::Rounding;
 
 /// The unit roundoff of `double`, in which values are computed here.
-const DOUBLE: f64 = f64::EPSILON / 2.0;
+pub(super) const DOUBLE: f64 = f64::EPSILON / 2.0;
 
 /// A program that is being made, and what in it stands for the tensors of another one.
 pub(super) struct Analysis {
@@ -51,9 +51,9 @@ pub(super) fn analysis(program: &Program) -> Option<Analysis> {
 
 /// What a stage starts from.
 #[derive(Clone, Copy)]
-struct Base {
-    values: TensorId,
-    errors: TensorId,
+pub(super) struct Base {
+    pub(super) values: TensorId,
+    pub(super) errors: TensorId,
 }
 
 impl Analysis {
@@ -70,7 +70,10 @@ impl Analysis {
         match stage.combine.reduction() {
             Some(ReductionOp::Sum) if dtype.is_float() => {
                 let term = tensors.term(stage, &stage.body, dtype)?;
-                let (values, errors) = self.sum(program, stage, term, dtype, base);
+                let (values, errors) = match stage.scatter.is_empty() {
+                    true => self.sum(program, stage, term, dtype, base),
+                    false => self.scattered_sum(program, stage, term, dtype, base),
+                };
                 Some((values, Some(errors)))
             }
             reduction => {
@@ -91,26 +94,6 @@ impl Analysis {
                 Some((values, Some(self.errors(program, stage, values, error, dtype, base))))
             }
         }
-    }
-
-    /// A scatter as the reductions of its analysis are made: a plain value, and positions in values of the analysis. Where
-    /// positions are uncertain a term may belong to any element, so each element asks every term.
-    fn scatter(&self, program: &Program, stage: &Stage) -> Option<Stage> {
-        let mut made = stage.clone();
-        let (values, errors) = (self.values.clone(), self.errors.clone());
-        let tensors = Tensors { program, values, errors };
-        let mut is_exact = true;
-        for it in &mut made.scatter {
-            let (at, error) = tensors.index(stage, &it.at)?;
-            is_exact &= error.is_none();
-            it.at = at;
-        }
-        if is_exact {
-            made.body = stage.term().clone();
-        } else {
-            made.scatter.clear();
-        }
-        Some(made)
     }
 
     /// The values and errors of a recurrence, which are recurrences as well: what is computed from an earlier element
@@ -191,7 +174,7 @@ impl Analysis {
     }
 
     /// A stage without a reduction over the elements that a stage makes.
-    fn pointwise(
+    pub(super) fn pointwise(
         &mut self,
         program: &Program,
         like: &Stage,
@@ -233,7 +216,7 @@ impl Analysis {
     }
 
     /// The same reduction of values.
-    fn reduced(
+    pub(super) fn reduced(
         &mut self,
         program: &Program,
         stage: &Stage,
@@ -248,7 +231,7 @@ impl Analysis {
     }
 
     /// A reduction of errors or magnitudes; where it accumulates, onto elements of `onto`.
-    fn reduction(
+    pub(super) fn reduction(
         &mut self,
         program: &Program,
         stage: &Stage,
@@ -393,7 +376,7 @@ impl Analysis {
 }
 
 /// The error of a value that is stored. One that is infinite although nothing can have overflowed is exact.
-fn stored(value: &Expr, error: Expr, rounding: Rounding) -> Expr {
+pub(super) fn stored(value: &Expr, error: Expr, rounding: Rounding) -> Expr {
     let otherwise = unless(is_infinite(abs(value)));
     rounded_or(value, Some(error), rounding.unit, rounding, otherwise)
 }
