@@ -11,7 +11,7 @@ SHARP = 0.1
 def values(workload, name, shape):
     """One input."""
     random = np.random.default_rng([zlib.crc32(workload["name"].encode()), zlib.crc32(name.encode())])
-    if name == "idx" or (name.startswith("I") and workload["operator"] == "lut"):
+    if name in workload.get("indices", ()):
         return random.integers(0, workload["index_range"], shape, np.int32)
     if workload["family"] == "imaging" and len(workload["inputs"]) == 1:
         pixels = random.random(shape, np.float32)
@@ -31,7 +31,7 @@ def tolerance(workload):
     Rounding errors of a sum grow like the root of its length if they are independent; fast algorithms such as
     Winograd's lose a digit more.
     """
-    terms = max(1.0, workload["flops"] / 2 / np.prod(workload["output"]))
+    terms = max(1.0, workload.get("terms", workload["flops"] / 2 / np.prod(workload["output"])))
     return 1e-5 + 4e-6 * float(np.sqrt(terms))
 
 

@@ -10,6 +10,7 @@ import sys
 import torch
 import torch.nn.functional as F
 import torch_imaging
+import torch_scans
 from protocol import Unsupported, Variant, circulant, serve, shift_positions
 
 VERSION = "torch " + torch.__version__
@@ -210,6 +211,8 @@ def define(workload, tensor):
         return relu, [tensor("X")], [tensor("W"), tensor("bias")]
     if operator.startswith("conv"):
         return convolution(workload, tensor)
+    if operator in torch_scans.OPERATORS:
+        return torch_scans.define(workload, tensor)
     makers = {
         "gemv": products, "gemm": products, "bmm": products, "bilinear": contractions, "mttkrp": contractions,
         "bcm_project": bcm_project, "bcm_mm": bcm_mm, "shift": shift, "lut": lut, "mlp": mlp, "dwsep": separable,

@@ -222,7 +222,7 @@ def flextensor_new(suite, source):
         ours = (KERNELS + "conv.tc", "shift", sizes(N=1, H=h, W=h, C=c, k=k))
         expr = "O[n,y,x,c]=Xpad[n,y+idx[c]/k,x+idx[c]%k,c], zero padding (k-1)/2, NHWC"
         add(suite, f"shift_{h}x{h}x{c}_k{k}", "shift", "shift", {"X": [1, h, h, c], "idx": [c]}, [1, h, h, c], 0,
-            source, expr, ours, kernel=k, index_range=k * k, traffic=8 * h * h * c)  # fmt: skip
+            source, expr, ours, kernel=k, index_range=k * k, indices=["idx"], traffic=8 * h * h * c)  # fmt: skip
 
 
 def opevo():
@@ -257,7 +257,8 @@ def tensor_comprehensions():
         ours = (KERNELS + "network.tc", f"lut{tables}", sizes(E=rows, D=width, B=batch, L=words))
         add(suite, f"lut{tables}_1M", "embedding", "lut", inputs, [batch, tables * width],
             tables * batch * words * width, source + ", E cut from 1e7 to 1e6",
-            "O[b,d]=sum_l LUT[I[b,l],d] (each table)", ours, traffic=traffic, index_range=rows)  # fmt: skip
+            "O[b,d]=sum_l LUT[I[b,l],d] (each table)", ours, traffic=traffic, index_range=rows,
+            indices=[f"I{i}" for i in range(tables)])  # fmt: skip
     one = (EXAMPLES + "fcrelu.tc", "fc_bias_relu", sizes(B=128, I=2000, O=128))
     three = (KERNELS + "network.tc", "mlp3", sizes(B=128, I=128, O=64, P=32, Q=2))
     for name, widths, ours in (("mlp1", [2000, 128], one), ("mlp3", [128, 64, 32, 2], three)):
@@ -341,6 +342,39 @@ def attention():
         add("attention", name, definition, definition, inputs, (1, length, depth), flops, "ours", expr, ours)
 
 
+def recurrences():
+    """Recurrences along rows and columns, and one long line: sums and maxima so far."""
+    for operator, (n, t, along) in itertools.product(("cumsum", "cummax"), (
+        (512, 4096, 1), (16, 131072, 1), (1, 1 << 21, 1), (2048, 1024, 0),
+    )):  # fmt: skip
+        shape, name = (n, t), f"{operator}_{n}_{t}" if along else f"{operator}_columns_{n}_{t}"
+        definition = operator if along else f"{operator}_columns"
+        ours = (KERNELS + "scans.tc", definition, sizes(N=n, T=t) if along else sizes(T=n, W=t))
+        expr = "y[t] = y[t-1] + x[t]" if operator == "cumsum" else "y[t] = max(y[t-1], x[t])"
+        add("scans", name, operator, operator, {"X": shape}, shape, n * t, "ours", expr, ours,
+            along=along, terms=shape[along])  # fmt: skip
+
+
+def scatters():
+    """Scatters: counts, sums at positions from data, the gradient of a table of embeddings."""
+    indices = {"indices": ["I"]}
+    for count, bins in ((1 << 21, 256), (1 << 21, 65536)):
+        ours = (KERNELS + "scans.tc", "histogram", sizes(N=count, B=bins))
+        add("scans", f"histogram_{count}_{bins}", "histogram", "histogram", {"I": (count,)}, (bins,), count, "ours",
+            "c[I[i]] += 1", ours, terms=1, index_range=bins, **indices)  # fmt: skip
+    for count, size in ((1 << 20, 1024), (1 << 20, 1 << 20)):
+        ours = (KERNELS + "scans.tc", "scatter_add", sizes(N=count, M=size))
+        inputs = {"I": (count,), "X": (count,), "Y": (size,)}
+        add("scans", f"scatter_add_{count}_{size}", "scatter_add", "scatter_add", inputs, (size,), count, "ours",
+            "Z = Y; Z[I[i]] += X[i]", ours, terms=count // size, index_range=size, **indices)  # fmt: skip
+    for tokens, depth, words in ((4096, 512, 32000), (16384, 128, 1000)):
+        ours = (KERNELS + "scans.tc", "embedding_gradient", sizes(N=tokens, D=depth, V=words))
+        inputs = {"I": (tokens,), "dY": (tokens, depth)}
+        add("scans", f"embedding_gradient_{tokens}_{depth}_{words}", "embedding_gradient", "embedding_gradient",
+            inputs, (words, depth), tokens * depth, "ours", "G[I[n],d] += dY[n,d]", ours,
+            terms=max(1, tokens // words), index_range=words, **indices)  # fmt: skip
+
+
 def main():
     yolo()
     for part in (flextensor_algebra, flextensor_convolutions, flextensor_new):
@@ -352,6 +386,8 @@ def main():
     imaging()
     rows()
     attention()
+    recurrences()
+    scatters()
     for suite, entries in SUITES.items():
         lines = ",\n".join(json.dumps(entry) for entry in entries)
         (HERE / f"{suite}.json").write_text(f"[\n{lines}\n]\n")

@@ -504,6 +504,11 @@ def scans():
     add("scan.tc", "cumulative_sum", sizes, {"x": x}, {"y": np.cumsum(w, axis=1)})
     add("scan.tc", "running_max", sizes, {"x": x}, {"m": np.maximum.accumulate(x, axis=1)})
 
+    so_far = [w[:, : t + 1] for t in range(21)]
+    add("scan.tc", "running_moments", sizes, {"x": x},
+        {"mean": np.stack([part.mean(axis=1) for part in so_far], 1),
+         "variance": np.stack([part.var(axis=1) for part in so_far], 1)})
+
     def smooth(a, rows):  # along the first dimension, forwards and backwards
         forth = recurrence(lambda t, y, _: a * y + (1 - a) * rows[t], rows[0], len(rows))
         back = forth[::-1]
@@ -566,6 +571,7 @@ def reductions():
         "column_sum": {"s": w.sum(axis=0)},
         "row_product": {"p": w.prod(axis=1)},
         "row_range": {"lo": w.min(axis=1), "hi": w.max(axis=1)},
+        "row_argmax": {"hi": w.max(axis=1), "at": w.argmax(axis=1).astype(I32)},
         "mean_all": {"mean": w.mean()},
         "row_variance": {"mean": w.mean(axis=1), "variance": w.var(axis=1)},
     }.items():
