@@ -74,14 +74,14 @@ impl<'a> Emitter<'a> {
     pub(crate) fn variable(&self, var: Var) -> Result<&Variable, EmitError> {
         let found = self.scope.iter().rev().find(|variable| variable.var == var);
         found.ok_or_else(|| {
-            let name = self.nest.vars.get(var.0 as usize).map_or("?", String::as_str);
+            let name = self.nest.vars.get(var.0 as usize).map_or("?", |name| &**name);
             EmitError::malformed(format!("`{name}` is used outside of its loop"))
         })
     }
 
     /// Puts a variable in scope and gives it a name.
     pub(crate) fn enter(&mut self, var: Var, extent: i64) -> String {
-        let wanted = self.nest.vars.get(var.0 as usize).map_or("i", String::as_str);
+        let wanted = self.nest.vars.get(var.0 as usize).map_or("i", |name| &**name);
         let in_scope = |name: &str| self.scope.iter().any(|variable| variable.name == name);
         let name = self.names.variable(wanted, in_scope);
         self.scope.push(Variable { var, name: name.clone(), extent });

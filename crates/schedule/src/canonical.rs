@@ -36,7 +36,9 @@ use tensorwright_lang::program::{
     Tensor, TensorId,
 };
 
-use crate::nest::{Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Size, StageId, Store, Var};
+use crate::nest::{
+    Body, Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Shared, Size, StageId, Store, Var,
+};
 
 /// The canonical loop nest of a program.
 ///
@@ -66,11 +68,11 @@ pub fn canonical(program: &Program) -> LoopNest {
     let mut nest = LoopNest {
         name: program.name.clone(),
         buffers: buffers.collect(),
-        vars: Vec::new(),
+        vars: Shared::default(),
         parameters: program.input_ids().collect(),
         constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
-        prepare: Vec::new(),
-        body: Vec::new(),
+        prepare: Body::default(),
+        body: Body::default(),
         error_growth: 1.0,
         own: Size::default(),
     };

@@ -6,6 +6,7 @@
 use tensorwright_lang::program::{Atom, Expr, Index};
 
 use crate::nest::{BufferId, LoopNest, Owner, Store, Use, for_each_store};
+pub use crate::primitives::store_of;
 use crate::primitives::{latest, stages};
 
 /// Expressions with more parts than this are not worth computing twice.
@@ -14,15 +15,6 @@ const CHEAP: usize = 16;
 /// The most parts of an expression that is computed where it is read although that takes nothing off: compilers take
 /// long for more.
 const MOST_INLINED: usize = 128;
-
-/// The store of a stage.
-#[must_use]
-pub fn store_of<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
-    let number = stages(nest).iter().position(|name| name == stage)?;
-    let mut all = Vec::new();
-    for_each_store(&nest.body, &mut |store| all.push(store));
-    all.get(number).copied()
-}
 
 /// Whether schedules compute a stage where it is read unless they say otherwise: its readers want it, and it is cheap
 /// or computed as often as on its own.
@@ -44,12 +36,12 @@ fn parts(store: &Store) -> usize {
 fn is_read_in_place(nest: &LoopNest, stage: &Store) -> bool {
     let mut all = true;
     for_each_store(&nest.body, &mut |store| {
-        let reads = store.reads();
-        let of_stage = reads.iter().filter(|(_, read)| read.tensor == stage.buffer);
-        for (what, read) in of_stage {
-            let in_place = read.subscripts == store.subscripts && same_elements(stage, store);
-            all &= *what == Use::Value && store.combine.is_none() && in_place;
-        }
+        store.walk_reads(&mut |what, read| {
+            if read.tensor == stage.buffer {
+                let in_place = read.subscripts == store.subscripts && same_elements(stage, store);
+                all &= what == Use::Value && store.combine.is_none() && in_place;
+            }
+        });
     });
     all
 }
@@ -60,12 +52,12 @@ fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     let mut readers = 0;
     let mut wants = true;
     for_each_store(&nest.body, &mut |store| {
-        let reads = store.reads();
-        let of_stage = reads.iter().filter(|(_, read)| read.tensor == stage.buffer);
-        for (what, _) in of_stage {
-            readers += 1;
-            wants &= *what == Use::Start || store.combine.is_none();
-        }
+        store.walk_reads(&mut |what, read| {
+            if read.tensor == stage.buffer {
+                readers += 1;
+                wants &= what == Use::Start || store.combine.is_none();
+            }
+        });
     });
     wants && readers == 1
 }

@@ -206,7 +206,7 @@ fn mark_private<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nest::{Loop, Owner, Role};
+    use crate::nest::{Loop, Owner, Role, Shared};
     use tensorwright_lang::dtype::DType;
 
     fn workspace(name: &str, elements: i64) -> Buffer {
@@ -219,12 +219,12 @@ mod tests {
     fn locals_of_parallel_loops_are_private() {
         let mut nest = LoopNest {
             name: "k".into(),
-            buffers: Vec::new(),
-            vars: Vec::new(),
+            buffers: Shared::default(),
+            vars: Shared::default(),
             parameters: Vec::new(),
             constants: Vec::new(),
-            prepare: Vec::new(),
-            body: Vec::new(),
+            prepare: Shared::default(),
+            body: Shared::default(),
             error_growth: 1.0,
             own: crate::nest::Size::default(),
         };

@@ -57,7 +57,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let after = self.ir.context.append_basic_block(self.frame.function, "");
         self.ir.builder.build_unconditional_branch(body)?;
         self.ir.builder.position_at_end(body);
-        let name = self.nest.vars.get(inner.var.0 as usize).map_or("", String::as_str);
+        let name = self.nest.vars.get(inner.var.0 as usize).map_or("", |name| &**name);
         let phi = self.ir.builder.build_phi(self.ir.context.i64_type(), &super::label(name))?;
         phi.add_incoming(&[(&begin, before)]);
         let value = phi.as_basic_value().into_int_value();

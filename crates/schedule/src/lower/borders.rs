@@ -14,7 +14,9 @@
 use tensorwright_lang::program::{Atom, Index, Rewrite};
 
 use super::{LowerError, simplify};
-use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store, substitute};
+use crate::nest::{
+    Body, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store, substitute,
+};
 
 /// The most stores that copies of loops may add to a nest.
 const MOST_COPIES: usize = 512;
@@ -26,7 +28,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     if left < MOST_COPIES { simplify::run(nest) } else { Ok(()) }
 }
 
-fn nodes(nodes: Vec<Node>, ranges: &Ranges, left: &mut usize) -> Result<Vec<Node>, LowerError> {
+fn nodes(nodes: Body, ranges: &Ranges, left: &mut usize) -> Result<Body, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
@@ -44,7 +46,7 @@ fn nodes(nodes: Vec<Node>, ranges: &Ranges, left: &mut usize) -> Result<Vec<Node
             other => all.push(other),
         }
     }
-    Ok(all)
+    Ok(all.into())
 }
 
 /// The loop as it is, or the iterations before, between and after the borders.

@@ -9,7 +9,7 @@
 use tensorwright_lang::program::{Atom, Index, Term};
 
 use super::LowerError;
-use crate::nest::{Guard, Lanes, LoopNest, Node, Ranges};
+use crate::nest::{Body, Guard, Lanes, LoopNest, Node, Ranges};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |_, nodes| Ok(wrap_all(lift(nodes, &Ranges::default()))))
@@ -21,7 +21,7 @@ struct Guarded {
     node: Node,
 }
 
-fn lift(nodes: Vec<Node>, ranges: &Ranges) -> Vec<Guarded> {
+fn lift(nodes: Body, ranges: &Ranges) -> Vec<Guarded> {
     nodes.into_iter().filter_map(|node| lift_one(node, ranges)).collect()
 }
 
@@ -90,7 +90,7 @@ fn split(mut body: Vec<Guarded>, may_move: &impl Fn(&Index) -> bool) -> (Vec<Ind
 }
 
 /// Puts neighbours with the same conditions under one guard.
-fn wrap_all(guarded: Vec<Guarded>) -> Vec<Node> {
+fn wrap_all(guarded: Vec<Guarded>) -> Body {
     let mut nodes = Vec::with_capacity(guarded.len());
     let mut open: Option<Guard> = None;
     for Guarded { conditions, node } in guarded {
@@ -104,9 +104,9 @@ fn wrap_all(guarded: Vec<Guarded>) -> Vec<Node> {
         if conditions.is_empty() {
             nodes.push(node);
         } else {
-            open = Some(Guard { conditions, body: vec![node] });
+            open = Some(Guard { conditions, body: vec![node].into() });
         }
     }
     nodes.extend(open.map(Node::Guard));
-    nodes
+    nodes.into()
 }

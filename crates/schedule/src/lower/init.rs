@@ -9,7 +9,7 @@
 //! ```
 
 use super::LowerError;
-use crate::nest::{Loop, LoopNest, Node, Role, Store};
+use crate::nest::{Body, Loop, LoopNest, Node, Role, Store};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     start(nest);
@@ -22,7 +22,7 @@ pub(super) fn start(nest: &mut LoopNest) {
     }
 }
 
-fn initialise(nodes: Vec<Node>) -> Vec<Node> {
+fn initialise(nodes: Body) -> Body {
     let mut all = Vec::with_capacity(nodes.len());
     for mut node in nodes {
         // First what this node is the outermost reduction loop of, then what is deeper inside.
@@ -32,7 +32,7 @@ fn initialise(nodes: Vec<Node>) -> Vec<Node> {
         }
         all.push(node);
     }
-    all
+    all.into()
 }
 
 /// The initialisations that belong right before a node.
@@ -92,7 +92,7 @@ fn wrap(init: Store, around: &[Loop]) -> Node {
     let is_spatial = |l: &&Loop| !l.reduces(stage);
     around.iter().filter(is_spatial).rev().fold(Node::Store(init), |node, shell| {
         let mut l = shell.clone();
-        l.body = vec![node];
+        l.body = vec![node].into();
         Node::Loop(l)
     })
 }

@@ -23,7 +23,7 @@ pub use memory::StackLimits;
 pub(crate) use padding::{all_hold, zero};
 
 use crate::limits::{MAX_STORES, MAX_TAILS};
-use crate::nest::{LoopNest, Node};
+use crate::nest::{Body, LoopNest};
 
 /// What a target may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -137,7 +137,7 @@ pub(crate) fn start_reductions(nest: &mut LoopNest) {
 /// Applies a pass to what runs once and to what runs at every call.
 fn both(
     nest: &mut LoopNest,
-    mut pass: impl FnMut(&LoopNest, Vec<Node>) -> Result<Vec<Node>, LowerError>,
+    mut pass: impl FnMut(&LoopNest, Body) -> Result<Body, LowerError>,
 ) -> Result<(), LowerError> {
     let (prepare, body) = (std::mem::take(&mut nest.prepare), std::mem::take(&mut nest.body));
     nest.prepare = pass(nest, prepare)?;

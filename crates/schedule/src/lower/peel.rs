@@ -12,7 +12,7 @@ use tensorwright_lang::program::{Atom, Index, Term};
 
 use super::LowerError;
 use crate::limits::MAX_TAILS;
-use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Var, for_each_store, substitute};
+use crate::nest::{Body, Loop, LoopKind, LoopNest, Node, Ranges, Var, for_each_store, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     let mut left = MAX_TAILS;
@@ -20,7 +20,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 }
 
 /// Peels loops, as long as so many copies are `left`: nested tails double what is inside each time.
-fn peel(nodes: Vec<Node>, ranges: &Ranges, left: &mut usize) -> Result<Vec<Node>, LowerError> {
+fn peel(nodes: Body, ranges: &Ranges, left: &mut usize) -> Result<Body, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
@@ -48,7 +48,7 @@ fn peel(nodes: Vec<Node>, ranges: &Ranges, left: &mut usize) -> Result<Vec<Node>
             prefetch @ Node::Prefetch(_) => all.push(prefetch),
         }
     }
-    Ok(all)
+    Ok(all.into())
 }
 
 /// A loop with its tail settled: no iterations in which nothing happens, then its body.

@@ -5,7 +5,7 @@ use tensorwright_lang::program::Index;
 
 use super::LowerError;
 use crate::nest::{
-    BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Simplify, rewrite_store, substitute,
+    Body, BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Simplify, rewrite_store, substitute,
 };
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
@@ -47,7 +47,7 @@ pub(super) fn nodes(nodes: &mut [Node], ranges: &Ranges) -> Result<(), LowerErro
 
 /// Replaces loops of one iteration by their bodies. Their locals go to the loop around, or to
 /// `orphans`, from where they live for the whole call.
-fn drop_units(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>, LowerError> {
+fn drop_units(nodes: Body, orphans: &mut Vec<BufferId>) -> Result<Body, LowerError> {
     let mut kept = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
@@ -69,10 +69,10 @@ fn drop_units(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>
             other => kept.push(other),
         }
     }
-    Ok(kept)
+    Ok(kept.into())
 }
 
-fn unit(mut l: Loop) -> Result<Vec<Node>, LowerError> {
+fn unit(mut l: Loop) -> Result<Body, LowerError> {
     substitute(&mut l.body, l.var, &Index::constant(0)).ok_or(LowerError::Overflow)?;
     Ok(l.body)
 }

@@ -4,7 +4,7 @@ use tensorwright_lang::program::Index;
 
 use super::LowerError;
 use crate::limits::MAX_STORES;
-use crate::nest::{BufferId, LoopKind, LoopNest, Node, substitute};
+use crate::nest::{Body, BufferId, LoopKind, LoopNest, Node, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |_, nodes| {
@@ -31,7 +31,7 @@ fn stores(nodes: &[Node]) -> u128 {
 
 /// Writes loops out. The locals of unrolled loops go to the loop around, or to `orphans`, from
 /// where they live for the whole call: iterations do not overlap in time, so one copy serves all.
-fn unroll(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>, LowerError> {
+fn unroll(nodes: Body, orphans: &mut Vec<BufferId>) -> Result<Body, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
@@ -58,5 +58,5 @@ fn unroll(nodes: Vec<Node>, orphans: &mut Vec<BufferId>) -> Result<Vec<Node>, Lo
             other => all.push(other),
         }
     }
-    Ok(all)
+    Ok(all.into())
 }

@@ -14,13 +14,13 @@
 use tensorwright_lang::program::Index;
 
 use super::LowerError;
-use crate::nest::{Lanes, Loop, LoopKind, LoopNest, Node, Store, substitute};
+use crate::nest::{Body, Lanes, Loop, LoopKind, LoopNest, Node, Store, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, vectorize)
 }
 
-fn vectorize(nest: &LoopNest, nodes: Vec<Node>) -> Result<Vec<Node>, LowerError> {
+fn vectorize(nest: &LoopNest, nodes: Body) -> Result<Body, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
@@ -36,10 +36,10 @@ fn vectorize(nest: &LoopNest, nodes: Vec<Node>) -> Result<Vec<Node>, LowerError>
             other => all.push(other),
         }
     }
-    Ok(all)
+    Ok(all.into())
 }
 
-fn lanes(nest: &LoopNest, mut l: Loop) -> Result<Vec<Node>, LowerError> {
+fn lanes(nest: &LoopNest, mut l: Loop) -> Result<Body, LowerError> {
     if l.extent == 1 {
         substitute(&mut l.body, l.var, &Index::constant(0)).ok_or(LowerError::Overflow)?;
         return vectorize(nest, l.body);

@@ -16,6 +16,7 @@ mod operations;
 mod parts;
 mod print;
 mod ranges;
+mod shared;
 mod size;
 mod uses;
 mod walk;
@@ -23,14 +24,20 @@ mod walk;
 pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
 pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
+pub use shared::Shared;
 pub use size::Size;
 pub use uses::Uses;
 pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
 pub use walk::{for_each_store, for_each_store_mut, substitute};
 
+use std::sync::Arc;
+
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{AxisId, Expr, Index, Location, Read, TensorId};
+
+/// What a nest or a loop holds, one node after the other.
+pub type Body = Shared<Node>;
 
 /// A loop variable, by its number in [`LoopNest::vars`].
 pub type Var = AxisId;
@@ -49,17 +56,17 @@ pub struct LoopNest {
     /// The name of the kernel.
     pub name: String,
     /// The buffers, by [`BufferId`].
-    pub buffers: Vec<Buffer>,
+    pub buffers: Shared<Buffer>,
     /// The names of the loop variables, by [`Var`].
-    pub vars: Vec<String>,
+    pub vars: Shared<Arc<str>>,
     /// What the caller passes: inputs, then outputs, then prepared buffers.
     pub parameters: Vec<BufferId>,
     /// The inputs whose values do not change between calls.
     pub constants: Vec<BufferId>,
     /// What runs once, ahead of all calls: it fills the prepared buffers from `const` inputs.
-    pub prepare: Vec<Node>,
+    pub prepare: Body,
     /// What runs at every call.
-    pub body: Vec<Node>,
+    pub body: Body,
     /// By how much the bound on rounding errors exceeds that of the program's own sums on data of one
     /// magnitude: rewritings that compute with other numbers than the program names raise it above
     /// one. On other data it is an estimate.
@@ -103,7 +110,7 @@ pub struct Loop {
     /// The buffers that live for one iteration.
     pub locals: Vec<BufferId>,
     /// What runs at each iteration.
-    pub body: Vec<Node>,
+    pub body: Body,
 }
 
 /// How the iterations of a loop run.
@@ -138,7 +145,7 @@ pub struct Guard {
     /// Each must be at least zero. No values from data occur in them.
     pub conditions: Vec<Index>,
     /// What runs then.
-    pub body: Vec<Node>,
+    pub body: Body,
 }
 
 /// A write of one element, or of one element per lane.
@@ -243,7 +250,7 @@ impl LoopNest {
     }
 
     /// Adds a variable.
-    pub fn add_var(&mut self, name: impl Into<String>) -> Var {
+    pub fn add_var(&mut self, name: impl Into<Arc<str>>) -> Var {
         self.vars.push(name.into());
         AxisId(self.vars.len() as u32 - 1)
     }
@@ -276,8 +283,8 @@ impl LoopNest {
 impl Loop {
     /// A serial loop.
     #[must_use]
-    pub fn new(var: Var, extent: i64, role: Role, body: Vec<Node>) -> Self {
-        let (kind, locals) = (LoopKind::Serial, Vec::new());
+    pub fn new(var: Var, extent: i64, role: Role, body: impl Into<Body>) -> Self {
+        let (kind, locals, body) = (LoopKind::Serial, Vec::new(), body.into());
         let (stage, peel, overlaps) = (None, false, false);
         Self { var, extent, stage, kind, role, peel, overlaps, locals, body }
     }
@@ -334,17 +341,21 @@ impl Store {
     /// The elements that the store reads, and what for; not the old value of the element that it
     /// combines with. All that asks what is read asks here.
     #[must_use]
-    pub fn reads<'a>(&'a self) -> Vec<(Use, &'a Read)> {
+    pub fn reads(&self) -> Vec<(Use, &Read)> {
         let mut all = Vec::new();
-        let mut look =
-            |what: Use, expr: &'a Expr| expr.walk_reads(&mut |read| all.push((what, read)));
+        self.walk_reads(&mut |what, read| all.push((what, read)));
+        all
+    }
+
+    /// Calls `visit` with every element that the store reads, as [`Store::reads`] lists them.
+    pub fn walk_reads<'a>(&'a self, visit: &mut impl FnMut(Use, &'a Read)) {
+        let mut look = |what: Use, expr: &'a Expr| expr.walk_reads(&mut |read| visit(what, read));
         look(Use::Value, &self.value);
         self.init.iter().for_each(|init| look(Use::Start, init));
         let bounds = self.domain.iter().map(|bound| &bound.index);
         for index in self.subscripts.iter().chain(bounds).chain(&self.mask) {
             index.outermost_values().into_iter().for_each(|value| look(Use::Place, value));
         }
-        all
     }
 
     /// Whether the store is a recurrence: its value is computed from other elements of its own buffer.
@@ -371,6 +382,8 @@ impl Store {
     /// Whether the store reads a buffer.
     #[must_use]
     pub fn does_read(&self, buffer: BufferId) -> bool {
-        self.reads().iter().any(|(_, read)| read.tensor == buffer)
+        let mut found = false;
+        self.walk_reads(&mut |_, read| found |= read.tensor == buffer);
+        found
     }
 }

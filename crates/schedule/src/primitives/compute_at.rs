@@ -27,7 +27,7 @@ use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
 use crate::nest::{
-    Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
+    Body, Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
     for_each_store_mut, rewrite_store, substitute,
 };
 use crate::refusal::Refusal;
@@ -174,13 +174,13 @@ fn rebuild(
         subscripts.push(Index::axis(var));
     }
     for l in chain.iter().filter(|l| l.role == Role::Reduce) {
-        loops.push(Loop { body: Vec::new(), ..l.clone() });
+        loops.push(Loop { body: Body::default(), ..l.clone() });
     }
     if nest.buffer(producer.buffer).owner != Owner::Output {
         store.subscripts = subscripts;
     }
     Ok(loops.into_iter().rev().fold(Node::Store(store), |node, mut l| {
-        l.body = vec![node];
+        l.body = vec![node].into();
         Node::Loop(l)
     }))
 }

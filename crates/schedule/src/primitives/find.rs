@@ -2,7 +2,9 @@
 
 use tensorwright_lang::program::Index;
 
-use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store};
+use crate::nest::{
+    BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_loop, for_each_store,
+};
 use crate::refusal::Refusal;
 
 /// Where a node is: the position in the body of the nest, then in the body of each loop.
@@ -11,22 +13,48 @@ pub(crate) type Path = Vec<usize>;
 /// The names of the stages of a nest, in the order of the text.
 #[must_use]
 pub fn stages(nest: &LoopNest) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
+    named_stores(nest)
+        .into_iter()
+        .map(|stage| format!("{}{}", stage.buffer, stage.suffix))
+        .collect()
+}
+
+/// A store and the name of its stage: that of its buffer and what is added to it.
+struct NamedStore<'a> {
+    buffer: &'a str,
+    suffix: &'static str,
+    store: &'a Store,
+}
+
+/// All stores, in the order of the text.
+fn named_stores(nest: &LoopNest) -> Vec<NamedStore<'_>> {
+    let mut all: Vec<NamedStore<'_>> = Vec::new();
     let mut first: Vec<Option<usize>> = vec![None; nest.buffers.len()];
     for_each_store(&nest.body, &mut |store| {
-        let name = &nest.buffer(store.buffer).name;
         match first[store.buffer.0 as usize] {
             // The first of two stores to a buffer copies the earlier version of the tensor, or is what a scatter
             // starts from.
-            Some(first) => {
-                let what = if store.is_scatter() { "start" } else { "copy" };
-                names[first] = format!("{name}.{what}");
-            }
-            None => first[store.buffer.0 as usize] = Some(names.len()),
+            Some(first) => all[first].suffix = if store.is_scatter() { ".start" } else { ".copy" },
+            None => first[store.buffer.0 as usize] = Some(all.len()),
         }
-        names.push(name.clone());
+        let buffer = nest.buffer(store.buffer).name.as_str();
+        all.push(NamedStore { buffer, suffix: "", store });
     });
-    names
+    all
+}
+
+/// The number of the store of a stage in the order of the text, and the store.
+fn numbered_store<'a>(nest: &'a LoopNest, stage: &str) -> Option<(usize, &'a Store)> {
+    let all = named_stores(nest);
+    let is_it = |named: &NamedStore<'_>| stage.strip_prefix(named.buffer) == Some(named.suffix);
+    let number = all.iter().position(is_it)?;
+    Some((number, all[number].store))
+}
+
+/// The store of a stage.
+#[must_use]
+pub fn store_of<'a>(nest: &'a LoopNest, stage: &str) -> Option<&'a Store> {
+    Some(numbered_store(nest, stage)?.1)
 }
 
 /// The loops around the store of a stage, outermost first.
@@ -37,14 +65,37 @@ pub fn loops_of<'a>(nest: &'a LoopNest, stage: &str) -> Vec<&'a Loop> {
 
 /// The path of the store of a stage.
 pub(crate) fn find_store(nest: &LoopNest, stage: &str) -> Result<Path, Refusal> {
-    let names = stages(nest);
-    let number = names.iter().position(|name| name == stage);
-    let path = number.and_then(|number| store_paths(&nest.body).into_iter().nth(number));
+    let path = numbered_store(nest, stage).and_then(|(number, _)| nth_store(&nest.body, number));
     path.ok_or_else(|| {
-        let known: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let known: Vec<String> = stages(nest).iter().map(|name| format!("`{name}`")).collect();
         Refusal::new(format!("there is no stage `{stage}`"))
             .help(format!("the stages are {}", known.join(", ")))
     })
+}
+
+/// The path of a store by its number in the order of the text.
+fn nth_store(nodes: &[Node], number: usize) -> Option<Path> {
+    fn go(nodes: &[Node], left: &mut usize, at: &mut Path) -> bool {
+        for (number, node) in nodes.iter().enumerate() {
+            at.push(number);
+            let found = match node {
+                Node::Loop(l) => go(&l.body, left, at),
+                Node::Store(_) if *left == 0 => true,
+                Node::Store(_) => {
+                    *left -= 1;
+                    false
+                }
+                Node::Guard(_) | Node::Prefetch(_) => false,
+            };
+            if found {
+                return true;
+            }
+            at.pop();
+        }
+        false
+    }
+    let (mut left, mut at) = (number, Path::new());
+    go(nodes, &mut left, &mut at).then_some(at)
 }
 
 /// The paths of all stores, in the order of the text.
@@ -199,6 +250,11 @@ pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
 /// them: they would be added twice; or inside a parallel loop that shares them: two workers would make
 /// them.
 pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
+    let mut shifted = false;
+    for_each_loop(&nest.body, &mut |l| shifted |= l.overlaps);
+    if !shifted {
+        return Ok(());
+    }
     for path in store_paths(&nest.body) {
         let store = store_at(nest, &path)?;
         check_workers(nest, store, &loops_on(nest, &path), &ranges_on(nest, &path))?;

@@ -168,7 +168,7 @@ fn write_back(
         substitute(&mut nodes, l.var, &Index::axis(var)).ok_or_else(Refusal::overflow)?;
         let role = if Some(l.var) == kept { Role::Reduce } else { Role::Spatial };
         let mut copy =
-            Loop { var, role, body: nodes, locals: Vec::new(), ..(*l).clone() }.of(stage);
+            Loop { var, role, body: nodes.into(), locals: Vec::new(), ..(*l).clone() }.of(stage);
         if Some(l.var) == kept {
             copy.kind = crate::nest::LoopKind::Serial;
         }

@@ -37,7 +37,7 @@ pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
 pub use expand::Expand;
 pub use factor::Factor;
-pub use find::{loops_of, stages};
+pub use find::{loops_of, stages, store_of};
 pub use fuse::Fuse;
 pub use inline::Inline;
 pub use layout::{LayoutText, Part, SetLayout};

@@ -75,7 +75,7 @@ impl Rule for Reorder {
         let chain = order[first..].iter().rev().fold(body, |body, depth| {
             let mut l = shells[*depth].clone();
             l.body = body;
-            vec![Node::Loop(l)]
+            vec![Node::Loop(l)].into()
         });
         if let Some(Node::Loop(top)) = chain.into_iter().next() {
             *loop_at_mut(nest, &path[..=first])? = top;

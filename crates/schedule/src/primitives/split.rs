@@ -198,7 +198,7 @@ impl Rule for Split {
         let nested = vars.iter().zip(extents).rev().fold(body, |body, (var, extent)| {
             let mut inner = Loop::new(*var, extent, l.role, body);
             inner.stage = l.stage;
-            vec![Node::Loop(inner)]
+            vec![Node::Loop(inner)].into()
         });
         if let Some(Node::Loop(mut outer)) = nested.into_iter().next() {
             outer.peel = cut && self.tail == Tail::Peel;
