@@ -13,6 +13,7 @@ use crate::number::Number;
 use crate::output::{Output, Run};
 use crate::reduce::Accumulator;
 use crate::scatter;
+use crate::target::{Target, advance, zero_errors};
 
 /// Runs a program on inputs by name.
 ///
@@ -273,74 +274,4 @@ pub(crate) fn element<T: Tensors + ?Sized>(
             return Ok(accumulator.finish());
         }
     }
-}
-
-/// Moves some axes on to their next point, the innermost first, like an odometer. After the last
-/// point they are back at the first one, and the answer is `false`.
-pub(crate) fn advance(
-    stage: &Stage,
-    axes: impl DoubleEndedIterator<Item = usize>,
-    point: &mut [i64],
-) -> bool {
-    for number in axes.rev() {
-        let (Some(axis), Some(value)) = (stage.axes.get(number), point.get_mut(number)) else {
-            return false;
-        };
-        *value += 1;
-        if *value < axis.hi {
-            return true;
-        }
-        *value = axis.lo;
-    }
-    false
-}
-
-/// The tensor that a stage is making.
-pub(crate) struct Target<'t, 'a> {
-    pub(crate) tensor: &'t Tensor,
-    /// The bounds are made when the first element that is not exact is stored.
-    pub(crate) contents: Contents<'a>,
-}
-
-impl<'t> Target<'t, '_> {
-    /// Starts from a copy of the base, or from zeros that will all be overwritten.
-    fn new(tensor: &'t Tensor, base: Option<&Contents<'_>>) -> Result<Self, Failure> {
-        let zeros = Buffer::zeros(tensor.dtype, &tensor.shape)
-            .map_err(|error| too_large(tensor, &error.to_string()))?;
-        let contents = Contents { buffer: Cow::Owned(zeros), errors: None };
-        let mut target = Self { tensor, contents };
-        if let Some(base) = base {
-            for position in 0..target.contents.buffer.len() {
-                if let Some(number) = base.number(position) {
-                    target.store(position, number)?;
-                }
-            }
-        }
-        Ok(target)
-    }
-
-    pub(crate) fn store(&mut self, position: usize, number: Number) -> Result<(), Failure> {
-        if number.error() > 0.0 && self.contents.errors.is_none() {
-            let len = self.contents.buffer.len();
-            self.contents.errors = Some(zero_errors(self.tensor, len)?);
-        }
-        self.contents.set(position, number);
-        Ok(())
-    }
-}
-
-/// One bound per element; memory that there is not is an error.
-fn zero_errors(tensor: &Tensor, len: usize) -> Result<Vec<f64>, Failure> {
-    let mut errors = Vec::new();
-    errors
-        .try_reserve_exact(len)
-        .map_err(|_| too_large(tensor, "there is no memory for its error bounds"))?;
-    errors.resize(len, 0.0);
-    Ok(errors)
-}
-
-pub(crate) fn too_large(tensor: &Tensor, why: &str) -> Failure {
-    let Tensor { name, span, .. } = tensor;
-    let message = format!("`{name}`, a `{}`, is too large to run: {why}", tensor.type_text());
-    Box::new(Diagnostic::new(Code::TooLarge, *span, message).help("bind smaller sizes"))
 }

@@ -37,6 +37,7 @@ pub mod random;
 mod reduce;
 pub mod sample;
 mod scatter;
+mod target;
 pub mod tolerance;
 
 pub use buffer::{Buffer, BufferError, MAX_BYTES, Stored};

@@ -3,8 +3,8 @@
 use tensorwright_lang::program::{AxisId, AxisKind, Combine, Program, Scatter, Stage};
 
 use crate::eval::{Contents, Evaluated, Failure, Scope, Tensors, defect};
-use crate::interpret::{Target, advance, too_large};
 use crate::reduce::Accumulator;
+use crate::target::{Target, advance, too_large};
 
 /// Makes the elements of a scatter. For each point of the other spatial axes there is a reduction under way per element
 /// that a term may go to.

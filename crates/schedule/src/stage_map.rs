@@ -72,10 +72,13 @@ impl StageMap {
         for_each_loop(&scheduled.body, &mut |l| found.locals.extend(&l.locals));
         let names = stages(canonical);
         found.settle(&names);
-        let stage = |(name, (buffer, wanted)): (&String, &(BufferId, f64))| {
+        // The first of two stores to a buffer is what the second one starts from, and no stage of the program.
+        let is_first = |number: usize| own[number + 1..].iter().any(|(id, _)| *id == own[number].0);
+        let stages = names.iter().zip(&own).enumerate().filter(|(number, _)| !is_first(*number));
+        let stage = |(_, (name, (buffer, wanted))): (usize, (&String, &(BufferId, f64)))| {
             found.stage(canonical, scheduled, name, *buffer, *wanted)
         };
-        Self { stages: names.iter().zip(&own).map(stage).collect() }
+        Self { stages: stages.map(stage).collect() }
     }
 
     /// The stages that are computed inside loops of another one, or of none.

@@ -47,10 +47,13 @@ fn worthwhile(draft: &Draft, stage: &str) -> Option<(String, i64)> {
         false => l.extent >= RESULTS,
     });
     let terms = loops.iter().fold(1i64, |product, l| product.saturating_mul(l.extent));
-    let longest = loops.iter().filter(|l| l.role == Role::Reduce).rev().max_by_key(|l| l.extent)?;
-    let copies = longest.extent.min(MOST_COPIES);
+    // The outermost loop that is long enough, so that a worker's terms follow each other.
+    let of_terms = || loops.iter().filter(|l| l.role == Role::Reduce);
+    let outermost = of_terms().find(|l| l.extent >= MOST_COPIES);
+    let shared = outermost.or_else(|| of_terms().rev().max_by_key(|l| l.extent))?;
+    let copies = shared.extent.min(MOST_COPIES);
     let elements = draft.nest.buffer(store.buffer).elements().saturating_mul(copies);
     let pays = elements.saturating_mul(TERMS_PER_ELEMENT) <= terms && terms >= FEWEST_TERMS;
-    let chunk = (longest.extent + copies - 1) / copies;
-    (pays && copies > 1 && !is_shared).then(|| (draft.nest.var_name(longest.var).to_owned(), chunk))
+    let chunk = (shared.extent + copies - 1) / copies;
+    (pays && copies > 1 && !is_shared).then(|| (draft.nest.var_name(shared.var).to_owned(), chunk))
 }

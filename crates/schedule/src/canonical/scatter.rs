@@ -4,7 +4,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{AxisId, AxisKind, Combine, Expr, Index, Program, Stage};
 
-use super::{Axes, convert, copy_base, covers, element, neutral, wide_sum, widen};
+use super::{Axes, convert, copy_base, covers, element, neutral, started, wide_sum, widen};
 use crate::lower::all_hold;
 use crate::nest::{BufferId, LoopNest, Role, Scatter, StageId, Store};
 
@@ -49,14 +49,24 @@ fn add_start(
     let held = |base| widen(element(base, axes.values.clone()), narrow, dtype);
     let anew = neutral(op, dtype);
     let value = match (stage.combine, stage.base.map(held)) {
-        (Combine::Accumulate(_), Some(held)) => held,
+        (Combine::Accumulate(_), Some(held)) => match all_hold(&inside) {
+            Some(inside) => {
+                let begun = started(op, held.clone(), dtype);
+                if begun == held { held } else { select(inside, begun, held) }
+            }
+            None => started(op, held, dtype),
+        },
         (_, Some(held)) if dtype == narrow => match all_hold(&inside) {
-            Some(inside) => Expr::Select(Box::new(inside), Box::new(anew), Box::new(held)),
+            Some(inside) => select(inside, anew, held),
             None => anew,
         },
         _ => anew,
     };
     nest.body.push(axes.around(Store::new(target, axes.values.clone(), value)));
+}
+
+fn select(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
+    Expr::Select(Box::new(condition), Box::new(then), Box::new(otherwise))
 }
 
 /// Adds every term where it goes.
