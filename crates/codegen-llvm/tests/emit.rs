@@ -95,6 +95,56 @@ fn reductions_of_every_type() {
     }
 }
 
+/// Schedules in which a condition on `i` and `k` is decided block by block: with lanes that share it, and with lanes that
+/// do not.
+const BLOCKS: [&str; 3] = [
+    "O: split k 4\nO: split i 4 [peel]\nO: reorder i.0 k.0 i.1 k.1\n",
+    "O: split i 8 [guard]\nO: split k 2 [peel]\nO: reorder i.0 k.0 k.1 i.1\nO: vectorize i.1\nO: parallel i.0\n",
+    "O: split k 8 [guard]\nO: vectorize k.1\nO: parallel i\n",
+];
+
+#[test]
+fn blocks_of_masked_terms_are_left_out() {
+    let sizes = [("M", 37), ("N", 45)];
+    let conditions =
+        ["k <= i", "k > i", "2 * k >= i + 3", "k <= i && k > i - 6", "k == i || k < i / 2"];
+    for (op, otherwise) in [("+=!", "0"), ("*=!", "1"), ("max=!", "-INFINITY"), ("min=!", "3.5")] {
+        for condition in conditions {
+            let source = format!(
+                "def f(float(M,N) A) -> (O) {{
+                   O(i) {op} ({condition}) ? A(k,i) : {otherwise} where i in 0:N, k in 0:M }}"
+            );
+            BLOCKS.iter().for_each(|schedule| check(&source, &sizes, schedule));
+        }
+    }
+    let elements =
+        "def f(float(M,N) A) -> (O) { O(k,i) = k < i ? exp(A(k,i)) : 2 where k in 0:M, i in 0:N }";
+    BLOCKS[..2].iter().for_each(|schedule| check(elements, &sizes, schedule));
+}
+
+#[test]
+fn what_masked_terms_leave_alone_is_what_the_reference_has() {
+    // The least of no numbers is the start, which is not the next integer.
+    let ends = "def f(int64(M,N) A) -> (O) {
+        O(i) min=! k < i ? A(k,i) : 9223372036854775806 where i in 0:N, k in 0:M }";
+    check(ends, &[("M", 32), ("N", 32)], BLOCKS[0]);
+    // A maximum that continues from NaN is one of numbers.
+    let onto = "def f(float(N) X, float(N,N) A) -> (O) {
+        O(i) = X(i)
+        O(i) max= k < i - 30 ? A(k,i) : -INFINITY where k in 0:N }";
+    let mut inputs = random_inputs(&program(onto, None, &[("N", 21)]), 3).unwrap();
+    inputs.extend(special(DType::Float));
+    check_with(onto, &[("N", 21)], BLOCKS[0], &inputs);
+    let scattered = "def f(float(N) X, int(K) I, float(K) A) -> (O) {
+        O(i) = X(i)
+        O(i) max= A(k) scatter i = I(k) }";
+    let mut inputs = random_inputs(&program(scattered, None, &[("N", 21), ("K", 4)]), 3).unwrap();
+    inputs.extend(special(DType::Float));
+    for schedule in ["", "O: privatize k\n"] {
+        check_with(scattered, &[("N", 21), ("K", 4)], schedule, &inputs);
+    }
+}
+
 #[test]
 fn conditions_are_lazy_lane_by_lane() {
     let sizes = [("N", 37)];

@@ -55,6 +55,15 @@ const NORM: &str = "def norm(float(N,D) x, float(N,D) r) -> (h, y) {
   square(n) +=! h(n,d) * h(n,d)
   y(n,d) = h(n,d) / square(n)
 }";
+const TRIANGLE: &str = "def triangle(float(N,N) A, float(N) x) -> (y) {
+  y(i) +=! j <= i ? A(i,j) * x(j) : 0 where i in 0:N, j in 0:N
+}";
+const LOWER: &str = "def lower(float(N,N) A) -> (L) {
+  L(i,j) = j > i ? 0 : A(i,j) where i in 0:N, j in 0:N
+}";
+const BAND: &str = "def band(float(N,N) A) -> (m) {
+  m(i) max=! (j <= i && j > i - 9) ? A(i,j) : -INFINITY where i in 0:N, j in 0:N
+}";
 const CLAMPED: &str = "def clamped(float(N) A) -> (out) {
   rows(i) = 2 * A(i)
   out(i) = rows(max(i - 1, 0)) + rows(i) + rows(min(i + 1, N - 1)) where i in 0:N
@@ -153,6 +162,10 @@ shows! {
     vectorize_between_borders: CLAMPED, [("N", 32)], "out: split i 8\nout: vectorize i.1\n";
     vectorize_between_borders_of_tiles: CLAMPED, [("N", 64)],
         "out: split i 16\nrows: compute_at out i.0\nout: split i.1 8\nout: vectorize i.1.1\n";
+    masked_terms: TRIANGLE, [("N", 64)], "y: split j 8\ny: vectorize j.1\n";
+    masked_elements: LOWER, [("N", 60)],
+        "L: split i 4\nL: split j 8 [peel]\nL: reorder i.0 j.0 i.1 j.1\nL: vectorize j.1\n";
+    masked_band: BAND, [("N", 64)], "m: split j 8\nm: split i 4\nm: reorder i.0 j.0 i.1 j.1\n";
     compute_at_of_a_result: NORM, [("N", 4), ("D", 5)],
         "y: split n 2\nsquare: compute_at y n.1\nh: compute_at y n.1\n";
     cache_read_after_the_start: SQUARES, [("N", 5)],
@@ -346,6 +359,8 @@ fn loops_over_terms_of_a_scatter_are_not_shared() {
         "sum: privatize d",
         "sum: parallel d\nsum: privatize i",
         "sum.start: privatize b",
+        "sum.start: reorder d b\nsum: privatize i",
+        "sum.start: split b 3\nsum: privatize i",
         "count.0: inline",
     ];
     let mut text = String::new();
@@ -355,6 +370,12 @@ fn loops_over_terms_of_a_scatter_are_not_shared() {
         let said = result.map_or_else(|error| error.to_string(), |nest| nest.to_string());
         text.push_str(&format!("{steps}\n  {said}\n"));
     }
+    let part = "def f(int32(N) at, float(B,N) x, float(B,G) y) -> (m) {
+        m(b,g) = y(b,g)
+        m(b,g) max= x(b,n) scatter g = at(n) where b in 0:1 }";
+    let part = program(part, &[("N", 20), ("B", 2), ("G", 5)]);
+    let refused = Schedule::parse("m: privatize n").unwrap().apply(canonical(&part)).unwrap_err();
+    text.push_str(&format!("m: privatize n\n  {refused}\n"));
     insta::assert_snapshot!("scatters", text);
 }
 

@@ -2,10 +2,10 @@
 //! out, `pad` takes the condition out of the loop.
 
 use tensorwright_lang::ops::{CompareOp, ReductionOp};
-use tensorwright_lang::program::{Atom, Expr};
+use tensorwright_lang::program::{Atom, Expr, Index, Read};
 
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::nest::{LoopNest, Owner, Role, Store, for_each_store};
+use tensorwright_schedule::nest::{LoopNest, Owner, Ranges, Role, Store, for_each_store};
 use tensorwright_schedule::placement::{only_reader, store_of};
 use tensorwright_schedule::primitives::{Inline, Pad, Phases, loops_of, stages};
 
@@ -82,7 +82,8 @@ fn pad(draft: &mut Draft, stage: &str) {
         let mut names: Vec<String> = Vec::new();
         store.value.walk_reads(&mut |read| {
             let name = &nest.buffer(read.tensor).name;
-            if !names.contains(name) {
+            // A condition that is not about a border masks many terms: blocks of them are left out if it stays.
+            if !names.contains(name) && has_border(nest, stage, read) {
                 names.push(name.clone());
             }
         });
@@ -105,6 +106,16 @@ fn pays(nest: &LoopNest, stage: &str) -> bool {
     let uses = loops.iter().fold(1i128, |uses, l| uses.saturating_mul(i128::from(l.extent)));
     let copied = nest.buffers.last().map_or(0, |copy| i128::from(copy.elements()));
     uses >= copied.saturating_mul(REUSE)
+}
+
+/// Whether an element that is read may lie outside of its tensor, if a condition did not keep it from being read.
+fn has_border(nest: &LoopNest, stage: &str, read: &Read) -> bool {
+    let mut ranges = Ranges::default();
+    loops_of(nest, stage).iter().for_each(|l| ranges.insert(l.var, l.extent));
+    let inside = |(subscript, extent): (&Index, &i64)| {
+        ranges.interval(subscript).within(0, i128::from(*extent))
+    };
+    !read.subscripts.iter().zip(&nest.buffer(read.tensor).shape).all(inside)
 }
 
 /// The stages that a stage alone reads and that only move elements or put constants between them.

@@ -61,10 +61,8 @@ fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
         for node in nodes {
             match node {
                 Node::Loop(l) => {
-                    let mut shell = l.clone();
-                    shell.body.clear();
-                    shell.locals.clear();
-                    path.push(shell);
+                    let (body, locals) = (Body::default(), Vec::new());
+                    path.push(Loop { body, locals, ..l.clone() });
                     go(&mut l.body, path, visit);
                     path.pop();
                 }

@@ -9,6 +9,7 @@ mod guards;
 mod init;
 mod layouts;
 mod lowered;
+mod masks;
 mod memory;
 mod padding;
 mod peel;
@@ -62,12 +63,13 @@ pub fn lower_with(
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoweredNest, LowerError> {
     let settle = |nest: &mut LoopNest| memory::run(nest, options.stack);
-    let passes: [(&str, &Pass<'_>); 11] = [
+    let passes: [(&str, &Pass<'_>); 12] = [
         ("memory", &settle),
         ("padding", &padding::run),
         ("layouts", &layouts::run),
         ("init", &init::run),
         ("peel", &peel::run),
+        ("masks", &masks::run),
         ("unroll", &unroll::run),
         ("vectorize", &vectorize::run),
         ("simplify", &simplify::run),

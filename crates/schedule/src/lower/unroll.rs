@@ -17,7 +17,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 }
 
 /// The number of stores once everything is written out.
-fn stores(nodes: &[Node]) -> u128 {
+pub(super) fn stores(nodes: &[Node]) -> u128 {
     let one = |node: &Node| match node {
         Node::Loop(l) => {
             let copies = if l.kind == LoopKind::Unrolled { l.extent as u128 } else { 1 };

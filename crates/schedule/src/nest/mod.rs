@@ -22,6 +22,7 @@ mod uses;
 mod walk;
 
 pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
+pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
 pub use shared::Shared;

@@ -14,7 +14,7 @@ const REGISTER: u128 = 8;
 const CALL: u128 = 8;
 
 /// The operations of nodes.
-pub(super) fn operations(nest: &LoopNest, nodes: &[Node]) -> u128 {
+pub(crate) fn operations(nest: &LoopNest, nodes: &[Node]) -> u128 {
     let at_once = Lanes { var: None, count: 1 };
     sum(nodes.iter().map(|node| of_node(nest, node, at_once)))
 }

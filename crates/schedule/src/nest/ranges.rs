@@ -240,6 +240,9 @@ impl Rewrite for Simplify<'_> {
                 (LogicOp::And, _, Some(true)) | (LogicOp::Or, _, Some(false)) => *a,
                 (LogicOp::And, Some(false), _) => truth(false),
                 (LogicOp::Or, Some(true), _) => truth(true),
+                // A read may be one that is checked, and reported if it is made.
+                (LogicOp::And, _, Some(false)) if !does_read(&a) => truth(false),
+                (LogicOp::Or, _, Some(true)) if !does_read(&a) => truth(true),
                 _ => Expr::Logic(op, a, b),
             },
             Expr::Unary(UnaryOp::Not, a) => match known(&a) {
@@ -296,6 +299,12 @@ impl Simplify<'_> {
 
 fn truth(holds: bool) -> Expr {
     Expr::Const(Scalar::integer(DType::Bool, i128::from(holds)))
+}
+
+fn does_read(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk_reads(&mut |_| found = true);
+    found
 }
 
 fn known(expr: &Expr) -> Option<bool> {

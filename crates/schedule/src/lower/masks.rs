@@ -1,0 +1,355 @@
+//! Masks: where a condition on indices holds in all of a block, or in none of it, the block runs without it.
+//!
+//! ```text
+//! for l {                                    for l {
+//!   for s.0 in 0..64 {                         for s.0 in 0..64 {
+//!     for s.1 in 0..16 {                         if (l - 16*s.0 - 15 >= 0) {
+//!       y(l) += s <= l ? x(l, s) : 0;              for s.1 { y(l) += x(l, s); }
+//!     }                                          }
+//!   }                                ->          if (l - 16*s.0 >= 0, 16*s.0 + 14 - l >= 0) {
+//! }                                                for s.1 { y(l) += s <= l ? x(l, s) : 0; }
+//!                                                }
+//!                                              }
+//!                                            }
+//! ```
+//!
+//! (`s` is `16*s.0 + s.1`.) A block in which no term counts is skipped, as half of them are where a position attends to
+//! those before it. Nothing but speed depends on it: where little would be skipped or it would make too much code,
+//! loops stay as they are.
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::CompareOp;
+use tensorwright_lang::program::{Atom, Expr, Index, Rewrite, Scalar};
+
+use super::unroll::stores;
+use super::{LowerError, simplify};
+use crate::limits::{MAX_OPERATIONS, MAX_STORES};
+use crate::nest::{
+    Body, Bound, Guard, LoopKind, LoopNest, Node, Ranges, Size, Store, Var, operations,
+    rewrite_nodes,
+};
+
+/// The most stores that copies may add to a nest, once loops are written out.
+const MOST_STORES: u128 = 512;
+
+/// The most operations that they may add, about as many instructions.
+const MOST_OPERATIONS: u128 = 1 << 14;
+
+/// The most conditions by which blocks inside each other are taken apart.
+const MOST_NESTED: usize = 3;
+
+/// The most conditions of a block that are looked at.
+const MOST_CONDITIONS: usize = 16;
+
+/// Blocks reach over at most one of so many parts of what a condition reaches over.
+const PARTS: i128 = 4;
+
+/// A condition is worth its copies if it does not hold in at least one of so many iterations.
+const WORTH: i128 = 8;
+
+pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    let written = stores(&nest.prepare).saturating_add(stores(&nest.body));
+    let operations = Size::of(nest).operations;
+    let mut pass = Pass {
+        stores: MOST_STORES.min((MAX_STORES as u128).saturating_sub(written)),
+        operations: MOST_OPERATIONS.min(MAX_OPERATIONS.saturating_sub(operations) / 2),
+    };
+    let outside = Scope::default();
+    super::both(nest, |nest, body| Ok(pass.nodes(nest, body, &outside).into()))
+}
+
+/// What is around a node.
+#[derive(Clone, Default)]
+struct Scope {
+    ranges: Ranges,
+    /// The conditions that were settled further out.
+    settled: Vec<Condition>,
+}
+
+/// How much copies may still have.
+struct Pass {
+    stores: u128,
+    operations: u128,
+}
+
+impl Pass {
+    fn nodes(&mut self, nest: &LoopNest, nodes: Body, scope: &Scope) -> Vec<Node> {
+        nodes.into_iter().flat_map(|node| self.node(nest, node, scope)).collect()
+    }
+
+    fn node(&mut self, nest: &LoopNest, node: Node, scope: &Scope) -> Vec<Node> {
+        let apart = block(&node, scope).and_then(|block| self.apart(nest, &node, block, scope));
+        if let Some(apart) = apart {
+            return apart;
+        }
+        vec![match node {
+            Node::Loop(mut l) if matches!(l.kind, LoopKind::Serial | LoopKind::Parallel) => {
+                let mut inner = scope.clone();
+                inner.ranges.insert(l.var, l.extent);
+                l.body = self.nodes(nest, l.body, &inner).into();
+                Node::Loop(l)
+            }
+            Node::Guard(mut guard) => {
+                guard.body = self.nodes(nest, guard.body, scope).into();
+                Node::Guard(guard)
+            }
+            other => other,
+        }]
+    }
+
+    /// A node where a condition holds everywhere in it, where it holds somewhere, and where it holds nowhere; `None` if
+    /// that is too much.
+    fn apart(
+        &mut self,
+        nest: &LoopNest,
+        node: &Node,
+        block: Block,
+        scope: &Scope,
+    ) -> Option<Vec<Node>> {
+        let own = std::slice::from_ref(node);
+        let left = self.stores.checked_sub(stores(own).saturating_mul(2))?;
+        let operations = operations(nest, own).saturating_mul(2);
+        let operations = self.operations.checked_sub(operations)?;
+        let Block { condition, least, greatest } = block;
+        let below = |index: &Index| Index::constant(-1).sub(index);
+        let everywhere = (vec![least.clone()], assume(nest, node, &condition, true, scope)?);
+        let nowhere = (vec![below(&greatest)?], assume(nest, node, &condition, false, scope)?);
+        // A block that reaches over one margin has all of the condition or nothing of it.
+        let mut mixed = if least == greatest { Vec::new() } else { vec![node.clone()] };
+        guard_terms(nest, &mut mixed, &condition, &mut Vec::new())?;
+        let somewhere = (vec![below(&least)?, greatest], mixed);
+        (self.stores, self.operations) = (left, operations);
+        let mut inner = scope.clone();
+        inner.settled.push(condition);
+        let mut all = Vec::new();
+        for (conditions, nodes) in [everywhere, somewhere, nowhere] {
+            let body = self.nodes(nest, nodes.into(), &inner);
+            if !body.is_empty() {
+                all.push(Node::Guard(Guard { conditions, body: body.into() }));
+            }
+        }
+        Some(all)
+    }
+}
+
+/// A comparison of indices that data have no part in, as the text has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Condition {
+    op: CompareOp,
+    lhs: Index,
+    rhs: Index,
+}
+
+impl Condition {
+    fn of(expr: &Expr) -> Option<Self> {
+        let Expr::CompareIndex(op, lhs, rhs) = expr else { return None };
+        Some(Self { op: *op, lhs: lhs.clone(), rhs: rhs.clone() })
+    }
+
+    /// A sum of loops that is at least zero where the condition holds, and where it does not if the answer is `false`.
+    fn margin(&self) -> Option<(Index, bool)> {
+        let (margin, holds) = match self.op {
+            CompareOp::Le => (self.rhs.sub(&self.lhs)?, true),
+            CompareOp::Gt => (self.rhs.sub(&self.lhs)?, false),
+            CompareOp::Ge => (self.lhs.sub(&self.rhs)?, true),
+            CompareOp::Lt => (self.lhs.sub(&self.rhs)?, false),
+            CompareOp::Eq | CompareOp::Ne => return None,
+        };
+        let is_loop = |term: &tensorwright_lang::program::Term| matches!(term.atom, Atom::Axis(_));
+        margin.terms().iter().all(is_loop).then_some((margin, holds))
+    }
+}
+
+/// A condition that a block may have to itself, and what its margin is at least and at most in the block.
+struct Block {
+    condition: Condition,
+    least: Index,
+    greatest: Index,
+}
+
+/// The condition to take a node apart by, if it is about all of the node and the node reaches over a part of what the
+/// condition reaches over.
+fn block(node: &Node, scope: &Scope) -> Option<Block> {
+    let Node::Loop(l) = node else { return None };
+    if scope.settled.len() >= MOST_NESTED {
+        return None;
+    }
+    let found = Found::of(node);
+    let parts: Vec<Found> = l.body.iter().map(Found::of).collect();
+    let is_open = |condition: &&Condition| {
+        !scope.settled.contains(condition)
+            && parts.iter().all(|part| part.conditions.contains(condition))
+    };
+    found.conditions.iter().filter(is_open).find_map(|condition| {
+        let (margin, holds) = condition.margin()?;
+        let (least, greatest) = found.ends(&margin)?;
+        // Of the block, and of all loops.
+        let inside = found.inner.interval(&margin.sub(&least)?).hi;
+        let whole = scope.ranges.interval(&least).hull(scope.ranges.interval(&greatest));
+        let span = whole.hi - whole.lo;
+        let fails = if holds { -whole.lo } else { whole.hi };
+        (inside * PARTS <= span
+            && fails > 0
+            && fails * WORTH >= span
+            && whole.lo < 0
+            && whole.hi >= 0)
+            .then(|| Block { condition: condition.clone(), least, greatest })
+    })
+}
+
+/// The loops of a block, and the conditions in it.
+struct Found {
+    inner: Ranges,
+    conditions: Vec<Condition>,
+}
+
+impl Found {
+    fn of(node: &Node) -> Self {
+        let mut found = Self { inner: Ranges::default(), conditions: Vec::new() };
+        found.node(node);
+        found
+    }
+
+    fn node(&mut self, node: &Node) {
+        match node {
+            Node::Loop(l) => {
+                // Copies of a loop may differ in their extents.
+                let extent = self.inner.extent(l.var).unwrap_or(0).max(l.extent);
+                self.inner.insert(l.var, extent);
+                l.body.iter().for_each(|node| self.node(node));
+            }
+            Node::Guard(guard) => guard.body.iter().for_each(|node| self.node(node)),
+            Node::Store(store) => store.value.walk(&mut |expr| {
+                if self.conditions.len() < MOST_CONDITIONS {
+                    let new = Condition::of(expr).filter(|it| !self.conditions.contains(it));
+                    self.conditions.extend(new);
+                }
+            }),
+            Node::Prefetch(_) => {}
+        }
+    }
+
+    /// What a sum of loops is at least and at most in the block; `None` on overflow.
+    fn ends(&self, margin: &Index) -> Option<(Index, Index)> {
+        let (mut least, mut greatest) = (margin.clone(), margin.clone());
+        for term in margin.terms() {
+            let Atom::Axis(var) = term.atom else { return None };
+            let Some(extent) = self.inner.extent(var) else { continue };
+            let own = Index::axis(var).scale(term.coefficient)?;
+            let last = Index::constant(term.coefficient.checked_mul(extent - 1)?);
+            let (low, high) = match term.coefficient > 0 {
+                true => (Index::constant(0), last),
+                false => (last, Index::constant(0)),
+            };
+            least = least.sub(&own)?.add(&low)?;
+            greatest = greatest.sub(&own)?.add(&high)?;
+        }
+        Some((least, greatest))
+    }
+}
+
+/// A node in which a condition, or its opposite if its margin counts down, is known; nothing if nothing is left to do.
+fn assume(
+    nest: &LoopNest,
+    node: &Node,
+    condition: &Condition,
+    reaches: bool,
+    scope: &Scope,
+) -> Option<Vec<Node>> {
+    let holds = condition.margin().is_some_and(|(_, holds)| holds == reaches);
+    let mut nodes = vec![node.clone()];
+    rewrite_nodes(&mut nodes, &mut Known { condition, holds })?;
+    simplify::nodes(&mut nodes, &scope.ranges).ok()?;
+    Some(without_neutral(nest, nodes.into()))
+}
+
+/// Puts what is known in the place of a condition.
+struct Known<'a> {
+    condition: &'a Condition,
+    holds: bool,
+}
+
+impl Rewrite for Known<'_> {
+    fn expr(&mut self, expr: Expr) -> Option<Expr> {
+        let is_it = Condition::of(&expr).is_some_and(|it| it == *self.condition);
+        let known = || Expr::Const(Scalar::integer(DType::Bool, i128::from(self.holds)));
+        Some(if is_it { known() } else { expr })
+    }
+}
+
+/// Guards terms by a condition that all lanes of their vectors have in common: there is a branch around some
+/// multiply-adds then, instead of a choice that keeps each of them from being one instruction.
+fn guard_terms(
+    nest: &LoopNest,
+    nodes: &mut [Node],
+    condition: &Condition,
+    lanes: &mut Vec<Var>,
+) -> Option<()> {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => {
+                lanes.extend((l.kind == LoopKind::Vectorized).then_some(l.var));
+                guard_terms(nest, &mut l.body, condition, lanes)?;
+                lanes.retain(|lane| *lane != l.var);
+            }
+            Node::Guard(guard) => guard_terms(nest, &mut guard.body, condition, lanes)?,
+            Node::Store(store) => guard_term(nest, store, condition, lanes)?,
+            Node::Prefetch(_) => {}
+        }
+    }
+    Some(())
+}
+
+fn guard_term(
+    nest: &LoopNest,
+    store: &mut Store,
+    condition: &Condition,
+    lanes: &[Var],
+) -> Option<()> {
+    let (margin, holds) = condition.margin()?;
+    let Expr::Select(asked, then, otherwise) = &store.value else { return Some(()) };
+    let is_it = Condition::of(asked).is_some_and(|asked| asked == *condition);
+    let is_common = !margin.mentions(&|var| lanes.contains(&var));
+    if !is_it || !is_common || !changes_nothing(nest, store, otherwise) {
+        return Some(());
+    }
+    let index = match holds {
+        true => margin,
+        false => Index::constant(-1).sub(&margin)?,
+    };
+    store.value = (**then).clone();
+    store.domain.push(Bound { index, padding: false, term: true });
+    Some(())
+}
+
+/// Nodes without the terms that change nothing, and without loops around nothing.
+fn without_neutral(nest: &LoopNest, nodes: Body) -> Vec<Node> {
+    let mut left = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match node {
+            Node::Loop(mut l) => {
+                l.body = without_neutral(nest, l.body).into();
+                let is_idle = l.body.iter().all(|node| matches!(node, Node::Prefetch(_)));
+                left.extend((!is_idle).then_some(Node::Loop(l)));
+            }
+            Node::Guard(mut guard) => {
+                guard.body = without_neutral(nest, guard.body).into();
+                left.extend((!guard.body.is_empty()).then_some(Node::Guard(guard)));
+            }
+            Node::Store(store) if changes_nothing(nest, &store, &store.value) => {}
+            other => left.push(other),
+        }
+    }
+    left
+}
+
+/// Whether a store would change nothing if it had this value. Where data decide about the element, its position is still
+/// to be checked.
+fn changes_nothing(nest: &LoopNest, store: &Store, value: &Expr) -> bool {
+    let (Some(op), Expr::Const(value)) = (store.combine, value) else { return false };
+    let neutral = Scalar::neutral(op, nest.dtype(store.buffer));
+    // Zeros of either sign are the same here: the sign of a sum that is zero is anybody's.
+    let is_zero = |scalar: Scalar| scalar.dtype().is_float() && scalar.as_f64() == 0.0;
+    let is_same = *value == neutral || is_zero(*value) && is_zero(neutral);
+    is_same && store.init.is_none() && !store.is_scatter()
+}
