@@ -1,8 +1,10 @@
 //! Which stages may be computed in blocks.
 
+use std::collections::BTreeSet;
+
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
-use tensorwright_schedule::nest::{BufferId, Owner, Role};
+use tensorwright_schedule::nest::{BufferId, Owner, Role, for_each_store};
 use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
@@ -28,6 +30,8 @@ const MOST_UNITS: usize = 32;
 pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
     let units = units(draft, chains);
     let bytes: Vec<i64> = units.iter().map(|unit| bytes(draft, unit, chains)).collect();
+    let readers: Vec<Vec<String>> =
+        units.iter().map(|unit| readers(draft, unit.root(chains))).collect();
     let mut taken: Vec<String> = Vec::new();
     let mut found = Vec::new();
     for last in (0..units.len()).rev() {
@@ -38,13 +42,46 @@ pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Blo
         if !pays || taken.contains(units[last].root(chains)) {
             continue;
         }
-        if let Some(block) = block(draft, chains, &units[first..=last], &taken, goal) {
+        let units = &units[first..=last];
+        // What is tried is tried on these stages alone: a program may have a thousand others.
+        let alone = only(draft, chains, units);
+        let program = Stages { draft: &alone, chains, readers: &readers[first..=last] };
+        if let Some(block) = block(&program, units, &taken, goal) {
             taken.extend(block.stages.iter().cloned());
             found.push(block);
         }
     }
     found.reverse();
     found
+}
+
+/// Some stages of a program: what became of them so far, their chains, and who reads the roots of the units.
+struct Stages<'a> {
+    draft: &'a Draft,
+    chains: &'a [Chain],
+    readers: &'a [Vec<String>],
+}
+
+/// A draft of some units alone.
+fn only(draft: &Draft, chains: &[Chain], units: &[Unit]) -> Draft {
+    let stages = units.iter().flat_map(|unit| unit.stages(chains));
+    let stores = stages.filter_map(|stage| store_of(&draft.nest, stage));
+    let buffers: BTreeSet<BufferId> = stores.map(|store| store.buffer).collect();
+    let mut alone = draft.clone();
+    alone.nest.body.retain(|node| {
+        let mut is_theirs = false;
+        for_each_store(std::slice::from_ref(node), &mut |store| {
+            is_theirs |= buffers.contains(&store.buffer);
+        });
+        is_theirs
+    });
+    alone
+}
+
+/// The stages that read a stage.
+fn readers(draft: &Draft, stage: &str) -> Vec<String> {
+    let store = store_of(&draft.nest, stage);
+    store.map(|store| reader_names(&draft.nest, store.buffer)).unwrap_or_default()
 }
 
 /// The bytes that a block may hold.
@@ -78,12 +115,12 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
 
 /// The block that ends with the last of some units, in the innermost loop over rows that holds others.
 fn block(
-    draft: &Draft,
-    chains: &[Chain],
+    program: &Stages<'_>,
     units: &[Unit],
     taken: &[String],
     goal: &Goal<Cpu>,
 ) -> Option<Block> {
+    let Stages { draft, chains, .. } = *program;
     let last = units.last()?;
     let root = last.root(chains);
     let accesses = Accesses::of(&draft.nest, root)?;
@@ -101,7 +138,7 @@ fn block(
         let around: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
         let fits = |rows: &i64| {
             let host = Host { root, row: &row.name, extent: row.extent, around, rows: *rows };
-            host.units(draft, chains, units, taken, goal)
+            host.units(program, units, taken, goal)
         };
         // Every worker gets a block.
         let suits = |rows: &i64| {
@@ -139,12 +176,12 @@ impl Host<'_> {
     /// What can be computed in a block with little being computed twice; `None` if that saves nothing.
     fn units(
         &self,
-        draft: &Draft,
-        chains: &[Chain],
+        program: &Stages<'_>,
         units: &[Unit],
         taken: &[String],
         goal: &Goal<Cpu>,
     ) -> Option<Vec<Unit>> {
+        let Stages { draft, chains, .. } = *program;
         let (last, before) = units.split_last()?;
         let mut fused = draft.clone();
         let mut split = Split::new(self.row, &[self.rows]).tail(Tail::Peel);
@@ -163,12 +200,11 @@ impl Host<'_> {
             Unit::Group { .. } => held = self.reduction(draft, &mut fused, last)?,
         }
         let mut inside: Vec<&Unit> = vec![last];
-        for unit in before.iter().rev() {
+        for (unit, readers) in before.iter().zip(program.readers).rev() {
             let root = unit.root(chains);
             let Some(buffer) = store_of(&draft.nest, root).map(|store| store.buffer) else {
                 continue;
             };
-            let readers = reader_names(&fused.nest, buffer);
             let own: Vec<&String> = inside.iter().flat_map(|unit| unit.stages(chains)).collect();
             let is_ours = !readers.is_empty() && readers.iter().all(|reader| own.contains(&reader));
             let owner = draft.nest.buffer(buffer).owner;
