@@ -55,6 +55,23 @@ const NORM: &str = "def norm(float(N,D) x, float(N,D) r) -> (h, y) {
   square(n) +=! h(n,d) * h(n,d)
   y(n,d) = h(n,d) / square(n)
 }";
+const PICTURE: &str = "def picture(float(H,W) in) -> (out) {
+  bx(y,x) = in(y,max(x-1,0)) + in(y,x) + in(y,min(x+1,W-1)) where x in 0:W
+  out(y,x) = bx(max(y-1,0),x) + bx(y,x) + bx(min(y+1,H-1),x) where y in 0:H
+}";
+const CHAIN: &str = "def chain(float(N) in) -> (out) {
+  a(i) = in(i) + in(i+1)
+  b(i) = a(i) * a(i+2)
+  out(i) = b(i) + b(i+1)
+}";
+const WINDOWS: &str = "def windows(float(N) in, float(K) w) -> (out) {
+  sums(i) +=! in(i+k) * w(k)
+  out(i) = sums(i) + sums(i+2)
+}";
+const HALVES: &str = "def halves(float(N) in) -> (out) {
+  small(i) = in(i) + 1
+  out(i) = small(2*i) + small(2*i+1) + small(2*i+2) where i in 0:(N-1)/2
+}";
 const TRIANGLE: &str = "def triangle(float(N,N) A, float(N) x) -> (y) {
   y(i) +=! j <= i ? A(i,j) * x(j) : 0 where i in 0:N, j in 0:N
 }";
@@ -162,6 +179,13 @@ shows! {
     vectorize_between_borders: CLAMPED, [("N", 32)], "out: split i 8\nout: vectorize i.1\n";
     vectorize_between_borders_of_tiles: CLAMPED, [("N", 64)],
         "out: split i 16\nrows: compute_at out i.0\nout: split i.1 8\nout: vectorize i.1.1\n";
+    slide: BLUR, [("N", 24)], "rows: slide out i\n";
+    slide_in_blocks: PICTURE, [("H", 20), ("W", 12)],
+        "out: split y 4 [peel]\nout: split x 8\nout: vectorize x.1\nbx: slide out y.1\nbx: split x 8\n\
+         bx: vectorize x.1\nout: parallel y.0\n";
+    slide_of_a_chain: CHAIN, [("N", 30)], "out: split i 10\nb: slide out i.1\na: slide out i.1\n";
+    slide_of_sums: WINDOWS, [("N", 20), ("K", 4)], "out: split i 6 [guard]\nsums: slide out i.1\nsums: unroll k\n";
+    slide_by_two: HALVES, [("N", 21)], "small: slide out i\n";
     masked_terms: TRIANGLE, [("N", 64)], "y: split j 8\ny: vectorize j.1\n";
     masked_elements: LOWER, [("N", 60)],
         "L: split i 4\nL: split j 8 [peel]\nL: reorder i.0 j.0 i.1 j.1\nL: vectorize j.1\n";
@@ -248,6 +272,14 @@ fn refusals_name_the_loop_and_the_reason() {
         (&gemm, "C: rfactor n at m"),
         (&gemm, "C: rfactor k at k"),
         (&blur, "rows: compute_at rows i"),
+        (&blur, "rows: slide rows i"),
+        (&blur, "out: split i 8\nrows: slide out i.1\nout: split i.1 2"),
+        (&blur, "out: split i 8\nrows: slide out i.1\nout: parallel i.1"),
+        (&blur, "out: split i 8\nrows: slide out i.1\nout: reorder i.1 i.0"),
+        (&blur, "out: split i 8\nout: parallel i.0\nrows: slide out i.0"),
+        (&blur, "out: split i 10 [shift]\nrows: slide out i.0"),
+        (&blur, "out: split i 8\nrows: slide out i.1\nout: fuse i.0 i.1"),
+        (&layer, "out.0: slide out b"),
         (&results, "rows: compute_at out i"),
         (&results, "rows: compute_at out j"),
         (&wide, "out: vectorize i"),

@@ -108,6 +108,9 @@ pub struct Loop {
     /// Whether consecutive iterations may make the same elements again (a tail that is shifted
     /// inwards).
     pub overlaps: bool,
+    /// Whether an iteration reads what those before it left in a buffer of the loop around (a sliding window), so that
+    /// they run in order.
+    pub slides: bool,
     /// The buffers that live for one iteration.
     pub locals: Vec<BufferId>,
     /// What runs at each iteration.
@@ -286,8 +289,8 @@ impl Loop {
     #[must_use]
     pub fn new(var: Var, extent: i64, role: Role, body: impl Into<Body>) -> Self {
         let (kind, locals, body) = (LoopKind::Serial, Vec::new(), body.into());
-        let (stage, peel, overlaps) = (None, false, false);
-        Self { var, extent, stage, kind, role, peel, overlaps, locals, body }
+        let (stage, peel, overlaps, slides) = (None, false, false, false);
+        Self { var, extent, stage, kind, role, peel, overlaps, slides, locals, body }
     }
 
     /// The loop as one of a stage.

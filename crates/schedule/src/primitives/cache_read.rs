@@ -19,7 +19,7 @@ use tensorwright_lang::program::{Expr, Index};
 
 use super::Rule;
 use super::begun::{Begun, refuse_late};
-use super::compute_at::shift_reads;
+use super::compute_at::{relative, shift_reads};
 use super::find::{find_buffer, fresh_name, loop_at, loop_at_mut, ranges_on};
 use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked};
 use super::layout::LayoutText;
@@ -105,7 +105,8 @@ impl Rule for CacheRead {
         });
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, tensor);
-        shift_reads(&mut host_loop.body[position..], tensor, copy, &extents, &begun)?;
+        let place = relative(&extents);
+        shift_reads(&mut host_loop.body[position..], tensor, copy, &place, &begun)?;
         host_loop.body.insert(position, node);
         host_loop.locals.push(copy);
         Ok(())

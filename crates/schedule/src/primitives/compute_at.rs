@@ -64,7 +64,7 @@ impl Rule for ComputeAt {
         if host.first() == path.first() {
             return Err(Refusal::new(format!("`{stage}` cannot be computed inside itself")));
         }
-        self.check_readers(stage, nest, &host, producer.buffer)?;
+        check_readers(stage, nest, (&self.consumer, &self.at), &host, producer.buffer)?;
         let extents = footprint(nest, &host, producer.buffer)?;
         if is_result && !is_partition(nest, &host, producer.buffer, &extents) {
             return Err(Refusal::new(format!(
@@ -78,7 +78,8 @@ impl Rule for ComputeAt {
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, producer.buffer);
         if !is_result {
-            shift_reads(&mut host_loop.body, producer.buffer, producer.buffer, &extents, &begun)?;
+            let (buffer, place) = (producer.buffer, relative(&extents));
+            shift_reads(&mut host_loop.body, buffer, buffer, &place, &begun)?;
             host_loop.locals.push(producer.buffer);
         }
         host_loop.body.insert(position, node);
@@ -93,27 +94,24 @@ impl Rule for ComputeAt {
     }
 }
 
-impl ComputeAt {
-    fn check_readers(
-        &self,
-        stage: &str,
-        nest: &LoopNest,
-        host: &[usize],
-        buffer: BufferId,
-    ) -> Result<(), Refusal> {
-        for path in store_paths(&nest.body) {
-            let store = store_at(nest, &path)?;
-            if store.does_read(buffer) && !path.starts_with(host) {
-                return Err(Refusal::new(format!(
-                    "`{stage}` is also read by `{}` outside of loop `{}` of `{}`",
-                    nest.buffer(store.buffer).name,
-                    self.at,
-                    self.consumer
-                )));
-            }
+/// Refuses a stage that is read outside of a loop of another, or before it.
+pub(super) fn check_readers(
+    stage: &str,
+    nest: &LoopNest,
+    (consumer, at): (&str, &str),
+    host: &[usize],
+    buffer: BufferId,
+) -> Result<(), Refusal> {
+    for path in store_paths(&nest.body) {
+        let store = store_at(nest, &path)?;
+        if store.does_read(buffer) && !path.starts_with(host) {
+            return Err(Refusal::new(format!(
+                "`{stage}` is also read by `{}` outside of loop `{at}` of `{consumer}`",
+                nest.buffer(store.buffer).name,
+            )));
         }
-        refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "computed")
     }
+    refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "computed")
 }
 
 /// Whether the footprints of all iterations of the loops around make up a tensor, each element once.
@@ -143,7 +141,7 @@ fn is_partition(nest: &LoopNest, host: &[usize], buffer: BufferId, extents: &[Ex
 }
 
 /// The loops of a stage made anew, over its footprint.
-fn rebuild(
+pub(super) fn rebuild(
     nest: &mut LoopNest,
     producer: &Producer,
     path: &[usize],
@@ -194,32 +192,40 @@ fn replace(store: &mut Store, var: Var, value: &Index) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Where an element is in a footprint; `None` on overflow.
+pub(super) type Place<'a> = dyn Fn(usize, &Index) -> Option<Index> + 'a;
+
+/// The place of an element, counted from the first one of a footprint.
+pub(super) fn relative(extents: &[Extent]) -> impl Fn(usize, &Index) -> Option<Index> + '_ {
+    |dimension, at| at.sub(&extents[dimension].first)
+}
+
 /// Makes reads of a buffer in a loop reads of its footprint, which may be another buffer. What
 /// reductions that have begun started from was read before, and stays.
-pub(crate) fn shift_reads(
+pub(super) fn shift_reads(
     nodes: &mut [Node],
     from: BufferId,
     to: BufferId,
-    extents: &[Extent],
+    place: &Place<'_>,
     begun: &Begun,
 ) -> Result<(), Refusal> {
     struct Shift<'a> {
         from: BufferId,
         to: BufferId,
-        extents: &'a [Extent],
+        place: &'a Place<'a>,
     }
     impl Rewrite for Shift<'_> {
         fn read(&mut self, mut read: Read) -> Option<Expr> {
             if read.tensor == self.from {
                 read.tensor = self.to;
-                for (subscript, extent) in read.subscripts.iter_mut().zip(self.extents) {
-                    *subscript = subscript.sub(&extent.first)?;
+                for (dimension, subscript) in read.subscripts.iter_mut().enumerate() {
+                    *subscript = (self.place)(dimension, subscript)?;
                 }
             }
             Some(Expr::Read(read))
         }
     }
-    let mut rules = Shift { from, to, extents };
+    let mut rules = Shift { from, to, place };
     let mut done = Some(());
     for_each_store_mut(nodes, &mut |store| {
         let start = if begun.holds(store) { store.init.take() } else { None };

@@ -339,6 +339,23 @@ pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(),
         .help(format!("{what} it before that")))
 }
 
+/// Refuses a loop along which a window slides: its iterations need each other, in order.
+pub(crate) fn refuse_window(
+    nest: &LoopNest,
+    stage: &str,
+    l: &Loop,
+    what: &str,
+) -> Result<(), Refusal> {
+    if !l.slides {
+        return Ok(());
+    }
+    let name = nest.var_name(l.var);
+    Err(Refusal::new(format!(
+        "loop `{name}` of `{stage}` cannot be {what}: a window slides along it, so that its iterations need each other"
+    ))
+    .help("split it before, and let the window slide along the inner loop"))
+}
+
 /// Refuses names that loops of a stage have already. Loops of other stages around it may have them:
 /// the inner ones are meant then.
 pub(crate) fn expect_fresh(nest: &LoopNest, stage: &str, names: &[String]) -> Result<(), Refusal> {

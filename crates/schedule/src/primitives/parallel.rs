@@ -13,6 +13,7 @@ use std::fmt;
 use super::Rule;
 use super::find::{
     check_overlaps, expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, loops_on,
+    refuse_window,
 };
 use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
 use crate::refusal::Refusal;
@@ -40,6 +41,7 @@ impl Rule for Parallel {
         let path = find_loop(nest, stage, &self.target)?;
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "make")?;
+        refuse_window(nest, stage, l, "parallel")?;
         let refuse = |why: String| {
             Refusal::new(format!("loop `{}` of `{stage}` cannot be parallel: {why}", self.target))
         };

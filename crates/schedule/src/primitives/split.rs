@@ -26,6 +26,7 @@ use tensorwright_lang::program::Index;
 use super::Rule;
 use super::find::{
     check_overlaps, expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut, node_at_mut,
+    refuse_window,
 };
 use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
@@ -163,6 +164,7 @@ impl Rule for Split {
                 .help("use smaller factors")
         })?;
         self.check_tail(stage, old, block)?;
+        refuse_window(nest, stage, old, "split")?;
         if peeled || overlapping {
             return Err(Refusal::new(format!(
                 "loop `{}` of `{stage}` ends in a tail that a split would tear apart",

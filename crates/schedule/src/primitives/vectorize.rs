@@ -12,7 +12,7 @@
 use std::fmt;
 
 use super::Rule;
-use super::find::{expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut};
+use super::find::{expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window};
 use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -42,6 +42,7 @@ impl Rule for Vectorize {
         let path = find_loop(nest, stage, &self.target)?;
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "vectorize")?;
+        refuse_window(nest, stage, l, "vectorized")?;
         let target = &self.target;
         if l.role == Role::Scan {
             return Err(Refusal::new(format!(

@@ -3,7 +3,7 @@
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
     CacheRead, CacheWrite, ComputeAt, Expand, Factor, Fuse, Inline, LayoutText, Pad, Parallel,
-    Part, Phases, Reorder, Rfactor, SetLayout, SetPrefetch, Split, Tail, Unroll, Vectorize,
+    Part, Phases, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split, Tail, Unroll, Vectorize,
     Winograd,
 };
 use tensorwright_testkit::Rng;
@@ -127,7 +127,13 @@ fn compute_at(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
         .collect();
     let consumer = readers.get(d.rng.index(readers.len()))?.clone();
     let at = d.any_loop(&consumer)?.name;
-    Some(d.accept(stage, ComputeAt { consumer, at }))
+    Some(placed(d, stage, consumer, at))
+}
+
+/// Computes a stage inside a loop of its reader, often in a window that slides along it where that is possible.
+pub(super) fn placed(d: &mut Draft<'_>, stage: &str, consumer: String, at: String) -> bool {
+    let slide = Slide { consumer: consumer.clone(), at: at.clone() };
+    (d.rng.percent(60) && d.accept(stage, slide)) || d.accept(stage, ComputeAt { consumer, at })
 }
 
 pub(super) fn cache_read(d: &mut Draft<'_>, stage: &str) -> Option<bool> {

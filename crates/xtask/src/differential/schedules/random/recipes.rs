@@ -5,11 +5,11 @@ use tensorwright_policy::rewritings;
 use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
-    CacheWrite, ComputeAt, Fuse, Inline, Parallel, Privatize, Reorder, Rfactor, SetLayout, Split,
-    Tail, Unroll, Vectorize, winograd_choices,
+    CacheWrite, Fuse, Inline, Parallel, Privatize, Reorder, Rfactor, SetLayout, Split, Tail,
+    Unroll, Vectorize, winograd_choices,
 };
 
-use super::propose::{self, cache_read, factor, layout_of, split_of, tail};
+use super::propose::{self, cache_read, factor, layout_of, placed, split_of, tail};
 use super::{Around, Draft};
 
 /// A recipe; what of it is refused is left out.
@@ -199,7 +199,7 @@ fn computed_inside(d: &mut Draft<'_>) {
         return;
     }
     let at = d.rng.pick(&loops).name.clone();
-    if d.accept(&producer, ComputeAt { consumer, at }) && d.rng.percent(70) {
+    if placed(d, &producer, consumer, at) && d.rng.percent(70) {
         tile_stage(d, &producer);
     }
 }
