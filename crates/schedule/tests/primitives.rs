@@ -279,6 +279,10 @@ fn refusals_name_the_loop_and_the_reason() {
         (&blur, "out: split i 8\nout: parallel i.0\nrows: slide out i.0"),
         (&blur, "out: split i 10 [shift]\nrows: slide out i.0"),
         (&blur, "out: split i 8\nrows: slide out i.1\nout: fuse i.0 i.1"),
+        (
+            &blur,
+            "rows: slide out i\nrows: split i 2 2\nrows: reorder i.0 i.2 i.1\nrows: vectorize i.1",
+        ),
         (&layer, "out.0: slide out b"),
         (&results, "rows: compute_at out i"),
         (&results, "rows: compute_at out j"),

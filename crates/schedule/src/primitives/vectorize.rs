@@ -13,7 +13,7 @@ use std::fmt;
 
 use super::Rule;
 use super::find::{expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window};
-use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
+use crate::nest::{Loop, LoopKind, LoopNest, Role, for_each_loop, for_each_store};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -31,6 +31,16 @@ impl fmt::Display for Vectorize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "vectorize {}", self.target)
     }
+}
+
+/// Whether all iterations of a loop of a stage make the same element.
+fn makes_one_element(l: &Loop) -> bool {
+    let mut found = false;
+    for_each_store(&l.body, &mut |store| {
+        let moves = store.subscripts.iter().any(|at| at.mentions(&|var| var == l.var));
+        found |= l.stage == Some(store.stage()) && !moves;
+    });
+    found && l.extent > 1
 }
 
 impl Rule for Vectorize {
@@ -57,6 +67,13 @@ impl Rule for Vectorize {
                  lanes would add to the same elements"
             ))
             .help("vectorize a loop over results"));
+        }
+        if l.role == Role::Spatial && makes_one_element(l) {
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` cannot be vectorized: iterations beyond a sliding window come back to its \
+                 first elements"
+            ))
+            .help("split into fewer iterations, or vectorize another loop"));
         }
         if l.extent > MAX_LANES {
             return Err(Refusal::new(format!(
