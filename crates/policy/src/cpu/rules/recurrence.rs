@@ -3,6 +3,7 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{Reorder, Split, Tail, Unroll, Vectorize, loops_of};
 use tensorwright_target::{Cpu, Goal};
 
@@ -12,11 +13,18 @@ use super::share::{PARALLEL_WORK, inner_work};
 pub(super) const VECTORS: i64 = 8;
 
 /// How many lines go along the recurrence together where their elements are apart: as many as hide the time that a
-/// result takes until the next one can use it.
-const LINES: i64 = 8;
+/// result takes until the next one can use it, and few enough for lines a power of two apart to have room in a cache.
+const LINES: i64 = 4;
 
-/// Vectors of results that are next to each other, if the recurrence does not go along them, and several lines at a
-/// time otherwise. Where its loop is the
+/// The bytes of a line that are computed before the next line has its turn: those that come from memory together. In
+/// between, the last result stays in a register.
+const STEP_BYTES: i64 = 64;
+
+/// The most parts of a value for which steps and lines are written out.
+const MOST_PARTS: usize = 48;
+
+/// Vectors of results that are next to each other, if the recurrence does not go along them; otherwise some steps of a
+/// line, then of the next. Where its loop is the
 /// outermost and there is work for several workers, blocks of results go around it.
 pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
@@ -26,9 +34,10 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     };
     let Some(vector) = accesses.of_role(Role::Spatial).find(written).cloned() else {
         let lines = accesses.of_role(Role::Spatial).filter(|axis| axis.extent > 1).last().cloned();
-        if let Some(lines) = lines {
-            draft.steps(|draft| interleaved(draft, stage, &lines));
-        }
+        let along = accesses.of_role(Role::Scan).next().cloned();
+        let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+        let steps = (STEP_BYTES / bytes.max(1)).max(1);
+        draft.steps(|draft| interleaved(draft, stage, lines.as_ref(), along.as_ref(), steps));
         return;
     };
     let lanes = lanes.min(vector.extent);
@@ -43,13 +52,34 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     });
 }
 
-/// Several lines at a time, each with the next element of the recurrence in turn.
-fn interleaved(draft: &mut Draft, stage: &str, lines: &Axis) -> bool {
-    let inner = format!("{}.1", lines.name);
-    let split = Split::new(&lines.name, &[LINES.min(lines.extent)]).tail(Tail::Peel);
-    draft.step(stage, split)
-        && innermost(draft, stage, &[], &[&inner])
-        && draft.step(stage, Unroll { target: inner })
+/// Several lines at a time, each with the next steps of the recurrence in turn.
+fn interleaved(
+    draft: &mut Draft,
+    stage: &str,
+    lines: Option<&Axis>,
+    along: Option<&Axis>,
+    steps: i64,
+) -> bool {
+    let mut parts = 0;
+    let store = store_of(&draft.nest, stage);
+    store.into_iter().for_each(|store| store.value.walk(&mut |_| parts += 1));
+    let is_small = parts <= MOST_PARTS;
+    let mut inner = Vec::new();
+    if let Some(lines) = lines {
+        let split = Split::new(&lines.name, &[LINES.min(lines.extent)]).tail(Tail::Peel);
+        if !draft.step(stage, split) {
+            return false;
+        }
+        inner.push(format!("{}.1", lines.name));
+    }
+    if let Some(along) = along.filter(|along| is_small && along.extent >= 2 * steps && steps > 1) {
+        if !draft.step(stage, Split::new(&along.name, &[steps]).tail(Tail::Peel)) {
+            return false;
+        }
+        inner.push(format!("{}.1", along.name));
+    }
+    innermost(draft, stage, &[], &inner.iter().collect::<Vec<_>>())
+        && inner.into_iter().all(|target| draft.step(stage, Unroll { target }))
 }
 
 fn in_rows(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool {
