@@ -377,24 +377,17 @@ impl<'ctx> Emitter<'_, 'ctx> {
         value: Value<'ctx>,
         active: Active<'ctx>,
     ) -> Result<()> {
-        self.charge()?;
-        let dtype = self.buffer(id)?.dtype;
-        let Some(lanes) = active.lanes else {
-            let address = self.address(id, offset, active)?;
-            return self.store_as(dtype, address, value);
+        let access = active.lanes.map(|lanes| (lanes, Access::of(offset, lanes)));
+        let place = match access {
+            None | Some((_, Access::Uniform)) => Place::One(self.address(id, offset, active)?),
+            Some((_, Access::Pattern { base, steps })) => {
+                Place::Row(self.address(id, &base, active)?, steps)
+            }
+            Some((lanes, Access::Irregular)) => {
+                Place::Anywhere(self.offsets(offset, lanes, active)?)
+            }
         };
-        let value = self.in_lanes(value, lanes)?;
-        match Access::of(offset, lanes) {
-            Access::Pattern { base, steps } => {
-                let address = self.address(id, &base, active)?;
-                self.store_pattern(dtype, address, &steps, value, active.mask)
-            }
-            Access::Irregular => {
-                let (offsets, base) = (self.offsets(offset, lanes, active)?, self.pointer(id)?);
-                self.scatter(dtype, base, offsets, value, active.mask)
-            }
-            Access::Uniform => Err(Error::Build("all lanes of a store write one element".into())),
-        }
+        self.store_at(id, &place, value, active)
     }
 
     /// Writes elements at a place.

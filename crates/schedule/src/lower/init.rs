@@ -61,8 +61,7 @@ fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
         for node in nodes {
             match node {
                 Node::Loop(l) => {
-                    let (body, locals) = (Body::default(), Vec::new());
-                    path.push(Loop { body, locals, ..l.clone() });
+                    path.push(l.shell());
                     go(&mut l.body, path, visit);
                     path.pop();
                 }

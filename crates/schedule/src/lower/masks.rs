@@ -19,7 +19,7 @@
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::CompareOp;
-use tensorwright_lang::program::{Atom, Expr, Index, Rewrite, Scalar};
+use tensorwright_lang::program::{Atom, Expr, Index, Rewrite, Scalar, Term};
 
 use super::unroll::stores;
 use super::{LowerError, simplify};
@@ -155,7 +155,7 @@ impl Condition {
             CompareOp::Lt => (self.lhs.sub(&self.rhs)?, false),
             CompareOp::Eq | CompareOp::Ne => return None,
         };
-        let is_loop = |term: &tensorwright_lang::program::Term| matches!(term.atom, Atom::Axis(_));
+        let is_loop = |term: &Term| matches!(term.atom, Atom::Axis(_));
         margin.terms().iter().all(is_loop).then_some((margin, holds))
     }
 }

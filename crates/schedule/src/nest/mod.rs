@@ -293,6 +293,12 @@ impl Loop {
         Self { var, extent, stage, kind, role, peel, overlaps, slides, locals, body }
     }
 
+    /// The loop without what it holds.
+    #[must_use]
+    pub(crate) fn shell(&self) -> Self {
+        Self { body: Body::default(), locals: Vec::new(), ..self.clone() }
+    }
+
     /// The loop as one of a stage.
     #[must_use]
     pub fn of(mut self, stage: StageId) -> Self {

@@ -59,13 +59,8 @@ impl Rule for ComputeAt {
         let path = find_store(nest, stage)?;
         let producer = Producer::of_any(nest, stage, &path, "computed inside another stage")?;
         let is_result = nest.buffer(producer.buffer).owner == Owner::Output;
-        refuse_checked(nest, producer.buffer)?;
-        let host = find_host(nest, &self.consumer, &self.at)?;
-        if host.first() == path.first() {
-            return Err(Refusal::new(format!("`{stage}` cannot be computed inside itself")));
-        }
-        check_readers(stage, nest, (&self.consumer, &self.at), &host, producer.buffer)?;
-        let extents = footprint(nest, &host, producer.buffer)?;
+        let (host, extents) =
+            inside(stage, nest, &path, producer.buffer, (&self.consumer, &self.at))?;
         if is_result && !is_partition(nest, &host, producer.buffer, &extents) {
             return Err(Refusal::new(format!(
                 "`{stage}` is a result of the program, and not every element of it is computed in exactly one \
@@ -94,8 +89,26 @@ impl Rule for ComputeAt {
     }
 }
 
+/// The loop in which a stage is to be computed, and what is read of it there.
+pub(super) fn inside(
+    stage: &str,
+    nest: &LoopNest,
+    path: &[usize],
+    buffer: BufferId,
+    (consumer, at): (&str, &str),
+) -> Result<(Vec<usize>, Vec<Extent>), Refusal> {
+    refuse_checked(nest, buffer)?;
+    let host = find_host(nest, consumer, at)?;
+    if host.first() == path.first() {
+        return Err(Refusal::new(format!("`{stage}` cannot be computed inside itself")));
+    }
+    check_readers(stage, nest, (consumer, at), &host, buffer)?;
+    let extents = footprint(nest, &host, buffer)?;
+    Ok((host, extents))
+}
+
 /// Refuses a stage that is read outside of a loop of another, or before it.
-pub(super) fn check_readers(
+fn check_readers(
     stage: &str,
     nest: &LoopNest,
     (consumer, at): (&str, &str),

@@ -61,7 +61,7 @@ impl Rule for Reorder {
         }
         let first = depths.iter().min().copied().unwrap_or(0);
         self.check_chain(stage, nest, &path, first)?;
-        let shells: Vec<Loop> = loops_on(nest, &path).into_iter().map(shell).collect();
+        let shells: Vec<Loop> = loops_on(nest, &path).into_iter().map(Loop::shell).collect();
         let body = loop_at(nest, &path)?.body.clone();
         let locals = loop_at(nest, &path)?.locals.clone();
         // The named loops go, in their new order, to the places that named loops had.
@@ -117,13 +117,6 @@ fn innermost(path: &[usize], first: usize) -> Vec<usize> {
     let mut inner = path.to_vec();
     inner[first + 1..].fill(0);
     inner
-}
-
-fn shell(l: &Loop) -> Loop {
-    let mut shell = l.clone();
-    shell.body.clear();
-    shell.locals.clear();
-    shell
 }
 
 impl Reorder {

@@ -21,9 +21,9 @@ use tensorwright_lang::program::{Index, Rewrite};
 
 use super::Rule;
 use super::begun::Begun;
-use super::compute_at::{check_readers, rebuild, shift_reads};
+use super::compute_at::{inside, rebuild, shift_reads};
 use super::find::{find_store, loop_at, loop_at_mut, ranges_on, remove};
-use super::footprint::{Extent, Producer, before_reader, find_host, footprint, refuse_checked};
+use super::footprint::{Extent, Producer, before_reader};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Node, Owner, Ranges, Role, Var, for_each_store_mut,
 };
@@ -55,13 +55,8 @@ impl Rule for Slide {
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let path = find_store(nest, stage)?;
         let producer = Producer::of(nest, stage, &path, "computed inside another stage")?;
-        refuse_checked(nest, producer.buffer)?;
-        let host = find_host(nest, &self.consumer, &self.at)?;
-        if host.first() == path.first() {
-            return Err(Refusal::new(format!("`{stage}` cannot be computed inside itself")));
-        }
-        check_readers(stage, nest, (&self.consumer, &self.at), &host, producer.buffer)?;
-        let extents = footprint(nest, &host, producer.buffer)?;
+        let (host, extents) =
+            inside(stage, nest, &path, producer.buffer, (&self.consumer, &self.at))?;
         self.expect_in_order(loop_at(nest, &host)?)?;
         let window = Window::of(nest, &host, &extents).ok_or_else(|| self.nothing_kept(stage))?;
 

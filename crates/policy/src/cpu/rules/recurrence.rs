@@ -24,18 +24,18 @@ const STEP_BYTES: i64 = 64;
 const MOST_PARTS: usize = 48;
 
 /// Vectors of results that are next to each other, if the recurrence does not go along them; otherwise some steps of a
-/// line, then of the next. Where its loop is the
-/// outermost and there is work for several workers, blocks of results go around it.
+/// line, then of the next. Where its loop is the outermost and there is work for several workers, blocks of results go
+/// around it.
 pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
-    let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64);
+    let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+    let lanes = goal.target.lanes(bytes);
     let written = |axis: &&Axis| {
         axis.extent > 1 && axis.extent * 2 >= lanes && accesses.write.stride(axis) == Some(1)
     };
     let Some(vector) = accesses.of_role(Role::Spatial).find(written).cloned() else {
         let lines = accesses.of_role(Role::Spatial).filter(|axis| axis.extent > 1).last().cloned();
         let along = accesses.of_role(Role::Scan).next().cloned();
-        let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
         let steps = (STEP_BYTES / bytes.max(1)).max(1);
         draft.steps(|draft| interleaved(draft, stage, lines.as_ref(), along.as_ref(), steps));
         return;

@@ -83,6 +83,16 @@ impl Examples {
     }
 }
 
+/// Draws programs until one is quick to interpret.
+pub(super) fn until_quick(mut draw: impl FnMut() -> Example) -> Example {
+    loop {
+        let example = draw();
+        if is_quick(&example) {
+            return example;
+        }
+    }
+}
+
 /// Whether a program binds, and the reference runs it within milliseconds.
 pub(super) fn is_quick(example: &Example) -> bool {
     let bound = Module::parse("example.tc", &example.text)

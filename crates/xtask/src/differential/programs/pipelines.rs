@@ -4,16 +4,11 @@
 use tensorwright_testkit::Rng;
 
 use super::Example;
-use super::examples::is_quick;
+use super::examples::until_quick;
 
 /// A random one, drawn until it is small.
 pub(super) fn draw(rng: &mut Rng) -> Example {
-    loop {
-        let example = attempt(rng);
-        if is_quick(&example) {
-            return example;
-        }
-    }
+    until_quick(|| attempt(rng))
 }
 
 fn attempt(rng: &mut Rng) -> Example {

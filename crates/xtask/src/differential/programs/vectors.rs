@@ -7,7 +7,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_testkit::Rng;
 
 use super::Example;
-use super::examples::is_quick;
+use super::examples::until_quick;
 
 /// The largest extent of a loop: a few vectors of the widest registers, and less than one of most.
 const MAX_EXTENT: i64 = 23;
@@ -15,12 +15,7 @@ const MAX_EXTENT: i64 = 23;
 /// A random one. Some expressions have no type (a constant where a tensor is wanted), so it is drawn
 /// until it is a program.
 pub(super) fn draw(rng: &mut Rng) -> Example {
-    loop {
-        let example = attempt(rng);
-        if is_quick(&example) {
-            return example;
-        }
-    }
+    until_quick(|| attempt(rng))
 }
 
 fn attempt(rng: &mut Rng) -> Example {
@@ -155,6 +150,7 @@ fn zero(dtype: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::differential::programs::examples::is_quick;
 
     #[test]
     fn most_of_them_are_programs() {
