@@ -89,6 +89,23 @@ const RESULTS: &str = "def results(float(N) A) -> (rows, out) {
   rows(i) = A(i) + A(i+1)
   out(i,j) = rows(i) * rows(i+1) where j in 0:2
 }";
+const MOMENTS: &str = "def moments(float(N,D) x) -> (sum, square) {
+  c(n,d) = x(n,d) - 0.5
+  sum(n) +=! c(n,d)
+  square(n) +=! c(n,d) * c(n,d)
+}";
+const FORK: &str = "def fork(float(H,W) in) -> (out) {
+  p(y,x) = in(y,x) + 1
+  a(y,x) = p(y,x) * p(y,x+1)
+  b(y,x) = p(y,x) + p(y+1,x) where x in 0:W-1
+  out(y,x) = a(y,x) - b(y,x)
+}";
+const FORKED: &str = "def forked(float(N) in) -> (out) {
+  a(i) = in(i) + 1
+  m(i) = a(i) * 2
+  b(i) = in(i) * 3
+  out(i) = m(i) + b(i)
+}";
 const SQUARES: &str = "def squares(float(N,N) A) -> (out) {
   T(i,j) = A(j,i)
   out(i,j) = T(i,j)
@@ -186,6 +203,17 @@ shows! {
     slide_of_a_chain: CHAIN, [("N", 30)], "out: split i 10\nb: slide out i.1\na: slide out i.1\n";
     slide_of_sums: WINDOWS, [("N", 20), ("K", 4)], "out: split i 6 [guard]\nsums: slide out i.1\nsums: unroll k\n";
     slide_by_two: HALVES, [("N", 21)], "small: slide out i\n";
+    compute_with: MOMENTS, [("N", 6), ("D", 5)], "sum: compute_with square n\nc: compute_at square n\n";
+    compute_with_the_stage_before: MOMENTS, [("N", 6), ("D", 5)],
+        "square: compute_with sum n\nsum: parallel n\n";
+    compute_with_a_reader: MOMENTS, [("N", 6), ("D", 5)], "c: compute_with sum n\n";
+    compute_with_past_a_stage: FORKED, [("N", 8)], "b: compute_with a i\n";
+    compute_with_in_blocks: FORK, [("H", 11), ("W", 9)],
+        "out: split y 4 [peel]\na: compute_at out y.0\nb: compute_at out y.0\na: compute_with b y\n\
+         p: compute_at b y\nb: split x 4\nb: vectorize x.1\n";
+    compute_with_of_tiles: MOMENTS, [("N", 11), ("D", 5)],
+        "sum: split n 4 [peel]\nsquare: split n 4 [guard]\nsum: reorder n.0 d n.1\nsum: compute_with square n.0\n\
+         c: compute_at square n.0\nsquare: parallel n.0\n";
     masked_terms: TRIANGLE, [("N", 64)], "y: split j 8\ny: vectorize j.1\n";
     masked_elements: LOWER, [("N", 60)],
         "L: split i 4\nL: split j 8 [peel]\nL: reorder i.0 j.0 i.1 j.1\nL: vectorize j.1\n";
@@ -243,6 +271,10 @@ fn refusals_name_the_loop_and_the_reason() {
     let padded = program(PADDED, &[("C", 2), ("H", 9), ("K", 3), ("R", 3)]);
     let skewed = program(SKEWED, &[("H", 9), ("R", 3)]);
     let spread = program(SPREAD, &[("C", 2), ("L", 5), ("R", 4), ("s", 2), ("p", 2)]);
+    let moments = program(MOMENTS, &[("N", 6), ("D", 5)]);
+    let picture = program(PICTURE, &[("H", 8), ("W", 8)]);
+    let fork = program(FORK, &[("H", 11), ("W", 9)]);
+    let forked = program(FORKED, &[("N", 8)]);
     let layer = program(LAYER, &[("B", 4), ("I", 3), ("O", 5)]);
     let results = program(RESULTS, &[("N", 10)]);
     let squares = program(SQUARES, &[("N", 5)]);
@@ -283,6 +315,17 @@ fn refusals_name_the_loop_and_the_reason() {
             &blur,
             "rows: slide out i\nrows: split i 2 2\nrows: reorder i.0 i.2 i.1\nrows: vectorize i.1",
         ),
+        (&moments, "sum: compute_with square d"),
+        (&moments, "sum: compute_with sum n"),
+        (&picture, "bx: compute_with out y"),
+        (&moments, "sum: compute_with square n\nsum: compute_with square n"),
+        (&moments, "sum: split n 2\nsum: compute_with square n"),
+        (&moments, "sum: parallel n\nsum: compute_with square n"),
+        (&moments, "square: split n 2 2\nsum: compute_with square n.2"),
+        (&fork, "b: compute_at out y\na: compute_with b x"),
+        (&fork, "a: compute_with b y"),
+        (&fork, "p: compute_at b y\na: compute_with b y"),
+        (&forked, "a: compute_with b i"),
         (&layer, "out.0: slide out b"),
         (&results, "rows: compute_at out i"),
         (&results, "rows: compute_at out j"),

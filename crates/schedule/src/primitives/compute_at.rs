@@ -118,9 +118,13 @@ fn check_readers(
     for path in store_paths(&nest.body) {
         let store = store_at(nest, &path)?;
         if store.does_read(buffer) && !path.starts_with(host) {
+            let reader = &nest.buffer(store.buffer).name;
             return Err(Refusal::new(format!(
-                "`{stage}` is also read by `{}` outside of loop `{at}` of `{consumer}`",
-                nest.buffer(store.buffer).name,
+                "`{stage}` is also read by `{reader}` outside of loop `{at}` of `{consumer}`"
+            ))
+            .help(format!(
+                "compute all readers in one loop, with `{reader}: compute_at ...` or, if they do not read each other, \
+                 `{reader}: compute_with {consumer} {at}`"
             )));
         }
     }

@@ -44,8 +44,10 @@ fn stage(rng: &mut Rng, name: &str, number: usize, is_clamped: bool) -> String {
         return format!("  {name}(y,x) {op} {}({row},x) * 0.5{ranges}\n", earlier(1));
     }
     let mut terms = Vec::new();
+    // A stage that does not read the one before it can share loops with it.
+    let is_fork = rng.percent(25);
     for _ in 0..1 + rng.index(4) {
-        let back = if rng.percent(75) { 1 } else { 2 };
+        let back = if rng.percent(75) && !is_fork { 1 } else { 2 };
         let (down, right) = (rng.index(3).to_string(), rng.index(3).to_string());
         let row = subscript("y", "H", &down, is_clamped);
         let column =

@@ -2,9 +2,9 @@
 
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{
-    CacheRead, CacheWrite, ComputeAt, Expand, Factor, Fuse, Inline, LayoutText, Pad, Parallel,
-    Part, Phases, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split, Tail, Unroll, Vectorize,
-    Winograd,
+    CacheRead, CacheWrite, ComputeAt, ComputeWith, Expand, Factor, Fuse, Inline, LayoutText, Pad,
+    Parallel, Part, Phases, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split, Tail, Unroll,
+    Vectorize, Winograd,
 };
 use tensorwright_testkit::Rng;
 
@@ -22,6 +22,7 @@ pub(super) fn single(d: &mut Draft<'_>) -> bool {
         parallel,
         inline,
         compute_at,
+        compute_with,
         cache_read,
         cache_write,
         layout,
@@ -128,6 +129,12 @@ fn compute_at(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let consumer = readers.get(d.rng.index(readers.len()))?.clone();
     let at = d.any_loop(&consumer)?.name;
     Some(placed(d, stage, consumer, at))
+}
+
+fn compute_with(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let other = d.stage()?;
+    let at = d.any_loop(&other)?.name;
+    Some(d.accept(stage, ComputeWith { other, at }))
 }
 
 /// Computes a stage inside a loop of its reader, often in a window that slides along it where that is possible.

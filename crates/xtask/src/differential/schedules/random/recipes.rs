@@ -5,8 +5,8 @@ use tensorwright_policy::rewritings;
 use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
-    CacheWrite, Fuse, Inline, Parallel, Privatize, Reorder, Rfactor, SetLayout, Split, Tail,
-    Unroll, Vectorize, winograd_choices,
+    CacheWrite, ComputeWith, Fuse, Inline, Parallel, Privatize, Reorder, Rfactor, SetLayout, Split,
+    Tail, Unroll, Vectorize, winograd_choices,
 };
 
 use super::propose::{self, cache_read, factor, layout_of, placed, split_of, tail};
@@ -17,7 +17,7 @@ pub(super) type Recipe = fn(&mut Draft<'_>);
 
 /// All recipes.
 pub(super) const RECIPES: &[Recipe] =
-    &[tile, tile, factored_reduction, computed_inside, laid_out, flattened];
+    &[tile, tile, factored_reduction, computed_inside, computed_together, laid_out, flattened];
 
 /// What is rewritten before anything is scheduled: what is worth it, or anything that is accepted.
 pub(super) fn rewritten(d: &mut Draft<'_>) {
@@ -201,6 +201,43 @@ fn computed_inside(d: &mut Draft<'_>) {
     let at = d.rng.pick(&loops).name.clone();
     if placed(d, &producer, consumer, at) && d.rng.percent(70) {
         tile_stage(d, &producer);
+    }
+}
+
+/// Lets two stages share their outer loops, and moves what they read into these.
+fn computed_together(d: &mut Draft<'_>) {
+    let Some(stage) = d.stage() else { return };
+    let outermost = |d: &Draft<'_>, stage: &str| d.own_loops(stage).first().cloned();
+    let extent = |d: &Draft<'_>, stage: &str| outermost(d, stage).map(|l| l.extent);
+    let mut others = d.stages();
+    others.retain(|other| *other != stage && extent(d, other) == extent(d, &stage));
+    if others.is_empty() {
+        return computed_inside(d);
+    }
+    let other = d.rng.pick(&others).clone();
+    if d.rng.percent(50) {
+        let (by, ending) = (factor(d.rng), tail(d.rng));
+        for stage in [&stage, &other] {
+            if let Some(l) = outermost(d, stage) {
+                d.accept(stage, Split::new(&l.name, &[by]).tail(ending));
+            }
+        }
+    }
+    let Some(at) = d.any_loop(&other).map(|l| l.name) else { return };
+    let with = ComputeWith { other: other.clone(), at: at.clone() };
+    if !d.accept(&stage, with) {
+        return computed_inside(d);
+    }
+    let stages = d.stages();
+    for producer in d.reads(&stage).into_iter().filter(|name| stages.contains(name)) {
+        if d.rng.percent(60) {
+            placed(d, &producer, other.clone(), at.clone());
+        }
+    }
+    for stage in [stage, other] {
+        if d.rng.percent(50) {
+            tile_stage(d, &stage);
+        }
     }
 }
 
