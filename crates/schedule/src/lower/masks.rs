@@ -30,10 +30,10 @@ use crate::nest::{
 };
 
 /// The most stores that copies may add to a nest, once loops are written out.
-const MOST_STORES: u128 = 512;
+const MOST_STORES: u128 = 1024;
 
 /// The most operations that they may add, about as many instructions.
-const MOST_OPERATIONS: u128 = 1 << 14;
+const MOST_OPERATIONS: u128 = 1 << 15;
 
 /// The most conditions by which blocks inside each other are taken apart.
 const MOST_NESTED: usize = 3;
@@ -62,8 +62,8 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 #[derive(Clone, Default)]
 struct Scope {
     ranges: Ranges,
-    /// The conditions that were settled further out.
-    settled: Vec<Condition>,
+    /// The conditions that were settled further out, and over how much of the margin their blocks reach.
+    settled: Vec<(Condition, i128)>,
 }
 
 /// How much copies may still have.
@@ -110,20 +110,21 @@ impl Pass {
         let left = self.stores.checked_sub(stores(own).saturating_mul(2))?;
         let operations = operations(nest, own).saturating_mul(2);
         let operations = self.operations.checked_sub(operations)?;
-        let Block { condition, least, greatest } = block;
+        let Block { condition, least, greatest, reach } = block;
         let below = |index: &Index| Index::constant(-1).sub(index);
         let everywhere = (vec![least.clone()], assume(nest, node, &condition, true, scope)?);
         let nowhere = (vec![below(&greatest)?], assume(nest, node, &condition, false, scope)?);
         // A block that reaches over one margin has all of the condition or nothing of it.
-        let mut mixed = if least == greatest { Vec::new() } else { vec![node.clone()] };
-        guard_terms(nest, &mut mixed, &condition, &mut Vec::new())?;
+        let mixed = if least == greatest { Vec::new() } else { vec![node.clone()] };
         let somewhere = (vec![below(&least)?, greatest], mixed);
         (self.stores, self.operations) = (left, operations);
         let mut inner = scope.clone();
-        inner.settled.push(condition);
+        inner.settled.push((condition.clone(), reach));
         let mut all = Vec::new();
         for (conditions, nodes) in [everywhere, somewhere, nowhere] {
-            let body = self.nodes(nest, nodes.into(), &inner);
+            let mut body = self.nodes(nest, nodes.into(), &inner);
+            // What smaller blocks have left of it.
+            guard_terms(nest, &mut body, &condition, &mut Vec::new())?;
             if !body.is_empty() {
                 all.push(Node::Guard(Guard { conditions, body: body.into() }));
             }
@@ -165,6 +166,8 @@ struct Block {
     condition: Condition,
     least: Index,
     greatest: Index,
+    /// The difference of the two.
+    reach: i128,
 }
 
 /// The condition to take a node apart by, if it is about all of the node and the node reaches over a part of what the
@@ -176,15 +179,18 @@ fn block(node: &Node, scope: &Scope) -> Option<Block> {
     }
     let found = Found::of(node);
     let parts: Vec<Found> = l.body.iter().map(Found::of).collect();
-    let is_open = |condition: &&Condition| {
-        !scope.settled.contains(condition)
-            && parts.iter().all(|part| part.conditions.contains(condition))
-    };
+    let is_open =
+        |condition: &&Condition| parts.iter().all(|part| part.conditions.contains(condition));
     found.conditions.iter().filter(is_open).find_map(|condition| {
         let (margin, holds) = condition.margin()?;
         let (least, greatest) = found.ends(&margin)?;
         // Of the block, and of all loops.
         let inside = found.inner.interval(&margin.sub(&least)?).hi;
+        // Where a larger block is mixed, much smaller ones inside of it may not be.
+        let before = scope.settled.iter().filter(|(settled, _)| settled == condition);
+        if before.map(|(_, reach)| *reach).any(|reach| inside * PARTS > reach) {
+            return None;
+        }
         let whole = scope.ranges.interval(&least).hull(scope.ranges.interval(&greatest));
         let span = whole.hi - whole.lo;
         let fails = if holds { -whole.lo } else { whole.hi };
@@ -193,7 +199,7 @@ fn block(node: &Node, scope: &Scope) -> Option<Block> {
             && fails * WORTH >= span
             && whole.lo < 0
             && whole.hi >= 0)
-            .then(|| Block { condition: condition.clone(), least, greatest })
+            .then(|| Block { condition: condition.clone(), least, greatest, reach: inside })
     })
 }
 
