@@ -106,6 +106,34 @@ const FORKED: &str = "def forked(float(N) in) -> (out) {
   b(i) = in(i) * 3
   out(i) = m(i) + b(i)
 }";
+const ATTEND: &str = "def attend(float(L,S) x, float(S,E) V) -> (O) {
+  top(l) max=! x(l,s)
+  w(l,s) = exp(x(l,s) - top(l))
+  total(l) +=! w(l,s)
+  p(l,s) = w(l,s) / total(l)
+  O(l,e) +=! p(l,s) * V(s,e)
+}";
+const CAUSAL: &str = "def causal(float(T,T) x, float(T,E) V) -> (O) {
+  top(l) max=! s <= l ? x(l,s) : -INFINITY where l in 0:T, s in 0:T
+  w(l,s) = s <= l ? exp(x(l,s) - top(l)) : 0 where l in 0:T, s in 0:T
+  total(l) +=! s <= l ? w(l,s) : 0 where l in 0:T, s in 0:T
+  p(l,s) = s <= l ? w(l,s) / total(l) : 0 where l in 0:T, s in 0:T
+  O(l,e) +=! s <= l ? p(l,s) * V(s,e) : 0 where l in 0:T, s in 0:T
+}";
+const MASKED: &str = "def masked(float(L,S) x, int(L,S) seen, float(S) V) -> (O) {
+  top(l) max=! seen(l,s) > 0 ? x(l,s) : -INFINITY
+  total(l) +=! seen(l,s) > 0 ? exp(x(l,s) - top(l)) : 0
+  O(l) +=! seen(l,s) > 0 ? exp(x(l,s)) / total(l) * V(s) : 0
+}";
+const LOG_SUM: &str = "def log_sum(float(N,D) x) -> (y) {
+  top(n) max=! x(n,d)
+  total(n) +=! exp(x(n,d) - top(n))
+  y(n) = log(total(n)) + top(n)
+}";
+const SUMMED: &str = "def summed(float(N,K) A) -> (s, m) {
+  s(i) +=! A(i,k)
+  m(i) = s(i) / K
+}";
 const SQUARES: &str = "def squares(float(N,N) A) -> (out) {
   T(i,j) = A(j,i)
   out(i,j) = T(i,j)
@@ -247,6 +275,19 @@ shows! {
         "O: factor l\nO: split j 2\nO.factor: compute_at O j.0\n";
     factor_of_constants: WEIGHTS, [("N", 3), ("P", 4), ("Q", 5), ("M", 2)],
         "O: factor l\nO.factor: layout [d1, d0]\n";
+    factor_of_divisors: ATTEND, [("L", 2), ("S", 8), ("E", 3)], "p: inline\nO: factor s\n";
+    factor_under_a_condition: CAUSAL, [("T", 8), ("E", 3)], "p: inline\nO: split s 4\nO: factor s.1\n";
+    rebase: ATTEND, [("L", 2), ("S", 8), ("E", 3)], "top: rebase s 4\n";
+    rebase_of_a_sum: LOG_SUM, [("N", 2), ("D", 8)], "top: rebase d 4\ntotal: split d 4\ntotal: factor d.1\n";
+    rebase_in_blocks: CAUSAL, [("T", 8), ("E", 3)],
+        "top: rebase s 4\np: inline\ntotal: split s 4\ntotal: factor s.1\nO: split s 4\nO: factor s.1\n\
+         O: split l 4\nO: reorder l.0 l.1 s.0 e\ntotal: compute_at O l.0\ntop.scale: compute_at O l.0\n\
+         top: compute_at O l.0\nO.factor: compute_at O l.0\ntotal.factor: compute_at O l.0\n\
+         O.factor: reorder s.0 l e s.1\ntotal.factor: reorder s.0 l s.1\nO.factor: compute_with total.factor s.0\n\
+         w: compute_at total.factor s.0\ntop.block: compute_at O l.0\ntop.block: reorder s.block l s\n\
+         total.factor: compute_with top.block s.block\n";
+    rfactor_before_a_reader: SUMMED, [("N", 8), ("K", 8)],
+        "m: compute_with s i\ns: split k 4\ns: rfactor k.1 at i\n";
     prefetch: GEMM, [("M", 4), ("N", 8), ("K", 8)], "C: reorder m k n\nC: prefetch B at k 2\n";
 }
 
@@ -273,6 +314,10 @@ fn refusals_name_the_loop_and_the_reason() {
     let spread = program(SPREAD, &[("C", 2), ("L", 5), ("R", 4), ("s", 2), ("p", 2)]);
     let moments = program(MOMENTS, &[("N", 6), ("D", 5)]);
     let picture = program(PICTURE, &[("H", 8), ("W", 8)]);
+    let attend = program(ATTEND, &[("L", 2), ("S", 8), ("E", 3)]);
+    let masked = program(MASKED, &[("L", 2), ("S", 8)]);
+    let pool = program(POOL, &[("H", 9)]);
+    let summed = program(SUMMED, &[("N", 8), ("K", 8)]);
     let fork = program(FORK, &[("H", 11), ("W", 9)]);
     let forked = program(FORKED, &[("N", 8)]);
     let layer = program(LAYER, &[("B", 4), ("I", 3), ("O", 5)]);
@@ -326,6 +371,12 @@ fn refusals_name_the_loop_and_the_reason() {
         (&fork, "a: compute_with b y"),
         (&fork, "p: compute_at b y\na: compute_with b y"),
         (&forked, "a: compute_with b i"),
+        (&summed, "m: compute_with s i\ns: split i 4\ns: cache_write at i.0"),
+        (&attend, "top: rebase s 3"),
+        (&attend, "top: rebase l 2"),
+        (&attend, "total: rebase s 4"),
+        (&pool, "out: rebase r 3"),
+        (&masked, "O: factor s"),
         (&layer, "out.0: slide out b"),
         (&results, "rows: compute_at out i"),
         (&results, "rows: compute_at out j"),

@@ -5,6 +5,7 @@ use tensorwright_lang::program::Index;
 
 use super::find::{
     check_overlaps, find_loop, find_store, fresh_name, loop_at, loop_at_mut, loops_on, store_at,
+    store_paths,
 };
 use super::footprint::{find_host, refuse_recurrence, refuse_scatter};
 use crate::canonical::{element, neutral};
@@ -32,6 +33,7 @@ pub(super) fn localize(
     let loops: Vec<Loop> = loops_on(nest, &path).into_iter().cloned().collect();
     let (outer, inner) = loops.split_at(host.len());
     check_alone(nest, stage, at, store.buffer, &host)?;
+    check_unread(nest, stage, at, store.buffer, &path[..=host.len()])?;
     let foreign = |l: &&Loop| l.stage != Some(store.stage()) || l.locals.contains(&store.buffer);
     if let Some(l) = inner.iter().find(foreign) {
         return Err(Refusal::new(format!(
@@ -104,6 +106,27 @@ fn check_alone(
             "loop `{at}` holds {stores} statements that write `{stage}`, so its results cannot be \
              held back there"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses results that are read in the node at a path, before they are written back.
+fn check_unread(
+    nest: &LoopNest,
+    stage: &str,
+    at: &str,
+    buffer: BufferId,
+    node: &[usize],
+) -> Result<(), Refusal> {
+    for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(node)) {
+        let store = store_at(nest, path)?;
+        if store.buffer != buffer && store.does_read(buffer) {
+            return Err(Refusal::new(format!(
+                "`{}` shares loops with `{stage}` inside of loop `{at}` and reads its results there, so they cannot be held back",
+                nest.buffer(store.buffer).name
+            ))
+            .help("hold results back in a loop further in, or before stages share loops"));
+        }
     }
     Ok(())
 }

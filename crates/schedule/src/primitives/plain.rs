@@ -1,6 +1,6 @@
 //! Stages that nobody has scheduled yet: what rewritings take and make.
 
-use tensorwright_lang::program::Scalar;
+use tensorwright_lang::program::{Index, Rewrite, Scalar};
 
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Role, Store, Var};
 use crate::refusal::Refusal;
@@ -76,9 +76,23 @@ impl Plain {
 
     /// Puts the stage back, changed, with stages that it reads in front of it.
     pub(super) fn replace(self, nest: &mut LoopNest, before: Vec<Node>) {
-        let Self { position, loops, store } = self;
-        let made = before.into_iter().chain([chain(&loops, store)]);
-        nest.body.splice(position..=position, made);
+        let made = before.into_iter().chain([chain(&self.loops, self.store)]);
+        nest.body.splice(self.position..=self.position, made);
+    }
+
+    /// Puts other stages in the place of the stage.
+    pub(super) fn exchange(self, nest: &mut LoopNest, by: Vec<Node>) {
+        nest.body.splice(self.position..=self.position, by);
+    }
+}
+
+/// Indices in the place of variables.
+pub(super) struct Renamed(pub(super) Vec<(Var, Index)>);
+
+impl Rewrite for Renamed {
+    fn axis(&mut self, axis: Var) -> Option<Index> {
+        let new = self.0.iter().find(|(old, _)| *old == axis);
+        Some(new.map_or_else(|| Index::axis(axis), |(_, new)| new.clone()))
     }
 }
 

@@ -102,7 +102,51 @@ const TEMPLATES: &[Template] = &[
             sizes
         },
     },
+    Template {
+        def: "attention",
+        text: "def attention(float(L,D) Q, float(S,D) K, float(S,E) V) -> (O) {
+  x(l,s) +=! Q(l,d) * K(s,d)
+  top(l) max=! x(l,s)
+  w(l,s) = exp(x(l,s) - top(l))
+  total(l) +=! w(l,s)
+  p(l,s) = w(l,s) / total(l)
+  O(l,e) +=! p(l,s) * V(s,e)
+}",
+        sizes: |rng| {
+            let mut sizes = vec![("L", rng.range(1, 40)), ("S", blocks(rng))];
+            sizes.extend([("D", rng.range(1, 3)), ("E", rng.range(1, 5))]);
+            sizes
+        },
+    },
+    Template {
+        def: "causal",
+        text: "def causal(double(H,N,N) x, double(H,N,E) V) -> (O) {
+  top(h,l) max=! s <= l ? x(h,l,s) : -INFINITY where l in 0:N, s in 0:N
+  w(h,l,s) = s <= l ? exp(x(h,l,s) - top(h,l)) : 0 where l in 0:N, s in 0:N
+  total(h,l) +=! s <= l ? w(h,l,s) : 0 where l in 0:N, s in 0:N
+  p(h,l,s) = s <= l ? w(h,l,s) / total(h,l) : 0 where l in 0:N, s in 0:N
+  O(h,l,e) +=! s <= l ? p(h,l,s) * V(h,s,e) : 0 where l in 0:N, s in 0:N
+}",
+        sizes: |rng| {
+            let positions = *rng.pick(&[6, 8, 12, 15, 24, 64, 72]);
+            vec![("H", rng.range(1, 3)), ("N", positions), ("E", rng.range(1, 4))]
+        },
+    },
+    Template {
+        def: "log_softmax",
+        text: "def log_softmax(float(N,D) X) -> (Y) {
+  top(n) max=! X(n,d)
+  total(n) +=! exp(X(n,d) - top(n))
+  Y(n,d) = X(n,d) - top(n) - log(total(n))
+}",
+        sizes: |rng| vec![("N", rng.range(1, 6)), ("D", blocks(rng))],
+    },
 ];
+
+/// A number of terms that can be cut into blocks.
+fn blocks(rng: &mut Rng) -> i64 {
+    *rng.pick(&[2, 4, 6, 9, 16, 24, 35, 64, 96, 128])
+}
 
 /// A random one, of a random type, with or without constants.
 pub(crate) fn draw(rng: &mut Rng) -> Example {

@@ -29,6 +29,7 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
         recipes::rewritten(&mut draft);
     }
     recipes::privatized(&mut draft);
+    recipes::rebased(&mut draft);
     for _ in 0..draft.rng.index(4) {
         let recipe = *draft.rng.pick(recipes::RECIPES);
         recipe(&mut draft);

@@ -1,12 +1,13 @@
 //! Sequences of primitives that belong together, with random arguments and random omissions.
 
+use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::rewritings;
 use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
-    CacheWrite, ComputeWith, Fuse, Inline, Parallel, Privatize, Reorder, Rfactor, SetLayout, Split,
-    Tail, Unroll, Vectorize, winograd_choices,
+    CacheWrite, ComputeWith, Factor, Fuse, Inline, Parallel, Privatize, Rebase, Reorder, Rfactor,
+    SetLayout, Split, Tail, Unroll, Vectorize, winograd_choices,
 };
 
 use super::propose::{self, cache_read, factor, layout_of, placed, split_of, tail};
@@ -46,6 +47,44 @@ pub(super) fn rewritten(d: &mut Draft<'_>) {
                 let _ = propose(d, &stage);
             }
         }
+    }
+}
+
+/// A softmax in blocks of its terms: sums over blocks, each below a maximum of its own.
+pub(super) fn rebased(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        let is_maximum = |store: &Store| store.combine == Some(ReductionOp::Max);
+        let terms = d.own_loops(&stage).into_iter().find(|l| l.role == Role::Reduce);
+        let Some(l) = terms.filter(|_| store_of(&d.nest, &stage).is_some_and(is_maximum)) else {
+            continue;
+        };
+        let sizes: Vec<i64> = (1..=l.extent).filter(|by| l.extent % by == 0).collect();
+        let by = *d.rng.pick(&sizes);
+        if !d.rng.percent(70) || !d.accept(&stage, Rebase { target: l.name, by }) {
+            continue;
+        }
+        for reader in d.stages() {
+            let reads = d.reads(&reader).iter().any(|read| read.ends_with(".scale"));
+            if reads && d.rng.percent(80) && !d.accept(&reader, Inline) {
+                over_blocks(d, &reader, by);
+            }
+        }
+        // What read an inlined quotient has the scale now.
+        for reader in d.stages() {
+            let reads = d.reads(&reader).iter().any(|read| read.ends_with(".scale"));
+            if reads && d.rng.percent(80) {
+                over_blocks(d, &reader, by);
+            }
+        }
+    }
+}
+
+/// Takes what does not depend on the terms of a block out of the sum over it.
+fn over_blocks(d: &mut Draft<'_>, stage: &str, by: i64) {
+    let terms = d.own_loops(stage).into_iter().find(|l| l.role == Role::Reduce);
+    let Some(name) = terms.map(|l| l.name) else { return };
+    if d.accept(stage, Split::new(&name, &[by])) {
+        d.accept(stage, Factor { loops: vec![format!("{name}.1")] });
     }
 }
 
