@@ -65,13 +65,18 @@ impl CpuSketch {
         let root_of = |reader: &str| root_of(reader).map(|group| group.root.clone());
         placements.retain_mut(|placement| placement.keep_inside_if(root_of));
         let place = |p: &Placement| Parameter::new(name_of(&p.stage, place::NAME), p.domain());
+        // Blocks of columns have rules of their own for rows.
+        let mut chains = rows::find(&draft, goal);
+        if let Some(columns) = blocks::find_columns(&draft, goal) {
+            chains.retain(|chain| !chain.stages.iter().any(|stage| columns.has(&stage.name)));
+        }
         let mut sketch = Self {
             parameters: placements.iter().map(place).collect(),
             settings: Vec::new(),
             goal: goal.clone(),
             places: Places::new(placements, &begun.nest),
             groups: found.tiled,
-            chains: rows::find(&draft, goal),
+            chains,
             blocks: Vec::new(),
             fixed: found.fixed,
             begun,

@@ -8,6 +8,7 @@ mod constants;
 mod products;
 mod rows;
 mod scatters;
+mod softmax;
 mod zeros;
 
 use tensorwright_lang::precision::Precision;
@@ -28,11 +29,12 @@ pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
     constants::expand(&mut without_zeros);
     scatters::privatize(&mut without_zeros);
     let mut in_rows = without_zeros.clone();
-    let mut found = match precision {
-        Precision::Exact => Vec::new(),
-        Precision::Fast => products::factorings(&without_zeros),
-    };
-    found.truncate(MOST_FACTORINGS);
+    let mut found = Vec::new();
+    if precision == Precision::Fast {
+        found = products::factorings(&without_zeros);
+        found.truncate(MOST_FACTORINGS);
+        found.extend(softmax::in_blocks(&without_zeros));
+    }
     let is_rewritten = !without_zeros.schedule.steps.is_empty();
     found.push(without_zeros);
     // Whether longer rows pay depends on how short they are: that is for measurements to say.

@@ -9,7 +9,7 @@ use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Block, SIZES, START, STENCIL_START, Unit};
+use super::{Block, SIZES, START, STENCIL_START, Unit, columns};
 use crate::cpu::kinds::{is_in_order, is_movement, is_written_out};
 use crate::cpu::rows::{self, Chain, is_product};
 
@@ -28,11 +28,23 @@ const MOST_UNITS: usize = 32;
 
 /// The blocks of a program whose stages are not scheduled yet. No stage is in two of them.
 pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
+    let mut found: Vec<Block> = columns::find(draft, goal).into_iter().collect();
+    let taken = found.iter().flat_map(|block| block.stages.iter().cloned()).collect();
+    found.extend(of_rows(draft, chains, goal, taken));
+    found
+}
+
+/// Blocks of rows of stages that are in no other.
+fn of_rows(
+    draft: &Draft,
+    chains: &[Chain],
+    goal: &Goal<Cpu>,
+    mut taken: Vec<String>,
+) -> Vec<Block> {
     let units = units(draft, chains);
     let bytes: Vec<i64> = units.iter().map(|unit| bytes(draft, unit, chains)).collect();
     let readers: Vec<Vec<String>> =
         units.iter().map(|unit| readers(draft, unit.root(chains))).collect();
-    let mut taken: Vec<String> = Vec::new();
     let mut found = Vec::new();
     for last in (0..units.len()).rev() {
         let first = (last + 1).saturating_sub(MOST_UNITS);
@@ -157,7 +169,7 @@ fn block(
         let sizes = std::iter::once(first).chain(others.map(|(rows, _)| *rows)).collect();
         let stages = units.iter().flat_map(|unit| unit.stages(chains)).cloned().collect();
         let (root, row) = (root.clone(), row.name.clone());
-        Some(Block { root, row, units, stages, sizes, parameter: 0 })
+        Some(Block { root, row, units, columns: None, stages, sizes, parameter: 0 })
     };
     depths.rev().find_map(try_at)
 }

@@ -15,14 +15,21 @@
 //! together instead of through memory one after another. Where a stage reads rows around its own, neighbouring blocks
 //! compute these twice; blocks are as large as that takes to be little.
 //!
+//! A softmax that was rewritten to need a block of its terms at a time ([`columns`]) is computed in blocks of columns as well.
+//!
 //! As with rows, no operator is known by name.
 
+mod columns;
+mod cut;
 mod find;
 mod product;
 mod steps;
 
+use columns::Columns;
+
 use crate::cpu::rows::Chain;
 
+pub(crate) use columns::find as find_columns;
 pub(crate) use find::find;
 pub(crate) use steps::{RowTilings, compute};
 
@@ -79,6 +86,8 @@ pub(crate) struct Block {
     pub(crate) row: String,
     /// What is computed, in the order of the program; the root's is the last.
     pub(crate) units: Vec<Unit>,
+    /// The blocks of columns that it is computed in, if its softmax was rewritten; these are all units then.
+    pub(crate) columns: Option<Columns>,
     /// All stages.
     pub(crate) stages: Vec<String>,
     /// The sizes of a block that a cache holds.

@@ -194,7 +194,10 @@ impl Terms {
         split.names = vec![name("terms"), name("written")];
         // Several loops over terms are those of windows, whose operands are small.
         if let Some(block) = block.filter(|block| all.len() == 1 && last.extent / 2 >= *block) {
-            split.factors.insert(0, (block / TERMS).max(1));
+            let most = (block / TERMS).max(1);
+            // Without a tail, if that makes blocks not much smaller.
+            let whole = (most / 2 + 1..=most).rev().find(|n| last.extent % (n * TERMS) == 0);
+            split.factors.insert(0, whole.unwrap_or(most));
             split.names.insert(0, name("blocks"));
             terms.blocks = Some(name("blocks"));
         }

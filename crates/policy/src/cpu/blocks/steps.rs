@@ -1,16 +1,14 @@
 //! From what is decided about a block to steps of a schedule.
 
-use tensorwright_schedule::primitives::{ComputeAt, Parallel, Split, Tail, loops_of};
+use tensorwright_schedule::primitives::ComputeAt;
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
 
+use super::cut::{Cut, VECTORS, cut, share};
 use super::find::is_product_unit;
 use super::product::{self, Product};
 use super::{Block, Unit};
 use crate::cpu::rows::{self, Chain, Row, RowTiling};
-
-/// The vectors of a row that a stage without tiles computes at a time.
-const VECTORS: i64 = 4;
 
 /// What is decided about chains.
 pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
@@ -26,28 +24,26 @@ pub(crate) fn compute(
     (chains, row_tiling): (&[Chain], RowTilings<'_>),
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
-    let part = |name: &str| format!("{}.{name}", block.row);
-    let (all, at, row) = (part("all"), part("block"), part("row"));
-    // The outermost part has one iteration: in it, operands that all blocks share are copied once.
-    let extent = extent(draft, &block.root, &block.row);
-    let mut split = Split::new(&block.row, &[(extent + rows - 1) / rows, rows]).tail(Tail::Peel);
-    split.names = vec![all.clone(), at.clone(), row.clone()];
-    draft.apply(&block.root, split)?;
+    if let Some(columns) = &block.columns {
+        return columns.compute(draft, block, rows, goal);
+    }
+    let cut = cut(draft, block, rows)?;
+    let Cut { all, block: at, row } = &cut;
     // The loops of the root are brought into their order before anything is computed in them.
     let mut units = block.units.iter().rev();
     let last = units.next();
     let tiles = match last {
         Some(unit @ Unit::Group { root, reduction }) if is_product_unit(draft, unit) => {
-            product::order(draft, Product { root, reduction, at: Some(&at) }, goal)?
+            product::order(draft, Product { root, reduction, at: Some(at) }, goal)?
         }
         Some(unit @ Unit::Group { .. }) => {
-            place_reduction(draft, block, unit, &at)?;
+            place_reduction(draft, block, unit, at)?;
             None
         }
         _ => None,
     };
     if let Some(Unit::Chain(place)) = last {
-        rows_inside(draft, &chains[*place], &row, row_tiling, goal)?;
+        rows_inside(draft, &chains[*place], row, row_tiling, goal)?;
     }
     let mut by_rows = Vec::new();
     for unit in units {
@@ -61,11 +57,11 @@ pub(crate) fn compute(
             Unit::Group { root, reduction } if is_product_unit(draft, unit) => {
                 draft.apply(root, inside)?;
                 let tiles = product::order(draft, Product { root, reduction, at: None }, goal)?;
-                tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, &all))?;
+                tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
             }
             Unit::Group { root, .. } => {
                 draft.apply(root, inside)?;
-                place_reduction(draft, block, unit, &at)?;
+                place_reduction(draft, block, unit, at)?;
                 by_rows.push(unit);
             }
         }
@@ -73,19 +69,13 @@ pub(crate) fn compute(
     // A stage is placed first, then its loops are scheduled.
     let last = last.filter(|unit| matches!(unit, Unit::Group { .. }) && tiles.is_none());
     for stage in by_rows.into_iter().chain(last).flat_map(|unit| unit.stages(chains)) {
-        let depth = if *stage == block.root { rows::depth(draft, stage, &row) } else { 0 };
-        Row { draft, stage, at: &at, depth, vectors: VECTORS, goal }.schedule()?;
+        let depth = if *stage == block.root { rows::depth(draft, stage, row) } else { 0 };
+        Row { draft, stage, at, depth, vectors: VECTORS, goal }.schedule()?;
     }
     if let Some(tiles) = tiles {
-        product::finish(draft, &tiles, &all)?;
+        product::finish(draft, &tiles, all)?;
     }
-    if goal.workers > 1 {
-        let loops = loops_of(&draft.nest, &block.root);
-        let outermost = loops.first().filter(|l| l.extent >= 2 * goal.workers);
-        let target = outermost.map_or(at, |l| draft.nest.var_name(l.var).to_owned());
-        draft.apply(&block.root, Parallel { target })?;
-    }
-    Ok(())
+    share(draft, block, cut, goal)
 }
 
 /// Computes the reduction of a stage that is no product in the block.
@@ -97,12 +87,6 @@ fn place_reduction(
 ) -> Result<(), ScheduleError> {
     let Unit::Group { reduction: Some(reduction), .. } = unit else { return Ok(()) };
     draft.apply(reduction, ComputeAt { consumer: block.root.clone(), at: at.to_owned() })
-}
-
-/// The iterations of a loop.
-fn extent(draft: &Draft, stage: &str, name: &str) -> i64 {
-    let loops = loops_of(&draft.nest, stage);
-    loops.iter().find(|l| draft.nest.var_name(l.var) == name).map_or(1, |l| l.extent)
 }
 
 fn rows_inside(

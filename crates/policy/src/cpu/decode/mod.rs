@@ -48,7 +48,7 @@ pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule,
     for group in sketch.groups.iter().rev() {
         decoder.group(group)?;
     }
-    for stage in &sketch.fixed {
+    for stage in sketch.fixed.iter().filter(|stage| !sketch.is_together(stage, values)) {
         movement(&mut decoder.draft, stage, &sketch.goal);
     }
     sketch.places.placements.iter().try_for_each(|placement| decoder.expect_placed(placement))?;
