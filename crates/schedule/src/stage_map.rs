@@ -13,7 +13,7 @@ use serde::Serialize;
 use tensorwright_lang::program::{Atom, Index, Term};
 use tensorwright_lang::text::quantity;
 
-use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, Store, for_each_loop};
+use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, StageId, Store, for_each_loop};
 use crate::primitives::stages;
 
 /// Which stage is computed where.
@@ -66,13 +66,12 @@ impl StageMap {
         visit(&canonical.body, &mut Vec::new(), &mut |store, loops| {
             own.push((store.buffer, iterations(loops)));
         });
+        let names = stages(canonical);
         let mut found = Found::default();
         visit(&scheduled.body, &mut Vec::new(), &mut |store, loops| {
-            found.add(scheduled, store, loops);
+            found.add(scheduled, &names, store, loops);
         });
         for_each_loop(&scheduled.body, &mut |l| found.locals.extend(&l.locals));
-        let names = stages(canonical);
-        found.settle(&names);
         // The first of two stores to a buffer is what the second one starts from, and no stage of the program.
         let is_first = |number: usize| own[number + 1..].iter().any(|(id, _)| *id == own[number].0);
         let stages = names.iter().zip(&own).enumerate().filter(|(number, _)| !is_first(*number));
@@ -173,40 +172,28 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, nest: &LoopNest, store: &Store, loops: &[&Loop]) {
-        let name = nest.buffer(store.buffer).name.clone();
-        let own = Some(store.stage());
+    fn add(&mut self, nest: &LoopNest, stages: &[String], store: &Store, loops: &[&Loop]) {
+        let name_of = |id: StageId| nest.buffer(id.0).name.as_str();
+        let settled = |id: StageId| settled(stages, name_of(id)).unwrap_or(name_of(id));
+        let (name, own) = (name_of(store.stage()), settled(store.stage()));
         // The innermost loop of another stage that is computed with it.
-        let around = loops.iter().rev().find(|l| l.stage.is_some() && l.stage != own);
-        let place = match around.and_then(|l| Some((l, l.stage?))) {
+        let mut hosts = loops.iter().rev().filter_map(|l| Some((l, settled(l.stage?))));
+        let around = hosts.find(|(_, stage)| *stage != own && *stage != name);
+        let place = match around {
             Some((l, stage)) => StagePlace::Inside {
-                stage: nest.buffer(stage.0).name.clone(),
+                stage: stage.to_owned(),
                 target: nest.var_name(l.var).to_owned(),
             },
             None => StagePlace::Root,
         };
         let mut touched = vec![store.buffer];
         touched.extend(store.reads().into_iter().map(|(_, read)| read.tensor));
-        let (iterations, stage) = (iterations(loops) * new_share(store, loops), String::new());
-        self.stores.push(FoundStore { name, place, iterations, touched, stage, is_copy: false });
-    }
-
-    /// Settles which stages of the program stores belong to. Partial results and register tiles have the name of
-    /// their stage and one of their own after it; what has not copies something for the stage around it.
-    fn settle(&mut self, stages: &[String]) {
-        for store in &mut self.stores {
-            let is_of = |stage: &&String| {
-                let rest = store.name.strip_prefix(stage.as_str());
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            };
-            let own = stages.iter().filter(is_of).max_by_key(|stage| stage.len());
-            let around = match &store.place {
-                StagePlace::Inside { stage, .. } => Some(stage),
-                StagePlace::Root | StagePlace::Inlined => None,
-            };
-            store.is_copy = own.is_none();
-            store.stage = own.or(around).cloned().unwrap_or_default();
-        }
+        let iterations = iterations(loops) * new_share(store, loops);
+        // What has no stage copies something for the one around it.
+        let is_copy = self::settled(stages, name).is_none();
+        let stage = if is_copy { around.map_or("", |(_, stage)| stage) } else { own };
+        let (name, stage) = (name.to_owned(), stage.to_owned());
+        self.stores.push(FoundStore { name, place, iterations, touched, stage, is_copy });
     }
 
     /// What became of a stage that has so many iterations by itself.
@@ -239,6 +226,16 @@ impl Found {
             moved_bytes: whole.map(bytes).fold(0, i64::saturating_add),
         }
     }
+}
+
+/// The stage of the program that a stage belongs to. Partial results, register tiles and what rewritings made have the name
+/// of their stage and one of their own after it.
+fn settled<'a>(stages: &'a [String], name: &str) -> Option<&'a str> {
+    let is_of = |stage: &&String| {
+        let rest = name.strip_prefix(stage.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    stages.iter().filter(is_of).max_by_key(|stage| stage.len()).map(String::as_str)
 }
 
 /// Calls `visit` with every store and the loops around it.
@@ -307,5 +304,33 @@ mod tests {
         assert!(inside.contains("└ bx     in loop y.1, 2.91 times, keeps 384 B"), "{inside}");
         let slid = map("out: split y 16\nbx: slide out y.1\n");
         assert!(slid.contains("└ bx     in loop y.1, 1.09 times, keeps 512 B"), "{slid}");
+    }
+
+    /// Stages that a rewriting made count as the stage that they came from.
+    #[test]
+    fn stages_are_drawn_in_what_became_of_others() {
+        let text = "def log_sum(float(N,D) x) -> (y) {
+            a(n,d) = 2 * x(n,d)
+            top(n) max=! a(n,d)
+            total(n) +=! exp(a(n,d) - top(n))
+            y(n) = log(total(n)) + top(n)
+        }";
+        let module = Module::parse("t", text).unwrap();
+        let program = module.def("log_sum").unwrap().bind([("N", 4), ("D", 64)]).unwrap();
+        let schedule = "top: rebase d 16\ntotal: split d 16\ntotal: factor d.1\n\
+                        total.factor: compute_with top.block d.block\na: compute_at top.block d.block\n";
+        let scheduled = Schedule::parse(schedule).unwrap().apply(canonical(&program)).unwrap();
+        let map = StageMap::of(&canonical(&program), &scheduled).to_string();
+        let lines: Vec<&str> = map.lines().map(str::trim_end).collect();
+        assert_eq!(
+            lines,
+            [
+                "top        moves 16 B",
+                "└ a        in loop d.block, keeps 64 B, moves 1.00 KiB",
+                "total      moves 16 B",
+                "y          moves 48 B",
+            ],
+            "{map}"
+        );
     }
 }
