@@ -91,6 +91,15 @@ impl StageMap {
         self.stages.iter().filter(is_there).collect()
     }
 
+    /// The width of the names of stages inside another one, or of all, with the branches before them.
+    fn width(&self, host: Option<&str>, indent: usize) -> usize {
+        let one = |stage: &&MappedStage| {
+            let below = if host.is_some() { indent + 2 } else { indent };
+            (below + stage.name.chars().count()).max(self.width(Some(&stage.name), below))
+        };
+        self.inside(host).iter().map(one).max().unwrap_or(0)
+    }
+
     fn draw(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -118,7 +127,7 @@ impl fmt::Display for StageMap {
     /// A tree: under every stage those that are computed inside its loops.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.stages.iter().map(|stage| stage.name.chars().count()).max();
-        self.draw(f, None, "", longest.unwrap_or(0) + 4)?;
+        self.draw(f, None, "", self.width(None, 0).max(longest.unwrap_or(0) + 4))?;
         let is_inlined = |stage: &&MappedStage| stage.place == StagePlace::Inlined;
         let inlined: Vec<&str> =
             self.stages.iter().filter(is_inlined).map(|stage| stage.name.as_str()).collect();

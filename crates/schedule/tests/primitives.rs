@@ -231,6 +231,8 @@ shows! {
     slide_of_a_chain: CHAIN, [("N", 30)], "out: split i 10\nb: slide out i.1\na: slide out i.1\n";
     slide_of_sums: WINDOWS, [("N", 20), ("K", 4)], "out: split i 6 [guard]\nsums: slide out i.1\nsums: unroll k\n";
     slide_by_two: HALVES, [("N", 21)], "small: slide out i\n";
+    masked_tiles: TRIANGLE, [("N", 64)],
+        "y: split i 8\ny: split j 2 2 4\ny: reorder i.0 j.0 j.1 j.2 j.3 i.1\ny: vectorize i.1\ny: cache_write at j.2\n";
     compute_with: MOMENTS, [("N", 6), ("D", 5)], "sum: compute_with square n\nc: compute_at square n\n";
     compute_with_the_stage_before: MOMENTS, [("N", 6), ("D", 5)],
         "square: compute_with sum n\nsum: parallel n\n";

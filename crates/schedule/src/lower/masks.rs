@@ -19,14 +19,14 @@
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::CompareOp;
-use tensorwright_lang::program::{Atom, Expr, Index, Rewrite, Scalar, Term};
+use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite, Scalar, Term};
 
 use super::unroll::stores;
 use super::{LowerError, simplify};
 use crate::limits::{MAX_OPERATIONS, MAX_STORES};
 use crate::nest::{
-    Body, Bound, Guard, LoopKind, LoopNest, Node, Ranges, Size, Store, Var, operations,
-    rewrite_nodes,
+    Body, Bound, BufferId, Guard, LoopKind, LoopNest, Node, Ranges, Size, Store, Var,
+    for_each_store, operations, rewrite_nodes,
 };
 
 /// The most stores that copies may add to a nest, once loops are written out.
@@ -335,6 +335,13 @@ fn without_neutral(nest: &LoopNest, nodes: Body) -> Vec<Node> {
         match node {
             Node::Loop(mut l) => {
                 l.body = without_neutral(nest, l.body).into();
+                // A tile that nothing was added to.
+                for id in &l.locals {
+                    if let Some(held) = held(&l.body, *id) {
+                        l.body = without_buffer(l.body, *id, held);
+                        l.body = without_neutral(nest, l.body).into();
+                    }
+                }
                 let is_idle = l.body.iter().all(|node| matches!(node, Node::Prefetch(_)));
                 left.extend((!is_idle).then_some(Node::Loop(l)));
             }
@@ -347,6 +354,51 @@ fn without_neutral(nest: &LoopNest, nodes: Body) -> Vec<Node> {
         }
     }
     left
+}
+
+/// The constant that all elements of a buffer hold; `None` if it is not known to be one.
+fn held(nodes: &[Node], buffer: BufferId) -> Option<Scalar> {
+    let (mut held, mut is_one) = (None, true);
+    for_each_store(nodes, &mut |store| {
+        if store.buffer == buffer {
+            let value = match &store.value {
+                Expr::Const(value) if store.combine.is_none() => Some(*value),
+                _ => None,
+            };
+            is_one &= value.is_some() && held.is_none_or(|before| Some(before) == value);
+            held = held.or(value);
+        }
+    });
+    held.filter(|_| is_one)
+}
+
+/// Nodes with a constant in the place of a buffer.
+fn without_buffer(mut nodes: Body, buffer: BufferId, value: Scalar) -> Body {
+    struct Constant(BufferId, Scalar);
+    impl Rewrite for Constant {
+        fn read(&mut self, read: Read) -> Option<Expr> {
+            Some(if read.tensor == self.0 { Expr::Const(self.1) } else { Expr::Read(read) })
+        }
+    }
+    fn remove(nodes: Body, buffer: BufferId) -> Body {
+        let one = |node: Node| match node {
+            Node::Store(store) if store.buffer == buffer => None,
+            Node::Loop(mut l) => {
+                l.body = remove(l.body, buffer);
+                Some(Node::Loop(l))
+            }
+            Node::Guard(mut guard) => {
+                guard.body = remove(guard.body, buffer);
+                Some(Node::Guard(guard))
+            }
+            other => Some(other),
+        };
+        nodes.into_iter().filter_map(one).collect()
+    }
+    match rewrite_nodes(&mut nodes, &mut Constant(buffer, value)) {
+        Some(()) => remove(nodes, buffer),
+        None => nodes,
+    }
 }
 
 /// Whether a store would change nothing if it had this value. Where data decide about the element, its position is still
