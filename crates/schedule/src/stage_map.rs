@@ -78,7 +78,27 @@ impl StageMap {
         let stage = |(_, (name, (buffer, wanted))): (usize, (&String, &(BufferId, f64)))| {
             found.stage(canonical, scheduled, name, *buffer, *wanted)
         };
-        Self { stages: stages.map(stage).collect() }
+        let mut map = Self { stages: stages.map(stage).collect() };
+        map.break_circles();
+        map
+    }
+
+    /// Gives a stage that is computed inside of itself, because parts of two stages share loops, a place of its own.
+    fn break_circles(&mut self) {
+        for number in 0..self.stages.len() {
+            let mut at = number;
+            for _ in 0..self.stages.len() {
+                let StagePlace::Inside { stage, .. } = &self.stages[at].place else { break };
+                let Some(host) = self.stages.iter().position(|other| other.name == *stage) else {
+                    break;
+                };
+                at = host;
+                if at == number {
+                    self.stages[number].place = StagePlace::Root;
+                    break;
+                }
+            }
+        }
     }
 
     /// The stages that are computed inside loops of another one, or of none.
@@ -313,6 +333,20 @@ mod tests {
         assert!(inside.contains("└ bx     in loop y.1, 2.91 times, keeps 384 B"), "{inside}");
         let slid = map("out: split y 16\nbx: slide out y.1\n");
         assert!(slid.contains("└ bx     in loop y.1, 1.09 times, keeps 512 B"), "{slid}");
+    }
+
+    #[test]
+    fn stages_of_which_parts_are_inside_each_other_are_drawn() {
+        let text = "def f(float(N,K) X, float(N,M) c, float(N,M) Y) -> (A, B) {
+            A(n,m) +=! c(n,m) * X(n,k)
+            B(n,m) = Y(n,m) + 1
+        }";
+        let module = Module::parse("t", text).unwrap();
+        let program = module.def("f").unwrap().bind([("N", 4), ("K", 8), ("M", 2)]).unwrap();
+        let schedule = "A: factor k\nA: compute_with A.factor n\nB: compute_with A.factor n\nA: compute_with B m\n";
+        let scheduled = Schedule::parse(schedule).unwrap().apply(canonical(&program)).unwrap();
+        let map = StageMap::of(&canonical(&program), &scheduled).to_string();
+        assert!(map.contains("A ") && map.contains("B "), "{map}");
     }
 
     /// Stages that a rewriting made count as the stage that they came from.

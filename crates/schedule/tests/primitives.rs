@@ -134,6 +134,9 @@ const SUMMED: &str = "def summed(float(N,K) A) -> (s, m) {
   s(i) +=! A(i,k)
   m(i) = s(i) / K
 }";
+const GUARDED_SUM: &str = "def guarded(float(L,S) A, float(L) x) -> (y) {
+  y(l) +=! x(l) > 0 ? log(x(l)) * A(l,s) : 0
+}";
 const SQUARES: &str = "def squares(float(N,N) A) -> (out) {
   T(i,j) = A(j,i)
   out(i,j) = T(i,j)
@@ -288,6 +291,7 @@ shows! {
          O.factor: reorder s.0 l e s.1\ntotal.factor: reorder s.0 l s.1\nO.factor: compute_with total.factor s.0\n\
          w: compute_at total.factor s.0\ntop.block: compute_at O l.0\ntop.block: reorder s.block l s\n\
          total.factor: compute_with top.block s.block\n";
+    factor_under_conditions_of_results: GUARDED_SUM, [("L", 4), ("S", 8)], "y: factor s\n";
     rfactor_before_a_reader: SUMMED, [("N", 8), ("K", 8)],
         "m: compute_with s i\ns: split k 4\ns: rfactor k.1 at i\n";
     prefetch: GEMM, [("M", 4), ("N", 8), ("K", 8)], "C: reorder m k n\nC: prefetch B at k 2\n";
@@ -320,6 +324,57 @@ fn refusals_name_the_loop_and_the_reason() {
     let masked = program(MASKED, &[("L", 2), ("S", 8)]);
     let pool = program(POOL, &[("H", 9)]);
     let summed = program(SUMMED, &[("N", 8), ("K", 8)]);
+    let aside = program(
+        "def f(float(N,M) A) -> (P) { Q(n,m) = A(n,m) + 1 T(n,m) = A(n,m) * 2 P(n,m) = Q(n,m) + T(n,m) }",
+        &[("N", 4), ("M", 1)],
+    );
+    let guarded = program(
+        "def f(float(N,S) x) -> (t) {
+          top(l) max=! x(l,s)
+          w(l,s) = l < N ? exp(x(l,s) - top(l)) : 0 where l in 0:N+1, s in 0:S
+          t(l) +=! w(l,s)
+        }",
+        &[("N", 4), ("S", 8)],
+    );
+    let twice = program(
+        "def f(float(L,S) x) -> (t) {
+          w(l,s) = x(l,s)
+          top(l) max=! x(l,s) where s in 0:8
+          w(l,s) = exp(x(l,s) - top(l)) where s in 0:8
+          t(l) +=! w(l,s)
+        }",
+        &[("L", 2), ("S", 16)],
+    );
+    let parts = program(
+        "def f(float(L,S) x) -> (w) {
+          top(l) = 0.0 where l in 0:L
+          top(l) max= x(l,s) where l in 0:4
+          w(l,s) = exp(x(l,s) - top(l))
+        }",
+        &[("L", 8), ("S", 8)],
+    );
+    let gathered = program(
+        "def f(float(M) y, int32(L) idx) -> (t) {
+          top(n) max=! y(m) where n in 0:4
+          t(l) +=! exp(y(m) - top(idx(l)))
+        }",
+        &[("M", 8), ("L", 3)],
+    );
+    let logs = program(
+        "def f(float(L,S) A, float(L) x) -> (y) {
+          z(l) = log(x(l))
+          y(l) +=! A(l,s) > 0 ? z(l) * A(l,s) : 0
+        }",
+        &[("L", 4), ("S", 8)],
+    );
+    let windowed = program(
+        "def f(float(N) A, float(N) B) -> (out) {
+          a(i) = A(i) + 1
+          b(i) = B(i) * 2
+          out(i) = a(i) + a(i+1) + b(i) + b(i+1)
+        }",
+        &[("N", 9)],
+    );
     let fork = program(FORK, &[("H", 11), ("W", 9)]);
     let forked = program(FORKED, &[("N", 8)]);
     let layer = program(LAYER, &[("B", 4), ("I", 3), ("O", 5)]);
@@ -374,6 +429,17 @@ fn refusals_name_the_loop_and_the_reason() {
         (&fork, "p: compute_at b y\na: compute_with b y"),
         (&forked, "a: compute_with b i"),
         (&summed, "m: compute_with s i\ns: split i 4\ns: cache_write at i.0"),
+        (&aside, "T: compute_with Q n\nP: compute_with Q m"),
+        (&guarded, "top: rebase s 4"),
+        (&twice, "top: rebase s 4"),
+        (&parts, "top: rebase s 4"),
+        (&gathered, "top: rebase m 4"),
+        (&logs, "y: factor s"),
+        (
+            &windowed,
+            "a: slide out i\nb: compute_at out i\na: split i 2 2\nb: split i 2 2\na: compute_with b i.1\n\
+          a: unroll i.2\nb: unroll i.2\nb: vectorize i.1",
+        ),
         (&attend, "top: rebase s 3"),
         (&attend, "top: rebase l 2"),
         (&attend, "total: rebase s 4"),

@@ -123,8 +123,7 @@ fn check_readers(
                 "`{stage}` is also read by `{reader}` outside of loop `{at}` of `{consumer}`"
             ))
             .help(format!(
-                "compute all readers in one loop, with `{reader}: compute_at ...` or, if they do not read each other, \
-                 `{reader}: compute_with {consumer} {at}`"
+                "compute all readers in one loop, with `{reader}: compute_at ...` or `{reader}: compute_with {consumer} {at}`"
             )));
         }
     }

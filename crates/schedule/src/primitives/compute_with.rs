@@ -63,7 +63,8 @@ impl Rule for ComputeWith {
             return Err(Refusal::new(format!(
                 "`{stage}` is computed in loop `{}` of `{}` already",
                 self.at, self.other
-            )));
+            ))
+            .help("name a loop further in, or leave the step out"));
         };
         let own = path[around];
         let passed = self.check_order(stage, nest, &path[..around], (own, other))?;
@@ -123,7 +124,8 @@ impl ComputeWith {
                 "`{stage}` and `{}` cannot share loops: one of them changes `{}`, which the other one needs",
                 self.other,
                 nest.buffer(*id).name
-            )));
+            ))
+            .help("leave them one after the other"));
         }
         let mut passed: Vec<BufferId> = earlier.writes;
         passed.retain(|id| later.reads.contains(id));
@@ -156,6 +158,15 @@ impl ComputeWith {
         for path in &together {
             let (store, ranges) = (store_at(nest, path)?, ranges_on(nest, path));
             if store.buffer == buffer {
+                if !path.starts_with(host) {
+                    return Err(Refusal::new(format!(
+                        "`{}` is not made in loop `{}` of `{}`, in which it would be read",
+                        nest.buffer(buffer).name,
+                        self.at,
+                        self.other
+                    ))
+                    .help("share a loop further out"));
+                }
                 let steps = shared.iter().map(|var| {
                     let all = store.subscripts.iter().enumerate();
                     let step = |at: &Index| step(at, *var, shared, &ranges);

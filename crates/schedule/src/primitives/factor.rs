@@ -20,17 +20,17 @@
 //! O(l, e) += W(l, s) / T(l) * V(s, e);    ->   for l, e { O(l, e) = O.factor(l, e) / T(l); }
 //! ```
 //!
-//! Terms under a condition stay under it. Then a divisor is taken out only if every result has a term: a sum of nothing is
-//! zero, whatever it would be divided by.
+//! Terms under a condition stay under it, and what is taken out is under the condition that there is a term: a sum of nothing
+//! is zero, whatever it would be multiplied with. Where that is not known, because data decide, only inputs are taken out.
 //!
 //! Sums are added up in another order, as by every reordering of a reduction; a partial sum may
-//! overflow where the whole does not, and an infinite factor makes a sum of nothing NaN.
+//! overflow where the whole does not.
 
 use std::fmt;
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::ops::{ArithOp, ReductionOp};
-use tensorwright_lang::program::{Expr, Index, Rewrite};
+use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp};
+use tensorwright_lang::program::{Expr, Index};
 
 use super::Rule;
 use super::find::fresh_name;
@@ -90,8 +90,12 @@ impl Rule for Factor {
             ))
             .help("sum over other loops, which only some factors depend on"));
         }
+        let mut outside = outside;
         if let Some(condition) = &inside.condition {
-            expect_unconditional(stage, nest, &plain, condition, &outside)?;
+            outside.condition = some_term(condition, &summed, &ranges);
+            if outside.condition.is_none() {
+                expect_inputs(stage, nest, &ranges, &outside)?;
+            }
         }
         let inside = inside.value(None, nest.dtype(plain.store.buffer));
         let (kept, done): (Vec<_>, Vec<_>) =
@@ -216,14 +220,9 @@ impl Product {
         let arith = |op, a, b| Expr::Arith(op, Box::new(a), Box::new(b));
         let product = |all: Vec<Expr>| all.into_iter().reduce(|a, b| arith(ArithOp::Mul, a, b));
         let factors = product(self.factors.into_iter().chain(last).collect());
-        let value = match (factors, product(self.divisors)) {
-            (Some(factors), Some(divisors)) => arith(ArithOp::Div, factors, divisors),
-            (Some(factors), None) => factors,
-            (None, divisors) => {
-                let one = neutral(ReductionOp::Product, dtype);
-                divisors.map_or(one.clone(), |divisors| arith(ArithOp::Div, one, divisors))
-            }
-        };
+        let factors = factors.unwrap_or_else(|| neutral(ReductionOp::Product, dtype));
+        // One after the other: a product of divisors may overflow.
+        let value = self.divisors.into_iter().fold(factors, |a, b| arith(ArithOp::Div, a, b));
         match self.condition {
             Some(condition) => {
                 let zero = neutral(ReductionOp::Sum, dtype);
@@ -238,67 +237,66 @@ fn is_constant_zero(value: &Expr) -> bool {
     matches!(value, Expr::Const(scalar) if is_zero(*scalar))
 }
 
-/// Refuses to take factors out from under a condition if they are needed or known where it holds alone.
-fn expect_unconditional(
+/// The condition that some term of a sum over some loops counts; `None` if it is not a matter of the first or the last one.
+fn some_term(condition: &Expr, summed: &[Var], ranges: &Ranges) -> Option<Expr> {
+    if !condition.mentions(&|var| summed.contains(&var)) {
+        return Some(condition.clone());
+    }
+    match condition {
+        Expr::CompareIndex(op, a, b) => {
+            let margin = match op {
+                CompareOp::Le | CompareOp::Lt => b.sub(a)?,
+                CompareOp::Ge | CompareOp::Gt => a.sub(b)?,
+                CompareOp::Eq | CompareOp::Ne => return None,
+            };
+            let end = |var: &Var| {
+                let last =
+                    if margin.coefficient_of(*var)? > 0 { ranges.extent(*var)? - 1 } else { 0 };
+                Some((*var, Index::constant(last)))
+            };
+            let mut ends = Renamed(summed.iter().map(end).collect::<Option<_>>()?);
+            Some(Expr::CompareIndex(*op, a.rewrite(&mut ends)?, b.rewrite(&mut ends)?))
+        }
+        Expr::Logic(LogicOp::And, a, b) => {
+            let depends = |side: &Expr| side.mentions(&|var| summed.contains(&var));
+            if depends(a) && depends(b) {
+                return None;
+            }
+            let (a, b) = (some_term(a, summed, ranges)?, some_term(b, summed, ranges)?);
+            Some(Expr::Logic(LogicOp::And, Box::new(a), Box::new(b)))
+        }
+        _ => None,
+    }
+}
+
+/// Refuses to take anything but inputs out from under a condition: zero times what no term was multiplied with may not be
+/// zero, and it may be read where the condition does not hold.
+fn expect_inputs(
     stage: &str,
     nest: &LoopNest,
-    plain: &Plain,
-    condition: &Expr,
+    ranges: &Ranges,
     outside: &Product,
 ) -> Result<(), Refusal> {
-    let ranges = plain.ranges();
-    let reads_inside = |factor: &Expr| {
-        let mut all = true;
-        factor.walk_reads(&mut |read| {
-            let shape = &nest.buffer(read.tensor).shape;
-            all &= read.subscripts.iter().zip(shape).all(|(at, size)| {
+    let is_input = |factor: &Expr| match factor {
+        Expr::Const(_) => true,
+        Expr::Read(read) => {
+            let buffer = nest.buffer(read.tensor);
+            let is_inside = |(at, size): (&Index, &i64)| {
                 let range = ranges.interval(at);
                 range.lo >= 0 && range.hi < i128::from(*size)
-            });
-        });
-        all
+            };
+            let reads = read.subscripts.iter().zip(&buffer.shape).all(is_inside);
+            buffer.owner == Owner::Input && read.checked.is_empty() && reads
+        }
+        _ => false,
     };
-    if !outside.factors.iter().chain(&outside.divisors).all(reads_inside) {
-        return Err(Refusal::new(format!(
-            "a factor of `{stage}` is read under a condition that keeps it inside of its tensor"
-        ))
-        .help("sum over other loops"));
-    }
-    let of_terms = |var: Var| plain.loops.iter().any(|l| l.0 == var && l.2 == Role::Reduce);
-    let is_once = outside.divisors.iter().all(|divisor| !divisor.mentions(&of_terms));
-    if outside.divisors.is_empty() || (is_once && has_a_term(plain, condition, &ranges)) {
+    if outside.divisors.is_empty() && outside.factors.iter().all(is_input) {
         return Ok(());
     }
     Err(Refusal::new(format!(
-        "`{stage}` may have results without terms, which would be divided by what they were not divided by"
+        "`{stage}` may have sums without terms: what is taken out of them would count where it did not"
     ))
-    .help("divide in a statement of its own"))
-}
-
-/// Whether a condition holds for the first or the last term of every result.
-fn has_a_term(plain: &Plain, condition: &Expr, ranges: &Ranges) -> bool {
-    let holds_at = |is_last: bool| {
-        let mut end = End { loops: &plain.loops, is_last };
-        let there = condition.rewrite(&mut end)?.rewrite(&mut Simplify(ranges))?;
-        Some(matches!(there, Expr::Const(scalar) if !is_zero(scalar)))
-    };
-    [false, true].into_iter().any(|is_last| holds_at(is_last) == Some(true))
-}
-
-/// The first or the last term in the place of all.
-struct End<'a> {
-    loops: &'a [(Var, i64, Role)],
-    is_last: bool,
-}
-
-impl Rewrite for End<'_> {
-    fn axis(&mut self, axis: Var) -> Option<Index> {
-        let terms = self.loops.iter().find(|l| l.0 == axis && l.2 == Role::Reduce);
-        Some(match terms {
-            Some((_, extent, _)) => Index::constant(if self.is_last { extent - 1 } else { 0 }),
-            None => Index::axis(axis),
-        })
-    }
+    .help("multiply or divide in a statement of its own"))
 }
 
 fn quoted(names: &[String]) -> String {

@@ -26,13 +26,14 @@ use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::{Expr, Index, Read, Rewrite, Scalar};
 
 use super::Rule;
-use super::find::{fresh_name, loops_on, node_at_mut, store_at, store_paths};
+use super::find::{fresh_name, loops_on, node_at_mut, ranges_on, store_at, store_paths};
 use super::footprint::refuse_checked;
 use super::plain::{Plain, Renamed, is_zero};
 use super::prepare::chain;
 use crate::canonical::{element, neutral};
 use crate::nest::{
-    Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var, rewrite_nodes, rewrite_store,
+    Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var, for_each_store, rewrite_nodes,
+    rewrite_store,
 };
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -107,11 +108,14 @@ impl Maximum {
         let dtype = nest.dtype(store.buffer);
         let starts = store.init == Some(neutral(ReductionOp::Max, dtype));
         let dims: Option<Vec<Var>> = store.subscripts.iter().map(Index::as_axis).collect();
-        let is_whole = dtype.is_float() && starts && store.domain.is_empty();
+        let is_computed = dtype.is_float() && !dtype.is_storage_only();
+        let is_whole = is_computed && starts && store.domain.is_empty();
+        let is_whole = is_whole && writers(nest, store.buffer) == 1;
         let (true, Some(ReductionOp::Max), Some(dims)) = (is_whole, store.combine, dims) else {
             return Err(Refusal::new(format!(
-                "`{stage}` is not a maximum of all terms of its rows"
-            )));
+                "`{stage}` is not a maximum of all terms of all of its rows"
+            ))
+            .help("it takes a statement `top(l) max=! x(l,s)` of floats that starts with the first row"));
         };
         let number = plain.find(nest, stage, &rebase.target, Role::Reduce)?;
         let (var, extent, _) = plain.loops[number];
@@ -140,10 +144,19 @@ impl Maximum {
             let loops = loops_on(nest, &path);
             let candidates = loops.iter().filter(|l| l.extent == self.extent).map(|l| l.var);
             let Some((condition, read)) = below(&store.value, self.buffer) else { continue };
+            // A condition may have kept the row inside, and who reads the exponential has none.
+            let (shape, ranges) = (&nest.buffer(self.buffer).shape, ranges_on(nest, &path));
+            let is_inside = |(at, size): (&Index, &i64)| {
+                let range = ranges.interval(at);
+                range.lo >= 0 && range.hi < i128::from(*size)
+            };
+            if !read.checked.is_empty() || !read.subscripts.iter().zip(shape).all(is_inside) {
+                continue;
+            }
             let is_it = |along: &Var| self.is_below(condition, &store.value, read, *along);
             let Some(along) = candidates.into_iter().find(is_it) else { continue };
             let place = match store.combine {
-                None if nest.buffer(store.buffer).owner == Owner::Intermediate => {
+                None if is_own(nest, store.buffer) => {
                     refuse_checked(nest, store.buffer)?;
                     let dims: Option<Vec<Var>> =
                         store.subscripts.iter().map(Index::as_axis).collect();
@@ -182,7 +195,9 @@ impl Maximum {
         shape.push(self.extent / self.by);
         let elements = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent));
         if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
-            return Err(Refusal::new("there are more than 2^40 maxima of blocks"));
+            return Err(
+                Refusal::new("there are more than 2^40 maxima of blocks").help("use larger blocks")
+            );
         }
         let mut add = |suffix: &str| {
             let name = fresh_name(nest, &format!("{stage}.{suffix}"));
@@ -303,6 +318,20 @@ impl Exponential {
         }
         Ok(())
     }
+}
+
+/// Whether a buffer is made by one stage for others alone, of numbers that are stored as they are computed.
+fn is_own(nest: &LoopNest, id: BufferId) -> bool {
+    let buffer = nest.buffer(id);
+    let is_plain = buffer.owner == Owner::Intermediate && !buffer.dtype.is_storage_only();
+    is_plain && writers(nest, id) == 1
+}
+
+/// How many stages make elements of a buffer.
+fn writers(nest: &LoopNest, id: BufferId) -> usize {
+    let mut writers = 0;
+    for_each_store(&nest.body, &mut |store| writers += usize::from(store.buffer == id));
+    writers
 }
 
 /// The condition of an exponential below a maximum, if it has one, and the maximum.

@@ -33,12 +33,12 @@ impl fmt::Display for Vectorize {
     }
 }
 
-/// Whether all iterations of a loop of a stage make the same element.
+/// Whether all iterations of a loop make the same element of a stage.
 fn makes_one_element(l: &Loop) -> bool {
     let mut found = false;
     for_each_store(&l.body, &mut |store| {
         let moves = store.subscripts.iter().any(|at| at.mentions(&|var| var == l.var));
-        found |= l.stage == Some(store.stage()) && !moves;
+        found |= !moves;
     });
     found && l.extent > 1
 }
