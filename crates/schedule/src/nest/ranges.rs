@@ -90,6 +90,13 @@ impl Ranges {
         self.interval(condition).hi < 0
     }
 
+    /// Whether an index is always an element of a dimension of so many.
+    #[must_use]
+    pub(crate) fn stays_inside(&self, index: &Index, extent: i64) -> bool {
+        let range = self.interval(index);
+        range.lo >= 0 && range.hi < i128::from(extent)
+    }
+
     /// The same index with quotients, remainders, minima and maxima gone where the ranges decide
     /// them; `None` on overflow.
     #[must_use]

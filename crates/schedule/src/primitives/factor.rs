@@ -35,7 +35,7 @@ use tensorwright_lang::program::{Expr, Index};
 use super::Rule;
 use super::find::fresh_name;
 use super::footprint::refuse_scatter;
-use super::plain::{Plain, Renamed, is_zero};
+use super::plain::{Plain, Renamed, is_zero, own_loops};
 use super::prepare::{chain, hoist};
 use crate::canonical::{element, neutral};
 use crate::nest::{
@@ -81,7 +81,7 @@ impl Rule for Factor {
         let value =
             plain.store.value.rewrite(&mut Simplify(&ranges)).ok_or_else(Refusal::overflow)?;
         let terms = Product::of(&value, nest.dtype(plain.store.buffer).is_float());
-        let (inside, outside) = terms.partition(&is_summed);
+        let (inside, mut outside) = terms.partition(&is_summed);
         if inside.is_one() || outside.is_one() {
             let names = quoted(&self.loops);
             return Err(Refusal::new(format!(
@@ -90,7 +90,6 @@ impl Rule for Factor {
             ))
             .help("sum over other loops, which only some factors depend on"));
         }
-        let mut outside = outside;
         if let Some(condition) = &inside.condition {
             outside.condition = some_term(condition, &summed, &ranges);
             if outside.condition.is_none() {
@@ -120,13 +119,7 @@ impl Rule for Factor {
         sum.init = Some(neutral(ReductionOp::Sum, nest.dtype(partial)));
         // The stages have loops of their own, so the first gets variables of its own.
         let old = dims.iter().map(|(var, extent)| (*var, *extent, Role::Spatial)).chain(done);
-        let mut renamed = Renamed(Vec::new());
-        let mut loops = Vec::new();
-        for (var, extent, role) in old {
-            let new = nest.add_var(nest.var_name(var).to_owned());
-            renamed.0.push((var, Index::axis(new)));
-            loops.push((new, extent, role));
-        }
+        let (loops, mut renamed) = own_loops(nest, old);
         rewrite_store(&mut sum, &mut renamed).ok_or_else(Refusal::overflow)?;
         plain.replace(nest, vec![chain(&loops, sum)]);
         hoist(nest, &[StageId(partial)]);
@@ -281,12 +274,9 @@ fn expect_inputs(
         Expr::Const(_) => true,
         Expr::Read(read) => {
             let buffer = nest.buffer(read.tensor);
-            let is_inside = |(at, size): (&Index, &i64)| {
-                let range = ranges.interval(at);
-                range.lo >= 0 && range.hi < i128::from(*size)
-            };
-            let reads = read.subscripts.iter().zip(&buffer.shape).all(is_inside);
-            buffer.owner == Owner::Input && read.checked.is_empty() && reads
+            let mut subscripts = read.subscripts.iter().zip(&buffer.shape);
+            let is_inside = subscripts.all(|(at, size)| ranges.stays_inside(at, *size));
+            buffer.owner == Owner::Input && read.checked.is_empty() && is_inside
         }
         _ => false,
     };

@@ -57,11 +57,7 @@ impl Producer {
         let buffer = nest.buffer(store.buffer);
         refuse_recurrence(stage, store, what)?;
         refuse_scatter(stage, store, what)?;
-        let mut writers = 0;
-        for_each_store(&nest.body, &mut |other| {
-            writers += usize::from(other.buffer == store.buffer);
-        });
-        if writers > 1 {
+        if writers(nest, store.buffer) > 1 {
             return Err(Refusal::new(format!(
                 "`{stage}` keeps elements of an earlier version of its tensor and cannot be {what}"
             )));
@@ -92,6 +88,13 @@ impl Producer {
             _ => Err(scheduled()),
         }
     }
+}
+
+/// How many statements make elements of a buffer.
+pub(crate) fn writers(nest: &LoopNest, buffer: BufferId) -> usize {
+    let mut writers = 0;
+    for_each_store(&nest.body, &mut |store| writers += usize::from(store.buffer == buffer));
+    writers
 }
 
 /// Refuses a recurrence: its elements are computed from each other, where they are and in order.

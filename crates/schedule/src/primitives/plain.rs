@@ -96,6 +96,20 @@ impl Rewrite for Renamed {
     }
 }
 
+/// Loops with variables of their own in the place of others, and what became of these.
+pub(super) fn own_loops(
+    nest: &mut LoopNest,
+    loops: impl IntoIterator<Item = (Var, i64, Role)>,
+) -> (Vec<(Var, i64, Role)>, Renamed) {
+    let (mut own, mut renamed) = (Vec::new(), Renamed(Vec::new()));
+    for (var, extent, role) in loops {
+        let new = nest.add_var(nest.var_name(var).to_owned());
+        renamed.0.push((var, Index::axis(new)));
+        own.push((new, extent, role));
+    }
+    (own, renamed)
+}
+
 /// Whether a constant is zero, of whatever sign.
 pub(super) fn is_zero(scalar: Scalar) -> bool {
     if scalar.dtype().is_float() { scalar.as_f64() == 0.0 } else { scalar.as_integer() == 0 }

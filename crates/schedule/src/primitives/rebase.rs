@@ -27,13 +27,12 @@ use tensorwright_lang::program::{Expr, Index, Read, Rewrite, Scalar};
 
 use super::Rule;
 use super::find::{fresh_name, loops_on, node_at_mut, ranges_on, store_at, store_paths};
-use super::footprint::refuse_checked;
-use super::plain::{Plain, Renamed, is_zero};
+use super::footprint::{refuse_checked, writers};
+use super::plain::{Plain, Renamed, is_zero, own_loops};
 use super::prepare::chain;
 use crate::canonical::{element, neutral};
 use crate::nest::{
-    Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var, for_each_store, rewrite_nodes,
-    rewrite_store,
+    Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var, rewrite_nodes, rewrite_store,
 };
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -146,11 +145,9 @@ impl Maximum {
             let Some((condition, read)) = below(&store.value, self.buffer) else { continue };
             // A condition may have kept the row inside, and who reads the exponential has none.
             let (shape, ranges) = (&nest.buffer(self.buffer).shape, ranges_on(nest, &path));
-            let is_inside = |(at, size): (&Index, &i64)| {
-                let range = ranges.interval(at);
-                range.lo >= 0 && range.hi < i128::from(*size)
-            };
-            if !read.checked.is_empty() || !read.subscripts.iter().zip(shape).all(is_inside) {
+            let mut rows = read.subscripts.iter().zip(shape);
+            let is_inside = rows.all(|(at, size)| ranges.stays_inside(at, *size));
+            if !read.checked.is_empty() || !is_inside {
                 continue;
             }
             let is_it = |along: &Var| self.is_below(condition, &store.value, read, *along);
@@ -242,13 +239,7 @@ impl Maximum {
         let maxima = chain(&loops, maxima);
 
         let own = |nest: &mut LoopNest, extra: Role| {
-            let mut renamed = Renamed(Vec::new());
-            let mut loops = Vec::new();
-            for (var, extent, role) in &rows {
-                let new = nest.add_var(nest.var_name(*var).to_owned());
-                renamed.0.push((*var, Index::axis(new)));
-                loops.push((new, *extent, *role));
-            }
+            let (mut loops, renamed) = own_loops(nest, rows.iter().copied());
             let block = nest.add_var(block_name.clone());
             loops.push((block, count, extra));
             let at = |dim: &Var| {
@@ -325,13 +316,6 @@ fn is_own(nest: &LoopNest, id: BufferId) -> bool {
     let buffer = nest.buffer(id);
     let is_plain = buffer.owner == Owner::Intermediate && !buffer.dtype.is_storage_only();
     is_plain && writers(nest, id) == 1
-}
-
-/// How many stages make elements of a buffer.
-fn writers(nest: &LoopNest, id: BufferId) -> usize {
-    let mut writers = 0;
-    for_each_store(&nest.body, &mut |store| writers += usize::from(store.buffer == id));
-    writers
 }
 
 /// The condition of an exponential below a maximum, if it has one, and the maximum.
