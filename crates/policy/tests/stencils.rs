@@ -100,3 +100,40 @@ fn stages_share_the_memory_of_a_long_chain() {
     let bytes = WorkspaceLayout::of(&lower(nest).unwrap()).size.bytes(2);
     assert!(bytes < 64 << 20, "{bytes} bytes");
 }
+
+/// Sums over small windows that are read in place are registers, products are parts of them, and a border is a part of
+/// what reads it.
+#[test]
+fn sums_over_windows_are_computed_in_the_vectors_of_their_reader() {
+    let text = "def f(float(H,W) in) -> (out) {
+      p(y,x) = in(clamp(y-2, 0, H-1), clamp(x-2, 0, W-1)) where y in 0:H+4, x in 0:W+4
+      gx(y,x) = p(y,x+2) - p(y,x) where y in 0:H+2, x in 0:W+2
+      gy(y,x) = p(y+2,x) - p(y,x) where y in 0:H+2, x in 0:W+2
+      xx(y,x) = gx(y,x) * gx(y,x)
+      xy(y,x) = gx(y,x) * gy(y,x)
+      sxx(y,x) +=! xx(y+i,x+j) where i in 0:3, j in 0:3
+      sxy(y,x) +=! xy(y+i,x+j) where i in 0:3, j in 0:3
+      out(y,x) = sxx(y,x) - sxy(y,x) * sxy(y,x)
+    }";
+    let large = program(text, &[("H", 2000), ("W", 1500)]);
+    let schedule = untuned_schedule(&large, &Goal::new(Cpu::avx512())).to_string();
+    for step in ["p: inline", "xx: inline", "xy: inline", "gx: compute_at out y.block"] {
+        assert!(schedule.contains(step), "{step}\n{schedule}");
+    }
+    for step in ["compute_at out x.0", "unroll i", "unroll j"] {
+        assert!(schedule.contains(&format!("sxx: {step}")), "{step}\n{schedule}");
+        assert!(schedule.contains(&format!("sxy: {step}")), "{step}\n{schedule}");
+    }
+    assert_eq!(passes(&large), 1);
+}
+
+/// Reads at positions that data decide are gathered into vectors, however many there are.
+#[test]
+fn several_gathered_tensors_are_no_reason_for_scalars() {
+    let text = "def f(float(N,W) a, float(N,W) b, int(W) at) -> (out) {
+      out(x) max=! a(n, at(x)) + b(n, at(x))
+    }";
+    let gathered = program(text, &[("N", 31), ("W", 4096)]);
+    let schedule = untuned_schedule(&gathered, &Goal::new(Cpu::avx512())).to_string();
+    assert!(schedule.contains("out: vectorize"), "{schedule}");
+}

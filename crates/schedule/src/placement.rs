@@ -3,9 +3,10 @@
 //! What rules decide, spaces of schedules leave open; both
 //! ask here.
 
+use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr, Index};
 
-use crate::nest::{BufferId, LoopNest, Owner, Store, Use, for_each_store};
+use crate::nest::{BufferId, LoopNest, Owner, Store, Use, Var, for_each_store};
 pub use crate::primitives::store_of;
 use crate::primitives::{latest, stages};
 
@@ -47,7 +48,8 @@ fn is_read_in_place(nest: &LoopNest, stage: &Store) -> bool {
 }
 
 /// Whether the readers of a stage read every element of it about once: an element-wise stage, or
-/// the values that a reduction starts from. A reduction would compute it again for every term.
+/// the values that a reduction starts from. A reduction would compute it again for every term, which takes
+/// nothing off where it adds up products: one instruction multiplies and adds.
 fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     let mut readers = 0;
     let mut wants = true;
@@ -55,11 +57,45 @@ fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
         store.walk_reads(&mut |what, read| {
             if read.tensor == stage.buffer {
                 readers += 1;
-                wants &= what == Use::Start || store.combine.is_none();
+                wants &=
+                    what == Use::Start || store.combine.is_none() || adds_products(store, stage);
             }
         });
     });
-    wants && readers == 1
+    wants && (readers == 1 || is_border(stage))
+}
+
+/// Whether a stage is its input with other borders: every element is that at the same place, or the nearest to it that there is.
+fn is_border(stage: &Store) -> bool {
+    let Expr::Read(read) = &stage.value else { return false };
+    let mut dims = read.subscripts.iter().zip(&stage.subscripts);
+    let is_there = dims.all(|(from, to)| to.as_axis().is_some_and(|axis| is_clamped(from, axis)));
+    read.checked.is_empty() && read.subscripts.len() == stage.subscripts.len() && is_there
+}
+
+/// Whether an index is an axis, perhaps at a distance and within limits.
+fn is_clamped(index: &Index, axis: Var) -> bool {
+    let limited = |a: &Index, b: &Index| match (a.as_constant(), b.as_constant()) {
+        (Some(_), None) => is_clamped(b, axis),
+        (None, Some(_)) => is_clamped(a, axis),
+        _ => false,
+    };
+    match index.terms() {
+        [term] if term.coefficient == 1 => match &term.atom {
+            Atom::Axis(own) => *own == axis,
+            Atom::Min(a, b) | Atom::Max(a, b) => limited(a, b),
+            Atom::Div(..) | Atom::Mod(..) | Atom::Value(_) => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether a sum adds up the elements of a stage, each of which is a product of two others.
+fn adds_products(sum: &Store, stage: &Store) -> bool {
+    let is_read = |value: &Expr| matches!(value, Expr::Read(read) if read.checked.is_empty());
+    let is_product =
+        matches!(&stage.value, Expr::Arith(ArithOp::Mul, a, b) if is_read(a) && is_read(b));
+    sum.combine == Some(ReductionOp::Sum) && !sum.is_scatter() && is_product && is_read(&sum.value)
 }
 
 /// The reduction that an element-wise stage reads in place, and nobody else reads.

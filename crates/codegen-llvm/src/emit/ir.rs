@@ -118,6 +118,14 @@ impl<'ctx> Ir<'_, 'ctx> {
         self.like(scalar, like)
     }
 
+    /// A floating-point constant of all lanes, in the type of a value.
+    pub(super) fn float_like(&self, value: f64, like: Value<'ctx>) -> Result<Value<'ctx>> {
+        match lane_type(like) {
+            BasicTypeEnum::FloatType(kind) => self.like(kind.const_float(value).into(), like),
+            _ => Err(defect("a fraction of a type without fractions")),
+        }
+    }
+
     /// One value in all lanes.
     pub(super) fn splat(&self, value: Value<'ctx>, count: u32) -> Result<VectorValue<'ctx>> {
         if let BasicValueEnum::VectorValue(vector) = value {

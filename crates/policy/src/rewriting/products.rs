@@ -1,4 +1,4 @@
-//! Sums of products of several factors, some of which do not depend on all loops of the sum.
+//! Sums of products and quotients, some factors of which do not depend on all loops of the sum.
 
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::Expr;
@@ -12,6 +12,9 @@ use tensorwright_schedule::primitives::{Factor, loops_of, stages};
 /// Factoring pays if it leaves at most this share of the operations: what is saved must make up for
 /// a tensor that is written and read.
 const WORTH: f64 = 0.75;
+
+/// How many multiplications take as long as a division.
+const DIVISION: usize = 4;
 
 /// The most bytes of partial sums.
 const MOST_BYTES: i64 = 256 << 20;
@@ -43,7 +46,7 @@ fn sums_of_products(nest: &LoopNest) -> Vec<String> {
     for_each_store(&nest.body, &mut |store| stores.push(store));
     let is_candidate = |store: &Store| {
         store.combine == Some(ReductionOp::Sum)
-            && matches!(store.value, Expr::Arith(ArithOp::Mul, ..))
+            && matches!(store.value, Expr::Arith(ArithOp::Mul | ArithOp::Div, ..))
     };
     let named = stages(nest).into_iter().zip(stores);
     named.filter(|(_, store)| is_candidate(store)).map(|(name, _)| name).collect()
@@ -94,12 +97,14 @@ fn has_rows(nest: &LoopNest) -> bool {
 
 fn all_factors_mention(value: &Expr, l: &Loop) -> bool {
     match value {
-        Expr::Arith(ArithOp::Mul, a, b) => all_factors_mention(a, l) && all_factors_mention(b, l),
+        Expr::Arith(ArithOp::Mul | ArithOp::Div, a, b) => {
+            all_factors_mention(a, l) && all_factors_mention(b, l)
+        }
         factor => factor.mentions(&|var| var == l.var),
     }
 }
 
-/// The multiplications of a nest, one of them together with an addition.
+/// The multiplications of a nest, one of them together with an addition, and what divisions are worth in them.
 fn work(nodes: &[Node]) -> f64 {
     let one = |node: &Node| match node {
         Node::Loop(l) => l.extent as f64 * work(&l.body),
@@ -107,7 +112,11 @@ fn work(nodes: &[Node]) -> f64 {
         Node::Store(store) => {
             let mut products = 0usize;
             store.value.walk(&mut |expr| {
-                products += usize::from(matches!(expr, Expr::Arith(ArithOp::Mul, ..)));
+                products += match expr {
+                    Expr::Arith(ArithOp::Mul, ..) => 1,
+                    Expr::Arith(ArithOp::Div, ..) => DIVISION,
+                    _ => 0,
+                };
             });
             products.max(1) as f64
         }

@@ -19,15 +19,16 @@ pub(crate) fn candidates(
     reduce: &[Axis],
     lanes: i64,
 ) -> Vec<Vector> {
-    let mut found: Vec<((bool, bool, i64), Vector)> = Vec::new();
+    let mut found: Vec<((bool, bool, bool, i64), Vector)> = Vec::new();
     for (place, axis) in spatial.iter().enumerate() {
         let strided = accesses.strided(axis);
-        // One tensor may be brought into order by packing it.
-        if axis.extent < 2 || strided.len() > 1 {
+        // One tensor may be brought into order by packing it; more of them are gathered, if that writes neighbours.
+        let may_pack = strided.len() <= 1;
+        let contiguous = accesses.write.stride(axis) == Some(1);
+        if axis.extent < 2 || !may_pack && !contiguous {
             continue;
         }
-        let contiguous = accesses.write.stride(axis) == Some(1);
-        let score = (strided.is_empty(), contiguous, axis.extent.min(lanes));
+        let score = (strided.is_empty(), may_pack, contiguous, axis.extent.min(lanes));
         let widest = lanes.min(axis.extent.max(2).cast_unsigned().next_power_of_two() as i64);
         for lanes in [widest, widest / 2] {
             if lanes > 1 {
@@ -37,7 +38,7 @@ pub(crate) fn candidates(
     }
     for (place, axis) in reduce.iter().enumerate() {
         if axis.extent >= lanes && lanes > 1 && accesses.strided(axis).is_empty() {
-            let score = (true, false, 0);
+            let score = (true, true, false, 0);
             found.push((score, Vector::Reduce { axis: place, lanes }));
         }
     }

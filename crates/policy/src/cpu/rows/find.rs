@@ -7,12 +7,15 @@ use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, stages};
 use tensorwright_target::{Cpu, Goal};
 
-use super::steps::most_vectors;
+use super::steps::{lane_axis, most_vectors};
 use super::{Chain, RowStage};
 use crate::cpu::kinds::{is_in_order, is_written_out};
 
 /// Programs with more stages are not looked at: every stage that is tried copies the nest.
 const MOST_STAGES: usize = 128;
+
+/// The most terms that are written out for each vector of results.
+const MOST_TERMS: i64 = 25;
 
 /// The chains of a program whose stages are not scheduled yet. No stage is in two of them.
 pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
@@ -104,10 +107,31 @@ fn stages_of(
     }
     let stage = |name: &String| {
         let depth = if name == root { depth } else { 0 };
-        let vectors = most_vectors(&fused, name, depth, goal);
-        RowStage { name: name.clone(), vectors }
+        let in_tile = name != root && is_window_of(draft, name, root);
+        let vectors = if in_tile { 1 } else { most_vectors(&fused, name, depth, goal) };
+        RowStage { name: name.clone(), vectors, in_tile }
     };
     Some(inside.iter().rev().map(stage).collect())
+}
+
+/// Whether a stage combines a few terms for each element of another, which alone reads it, in place, and is
+/// element-wise: a sum over a small window.
+fn is_window_of(draft: &Draft, stage: &str, reader: &str) -> bool {
+    let nest = &draft.nest;
+    let (Some(own), Some(root)) = (store_of(nest, stage), store_of(nest, reader)) else {
+        return false;
+    };
+    let Some(accesses) = Accesses::of(nest, stage) else { return false };
+    let terms: i64 = accesses.of_role(Role::Reduce).map(|axis| axis.extent).product();
+    let mut in_place = root.combine.is_none();
+    root.value.walk_reads(&mut |read| {
+        in_place &= read.tensor != own.buffer || read.subscripts == root.subscripts;
+    });
+    let is_intermediate = nest.buffer(own.buffer).owner == Owner::Intermediate;
+    let is_alone = reader_names(nest, own.buffer) == [reader];
+    let has_rows = lane_axis(&accesses, 0).is_some_and(|axis| axis.role == Role::Spatial);
+    let is_window = own.combine.is_some() && (2..=MOST_TERMS).contains(&terms) && has_rows;
+    is_window && in_place && is_alone && is_intermediate
 }
 
 /// Whether it costs nothing to compute a stage row by row: it has no operands that a tile of several rows and

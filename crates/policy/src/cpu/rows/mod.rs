@@ -45,8 +45,11 @@ pub(crate) struct Chain {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowStage {
     pub(crate) name: String,
-    /// The most vectors of a row that can be computed at a time.
+    /// The most vectors of a row that can be computed at a time; one if it is computed in the vectors of the root.
     pub(crate) vectors: i64,
+    /// Whether it is computed in the vectors of the root, which alone reads it, in place: its few terms are
+    /// added up in registers.
+    pub(crate) in_tile: bool,
 }
 
 /// What is decided about a chain.

@@ -10,7 +10,7 @@ use tensorwright_schedule::primitives::{
 use tensorwright_schedule::{ScheduleError, primitives::Primitive};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Chain, RowTiling};
+use super::{Chain, RowStage, RowTiling};
 
 /// Computes the stages of a chain row by row.
 ///
@@ -23,17 +23,19 @@ pub(crate) fn compute(
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
     // A stage that is inlined is a part of its readers.
-    let stages: Vec<(&str, i64)> = chain
-        .stages
-        .iter()
-        .map(|stage| stage.name.as_str())
-        .zip(tiling.vectors.iter().copied())
-        .filter(|(stage, _)| store_of(&draft.nest, stage).is_some())
-        .collect();
-    place(draft, chain, &chain.row)?;
-    for (stage, vectors) in stages {
+    let all = chain.stages.iter().zip(tiling.vectors.iter().copied());
+    let (tiled, by_rows): (Vec<_>, Vec<_>) = all
+        .filter(|(stage, _)| store_of(&draft.nest, &stage.name).is_some())
+        .partition(|(stage, _)| stage.in_tile);
+    place_some(draft, chain, &chain.row, |stage| !stage.in_tile)?;
+    let tile = tile_of(draft, chain);
+    for (stage, vectors) in by_rows {
+        let stage = stage.name.as_str();
         let depth = if stage == chain.root { depth(draft, &chain.root, &chain.row) } else { 0 };
         Row { draft, stage, at: &chain.row, depth, vectors, goal }.schedule()?;
+    }
+    for (stage, _) in tiled.into_iter().rev() {
+        window(draft, &stage.name, (&chain.root, &tile), goal)?;
     }
     if tiling.is_parallel {
         let names = draft.loop_names(&chain.root);
@@ -44,16 +46,64 @@ pub(crate) fn compute(
     Ok(())
 }
 
+/// The loop of the root over vectors that are computed at a time, as [`Row`] names it.
+fn tile_of(draft: &Draft, chain: &Chain) -> String {
+    let depth = depth(draft, &chain.root, &chain.row);
+    let accesses = Accesses::of(&draft.nest, &chain.root);
+    let axis = accesses.as_ref().and_then(|accesses| lane_axis(accesses, depth));
+    axis.map_or_else(|| chain.row.clone(), |axis| format!("{}.0", axis.name))
+}
+
+/// Computes a stage of few terms in the vectors of its reader, with all terms written out.
+fn window(
+    draft: &mut Draft,
+    stage: &str,
+    (root, tile): (&str, &str),
+    goal: &Goal<Cpu>,
+) -> Result<(), ScheduleError> {
+    draft.apply(stage, ComputeAt { consumer: root.to_owned(), at: tile.to_owned() })?;
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
+    let terms: Vec<String> = accesses.of_role(Role::Reduce).map(|axis| axis.name.clone()).collect();
+    let results = || accesses.of_role(Role::Spatial);
+    let Some(axis) = results().find(|axis| accesses.write.stride(axis) == Some(1)) else {
+        return Ok(());
+    };
+    let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
+    let lanes = goal.target.lanes(bytes).min(axis.extent);
+    let (vectors, lane) = (format!("{}.vectors", axis.name), format!("{}.lanes", axis.name));
+    let mut split = Split::new(&axis.name, &[lanes]).tail(Tail::Peel);
+    split.names = vec![vectors.clone(), lane.clone()];
+    draft.apply(stage, split)?;
+    let others = results().filter(|other| other.var != axis.var).map(|other| other.name.clone());
+    let order =
+        others.chain(terms.iter().cloned()).chain([vectors.clone(), lane.clone()]).collect();
+    draft.apply(stage, Reorder { order })?;
+    for target in terms.into_iter().chain([vectors]) {
+        draft.apply(stage, Unroll { target })?;
+    }
+    draft.apply(stage, Vectorize { target: lane })
+}
+
 /// Computes the other stages of a chain in a loop of its root.
 ///
 /// # Errors
 /// If that is refused.
 pub(crate) fn place(draft: &mut Draft, chain: &Chain, row: &str) -> Result<(), ScheduleError> {
-    let others = chain.stages.iter().rev().map(|stage| stage.name.as_str());
-    for stage in others.filter(|stage| *stage != chain.root) {
-        if store_of(&draft.nest, stage).is_some() {
+    place_some(draft, chain, row, |_| true)
+}
+
+/// The same of some stages.
+fn place_some(
+    draft: &mut Draft,
+    chain: &Chain,
+    row: &str,
+    which: impl Fn(&RowStage) -> bool,
+) -> Result<(), ScheduleError> {
+    let others = chain.stages.iter().rev().filter(|stage| stage.name != chain.root);
+    for stage in others.filter(|stage| which(stage)) {
+        if store_of(&draft.nest, &stage.name).is_some() {
             let at = ComputeAt { consumer: chain.root.clone(), at: row.to_owned() };
-            draft.apply(stage, at)?;
+            draft.apply(&stage.name, at)?;
         }
     }
     Ok(())
@@ -78,7 +128,7 @@ pub(super) fn most_vectors(draft: &Draft, stage: &str, depth: usize, goal: &Goal
 
 /// The loop of a row that becomes lanes: over results that are next to each other, or else over terms that are.
 /// The first `depth` loops are over rows.
-fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
+pub(super) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
     let inner = || accesses.axes.iter().skip(depth).filter(|axis| axis.extent > 1);
     let contiguous = |axis: &&Axis| accesses.strided(axis).is_empty();
     let written = |axis: &&Axis| accesses.write.stride(axis) == Some(1);
