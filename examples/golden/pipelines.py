@@ -151,7 +151,8 @@ def interpolate(rng):
     wide = x.astype(F64)
     levels = [np.concatenate([wide[:3] * wide[3], wide[3:]])]
     for _ in range(8):
-        levels.append(down(halving, levels[-1]))
+        total = 4 * down(halving, levels[-1])
+        levels.append(total / np.maximum(total[3], 1))
     over = levels.pop()
     for level in reversed(levels):
         over = level + (1 - level[3]) * up(doubling, over, level)
