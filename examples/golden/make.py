@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the expected results of every `def` in examples/kernels: cases.json and the .npy files it names.
+"""Writes the expected results of every `def` in examples/kernels (cases.json) and of every application in
+examples/pipelines (pipelines.json), and the .npy files that they name.
 With `--check` it writes nothing and fails if a file is missing, superfluous or different.
 
 Needs NumPy only, and nothing of the compiler: results are computed in double precision from the
@@ -21,6 +22,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pipelines
 from numpy.lib.stride_tricks import sliding_window_view
 
 HERE = Path(__file__).resolve().parent
@@ -28,6 +30,8 @@ KERNELS = HERE.parent / "kernels"
 F32, F64, I32 = np.float32, np.float64, np.int32
 
 CASES = []
+PIPELINES = []
+LISTS = {"cases.json": CASES, "pipelines.json": PIPELINES}
 FILES = {}  # path below HERE -> bytes
 RNG = None  # reseeded by `seed` at the start of every case, so cases do not depend on each other
 
@@ -53,9 +57,9 @@ def scalar(value):
     return np.array(value, F32)
 
 
-def add(file, name, sizes, inputs, outputs, dtypes=None, tag="", double=False):
+def add(file, name, sizes, inputs, outputs, dtypes=None, tag="", double=False, folder=None, cases=CASES):
     """Stores one case. Outputs in double precision become float32, unless the kernel's are `double`."""
-    folder, stem = file.removesuffix(".tc"), name + tag
+    folder, stem = folder or file.removesuffix(".tc"), name + tag
 
     def store(tensor, value, suffix=""):
         path = f"{folder}/{stem}.{tensor}{suffix}.npy"
@@ -73,7 +77,7 @@ def add(file, name, sizes, inputs, outputs, dtypes=None, tag="", double=False):
         case["outputs"][tensor] = store(tensor, value if double or value.dtype != F64 else value.astype(F32))
     if dtypes:
         case["dtypes"] = dtypes
-    CASES.append(case)
+    cases.append(case)
 
 
 def wide(*arrays):
@@ -828,14 +832,20 @@ def main():
                    attention, activations, reductions, moving_average, types, zero_points, layout, imaging, pixels,
                    box_blur, resize, stereo, embedding_bag):
         family()
-    FILES["cases.json"] = ("[\n" + ",\n".join(json.dumps(case) for case in CASES) + "\n]\n").encode()
+    for name, *case in pipelines.cases():
+        add(name + ".tc", name, *case, folder="pipelines", cases=PIPELINES)
+    for name, cases in LISTS.items():
+        FILES[name] = ("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n").encode()
     covered = {(case["file"], case["def"]) for case in CASES}
     written = {(path.name, name) for path in KERNELS.glob("*.tc")
                for name in re.findall(r"^def (\w+)", path.read_text(), re.MULTILINE)}
     assert covered == written, f"without a case or without a def: {sorted(covered ^ written)}"
+    applications = {path.name for path in (HERE.parent / "pipelines").glob("*.tc")}
+    computed = {case["file"] for case in PIPELINES}
+    assert computed == applications, f"without a case or without a file: {sorted(computed ^ applications)}"
 
     present = {str(path.relative_to(HERE)): path.read_bytes()
-               for path in [*HERE.glob("*/*.npy"), *HERE.glob("cases.json")]}
+               for path in [*HERE.glob("*/*.npy"), *(HERE / name for name in LISTS if (HERE / name).exists())]}
     changed = sorted(path for path in FILES if present.get(path) != FILES[path])
     orphans = sorted(present.keys() - FILES.keys())
     if "--check" in sys.argv[1:]:
@@ -847,7 +857,7 @@ def main():
             (HERE / path).write_bytes(FILES[path])
         for path in orphans:
             (HERE / path).unlink()
-    print(f"{len(CASES)} cases of {len(written)} defs, {sum(map(len, FILES.values()))} bytes, {len(changed)} changed")
+    print(f"{len(CASES)} cases of {len(written)} defs, {len(PIPELINES)} of pipelines, {sum(map(len, FILES.values()))} bytes, {len(changed)} changed")
 
 
 if __name__ == "__main__":

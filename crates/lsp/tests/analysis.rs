@@ -198,7 +198,8 @@ fn sizes_in_a_comment_are_checked() {
 /// All texts of the repository: right ones, and one for every mistake.
 fn corpus() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let files = ["examples/kernels", "tests/diagnostics"].map(|d| std::fs::read_dir(root.join(d)));
+    let files = ["examples/kernels", "examples/pipelines", "tests/diagnostics"]
+        .map(|d| std::fs::read_dir(root.join(d)));
     let files = files.into_iter().flat_map(|files| files.unwrap().map(|file| file.unwrap().path()));
     files.filter(|path| path.extension().is_some_and(|extension| extension == "tc")).collect()
 }

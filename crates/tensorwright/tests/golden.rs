@@ -1,7 +1,8 @@
-//! The example kernels, run on the reference interpreter, give what NumPy computed; compiled with the
+//! The example kernels and pipelines, run on the reference interpreter, give what NumPy computed; compiled with the
 //! default schedule or with none, they give what the reference computes.
 //!
-//! `examples/golden/make.py` writes the inputs, the expected outputs and `cases.json`.
+//! `examples/golden/make.py` writes the inputs, the expected outputs, `cases.json` (of `kernels`) and
+//! `pipelines.json` (of `pipelines`).
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ fn examples() -> PathBuf {
 
 #[derive(Debug)]
 struct Case {
+    folder: &'static str,
     file: String,
     def: String,
     sizes: BTreeMap<String, i64>,
@@ -23,13 +25,24 @@ struct Case {
     dtypes: BTreeMap<String, DType>,
 }
 
+/// The kernels.
 fn cases() -> Vec<Case> {
-    let text = std::fs::read_to_string(examples().join("golden/cases.json")).unwrap();
+    cases_of("kernels", "golden/cases.json")
+}
+
+/// The applications.
+fn pipelines() -> Vec<Case> {
+    cases_of("pipelines", "golden/pipelines.json")
+}
+
+fn cases_of(folder: &'static str, list: &str) -> Vec<Case> {
+    let text = std::fs::read_to_string(examples().join(list)).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let strings = |value: &serde_json::Value| -> BTreeMap<String, String> {
         serde_json::from_value(value.clone()).unwrap_or_default()
     };
     let case = |value: &serde_json::Value| Case {
+        folder,
         file: value["file"].as_str().unwrap().to_owned(),
         def: value["def"].as_str().unwrap().to_owned(),
         sizes: serde_json::from_value(value["sizes"].clone()).unwrap(),
@@ -52,7 +65,7 @@ impl Case {
 
     /// Compares the reference with another way to compute the same.
     fn run(&self, other: Other) -> Result<(), String> {
-        let path = examples().join("kernels").join(&self.file);
+        let path = examples().join(self.folder).join(&self.file);
         let module = Module::parse_bytes(&self.file, &std::fs::read(path).unwrap())
             .map_err(|error| error.to_string())?;
         if !module.warnings().is_empty() {
@@ -126,6 +139,7 @@ fn every_case_compiled_without_a_schedule_agrees() {
 fn all_cases(other: Other) {
     let failures: Vec<String> = cases()
         .iter()
+        .chain(&pipelines())
         .filter_map(|case| {
             let error = case.run(other).err()?;
             Some(format!("{} {} {:?}:\n{error}", case.file, case.def, case.sizes))
@@ -150,6 +164,24 @@ fn every_definition_has_a_case() {
         files += 1;
     }
     assert!(files >= 25, "only {files} example files found");
+}
+
+/// The other definitions of a pipeline are parts of the one that its file is named after.
+#[test]
+fn every_pipeline_has_a_case() {
+    let covered: BTreeSet<(String, String)> =
+        pipelines().into_iter().map(|case| (case.file, case.def)).collect();
+    let mut files = 0;
+    for entry in std::fs::read_dir(examples().join("pipelines")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "tc") {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let key = (format!("{name}.tc"), name.to_owned());
+            assert!(covered.contains(&key), "no golden case for {key:?}");
+            files += 1;
+        }
+    }
+    assert_eq!(files, covered.len());
 }
 
 /// FlexTensor, table 3: the number of spatial and reduce loops and of nodes of each operator.

@@ -10,7 +10,7 @@ const oniguruma = require("vscode-oniguruma");
 const textmate = require("vscode-textmate");
 
 const ROOT = path.join(__dirname, "../../..");
-const KERNELS = path.join(ROOT, "examples/kernels");
+const FOLDERS = ["examples/kernels", "examples/pipelines"].map((folder) => path.join(ROOT, folder));
 const GRAMMAR = path.join(__dirname, "../syntaxes/tensorwright.tmLanguage.json");
 
 async function loadGrammar() {
@@ -54,11 +54,12 @@ function code(text) {
   return text.replace(/#.*/g, "").replace(/\s/g, "");
 }
 
-const kernels = fs.readdirSync(KERNELS).filter((name) => name.endsWith(".tc"));
+const kernels = FOLDERS.flatMap((folder) => fs.readdirSync(folder).map((name) => path.join(folder, name)))
+  .filter((name) => name.endsWith(".tc"));
 
 for (const name of kernels) {
-  test(`everything in ${name} has a scope`, async () => {
-    const text = fs.readFileSync(path.join(KERNELS, name), "utf8");
+  test(`everything in ${path.basename(name)} has a scope`, async () => {
+    const text = fs.readFileSync(name, "utf8");
     const found = await tokens(text);
     for (const { piece, scope, line } of found) {
       assert.notEqual(scope, "source", `line ${line}: ${piece} has no scope`);
@@ -79,7 +80,7 @@ for (const name of kernels) {
   });
 }
 
-test("there are kernels", () => assert.ok(kernels.length > 30, `${kernels.length}`));
+test("there are kernels", () => assert.ok(kernels.length > 40, `${kernels.length}`));
 
 test("a definition", async () => {
   const text = "def gemm(float(M,4) A, const half B) -> (C) {\n  C(m) +=! A(m,k) * B # sum\n}";

@@ -8,7 +8,7 @@ const path = require("node:path");
 const test = require("node:test");
 const lsp = require("vscode-languageserver-protocol/node");
 
-const KERNELS = path.join(__dirname, "../../../examples/kernels");
+const EXAMPLES = path.join(__dirname, "../../../examples");
 
 class Session {
   constructor() {
@@ -102,9 +102,11 @@ test("a session from a mistake to its fix", { timeout: 60_000 }, async () => {
 test("every example is free of problems", { timeout: 120_000 }, async () => {
   const session = new Session();
   await session.initialize();
-  for (const name of fs.readdirSync(KERNELS).filter((file) => file.endsWith(".tc"))) {
-    const uri = `file:///kernels/${name}`;
-    await session.open(uri, fs.readFileSync(path.join(KERNELS, name), "utf8"));
+  const files = ["kernels", "pipelines"].flatMap((folder) =>
+    fs.readdirSync(path.join(EXAMPLES, folder)).map((name) => `${folder}/${name}`));
+  for (const name of files.filter((file) => file.endsWith(".tc"))) {
+    const uri = `file:///${name}`;
+    await session.open(uri, fs.readFileSync(path.join(EXAMPLES, name), "utf8"));
     const { uri: about, diagnostics } = await session.diagnostics();
     assert.equal(about, uri);
     const errors = diagnostics.filter((it) => it.severity === lsp.DiagnosticSeverity.Error);

@@ -11,6 +11,9 @@ use super::Example;
 /// One, primes, and what is smaller than a vector.
 const ODD: [i64; 14] = [1, 1, 2, 3, 3, 4, 5, 7, 11, 13, 17, 19, 31, 37];
 
+/// The lists of golden tests, and where their programs are.
+const LISTS: [(&str, &str); 2] = [("cases.json", "kernels"), ("pipelines.json", "pipelines")];
+
 /// How often sizes are drawn until they fit each other.
 const TRIES: usize = 40;
 
@@ -29,24 +32,23 @@ impl Examples {
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
         };
-        let cases = read(&folder.join("golden/cases.json"))?;
-        let cases: serde_json::Value =
-            serde_json::from_str(&cases).map_err(|error| format!("cases.json: {error}"))?;
         let mut examples = Vec::new();
-        for case in cases.as_array().into_iter().flatten() {
-            let (Some(file), Some(def)) = (case["file"].as_str(), case["def"].as_str()) else {
-                return Err("cases.json: a case without a file or a def".to_owned());
-            };
-            let sizes = case["sizes"].as_object().into_iter().flatten();
-            let sizes = sizes.filter_map(|(name, value)| Some((name.clone(), value.as_i64()?)));
-            let text = read(&folder.join("kernels").join(file))?;
-            examples.push(Example { text, def: def.to_owned(), sizes: sizes.collect() });
+        for (list, programs) in LISTS {
+            let cases = read(&folder.join("golden").join(list))?;
+            let cases: serde_json::Value =
+                serde_json::from_str(&cases).map_err(|error| format!("{list}: {error}"))?;
+            let cases = cases.as_array().filter(|cases| !cases.is_empty());
+            for case in cases.ok_or_else(|| format!("{list}: no cases"))? {
+                let (Some(file), Some(def)) = (case["file"].as_str(), case["def"].as_str()) else {
+                    return Err(format!("{list}: a case without a file or a def"));
+                };
+                let sizes = case["sizes"].as_object().into_iter().flatten();
+                let sizes = sizes.filter_map(|(name, value)| Some((name.clone(), value.as_i64()?)));
+                let text = read(&folder.join(programs).join(file))?;
+                examples.push(Example { text, def: def.to_owned(), sizes: sizes.collect() });
+            }
         }
-        if examples.is_empty() {
-            Err("cases.json: no cases".to_owned())
-        } else {
-            Ok(Self(examples))
-        }
+        Ok(Self(examples))
     }
 
     /// One at the sizes of its golden test.
