@@ -84,6 +84,16 @@ class Workloads(unittest.TestCase):
         self.assertEqual(inputs.difference(np.array([np.nan]), np.ones(1)), float("inf"))
 
 
+class ByHand(unittest.TestCase):
+    def test_schedules_written_by_hand_apply_and_compute_what_the_programs_say(self):
+        command = [sys.executable, pathlib.Path(__file__).resolve().parent / "hand" / "run", "--check"]
+        for threads in ("1", "2"):
+            done = subprocess.run([*command, "--threads", threads], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            said = [line for line in done.stdout.splitlines() if line.endswith(": the reference interpreter")]
+            self.assertEqual(len(said), 10, done.stdout)
+
+
 class Runners(Scratch):
     def test_what_a_library_prints_does_not_disturb_replies(self):
         runner = self.runner("def build(w, i): print('noise'); return {'a': Variant(lambda: 1, lambda: [1.0])}")
