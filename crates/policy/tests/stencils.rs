@@ -110,10 +110,12 @@ fn sums_over_windows_are_computed_in_the_vectors_of_their_reader() {
       gx(y,x) = p(y,x+2) - p(y,x) where y in 0:H+2, x in 0:W+2
       gy(y,x) = p(y+2,x) - p(y,x) where y in 0:H+2, x in 0:W+2
       xx(y,x) = gx(y,x) * gx(y,x)
+      yy(y,x) = gy(y,x) * gy(y,x)
       xy(y,x) = gx(y,x) * gy(y,x)
       sxx(y,x) +=! xx(y+i,x+j) where i in 0:3, j in 0:3
       sxy(y,x) +=! xy(y+i,x+j) where i in 0:3, j in 0:3
-      out(y,x) = sxx(y,x) - sxy(y,x) * sxy(y,x)
+      syy(y,x) +=! yy(y+i,x+j) where i in 0:3, j in 0:3
+      out(y,x) = sxx(y,x) * syy(y,x) - sxy(y,x) * sxy(y,x)
     }";
     let large = program(text, &[("H", 2000), ("W", 1500)]);
     let schedule = untuned_schedule(&large, &Goal::new(Cpu::avx512())).to_string();
