@@ -17,6 +17,15 @@
 
 #![forbid(unsafe_code)]
 
+mod cost;
 mod dag;
+mod enumerate;
+mod levels;
+mod search;
+mod state;
 
+pub use cost::{Analytical, CostModel, Machine};
 pub use dag::{Dag, Edge, Footprint, Input, Reach, Source, Stage};
+pub use levels::{Level, LevelKind, Levels};
+pub use search::{Options, Outcome, Statistics, search};
+pub use state::{Decision, Layout, Member, State, Tiling};

@@ -14,6 +14,7 @@ mod print;
 mod tests;
 
 pub use footprint::{Footprint, Reach};
+pub(crate) use print::extents;
 
 /// A program as a graph of stages; built once, in time linear in the program.
 #[derive(Debug, Clone)]
