@@ -53,7 +53,7 @@ pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool {
 pub(super) fn scopes(dag: &Dag, levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
     let mut common: Option<Vec<Scope>> = None;
     for reader in readers(dag, layout, stage) {
-        let path = path(dag, levels, layout, reader);
+        let path = path(levels, layout, reader);
         common = Some(match common {
             None => path,
             Some(known) => {
@@ -79,10 +79,10 @@ fn readers(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Vec<usize> {
 }
 
 /// The loops around the body of a stage that can hold others, outermost first.
-fn path(dag: &Dag, levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
+fn path(levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
     let (mut path, tiling) = match layout.decision(stage) {
         Some(Decision::At { consumer, level, tiling }) => {
-            let mut around = self::path(dag, levels, layout, *consumer);
+            let mut around = self::path(levels, layout, *consumer);
             around.retain(|(of, at)| *of != *consumer || at <= level);
             (around, tiling)
         }

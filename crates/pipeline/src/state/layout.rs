@@ -32,6 +32,9 @@ pub struct Member {
     pub tiling: Option<Arc<Tiling>>,
 }
 
+/// Regions by stage, of those that are needed.
+type Regions = Vec<Option<Vec<i64>>>;
+
 /// What a stage reads that is not computed in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Load {
@@ -117,7 +120,7 @@ impl<'a> Layout<'a> {
     pub fn members(&self, group: usize) -> Vec<Member> {
         let own = |stage: &usize| self.roots[*stage] == Some(group);
         let mut found: Vec<Member> = Vec::new();
-        let mut scopes: Vec<((usize, usize), Vec<Option<Vec<i64>>>)> = Vec::new();
+        let mut scopes: Vec<((usize, usize), Regions)> = Vec::new();
         for stage in (0..=group).rev().filter(own) {
             let member = match self.decision(stage) {
                 Some(Decision::At { consumer, level, tiling }) => {
@@ -158,8 +161,8 @@ impl<'a> Layout<'a> {
     }
 
     /// The regions of all stages of a group that a tile of one of them needs.
-    fn required(&self, group: usize, stage: usize, tile: Vec<i64>) -> Vec<Option<Vec<i64>>> {
-        let mut regions: Vec<Option<Vec<i64>>> = vec![None; stage + 1];
+    fn required(&self, group: usize, stage: usize, tile: Vec<i64>) -> Regions {
+        let mut regions: Regions = vec![None; stage + 1];
         regions[stage] = Some(tile);
         for of in (0..=stage).rev() {
             let is_ours = self.roots[of] == Some(group) || self.inlined[of].contains(&group);
