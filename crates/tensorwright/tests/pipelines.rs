@@ -8,8 +8,11 @@ use tensorwright_pipeline::Options;
 use tensorwright_policy::pipeline_schedules;
 use tensorwright_target::Goal;
 
+/// A file, a definition, and sizes.
+type Case = (&'static str, &'static str, &'static [(&'static str, i64)]);
+
 /// Examples of several stages, at sizes that are no multiples of anything.
-const CASES: [(&str, &str, &[(&str, i64)]); 10] = [
+const CASES: [Case; 10] = [
     ("blur", "blur3x3", &[("H", 37), ("W", 149)]),
     ("blur", "gauss5", &[("H", 41), ("W", 83)]),
     ("blur", "separable_blur", &[("H", 23), ("W", 71), ("K", 5)]),
