@@ -4,9 +4,7 @@ use tensorwright_lang::program::TensorId;
 use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
-use tensorwright_schedule::primitives::{
-    ComputeAt, Fuse, Inline, Parallel, Primitive, loops_of, stages,
-};
+use tensorwright_schedule::primitives::{ComputeAt, Fuse, Inline, Parallel, loops_of, stages};
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_space::Rejection;
 
@@ -14,19 +12,7 @@ use crate::cpu::rows::Row;
 use crate::cpu::rules::complete_stages;
 
 use super::Pipeline;
-use super::hosts::{Hosts, cut};
-
-/// A step that a state asks for.
-pub(super) fn apply(
-    draft: &mut Draft,
-    stage: &str,
-    primitive: impl Into<Primitive>,
-) -> Result<(), Rejection> {
-    let primitive = primitive.into();
-    let rule = primitive.keyword();
-    let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
-    draft.apply(stage, primitive).map_err(refused)
-}
+use super::hosts::{Hosts, apply, cut};
 
 /// Decodes a state.
 ///

@@ -37,7 +37,7 @@ const TRIES: usize = 16;
 /// let found = Pipeline::search(&program, &Goal::new(Cpu::avx512()), &Options::greedy());
 /// let (best, cycles) = &found.states[0];
 /// println!("{}{cycles} cycles", best.text(&found.dag, &found.levels));
-/// let schedule = found.decode(best)?;
+/// let schedule = found.decode(best).map_err(|refused| refused.reason)?;
 /// assert!(schedule.to_string().contains("vectorize"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
