@@ -34,7 +34,8 @@ const TRIES: usize = 16;
 ///   out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
-/// let found = Pipeline::search(&program, &Goal::new(Cpu::avx512()), &Options::greedy());
+/// let goal = Goal::new(Cpu::avx512());
+/// let found = Pipeline::search(&program, &goal, &Options::greedy());
 /// let (best, cycles) = &found.states[0];
 /// println!("{}{cycles} cycles", best.text(&found.dag, &found.levels));
 /// let schedule = found.decode(best).map_err(|refused| refused.reason)?;
