@@ -9,6 +9,7 @@
 //! | `cpu/` | the sketch of processors: groups of stages, knobs, decoding, rules, cost, ranking |
 //! | `sketch.rs` | `Sketch`: what a kind of target makes of a program: parameters and their meaning |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
+//! | `cpu/pipeline/` | [`pipeline_schedules`]: what a beam search over where stages are computed finds |
 //! | `untuned.rs` | [`untuned_schedule`]: the schedule of a program of which nothing was measured |
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
@@ -24,6 +25,7 @@ mod sketch;
 mod untuned;
 
 pub use algorithm::alternatives;
+pub use cpu::pipeline::{Pipeline, pipeline_schedules};
 pub use options::{Options, Preset};
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};

@@ -12,6 +12,7 @@
 //! | `groups.rs`, `sketch.rs` | a program as groups, chains and blocks with parameters |
 //! | `cost/`, `features.rs` | what a tiling costs |
 //! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
+//! | `pipeline/` | states of the search over pipelines as schedules |
 //! | `entry.rs` | what the rest of the crate asks |
 //! | `rules/`, `register_tile.rs` | schedules by rules alone, without a model |
 
@@ -25,6 +26,7 @@ pub(crate) mod groups;
 pub(crate) mod kinds;
 pub(crate) mod knobs;
 pub(crate) mod operand;
+pub(crate) mod pipeline;
 pub(crate) mod rank;
 pub(crate) mod register_tile;
 pub(crate) mod rows;

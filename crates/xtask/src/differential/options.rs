@@ -87,7 +87,7 @@ impl Options {
             "--c-every" => self.c_every = number::<u64>(name, value)?.max(1),
             "--schedules" => {
                 self.schedules = Kind::named(value).ok_or_else(|| {
-                    format!("no schedules `{value}`; there are `random`, `space` and `policy`")
+                    format!("no schedules `{value}`; there are `random`, `space`, `policy` and `pipeline`")
                 })?;
             }
             "--programs" => {

@@ -25,3 +25,17 @@ pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
     let pairs = with_epilogues(&draft.nest).into_iter();
     pairs.map(|(root, reduction)| Group { root, reduction }).collect()
 }
+
+/// The groups of some stages: a reduction is scheduled with its reader if that is one of them.
+pub(super) fn of(draft: &Draft, stages: &[String]) -> Vec<Group> {
+    let mut found = Vec::new();
+    for (root, reduction) in with_epilogues(&draft.nest) {
+        let is_ours = |stage: &String| stages.contains(stage);
+        let reduction = reduction.filter(is_ours);
+        match is_ours(&root) {
+            true => found.push(Group { root, reduction }),
+            false => found.extend(reduction.map(|root| Group { root, reduction: None })),
+        }
+    }
+    found
+}

@@ -54,17 +54,32 @@ pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
         !transform::is_inside(&begun, &group.root) && !blocks.iter().any(|b| b.has(&group.root))
     };
     for group in groups.iter().filter(is_alone) {
-        if is_in_order(&draft, &group.root)
-            || group.reduction.is_none() && is_movement(&draft, &group.root)
-        {
-            movement(&mut draft, &group.root, goal);
-        } else {
-            tile::schedule(&mut draft, group, goal);
-            parallelize(&mut draft, &group.root);
-        }
+        alone(&mut draft, group, goal);
     }
     // A stage can make more code than lowering allows; plain loops always can be lowered.
     if lower(draft.nest.clone()).is_ok() { draft } else { begun }
+}
+
+/// Schedules a group that shares no loops with others.
+fn alone(draft: &mut Draft, group: &groups::Group, goal: &Goal<Cpu>) {
+    if is_in_order(draft, &group.root)
+        || group.reduction.is_none() && is_movement(draft, &group.root)
+    {
+        movement(draft, &group.root, goal);
+    } else {
+        tile::schedule(draft, group, goal);
+        parallelize(draft, &group.root);
+    }
+}
+
+/// Schedules some stages by rules, each where it is, and leaves all others as they are.
+pub(crate) fn complete_stages(draft: &mut Draft, stages: &[String], goal: &Goal<Cpu>) {
+    let begun = draft.clone();
+    for group in groups::of(draft, stages) {
+        if !transform::is_inside(&begun, &group.root) {
+            alone(draft, &group, goal);
+        }
+    }
 }
 
 /// Computes stages in blocks of rows where that is possible.

@@ -1,5 +1,6 @@
 //! Where schedules come from. One file and one line of [`KINDS`] each.
 
+mod pipeline;
 mod policy;
 mod random;
 mod space;
@@ -25,10 +26,16 @@ pub(crate) enum Kind {
     Space,
     /// What is used where nothing was tuned.
     Policy,
+    /// What the search over pipelines proposes.
+    Pipeline,
 }
 
-const KINDS: [(&str, Kind); 3] =
-    [("random", Kind::Random), ("space", Kind::Space), ("policy", Kind::Policy)];
+const KINDS: [(&str, Kind); 4] = [
+    ("random", Kind::Random),
+    ("space", Kind::Space),
+    ("policy", Kind::Policy),
+    ("pipeline", Kind::Pipeline),
+];
 
 impl Kind {
     /// Its name.
@@ -52,6 +59,7 @@ impl Kind {
         match self {
             Kind::Random => Ok(Maker::Random),
             Kind::Policy => Ok(Maker::Policy),
+            Kind::Pipeline => Ok(Maker::Pipeline),
             Kind::Space => guarded(|| Maker::Space(space::Spaces::of(program, rng))),
         }
     }
@@ -65,6 +73,8 @@ pub(crate) enum Maker {
     Space(space::Spaces),
     /// Of [`Kind::Policy`].
     Policy,
+    /// Of [`Kind::Pipeline`].
+    Pipeline,
 }
 
 /// A schedule.
@@ -90,6 +100,7 @@ impl Maker {
             Maker::Random => Ok(Some(random::random(canonical(program), rng, tally))),
             Maker::Space(spaces) => guarded(|| spaces.draw(program, rng, tally)),
             Maker::Policy => guarded(|| policy::draw(program, rng, tally)),
+            Maker::Pipeline => guarded(|| pipeline::draw(program, rng, tally)),
         }
     }
 }

@@ -1,0 +1,99 @@
+//! Where a stage may be computed.
+
+use crate::dag::{Dag, Source};
+use crate::levels::Levels;
+use crate::state::{Decision, Layout};
+
+/// The most parts of an expression that inlining makes.
+const MOST_PARTS: f64 = 256.0;
+
+/// A loop of a stage: the stage and the level.
+pub(super) type Scope = (usize, usize);
+
+/// How many elements of a stage are read per element of all that read it, those that are computed in place looked
+/// through; `None` if one of them is not decided.
+fn calls(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Option<f64> {
+    let mut calls = 0.0;
+    for consumer in &dag.consumers[stage] {
+        let of = &dag.stages[*consumer];
+        let times = match layout.decision(*consumer)? {
+            Decision::Inline => self::calls(dag, layout, *consumer)?,
+            _ => 1.0,
+        };
+        let edge = of.edges.iter().find(|edge| edge.source == Source::Stage(stage))?;
+        calls += times * edge.reads as f64 * of.terms();
+    }
+    Some(calls)
+}
+
+/// "If a Func consists of a single stage and is called point-wise by its consumer, we always inline it" (section 4).
+pub(super) fn must_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool {
+    let of = &dag.stages[stage];
+    let [consumer] = dag.consumers[stage].as_slice() else { return false };
+    let reader = &dag.stages[*consumer];
+    let edge = reader.edges.iter().find(|edge| edge.source == Source::Stage(stage));
+    of.is_inlinable
+        && reader.fixed.is_none()
+        && edge.is_some_and(|edge| edge.is_in_place)
+        && of.parts as f64 <= MOST_PARTS / 2.0
+        && calls(dag, layout, stage) == Some(1.0)
+}
+
+/// Whether a stage is cheap enough to be computed again for every read.
+pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool {
+    let of = &dag.stages[stage];
+    let is_read_freely =
+        dag.consumers[stage].iter().all(|reader| dag.stages[*reader].fixed.is_none());
+    of.is_inlinable
+        && is_read_freely
+        && calls(dag, layout, stage).is_some_and(|calls| calls * of.parts as f64 <= MOST_PARTS)
+}
+
+/// The loops that hold all that reads a stage, outermost first.
+pub(super) fn scopes(dag: &Dag, levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
+    let mut common: Option<Vec<Scope>> = None;
+    for reader in readers(dag, layout, stage) {
+        let path = path(levels, layout, reader);
+        common = Some(match common {
+            None => path,
+            Some(known) => {
+                known.into_iter().zip(path).take_while(|(a, b)| a == b).map(|(a, _)| a).collect()
+            }
+        });
+    }
+    common.unwrap_or_default()
+}
+
+/// The stages that read a stage, those that are computed in place looked through.
+fn readers(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut open = dag.consumers[stage].clone();
+    while let Some(reader) = open.pop() {
+        if layout.is_inlined(reader) {
+            open.extend(&dag.consumers[reader]);
+        } else if !found.contains(&reader) {
+            found.push(reader);
+        }
+    }
+    found
+}
+
+/// The loops around the body of a stage that can hold others, outermost first.
+fn path(levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
+    let (mut path, tiling) = match layout.decision(stage) {
+        Some(Decision::At { consumer, level, tiling }) => {
+            let mut around = self::path(levels, layout, *consumer);
+            around.retain(|(of, at)| *of != *consumer || at <= level);
+            (around, tiling)
+        }
+        Some(Decision::Root(Some(tiling))) => (Vec::new(), tiling),
+        _ => return Vec::new(),
+    };
+    let Some(region) = layout.region(stage) else { return path };
+    for level in (tiling.first..levels.count()).filter(|level| levels.is_host(*level)) {
+        if tiling.trips(level, &region).iter().any(|trips| *trips > 1) {
+            path.push((stage, level));
+        }
+    }
+    path
+}

@@ -1,0 +1,77 @@
+//! The options of a stage: where it is computed (section 4, first decision), in which tiles (4.1 to 4.3), and which of
+//! these are not worth a look (4.6).
+
+mod locations;
+mod prune;
+#[cfg(test)]
+mod tests;
+mod tilings;
+
+use std::sync::Arc;
+
+use crate::dag::Dag;
+use crate::levels::Levels;
+use crate::state::{Decision, Layout, State};
+
+pub(crate) use prune::is_pruned;
+
+/// What an enumeration is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Space<'a> {
+    pub(crate) dag: &'a Dag,
+    pub(crate) levels: &'a Levels,
+    /// How many times the elements of a stage may be computed (4.6: excessive recompute).
+    pub(crate) recompute: f64,
+}
+
+impl Space<'_> {
+    /// The first phase: where a stage whose consumers are decided is computed. What is computed inside of another stage
+    /// gets its tiles now, since they matter to the others there. `fuses` says whether that is considered.
+    pub(crate) fn locations(&self, state: &State, stage: usize, fuses: bool) -> Vec<State> {
+        let layout = Layout::new(self.dag, state);
+        if self.dag.stages[stage].is_movable && locations::must_inline(self.dag, &layout, stage) {
+            return vec![state.with(stage, Decision::Inline)];
+        }
+        let mut found = vec![state.with(stage, Decision::Root(None))];
+        if locations::may_inline(self.dag, &layout, stage) {
+            found.push(state.with(stage, Decision::Inline));
+        }
+        if fuses && self.dag.stages[stage].is_movable {
+            for scope in locations::scopes(self.dag, self.levels, &layout, stage) {
+                found.extend(self.inside(state, stage, scope));
+            }
+        }
+        found.retain(|state| !is_pruned(self, state, stage));
+        found
+    }
+
+    /// A stage inside a loop of another, in all tiles.
+    fn inside(&self, state: &State, stage: usize, (consumer, level): (usize, usize)) -> Vec<State> {
+        // The region does not depend on the tiles.
+        let place = |tiling| Decision::At { consumer, level, tiling };
+        let plain = Arc::new(crate::state::Tiling { first: level + 1, tiles: Vec::new() });
+        let placed = state.with(stage, place(plain));
+        let layout = Layout::new(self.dag, &placed);
+        let Some(region) = layout.region(stage) else { return Vec::new() };
+        let tilings = tilings::tilings(self.levels, level + 1, &region);
+        tilings.into_iter().map(|tiling| state.with(stage, place(Arc::new(tiling)))).collect()
+    }
+
+    /// The second phase: the tiles of a stage that is computed on its own; the state alone if there are none to choose.
+    pub(crate) fn tilings(&self, state: &State, stage: usize) -> Vec<State> {
+        let of = &self.dag.stages[stage];
+        let is_open = matches!(state.decision(stage), Some(Decision::Root(None)));
+        if !is_open || of.fixed.is_some() {
+            return vec![state.clone()];
+        }
+        let tilings = tilings::tilings(self.levels, 0, &of.spatial);
+        let with = |tiling| state.with(stage, Decision::Root(Some(Arc::new(tiling))));
+        let mut found: Vec<State> = tilings.into_iter().map(with).collect();
+        let plain = found.first().cloned();
+        found.retain(|state| !is_pruned(self, state, stage));
+        if found.is_empty() {
+            found.extend(plain);
+        }
+        found
+    }
+}

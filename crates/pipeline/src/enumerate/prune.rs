@@ -1,0 +1,53 @@
+//! States that are not worth a look (section 4.6).
+
+use crate::levels::LevelKind;
+use crate::state::{Decision, Layout, State};
+
+use super::Space;
+
+/// How many times what a level holds an allocation may take: caches are shared with what streams through.
+const ALLOCATIONS: f64 = 1.5;
+
+/// Whether a decision about a stage made a state that is not worth a look: elements computed again and again, allocations
+/// that their level does not hold, too few iterations for all workers.
+pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool {
+    let of = &space.dag.stages[stage];
+    let layout = Layout::new(space.dag, state);
+    match state.decision(stage) {
+        Some(Decision::At { level, .. }) => {
+            let members = layout.group_of(stage).map(|group| layout.members(group));
+            let Some(members) = members else { return true };
+            let Some(member) = members.iter().find(|member| member.stage == stage) else {
+                return true;
+            };
+            let computed: f64 = member.region.iter().map(|extent| *extent as f64).product();
+            if computed * member.executions > space.recompute * of.points() {
+                return true;
+            }
+            let bytes = |member: &&crate::state::Member| {
+                let elements: f64 = member.region.iter().map(|extent| *extent as f64).product();
+                elements * space.dag.stages[member.stage].element_bytes as f64
+            };
+            let beside = members.iter().filter(|other| other.host == member.host);
+            let held: f64 = beside.map(|member| bytes(&member)).sum();
+            let room = space.levels.list.get(*level).map_or(0, |level| level.bytes);
+            held > ALLOCATIONS * room as f64
+        }
+        Some(Decision::Root(Some(tiling))) => {
+            let parallel = |level: &usize| {
+                space.levels.list.get(*level).is_some_and(|l| l.kind == LevelKind::Parallel)
+            };
+            // The outermost of them keeps the target busy; those inside of it share what it holds.
+            let levels = (tiling.first..space.levels.count()).find(parallel);
+            let levels = levels.into_iter();
+            let trips = levels.flat_map(|level| tiling.trips(level, &of.spatial));
+            let shared = trips.fold(1i64, i64::saturating_mul);
+            of.points() >= space.levels.worth_sharing as f64 && shared < space.levels.least_parallel
+        }
+        Some(Decision::Inline) => {
+            // What is inlined into something that is computed again and again is, too.
+            false
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,31 @@
+//! Where the stages of a pipeline are computed, and in which tiles: the autoscheduler of Anderson et al., "Efficient
+//! Automatic Scheduling of Imaging and Vision Pipelines for the GPU" (2021), which extends Adams et al. (2019).
+//!
+//! The search works on light states and never touches a loop nest; policy makes schedules of those that survive.
+//! Sections in comments are those of the paper.
+//!
+//! | where | what |
+//! | --- | --- |
+//! | `dag/` | [`Dag`]: stages, edges, and which region of a producer a region of a consumer needs |
+//! | `levels.rs` | [`Levels`]: the kinds of loops that a target has, outermost first |
+//! | `state/` | [`State`]: what is decided so far; its structural hash and its [layout](Layout) of groups and regions |
+//! | `enumerate/` | the options of a stage: where it is computed, in which tiles (4.1 to 4.3), and what is pruned (4.6) |
+//! | `cost/` | [`CostModel`], and an [analytical one](Analytical) for processors |
+//! | `search/` | [`search`]: beam search with hierarchical sampling, freezing and memoization |
+//!
+//! Nothing here does I/O, reads a clock or panics on what it is given.
+
+#![forbid(unsafe_code)]
+
+mod cost;
+mod dag;
+mod enumerate;
+mod levels;
+mod search;
+mod state;
+
+pub use cost::{Analytical, CostModel, Machine};
+pub use dag::{Dag, Edge, Footprint, Input, Reach, Source, Stage};
+pub use levels::{Level, LevelKind, Levels};
+pub use search::{Options, Outcome, Statistics, search};
+pub use state::{Decision, Layout, Member, State, Tiling};

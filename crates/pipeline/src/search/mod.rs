@@ -1,0 +1,91 @@
+//! Beam search over states (section 4): from outputs to inputs, two phases per stage, several passes.
+
+mod beam;
+mod costs;
+mod freezing;
+mod options;
+mod sampling;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use tensorwright_random::Rng;
+
+use crate::cost::CostModel;
+use crate::dag::Dag;
+use crate::enumerate::Space;
+use crate::levels::Levels;
+use crate::state::State;
+
+use beam::Beam;
+use costs::Costs;
+
+pub use options::Options;
+
+/// What a search found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// States in which everything is decided, with their costs, the best first.
+    pub states: Vec<(State, f64)>,
+    /// What it took.
+    pub statistics: Statistics,
+}
+
+/// What a search took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// States whose cost was asked for (table 1 of the paper).
+    pub states: usize,
+    /// Groups whose cost was computed.
+    pub groups: usize,
+    /// Stages about which was decided ahead of the search.
+    pub frozen: usize,
+}
+
+/// Searches for where to compute the stages of a program, and in which tiles. The result depends on what is given alone.
+///
+/// ```
+/// use tensorwright_lang::Module;
+/// use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, search};
+/// use tensorwright_target::{Cpu, Goal};
+///
+/// let text = "def blur(float(H,W) in) -> (out) {
+///   bx(y,x) = in(y,x) + in(y,x+1)
+///   out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
+/// }";
+/// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
+/// let goal = Goal::new(Cpu::avx512()).with_workers(2);
+/// let (dag, levels) = (Dag::new(&program), Levels::of_cpu(&goal));
+/// let model = Analytical::new(&dag, &levels, Machine::of(&goal));
+/// let found = search(&dag, &levels, &model, &Options::beam());
+/// let (best, _) = &found.states[0];
+/// assert!(!best.text(&dag, &levels).contains("bx: root"), "two passes over memory");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &Options) -> Outcome {
+    let space = Space { dag, levels, recompute: options.recompute };
+    let known = options.memoization.then(HashMap::new);
+    let mut costs = Costs { dag, model, known, statistics: Statistics::default() };
+    let mut rng = Rng::new(options.seed);
+    let frozen = match options.freezing {
+        true => freezing::frozen(&space, &mut costs, &mut rng, options),
+        false => vec![None; dag.stages.len()],
+    };
+    costs.statistics.frozen = frozen.iter().filter(|decision| decision.is_some()).count();
+    let mut beam = Beam::new(&space, options, &frozen, true);
+    let mut states: Vec<(State, f64)> = Vec::new();
+    for pass in 0..options.passes.max(1) {
+        states.extend(beam.pass(pass, &mut costs, &mut rng));
+    }
+    states.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let mut seen = std::collections::HashSet::new();
+    // All levels of structure and tiles: only states that are the same in everything hash alike.
+    let depth = 2 * levels.count();
+    let hash = |state: &State| state.structural_hash(dag.stages.len(), levels.count(), depth);
+    states.retain(|(state, _)| seen.insert(hash(state)));
+    Outcome { states, statistics: costs.statistics }
+}

@@ -1,0 +1,50 @@
+//! How to search.
+
+/// How to search. The fields are those of section 4; each of the three that make the search fast can be switched off
+/// (section 6.3).
+///
+/// ```
+/// use tensorwright_pipeline::Options;
+///
+/// assert_eq!((Options::beam().width, Options::beam().passes), (32, 5));
+/// assert_eq!((Options::greedy().width, Options::greedy().passes), (1, 1));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// How many states go on from one decision to the next.
+    pub width: usize,
+    /// How often the beam goes through the program; later passes look at finer structure (section 4.5).
+    pub passes: usize,
+    /// Whether only representatives of states that are alike get a cost (sections 3.1 and 4.4).
+    pub sampling: bool,
+    /// Whether decisions about cheap stages are made once, ahead of the search (section 3.2).
+    pub freezing: bool,
+    /// Whether costs of groups are computed once (section 3.3).
+    pub memoization: bool,
+    /// How many times the elements of a stage may be computed (section 4.6).
+    pub recompute: f64,
+    /// What random choices depend on.
+    pub seed: u64,
+}
+
+impl Options {
+    /// A beam of 32 and 5 passes.
+    #[must_use]
+    pub fn beam() -> Self {
+        let (sampling, freezing, memoization) = (true, true, true);
+        Self { width: 32, passes: 5, sampling, freezing, memoization, recompute: 3.0, seed: 0 }
+    }
+
+    /// One state and one pass.
+    #[must_use]
+    pub fn greedy() -> Self {
+        Self { width: 1, passes: 1, ..Self::beam() }
+    }
+
+    /// With another seed.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}

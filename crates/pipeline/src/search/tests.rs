@@ -1,0 +1,76 @@
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use tensorwright_lang::Module;
+use tensorwright_target::{Cpu, Goal};
+
+use super::*;
+use crate::cost::{Analytical, Machine};
+
+fn chain(stages: usize) -> Dag {
+    let all: String = (1..=stages)
+        .map(|n| {
+            format!(
+                "s{n}(y,x) = (s{}(y,x) + s{}(y+1,x+1) + s{}(y+2,x+2)) / 3\n",
+                n - 1,
+                n - 1,
+                n - 1
+            )
+        })
+        .collect();
+    let text =
+        format!("def f(float(H,W) in) -> (s{stages}) {{ s0(y,x) = in(y,x) + in(y,x+1)\n{all} }}");
+    Dag::new(&Module::parse("t.tc", &text).unwrap().bind("f", [("H", 1600), ("W", 2600)]).unwrap())
+}
+
+fn run(dag: &Dag, options: &Options) -> Outcome {
+    let goal = Goal::new(Cpu::avx512()).with_workers(2);
+    let levels = Levels::of_cpu(&goal);
+    let model = Analytical::new(dag, &levels, Machine::of(&goal));
+    search(dag, &levels, &model, options)
+}
+
+#[test]
+fn searches_depend_on_their_seed_alone() {
+    let dag = chain(6);
+    let text = |options: &Options| {
+        let levels = Levels::of_cpu(&Goal::new(Cpu::avx512()));
+        run(&dag, options).states[0].0.text(&dag, &levels)
+    };
+    assert_eq!(text(&Options::beam()), text(&Options::beam()));
+    assert_eq!(text(&Options::greedy().with_seed(3)), text(&Options::greedy().with_seed(3)));
+}
+
+#[test]
+fn memory_of_costs_changes_no_choice() {
+    let dag = chain(5);
+    let forgetful = Options { memoization: false, ..Options::beam() };
+    let (a, b) = (run(&dag, &Options::beam()), run(&dag, &forgetful));
+    assert_eq!(a.states[0].1, b.states[0].1);
+    assert_eq!(a.statistics.states, b.statistics.states);
+    assert!(a.statistics.groups < b.statistics.groups, "{:?} {:?}", a.statistics, b.statistics);
+}
+
+#[test]
+fn samples_ask_for_fewer_costs() {
+    let dag = chain(5);
+    let all = Options { sampling: false, ..Options::beam() };
+    let (some, all) = (run(&dag, &Options::beam()), run(&dag, &all));
+    assert!(some.statistics.states * 2 < all.statistics.states);
+    assert!(some.states[0].1 < all.states[0].1 * 1.2);
+}
+
+#[test]
+fn beams_fuse_stages() {
+    let dag = chain(5);
+    let levels = Levels::of_cpu(&Goal::new(Cpu::avx512()));
+    let found = run(&dag, &Options::beam());
+    let text = found.states[0].0.text(&dag, &levels);
+    assert!(text.matches(": at ").count() >= 2, "{text}");
+    assert!(found.states.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+}
+
+#[test]
+fn long_chains_are_searched() {
+    let found = run(&chain(32), &Options::greedy());
+    assert!(!found.states.is_empty());
+}

@@ -1,0 +1,52 @@
+//! Prints the schedule that the search over pipelines finds, and on standard error how long it took:
+//!
+//! ```text
+//! pipeline FILE DEF H=1536,W=2560 [greedy] [no-sampling] [no-freezing] [no-memoization] [states]
+//! ```
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
+
+use std::error::Error;
+use std::time::Instant;
+
+use tensorwright_lang::Module;
+use tensorwright_pipeline::Options;
+use tensorwright_policy::Pipeline;
+use tensorwright_target::{Cpu, Goal};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, def, sizes, flags @ ..] = arguments.as_slice() else {
+        return Err("expected FILE DEF SIZES".into());
+    };
+    let sizes = sizes.split(',').filter_map(|size| size.split_once('='));
+    let sizes = sizes.map(|(name, size)| Ok((name.to_owned(), size.parse()?)));
+    let sizes: Vec<(String, i64)> = sizes.collect::<Result<_, std::num::ParseIntError>>()?;
+    let program = Module::parse(file, &std::fs::read_to_string(file)?)?.bind(def, sizes)?;
+    let has = |flag: &str| flags.iter().any(|known| known == flag);
+    let mut options = if has("greedy") { Options::greedy() } else { Options::beam() };
+    options.sampling = !has("no-sampling");
+    options.freezing = !has("no-freezing");
+    options.memoization = !has("no-memoization");
+    let goal = Goal::new(Cpu::native()?).with_threads(2);
+    let start = Instant::now();
+    let found = Pipeline::search(&program, &goal, &options);
+    let searched = start.elapsed();
+    for (state, cycles) in &found.states {
+        match found.decode(state) {
+            Ok(schedule) => {
+                if has("states") {
+                    eprint!("{}", state.text(&found.dag, &found.levels));
+                }
+                eprintln!(
+                    "{cycles:.0} cycles; searched {searched:.2?}, {:.2?} with the schedule; {:?}",
+                    start.elapsed(),
+                    found.statistics
+                );
+                print!("{schedule}");
+                return Ok(());
+            }
+            Err(refused) => eprintln!("refused: {refused:?}"),
+        }
+    }
+    Err("no state can be decoded".into())
+}

@@ -1,0 +1,126 @@
+//! From a state to a schedule.
+
+use tensorwright_lang::program::TensorId;
+use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
+use tensorwright_schedule::access::Accesses;
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::primitives::{ComputeAt, Fuse, Inline, Parallel, loops_of, stages};
+use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_space::Rejection;
+
+use crate::cpu::rows::Row;
+use crate::cpu::rules::complete_stages;
+
+use super::Pipeline;
+use super::hosts::{Hosts, apply, cut};
+
+/// Decodes a state.
+///
+/// # Errors
+/// If a step is refused.
+pub(super) fn decode(of: &Pipeline<'_>, state: &State) -> Result<Draft, Rejection> {
+    let mut draft = Draft::new(of.begun());
+    let count = of.dag.stages.len();
+    let name = |draft: &Draft, stage: usize| {
+        draft.nest.buffer(TensorId(of.dag.stages[stage].tensor)).name.clone()
+    };
+    let names: Vec<String> = (0..count).map(|stage| name(&draft, stage)).collect();
+    for (stage, name) in names.iter().enumerate() {
+        if state.decision(stage) == Some(&Decision::Inline) {
+            apply(&mut draft, name, Inline)?;
+        }
+    }
+    // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
+    let mut hosts: Vec<Hosts> = vec![Hosts::default(); count];
+    let mut tiled: Vec<(usize, &Tiling)> = Vec::new();
+    for stage in (0..count).rev() {
+        let tiling = match state.decision(stage) {
+            Some(Decision::Root(Some(tiling))) => tiling,
+            Some(Decision::At { consumer, level, tiling }) => {
+                let Some(at) = hosts[*consumer].loop_of(*level).cloned() else {
+                    let level = of.levels.list.get(*level).map_or("", |level| level.name);
+                    let reason = format!(
+                        "`{}` has no loop of level `{level}` in which `{}` could be computed",
+                        names[*consumer], names[stage]
+                    );
+                    return Err(Rejection { rule: "compute_at", reason });
+                };
+                let consumer = names[*consumer].clone();
+                apply(&mut draft, &names[stage], ComputeAt { consumer, at })?;
+                tiling
+            }
+            _ => continue,
+        };
+        hosts[stage] = cut(&mut draft, &names[stage], tiling, &of.levels)?;
+        tiled.push((stage, tiling));
+    }
+    for (stage, tiling) in tiled.iter().rev() {
+        vectors(&mut draft, of, &names[*stage], tiling, &hosts[*stage])?;
+    }
+    for (stage, tiling) in &tiled {
+        if matches!(state.decision(*stage), Some(Decision::Root(_))) {
+            share(&mut draft, of, (*stage, &names[*stage]), tiling, &hosts[*stage])?;
+        }
+    }
+    let is_ours = |name: &String| tiled.iter().any(|(stage, _)| names[*stage] == *name);
+    let mut rest: Vec<String> = stages(&draft.nest);
+    // Partial results of a stage have its name and one of their own.
+    rest.retain(|name| !is_ours(name) && !is_ours(&settled(name)));
+    complete_stages(&mut draft, &rest, of.goal);
+    Ok(draft)
+}
+
+/// The stage that a stage of partial results belongs to.
+fn settled(name: &str) -> String {
+    name.strip_suffix(".rf").unwrap_or(name).to_owned()
+}
+
+/// Vectors along the rows of a stage, several at a time.
+fn vectors(
+    draft: &mut Draft,
+    of: &Pipeline<'_>,
+    stage: &str,
+    tiling: &Tiling,
+    hosts: &Hosts,
+) -> Result<(), Rejection> {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
+    let Some(row) = accesses.of_role(Role::Spatial).last().map(|axis| axis.name.clone()) else {
+        return Ok(());
+    };
+    let body = tiling.tiles.last().and_then(|tile| tile.last()).copied().unwrap_or(1);
+    let vectors = (body / of.goal.target.lanes(4)).max(1);
+    let mut row = Row { draft, stage, at: &row, depth: hosts.depth(), vectors, goal: of.goal };
+    let refused = |error: ScheduleError| Rejection { rule: "vector", reason: error.to_string() };
+    row.schedule().map_err(refused)
+}
+
+/// Shares the outermost tiles of a stage between workers.
+fn share(
+    draft: &mut Draft,
+    of: &Pipeline<'_>,
+    (number, stage): (usize, &str),
+    tiling: &Tiling,
+    hosts: &Hosts,
+) -> Result<(), Rejection> {
+    let is_small = of.dag.stages[number].points() < of.levels.worth_sharing as f64;
+    let parallel = of.levels.list.iter().position(|level| level.kind == LevelKind::Parallel);
+    let loops = parallel.map_or(&[][..], |level| hosts.loops(level));
+    let [first, rest @ ..] = loops else { return Ok(()) };
+    if of.goal.workers < 2 || is_small || parallel.is_none_or(|level| level < tiling.first) {
+        return Ok(());
+    }
+    let extent = loops_of(&draft.nest, stage)
+        .iter()
+        .find(|l| draft.nest.var_name(l.var) == first)
+        .map_or(1, |l| l.extent);
+    let mut target = first.clone();
+    // Few tiles one way: those the other way are shared, too.
+    if let Some(second) = rest.first().filter(|_| extent < 4 * of.goal.workers) {
+        let name = format!("{first}_{second}");
+        let fuse = Fuse { outer: first.clone(), inner: second.clone(), name: Some(name.clone()) };
+        if draft.step(stage, fuse) {
+            target = name;
+        }
+    }
+    apply(draft, stage, Parallel { target })
+}

@@ -1,0 +1,95 @@
+//! The loops that a stage is cut into, level by level.
+
+use tensorwright_pipeline::{Levels, Tiling};
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::primitives::{Primitive, Reorder, Split, Tail};
+use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_space::Rejection;
+
+/// A step that a state asks for.
+pub(super) fn apply(
+    draft: &mut Draft,
+    stage: &str,
+    primitive: impl Into<Primitive>,
+) -> Result<(), Rejection> {
+    let primitive = primitive.into();
+    let rule = primitive.keyword();
+    let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
+    draft.apply(stage, primitive).map_err(refused)
+}
+
+/// The loops of each level of a stage, outermost first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Hosts {
+    levels: Vec<Vec<String>>,
+}
+
+impl Hosts {
+    /// The loop of a level in which others are computed.
+    pub(super) fn loop_of(&self, level: usize) -> Option<&String> {
+        self.levels.get(level)?.last()
+    }
+
+    /// The loops of a level.
+    pub(super) fn loops(&self, level: usize) -> &[String] {
+        self.levels.get(level).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many loops are around the body.
+    pub(super) fn depth(&self) -> usize {
+        self.levels.iter().map(Vec::len).sum()
+    }
+}
+
+/// Cuts the loops of a stage into tiles and brings them into order: all loops of a level around those of the next.
+pub(super) fn cut(
+    draft: &mut Draft,
+    stage: &str,
+    tiling: &Tiling,
+    levels: &Levels,
+) -> Result<Hosts, Rejection> {
+    let mut hosts = Hosts { levels: vec![Vec::new(); levels.count()] };
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(hosts) };
+    let spatial: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
+    let mut inner = Vec::new();
+    for (dimension, axis) in spatial.iter().enumerate() {
+        // The levels that cut this loop, with the extents of their tiles.
+        let mut cuts: Vec<(usize, i64)> = Vec::new();
+        let mut around = axis.extent;
+        for level in (tiling.first..levels.count()).filter(|level| levels.is_host(*level)) {
+            let size = tiling.tile(level).and_then(|tile| tile.get(dimension)).copied();
+            let size = size.unwrap_or(around).max(1);
+            if size < around {
+                if !cuts.is_empty() && around % size != 0 {
+                    let reason = format!("tiles of {around} are no multiple of tiles of {size}");
+                    return Err(Rejection { rule: "split", reason });
+                }
+                cuts.push((level, size));
+                around = size;
+            }
+        }
+        let name = |level: usize| {
+            format!("{}.{}", axis.name, levels.list.get(level).map_or("", |level| level.name))
+        };
+        if cuts.is_empty() {
+            inner.push(axis.name.clone());
+            continue;
+        }
+        let sizes: Vec<i64> = cuts.iter().map(|(_, size)| *size).collect();
+        let mut factors: Vec<i64> = sizes.windows(2).map(|pair| pair[0] / pair[1]).collect();
+        factors.extend(sizes.last());
+        let mut split = Split::new(&axis.name, &factors).tail(Tail::Peel);
+        let rest = format!("{}.in", axis.name);
+        split.names = cuts.iter().map(|(level, _)| name(*level)).chain([rest.clone()]).collect();
+        apply(draft, stage, split)?;
+        cuts.iter().for_each(|(level, _)| hosts.levels[*level].push(name(*level)));
+        inner.push(rest);
+    }
+    let mut order: Vec<String> = hosts.levels.iter().flatten().cloned().collect();
+    order.extend(inner);
+    if order.len() > 1 && hosts.depth() > 0 {
+        apply(draft, stage, Reorder { order })?;
+    }
+    Ok(hosts)
+}
