@@ -31,9 +31,9 @@ pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
     let mut in_rows = without_zeros.clone();
     let mut found = Vec::new();
     if precision == Precision::Fast {
-        found = products::factorings(&without_zeros);
-        found.truncate(MOST_FACTORINGS);
+        // A softmax in blocks takes its divisors out of sums by itself.
         found.extend(softmax::in_blocks(&without_zeros));
+        found.extend(products::factorings(&without_zeros).into_iter().take(MOST_FACTORINGS));
     }
     let is_rewritten = !without_zeros.schedule.steps.is_empty();
     found.push(without_zeros);
