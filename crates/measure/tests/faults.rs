@@ -200,8 +200,10 @@ fn objects_that_do_not_link() {
     assert_well(&mut measurer);
 }
 
-/// A kernel that is right, after a while.
-const SLOW: &str = "volatile long i; for (i = 0; i < 400000000; i++) {}\n\
+/// A kernel that is right, after a while: a second by the clock, since processors differ in how fast they count.
+const SLOW: &str = "struct timespec start, now; clock_gettime(CLOCK_MONOTONIC, &start);\n\
+    do clock_gettime(CLOCK_MONOTONIC, &now);\n\
+    while ((now.tv_sec - start.tv_sec) * 1000000000L + now.tv_nsec - start.tv_nsec < 1000000000L);\n\
     for (int m = 0; m < 8; m++) for (int n = 0; n < 8; n++) { float sum = 0;\n\
     for (int k = 0; k < 8; k++)\n\
       sum += ((float *)buffers[0])[8 * m + k] * ((float *)buffers[1])[8 * k + n];\n\
@@ -217,7 +219,8 @@ fn a_runner_killed_from_outside_is_replaced_and_the_candidate_tried_again() {
     let program = matmul(8);
     let mut measurer = Measurer::start(&program, config()).unwrap();
     for kills in [1, 2] {
-        measurer.submit_object(1, &Schedule::default(), object(&program, "", SLOW));
+        let slow = object(&program, "#include <time.h>", SLOW);
+        measurer.submit_object(1, &Schedule::default(), slow);
         for _ in 0..kills {
             // It is built, and called for a second.
             assert!(measurer.next(Duration::from_millis(400)).is_none());
