@@ -44,10 +44,7 @@ pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool 
             let shared = trips.fold(1i64, i64::saturating_mul);
             of.points() >= space.levels.worth_sharing as f64 && shared < space.levels.least_parallel
         }
-        Some(Decision::Inline) => {
-            // What is inlined into something that is computed again and again is, too.
-            false
-        }
-        _ => false,
+        // How much is computed again by inlining is for `may_inline` to say.
+        Some(Decision::Inline | Decision::Root(None)) | None => false,
     }
 }

@@ -5,7 +5,7 @@ use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{ComputeAt, Fuse, Inline, Parallel, loops_of, stages};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{Draft, ScheduleError, canonical};
 use tensorwright_space::Rejection;
 
 use crate::cpu::rows::Row;
@@ -19,7 +19,7 @@ use super::hosts::{Hosts, apply, cut};
 /// # Errors
 /// If a step is refused.
 pub(super) fn decode(of: &Pipeline<'_>, state: &State) -> Result<Draft, Rejection> {
-    let mut draft = Draft::new(of.begun());
+    let mut draft = Draft::new(canonical(of.program));
     let count = of.dag.stages.len();
     let name = |draft: &Draft, stage: usize| {
         draft.nest.buffer(TensorId(of.dag.stages[stage].tensor)).name.clone()

@@ -14,7 +14,7 @@ mod hosts;
 
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, State, Statistics, search};
-use tensorwright_schedule::{Schedule, canonical, lower};
+use tensorwright_schedule::{Schedule, lower};
 use tensorwright_space::Rejection;
 use tensorwright_target::{Cpu, Goal};
 
@@ -80,10 +80,6 @@ impl<'a> Pipeline<'a> {
             Ok(_) => Ok(draft.schedule),
             Err(error) => Err(Rejection { rule: "lower", reason: error.to_string() }),
         }
-    }
-
-    fn begun(&self) -> tensorwright_schedule::LoopNest {
-        canonical(self.program)
     }
 }
 

@@ -54,7 +54,7 @@ fn chain(draft: &Draft, root: &str, taken: &[String], goal: &Goal<Cpu>) -> Optio
         };
         if best.as_ref().is_none_or(|best| best.stages.len() < stages.len()) {
             let (root, parameters, knobs) = (root.to_owned(), 0..0, Vec::new());
-            let work = accesses.axes.iter().map(|axis| axis.extent).product();
+            let work = iterations(&accesses.axes);
             best = Some(Chain { root, row, rows, work, stages, parameters, knobs });
         }
     }
@@ -114,6 +114,11 @@ fn stages_of(
     Some(inside.iter().rev().map(stage).collect())
 }
 
+/// The iterations of some loops; terms are not limited by what memory holds.
+fn iterations<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> i64 {
+    axes.into_iter().fold(1, |product, axis| product.saturating_mul(axis.extent))
+}
+
 /// Whether a stage combines a few terms for each element of another, which alone reads it, in place, and is
 /// element-wise: a sum over a small window.
 fn is_window_of(draft: &Draft, stage: &str, reader: &str) -> bool {
@@ -122,7 +127,7 @@ fn is_window_of(draft: &Draft, stage: &str, reader: &str) -> bool {
         return false;
     };
     let Some(accesses) = Accesses::of(nest, stage) else { return false };
-    let terms: i64 = accesses.of_role(Role::Reduce).map(|axis| axis.extent).product();
+    let terms = iterations(accesses.of_role(Role::Reduce));
     let mut in_place = root.combine.is_none();
     root.value.walk_reads(&mut |read| {
         in_place &= read.tensor != own.buffer || read.subscripts == root.subscripts;
