@@ -139,3 +139,34 @@ fn several_gathered_tensors_are_no_reason_for_scalars() {
     let schedule = untuned_schedule(&gathered, &Goal::new(Cpu::avx512())).to_string();
     assert!(schedule.contains("out: vectorize"), "{schedule}");
 }
+
+/// What a tile of several rows needs of a cheap stage is computed in registers, and never stored.
+#[test]
+fn rows_that_are_read_again_stay_in_registers() {
+    let blur = BLUR.replace("/ 3", "/ 4");
+    let schedule = |text: &str| {
+        let program = program(text, &[("H", 2000), ("W", 1500)]);
+        untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string()
+    };
+    let cheap = schedule(&blur);
+    assert!(cheap.contains("-> y.row.tile y.row.rows"), "{cheap}");
+    assert!(cheap.contains("bx: compute_at out x.0"), "{cheap}");
+    // Divisions are not computed twice.
+    let costly = schedule(BLUR);
+    assert!(costly.contains("bx: compute_at out y.block"), "{costly}");
+}
+
+/// All terms of a small window are written out, over a tile of several rows that share what they read.
+#[test]
+fn windows_share_what_they_read_with_the_next_rows() {
+    let text = "def f(float(H,W) in) -> (out) {
+      out(y,x) max=! in(y+i,x) where i in 0:25
+    }";
+    let program = program(text, &[("H", 2024), ("W", 1500)]);
+    let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string();
+    assert!(schedule.contains("out: unroll i.1"), "{schedule}");
+    assert!(
+        schedule.contains("out: split y 1 16") || schedule.contains("out: split y 1 8"),
+        "{schedule}"
+    );
+}

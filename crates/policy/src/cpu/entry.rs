@@ -79,9 +79,9 @@ impl Sketch for CpuSketch {
             chain.start(&self.parameters, free, &self.goal, &mut ranks);
         }
         // By blocks, unless that is fixed and others are searched.
-        for Block { parameter, sizes, .. } in &self.blocks {
+        for Block { parameter, shapes, .. } in &self.blocks {
             let is_free = free.get(*parameter).copied().unwrap_or(true);
-            ranks[*parameter] = if is_free { 0 } else { sizes.len() as u32 };
+            ranks[*parameter] = if is_free { 0 } else { shapes.len() as u32 };
         }
         Point::new(ranks)
     }

@@ -95,6 +95,15 @@ impl Group {
         self.root == stage || self.epilogue_of.as_deref() == Some(stage)
     }
 
+    /// Whether neighbours along a loop over results combine terms that overlap: a window that moves with the loop. Of a
+    /// single tensor, so that registers hold nothing but accumulators and what these share.
+    pub(crate) fn is_window(&self, row: usize, term: usize) -> bool {
+        let moves = |movers: &Vec<Mover>| {
+            movers.contains(&Mover::Spatial(row, 1)) && movers.contains(&Mover::Reduce(term, 1))
+        };
+        self.operands == 1 && self.reads.iter().any(|read| read.moved_by.iter().any(moves))
+    }
+
     /// Whether it has loops over terms.
     pub(crate) fn is_reduction(&self) -> bool {
         !self.reduce.is_empty()

@@ -13,9 +13,9 @@ use crate::cpu::cost::{self, Constants, TERMS, cycles};
 use crate::cpu::group::{Group, Packable, Split, Vector};
 use crate::cpu::knobs::outer_order::outermost;
 use crate::cpu::knobs::parallel::share_outermost;
-use crate::cpu::knobs::unroll::rounded;
+use crate::cpu::knobs::unroll::{rounded, whole_window};
 use crate::cpu::knobs::{self, store};
-use crate::cpu::operand::Operand;
+use crate::cpu::operand::{Mover, Operand};
 use crate::cpu::register_tile::{Along, register_tiles};
 use crate::cpu::rows::{Chain, RowKnob};
 use crate::cpu::rules::PACK_ROW_BYTES;
@@ -25,6 +25,12 @@ use crate::sketch::Values;
 
 /// Register tiles that are considered for a pair of loops.
 const MOST_TILES: usize = 4;
+
+/// The rows of a register tile over which a window moves.
+const WINDOW_ROWS: [i64; 3] = [8, 12, 16];
+
+/// The vectors of a register tile along which it moves.
+const WINDOW_VECTORS: i64 = 4;
 
 /// The most promising points, best first: of the group that takes the longest the best ones, of all
 /// others the best one. They obey all rules; primitives may still refuse them.
@@ -37,15 +43,15 @@ pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<
         first.iter().flat_map(|first| chains.clone().flat_map(|c| by_rows(sketch, c, first)));
     let mut others: Vec<Point> = others.collect();
     for (block, first) in sketch.blocks.iter().zip(first.iter().cycle()) {
-        let sizes = (1..block.sizes.len() as u32).rev();
-        others.extend(sizes.map(|rank| first.with(block.parameter, rank)));
+        let shapes = (1..block.shapes.len() as u32).rev();
+        others.extend(shapes.map(|rank| first.with(block.parameter, rank)));
     }
     points.splice(1.min(points.len())..1.min(points.len()), others);
     // What the model does not tell apart is measured: stages one after another.
     let mut apart = base.ranks.to_vec();
     let rows = chains.flat_map(Chain::knobs).filter(|(_, knob)| *knob == RowKnob::Rows);
     rows.for_each(|(at, _)| apart[at] = 1);
-    sketch.blocks.iter().for_each(|block| apart[block.parameter] = block.sizes.len() as u32);
+    sketch.blocks.iter().for_each(|block| apart[block.parameter] = block.shapes.len() as u32);
     if apart != base.ranks {
         let apart = by_groups(sketch, Values { ranks: &apart, ..base }, 2);
         points.splice(4.min(points.len())..4.min(points.len()), apart);
@@ -263,7 +269,28 @@ impl<'a> Builder<'a> {
             let best = register_tiles(&self.sketch.goal.target, along).into_iter().take(MOST_TILES);
             found.extend(best.map(|tile| (Some(row), tile.rows, tile.vectors)));
         }
+        if self.writes_window(vector) {
+            found.push((None, 1, WINDOW_VECTORS));
+        }
+        let rows = (0..self.group.spatial.len()).filter(|row| self.moves_window(vector, *row));
+        found.extend(rows.flat_map(|row| WINDOW_ROWS.map(|rows| (Some(row), rows, 1))));
         found
+    }
+
+    /// Whether all terms of a window are written out if vectors go along a loop.
+    fn writes_window(&self, vector: usize) -> bool {
+        // A read that is clamped at the borders is a row all the same.
+        let is_row = |read: &Operand| {
+            let along = |movers: &Vec<Mover>| movers.contains(&Mover::Spatial(vector, 1));
+            read.moved_by.last().is_some_and(along)
+        };
+        self.group.reads.iter().all(is_row) && whole_window(self.group).is_some()
+    }
+
+    /// Whether that window moves with another loop, whose iterations share what they read then.
+    fn moves_window(&self, vector: usize, row: usize) -> bool {
+        let term = self.group.reduce.len().saturating_sub(1);
+        row != vector && self.writes_window(vector) && self.group.is_window(row, term)
     }
 
     /// Blocks of the longest loop over terms, so that a panel of a tile's width stays in the first or
@@ -325,7 +352,11 @@ impl<'a> Builder<'a> {
         tiling.middle_order = self.order_of_blocks(blocks_first);
         self.pack(&mut tiling, choice);
         let last = group.reduce.last().map_or(1, |split| split.axis.extent);
-        tiling.unroll = if last >= 16 { 2 } else { 1 };
+        tiling.unroll = match last {
+            _ if self.writes_window(choice.axis) => last,
+            16.. => 2,
+            _ => 1,
+        };
         if let (Some(parts), Some(axis)) = (rounded(group, &tiling), tiling.reduce_order.last()) {
             tiling.reduce[*axis] = parts;
         }

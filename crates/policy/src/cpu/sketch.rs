@@ -7,7 +7,7 @@ use tensorwright_space::parameter::Categorical;
 use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
-use crate::cpu::blocks::{self, BLOCK, Block};
+use crate::cpu::blocks::{self, BLOCK, Block, Shape};
 use crate::cpu::group::Group;
 use crate::cpu::groups::groups;
 use crate::cpu::knobs::place::{self, Misplaced, Place, Placement, Places};
@@ -165,7 +165,7 @@ impl CpuSketch {
         self.row_tiling(chain, values).is_fused.then_some(chain)
     }
 
-    /// Forgets sizes of blocks that primitives refuse.
+    /// Forgets shapes of blocks that primitives refuse.
     fn keep_blocks_that_apply(&mut self, draft: &Draft) {
         let mut ranks = vec![0u32; self.parameters.len()];
         for chain in &self.chains {
@@ -174,25 +174,25 @@ impl CpuSketch {
         let tiling = |chain: &Chain| chain.tiling(&self.parameters, &ranks);
         for block in &mut self.blocks {
             let whole = block.clone();
-            let applies = |rows: &i64| {
+            let applies = |shape: &Shape| {
                 let mut draft = draft.clone();
-                blocks::compute(&mut draft, &whole, *rows, (&self.chains, &tiling), &self.goal)
+                blocks::compute(&mut draft, &whole, *shape, (&self.chains, &tiling), &self.goal)
                     .is_ok()
             };
-            block.sizes.retain(applies);
+            block.shapes.retain(applies);
         }
-        self.blocks.retain(|block| !block.sizes.is_empty());
+        self.blocks.retain(|block| !block.shapes.is_empty());
     }
 
-    /// The rows of a block; `None` if its stages are computed apart.
-    pub(crate) fn block_rows(&self, block: &Block, values: Values<'_>) -> Option<i64> {
-        block.rows(values.ranks.get(block.parameter).copied().unwrap_or(u32::MAX))
+    /// The shape of a block; `None` if its stages are computed apart.
+    pub(crate) fn block_shape(&self, block: &Block, values: Values<'_>) -> Option<Shape> {
+        block.shape(values.ranks.get(block.parameter).copied().unwrap_or(u32::MAX))
     }
 
     /// The block that a stage is computed in, if it is.
     pub(crate) fn blocked(&self, stage: &str, values: Values<'_>) -> Option<&Block> {
         let block = self.blocks.iter().find(|block| block.has(stage))?;
-        self.block_rows(block, values).map(|_| block)
+        self.block_shape(block, values).map(|_| block)
     }
 
     /// Whether a stage is computed together with others, row by row or in blocks of rows.

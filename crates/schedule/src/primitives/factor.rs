@@ -73,7 +73,8 @@ impl Rule for Factor {
         let mut plain = Plain::of(nest, stage)?;
         refuse_scatter(stage, &plain.store, "taken apart into sums of sums")?;
         if plain.store.combine != Some(ReductionOp::Sum) || !plain.store.domain.is_empty() {
-            return Err(Refusal::new(format!("`{stage}` is not a sum over all of its loops")));
+            return Err(Refusal::new(format!("`{stage}` is not a sum over all of its loops"))
+                .help("only `+=!` is taken apart, before its loops are split"));
         }
         let summed = self.summed(stage, nest, &plain)?;
         let is_summed = |var: Var| summed.contains(&var);
@@ -144,7 +145,8 @@ fn partial_sums(
 ) -> Result<BufferId, Refusal> {
     let elements = dims.iter().try_fold(1i64, |product, (_, extent)| product.checked_mul(*extent));
     if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
-        return Err(Refusal::new("there are more than 2^40 partial sums"));
+        return Err(Refusal::new("there are more than 2^40 partial sums")
+            .help("sum over fewer loops first, or over others"));
     }
     let name = fresh_name(nest, &format!("{stage}.factor"));
     let shape = dims.iter().map(|(_, extent)| *extent).collect();

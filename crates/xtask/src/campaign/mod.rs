@@ -129,8 +129,10 @@ fn recheck(state: &mut State) -> Result<(), String> {
             let mut command = Command::new(&program);
             command.args(kind.arguments.split_whitespace()).stdout(Stdio::null());
             command.args(["--seed", &seed, "--from", &known.index.to_string(), "--count", "1"]);
-            if !known.file.is_empty() {
-                command.arg("--replay").arg(root.join(&known.file));
+            // The file is on the machine that found it; elsewhere the seed draws the same case.
+            let file = root.join(&known.file);
+            if file.is_file() {
+                command.arg("--replay").arg(file);
             }
             let status = command.status().map_err(|error| error.to_string())?;
             known.is_open = !status.success();

@@ -25,7 +25,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::cut::{Cut, VECTORS, cut, share};
 use super::product::{self, Product};
-use super::{Block, SIZES};
+use super::{Block, SIZES, Shape};
 use crate::cpu::rows::{self, Row, is_product};
 
 /// The stages of a softmax between products, by what they are.
@@ -92,10 +92,19 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
             && around * ((row.extent + rows - 1) / rows) >= goal.workers
             && rows * bytes <= goal.target.caches().l2 / 4 * 3
     };
-    let sizes: Vec<i64> = SIZES.into_iter().rev().filter(fits).collect();
+    let sizes = SIZES.into_iter().rev().filter(fits);
+    let shapes: Vec<Shape> = sizes.map(Shape::by_rows).collect();
     let row = row.name.clone();
     let (units, columns) = (Vec::new(), Some(columns));
-    (!sizes.is_empty()).then_some(Block { root, row, units, columns, stages, sizes, parameter: 0 })
+    (!shapes.is_empty()).then_some(Block {
+        root,
+        row,
+        units,
+        columns,
+        stages,
+        shapes,
+        parameter: 0,
+    })
 }
 
 /// The product that a softmax is of.

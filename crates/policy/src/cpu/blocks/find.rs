@@ -9,9 +9,12 @@ use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
 
-use super::{Block, SIZES, START, STENCIL_START, Unit, columns};
+use super::cut::cut;
+use super::product::is_product_unit;
+use super::steps::{RowTilings, in_tiles};
+use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, tile};
 use crate::cpu::kinds::{is_in_order, is_movement, is_written_out};
-use crate::cpu::rows::{self, Chain, is_product};
+use crate::cpu::rows::{self, Chain, RowTiling};
 
 /// How many second-level caches an operand may fill that every block reads again.
 const PANELS: i64 = 4;
@@ -166,12 +169,47 @@ fn block(
         };
         let (first, units) = found.iter().max_by_key(|(rows, units)| start(*rows, units))?.clone();
         let others = found.iter().filter(|(rows, other)| *rows != first && *other == units);
-        let sizes = std::iter::once(first).chain(others.map(|(rows, _)| *rows)).collect();
+        let sizes = std::iter::once(first).chain(others.map(|(rows, _)| *rows));
+        let shapes = sizes.map(Shape::by_rows).collect();
         let stages = units.iter().flat_map(|unit| unit.stages(chains)).cloned().collect();
         let (root, row) = (root.clone(), row.name.clone());
-        Some(Block { root, row, units, columns: None, stages, sizes, parameter: 0 })
+        let mut block = Block { root, row, units, columns: None, stages, shapes, parameter: 0 };
+        add_tiles(&mut block, draft, chains, goal);
+        Some(block)
     };
     depths.rev().find_map(try_at)
+}
+
+/// Adds shapes with register tiles of several rows to those of a block of stencils; they come first where they cost little.
+fn add_tiles(block: &mut Block, draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) {
+    let is_tiled = match block.units.last() {
+        // What a row needs as a whole is in no tile.
+        Some(Unit::Chain(place)) => {
+            let mut others = chains[*place].stages.iter().filter(|stage| stage.name != block.root);
+            others.all(|stage| stage.in_tile)
+        }
+        _ => true,
+    };
+    if !is_tiled || has_product(draft, &block.units) {
+        return;
+    }
+    let by_rows = block.shapes.clone();
+    for rows in tile::ROWS {
+        let apart = |_: &Chain| RowTiling::apart();
+        let tried = |shape: &Shape| {
+            let mut trial = draft.clone();
+            let cut = cut(&mut trial, block, shape.rows).ok()?;
+            let chains = (chains, &apart as RowTilings<'_>, &cut);
+            let tile = in_tiles(&mut trial, block, rows, chains, goal).ok()??;
+            (!tile.inside.is_empty()).then(|| tile.pays(&trial, rows))
+        };
+        let Some(pays) = by_rows.first().and_then(tried) else { continue };
+        let tiles = by_rows.iter().filter(|shape| rows <= shape.rows);
+        let tiles = tiles.map(|shape| Shape { tile: rows, ..*shape });
+        let is_first = pays && block.shapes.first().is_some_and(|first| first.tile == 1);
+        let at = if is_first { 0 } else { block.shapes.len() };
+        block.shapes.splice(at..at, tiles);
+    }
 }
 
 /// A loop of a root that is taken in blocks.
@@ -336,10 +374,4 @@ fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
     };
     let still = accesses.reads.iter().filter(|read| read.stride(row) == Some(0));
     still.map(bytes).max().unwrap_or(0)
-}
-
-pub(super) fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
-    let Unit::Group { root, reduction } = unit else { return false };
-    let stage = reduction.as_ref().unwrap_or(root);
-    Accesses::of(&draft.nest, stage).is_some_and(|accesses| is_product(&accesses))
 }

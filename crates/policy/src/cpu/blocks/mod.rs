@@ -24,6 +24,9 @@ mod cut;
 mod find;
 mod product;
 mod steps;
+mod tile;
+
+use std::fmt;
 
 use columns::Columns;
 
@@ -77,6 +80,31 @@ impl Unit {
     }
 }
 
+/// How the rows of a block's last stage are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The rows of a block.
+    pub(crate) rows: i64,
+    /// The rows of a register tile of a stencil; one if it is computed row by row.
+    pub(crate) tile: i64,
+}
+
+impl Shape {
+    /// Blocks whose rows are computed one after another.
+    pub(crate) fn by_rows(rows: i64) -> Self {
+        Self { rows, tile: 1 }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tile {
+            1 => write!(f, "{}", self.rows),
+            tile => write!(f, "{} in tiles of {tile}", self.rows),
+        }
+    }
+}
+
 /// Stages that may be computed together in blocks of rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
@@ -90,8 +118,8 @@ pub(crate) struct Block {
     pub(crate) columns: Option<Columns>,
     /// All stages.
     pub(crate) stages: Vec<String>,
-    /// The sizes of a block that a cache holds.
-    pub(crate) sizes: Vec<i64>,
+    /// The shapes of a block that a cache holds; a search starts with the first.
+    pub(crate) shapes: Vec<Shape>,
     /// The parameter that decides about it, by place among those of the sketch.
     pub(crate) parameter: usize,
 }
@@ -102,14 +130,13 @@ impl Block {
         self.stages.iter().any(|own| own == stage)
     }
 
-    /// The rows of a block that a rank says; `None` if everything is computed apart. The first rank is the largest
-    /// block up to [`START`].
-    pub(crate) fn rows(&self, rank: u32) -> Option<i64> {
-        self.sizes.get(rank as usize).copied()
+    /// The shape of a block that a rank says; `None` if everything is computed apart.
+    pub(crate) fn shape(&self, rank: u32) -> Option<Shape> {
+        self.shapes.get(rank as usize).copied()
     }
 
     /// The values of the parameter.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.sizes.iter().map(ToString::to_string).chain(["apart".to_owned()]).collect()
+        self.shapes.iter().map(ToString::to_string).chain(["apart".to_owned()]).collect()
     }
 }

@@ -8,7 +8,9 @@ use tensorwright_schedule::primitives::{
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
 
+use super::Unit;
 use crate::cpu::register_tile::{Along, register_tile};
+use crate::cpu::rows::is_product;
 
 /// Terms that are written out.
 const TERMS: i64 = 2;
@@ -245,4 +247,11 @@ fn turn(
             && draft.step(&copy, Split::new(&lane, &[tiles.lane_count]))
             && draft.step(&copy, Vectorize { target: format!("{lane}.1") })
     });
+}
+
+/// Whether a unit is a product of matrices or a convolution.
+pub(super) fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
+    let Unit::Group { root, reduction } = unit else { return false };
+    let stage = reduction.as_ref().unwrap_or(root);
+    Accesses::of(&draft.nest, stage).is_some_and(|accesses| is_product(&accesses))
 }

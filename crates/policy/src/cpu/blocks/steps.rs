@@ -1,33 +1,38 @@
 //! From what is decided about a block to steps of a schedule.
 
+use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::ComputeAt;
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
 
 use super::cut::{Cut, VECTORS, cut, share};
-use super::find::is_product_unit;
-use super::product::{self, Product};
-use super::{Block, Unit};
+use super::product::{self, Product, is_product_unit};
+use super::tile::Tile;
+use super::{Block, Shape, Unit};
 use crate::cpu::rows::{self, Chain, Row, RowTiling};
 
 /// What is decided about chains.
 pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
 
-/// Computes a block of so many rows at a time. `row_tiling` says what is decided about a chain.
+/// Computes a block of a shape at a time. `row_tiling` says what is decided about a chain.
 ///
 /// # Errors
 /// If a step is refused.
 pub(crate) fn compute(
     draft: &mut Draft,
     block: &Block,
-    rows: i64,
+    shape: Shape,
     (chains, row_tiling): (&[Chain], RowTilings<'_>),
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
     if let Some(columns) = &block.columns {
-        return columns.compute(draft, block, rows, goal);
+        return columns.compute(draft, block, shape.rows, goal);
     }
-    let cut = cut(draft, block, rows)?;
+    let cut = cut(draft, block, shape.rows)?;
+    if shape.tile > 1 {
+        let tile = in_tiles(draft, block, shape.tile, (chains, row_tiling, &cut), goal)?;
+        return tile.map_or(Ok(()), |_| share(draft, block, cut, goal));
+    }
     let Cut { all, block: at, row } = &cut;
     // The loops of the root are brought into their order before anything is computed in them.
     let mut units = block.units.iter().rev();
@@ -76,6 +81,49 @@ pub(crate) fn compute(
         product::finish(draft, &tiles, all)?;
     }
     share(draft, block, cut, goal)
+}
+
+/// Computes the last stage in register tiles of so many rows, the others in these or else in the block; `None` if its rows
+/// have no vectors.
+///
+/// # Errors
+/// If a step is refused.
+pub(super) fn in_tiles<'a>(
+    draft: &mut Draft,
+    block: &'a Block,
+    rows: i64,
+    (chains, row_tiling, cut): (&[Chain], RowTilings<'_>, &Cut),
+    goal: &Goal<Cpu>,
+) -> Result<Option<Tile<'a>>, ScheduleError> {
+    let Some(mut tile) = Tile::cut(draft, block, rows, (chains, cut), goal)? else {
+        return Ok(None);
+    };
+    let mut by_rows = Vec::new();
+    for unit in block.units.iter().rev() {
+        let is_last = unit.root(chains) == &block.root;
+        if let (Unit::Chain(place), false) = (unit, is_last) {
+            let chain = &chains[*place];
+            let inside = ComputeAt { consumer: block.root.clone(), at: cut.block.clone() };
+            draft.apply(&chain.root, inside)?;
+            rows_inside(draft, chain, &chain.row, row_tiling, goal)?;
+            continue;
+        }
+        for stage in unit.stages(chains).into_iter().rev().filter(|stage| **stage != block.root) {
+            // It may be inlined.
+            if store_of(&draft.nest, stage).is_none() || tile.place(draft, stage, goal) {
+                continue;
+            }
+            let inside = ComputeAt { consumer: block.root.clone(), at: cut.block.clone() };
+            draft.apply(stage, inside)?;
+            by_rows.push(stage);
+        }
+    }
+    for stage in by_rows {
+        let at = &cut.block;
+        Row { draft, stage, at, depth: 0, vectors: VECTORS, goal }.schedule()?;
+    }
+    tile.finish(draft, goal)?;
+    Ok(Some(tile))
 }
 
 /// Computes the reduction of a stage that is no product in the block.

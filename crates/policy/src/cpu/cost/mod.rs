@@ -162,8 +162,9 @@ impl<'a> Model<'a> {
         let lanes = self.tiling.lanes() as f64;
         let accumulators = self.tiling.accumulators().max(1) as f64;
         let (mut loads, mut gathers) = (0.0, 0.0);
+        let (shared, steps) = self.shared();
         for operand in &self.group.reads {
-            let elements = operand.elements(&self.tile);
+            let elements = operand.elements(&shared) / steps;
             let stride = match self.tiling.vector {
                 Vector::Scalar => Some(0),
                 Vector::Spatial { axis, .. } => operand.spatial.get(axis).copied().flatten(),
@@ -184,6 +185,33 @@ impl<'a> Model<'a> {
         let uneven = 1.0 + 2.5 / accumulators;
         let spills = if self.writes_out_overlapping_taps() { 2.5 } else { 1.0 };
         [accumulators / 2.0 * wide * uneven * spills, loads / 2.0, latency, gathers]
+    }
+
+    /// The iterations that share what they read, and how many steps of the register tile these are: one, or all terms of a
+    /// window that are written out.
+    fn shared(&self) -> (Extents, f64) {
+        let mut extents = self.tile.clone();
+        let Some(term) = self.tiling.reduce_order.last().filter(|_| self.writes_out_window())
+        else {
+            return (extents, 1.0);
+        };
+        let terms = self.tiling.unroll.min(self.group.reduce[*term].axis.extent);
+        extents.reduce[*term] *= terms;
+        (extents, terms as f64)
+    }
+
+    /// Whether terms of a window are written out that neighbours in the register tile share, of which registers hold all.
+    fn writes_out_window(&self) -> bool {
+        let Some(term) = self.tiling.reduce_order.last().filter(|_| self.tiling.unroll > 1) else {
+            return false;
+        };
+        let is_lanes =
+            |row| matches!(self.tiling.vector, Vector::Spatial { axis, .. } if axis == row);
+        let moves = |row: usize| {
+            !is_lanes(row) && self.tiling.register(row) > 1 && self.group.is_window(row, *term)
+        };
+        let fits = self.tiling.accumulators() + 2 <= self.goal.target.vector_registers();
+        fits && !self.tiling.sums_in_lanes() && (0..self.tiling.spatial.len()).any(moves)
     }
 
     /// Loads that stand for finding the page of an operand whose terms are in a page each.
@@ -213,6 +241,7 @@ impl<'a> Model<'a> {
         let mut dimensions = self.group.reads.iter().flat_map(|operand| &operand.moved_by);
         self.tiling.unroll > 1
             && self.tiling.accumulators() > 8
+            && !self.writes_out_window()
             && dimensions.any(|movers| movers.iter().any(is_tap) && movers.iter().any(is_tiled))
     }
 

@@ -88,11 +88,11 @@ impl<'a> Decoder<'a> {
     /// Computes products and rows in blocks, if the point says so.
     fn block(&mut self, block: &Block) -> Result<(), Rejection> {
         let (sketch, values) = (self.sketch, self.values);
-        let Some(rows) = sketch.block_rows(block, values) else { return Ok(()) };
+        let Some(shape) = sketch.block_shape(block, values) else { return Ok(()) };
         let refused = |error: ScheduleError| Rejection { rule: BLOCK, reason: error.to_string() };
         let tiling = |chain: &Chain| sketch.row_tiling(chain, values);
         let chains = (sketch.chains.as_slice(), &tiling as RowTilings<'_>);
-        blocks::compute(&mut self.draft, block, rows, chains, self.goal).map_err(refused)
+        blocks::compute(&mut self.draft, block, shape, chains, self.goal).map_err(refused)
     }
 
     /// Computes the stages of a chain row by row, if the point says so.

@@ -12,6 +12,9 @@ use crate::cpu::tiling::Tiling;
 /// instruction cache can repay.
 const MOST_STATEMENTS: i64 = 640;
 
+/// The most terms of a window that are all written out, so that neighbours share what they read.
+pub(crate) const MOST_OF_WINDOW: i64 = 32;
+
 /// How many iterations of the innermost loop over terms are written out.
 #[derive(Debug)]
 pub(super) struct UnrollKnob;
@@ -22,6 +25,9 @@ impl Knob for UnrollKnob {
             return Vec::new();
         };
         let factors = [1, 2, 3, 4, 8].into_iter().filter(|factor| *factor <= longest);
+        let mut factors: Vec<i64> = factors.chain(whole_window(group)).collect();
+        factors.sort_unstable();
+        factors.dedup();
         one("unroll", Discrete::new(factors))
     }
 
@@ -36,6 +42,14 @@ impl Knob for UnrollKnob {
     fn rules(&self) -> &'static [Rule] {
         &[("unroll", statements), ("unroll.terms", of_terms)]
     }
+}
+
+/// All terms of a window that moves with a loop over results, if they are few.
+pub(crate) fn whole_window(group: &Group) -> Option<i64> {
+    let term = group.reduce.len().checked_sub(1)?;
+    let terms = group.reduce[term].axis.extent;
+    let moves = (0..group.spatial.len()).any(|row| group.is_window(row, term));
+    (moves && (2..=MOST_OF_WINDOW).contains(&terms)).then_some(terms)
 }
 
 /// The innermost loop over terms has as many iterations as are written out, in whole blocks.

@@ -15,7 +15,7 @@ use crate::cpu::kinds::{is_in_order, is_written_out};
 const MOST_STAGES: usize = 128;
 
 /// The most terms that are written out for each vector of results.
-const MOST_TERMS: i64 = 25;
+pub(crate) const MOST_TERMS: i64 = 25;
 
 /// The chains of a program whose stages are not scheduled yet. No stage is in two of them.
 pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {

@@ -19,9 +19,9 @@ mod steps;
 
 use std::ops::Range;
 
-pub(crate) use find::{find, is_product};
+pub(crate) use find::{MOST_TERMS, find, is_product};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
-pub(crate) use steps::{Row, compute, depth, place};
+pub(crate) use steps::{Row, compute, depth, in_registers, lane_axis, place};
 
 /// Stages that may be computed together, row by row.
 #[derive(Debug, Clone)]

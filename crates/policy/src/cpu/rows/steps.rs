@@ -35,7 +35,9 @@ pub(crate) fn compute(
         Row { draft, stage, at: &chain.row, depth, vectors, goal }.schedule()?;
     }
     for (stage, _) in tiled.into_iter().rev() {
-        window(draft, &stage.name, (&chain.root, &tile), goal)?;
+        let at = ComputeAt { consumer: chain.root.clone(), at: tile.clone() };
+        draft.apply(&stage.name, at)?;
+        in_registers(draft, &stage.name, goal)?;
     }
     if tiling.is_parallel {
         let names = draft.loop_names(&chain.root);
@@ -54,14 +56,15 @@ fn tile_of(draft: &Draft, chain: &Chain) -> String {
     axis.map_or_else(|| chain.row.clone(), |axis| format!("{}.0", axis.name))
 }
 
-/// Computes a stage of few terms in the vectors of its reader, with all terms written out.
-fn window(
+/// Writes out all loops of a stage with few elements and few terms, and takes its rows in vectors: it stays in registers.
+///
+/// # Errors
+/// If a step is refused.
+pub(crate) fn in_registers(
     draft: &mut Draft,
     stage: &str,
-    (root, tile): (&str, &str),
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
-    draft.apply(stage, ComputeAt { consumer: root.to_owned(), at: tile.to_owned() })?;
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let terms: Vec<String> = accesses.of_role(Role::Reduce).map(|axis| axis.name.clone()).collect();
     let results = || accesses.of_role(Role::Spatial);
@@ -74,11 +77,14 @@ fn window(
     let mut split = Split::new(&axis.name, &[lanes]).tail(Tail::Peel);
     split.names = vec![vectors.clone(), lane.clone()];
     draft.apply(stage, split)?;
-    let others = results().filter(|other| other.var != axis.var).map(|other| other.name.clone());
-    let order =
-        others.chain(terms.iter().cloned()).chain([vectors.clone(), lane.clone()]).collect();
+    let others = results().filter(|other| other.var != axis.var && other.extent > 1);
+    let others: Vec<String> = others.map(|other| other.name.clone()).collect();
+    let single = results().filter(|other| other.var != axis.var && other.extent == 1);
+    let single = single.map(|other| other.name.clone());
+    let written: Vec<String> = terms.into_iter().chain(others).chain([vectors]).collect();
+    let order = single.chain(written.iter().cloned()).chain([lane.clone()]).collect();
     draft.apply(stage, Reorder { order })?;
-    for target in terms.into_iter().chain([vectors]) {
+    for target in written {
         draft.apply(stage, Unroll { target })?;
     }
     draft.apply(stage, Vectorize { target: lane })
@@ -128,7 +134,7 @@ pub(super) fn most_vectors(draft: &Draft, stage: &str, depth: usize, goal: &Goal
 
 /// The loop of a row that becomes lanes: over results that are next to each other, or else over terms that are.
 /// The first `depth` loops are over rows.
-pub(super) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
+pub(crate) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
     let inner = || accesses.axes.iter().skip(depth).filter(|axis| axis.extent > 1);
     let contiguous = |axis: &&Axis| accesses.strided(axis).is_empty();
     let written = |axis: &&Axis| accesses.write.stride(axis) == Some(1);

@@ -30,7 +30,7 @@ use tensorwright_schedule::{Draft, Schedule, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::alternatives;
-use crate::cpu::blocks::{self, Block};
+use crate::cpu::blocks::{self, Block, Shape};
 use crate::cpu::kinds::{is_in_order, is_movement, is_recurrence, is_scatter};
 use crate::cpu::rows::{Chain, RowTiling};
 use share::parallelize;
@@ -87,12 +87,12 @@ fn in_blocks(draft: &mut Draft, goal: &Goal<Cpu>) -> Vec<Block> {
     let mut blocks = blocks::find(draft, &[], goal);
     blocks.retain(|block| {
         let apart = |_: &Chain| RowTiling::apart();
-        let applies = |rows: &i64| {
+        let applies = |shape: &Shape| {
             let mut trial = draft.clone();
-            blocks::compute(&mut trial, block, *rows, (&[], &apart), goal).ok()?;
+            blocks::compute(&mut trial, block, *shape, (&[], &apart), goal).ok()?;
             Some(trial)
         };
-        let found = block.sizes.iter().find_map(applies);
+        let found = block.shapes.iter().find_map(applies);
         found.map(|trial| *draft = trial).is_some()
     });
     blocks
