@@ -68,7 +68,7 @@ impl Processor {
     ///
     /// If there is no such target, or it is no processor.
     pub fn named(name: &str) -> Result<Self> {
-        Self::try_from(&Target::named(name)?)
+        Ok(Self::try_from(&Target::named(name)?)?)
     }
 
     /// The processor that code is generated for.
@@ -172,13 +172,13 @@ impl Processor {
 }
 
 impl TryFrom<&Target> for Processor {
-    type Error = Error;
+    type Error = TargetError;
 
-    fn try_from(target: &Target) -> Result<Self> {
+    fn try_from(target: &Target) -> std::result::Result<Self, TargetError> {
         match target {
             Target::Cpu(cpu) => Ok(Self::of(cpu)),
             Target::Gpu(_) | Target::Fpga(_) => {
-                Err(TargetError::Unavailable { name: target.name().to_owned() }.into())
+                Err(TargetError::Unavailable { name: target.name().to_owned() })
             }
         }
     }

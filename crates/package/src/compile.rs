@@ -14,7 +14,7 @@ use tensorwright_records::{Store, TrialId};
 use tensorwright_tuner::{Remembered, Wanted};
 
 use crate::BuildOptions;
-use crate::level::Level;
+use crate::level::{Level, unavailable};
 use crate::operator::{Case, Operator};
 use crate::plan::Plan;
 
@@ -200,7 +200,7 @@ impl Job<'_> {
 
     fn build(&self) -> Result<Built, Diagnostics> {
         let sizes = self.level.goal(self.case.threads).with_precision(self.case.precision);
-        let untuned = Untuned::of(self.program.ir(), &sizes);
+        let untuned = Untuned::of(self.program.ir(), &sizes).map_err(|e| unavailable(&e))?;
         let (schedule, origin) = match &self.remembered {
             Some((schedule, origin)) => (schedule.clone(), origin.clone()),
             None => (untuned.schedule, Origin::Untuned),

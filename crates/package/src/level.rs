@@ -1,6 +1,6 @@
 //! [`Level`]: a processor that a package has kernels for.
 
-use tensorwright_kernel::{Cpu, Goal, Target, VectorIsa};
+use tensorwright_kernel::{Cpu, Diagnostics, Goal, Source, Target, TargetError, VectorIsa};
 
 /// A processor that a package has kernels for. Which one is used is decided when the library runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl Level {
     /// What schedules are made for. Cache sizes are typical ones, and not those of the machine that
     /// builds, so that every machine builds the same package.
     #[must_use]
-    pub fn goal(&self, threads: usize) -> Goal<Cpu> {
-        Goal::new(self.cpu.clone()).with_workers(threads as i64)
+    pub fn goal(&self, threads: usize) -> Goal {
+        Goal::new(self.target.clone()).with_workers(threads as i64)
     }
 
     /// The vector instructions.
@@ -59,4 +59,9 @@ impl Level {
     pub fn isa(&self) -> VectorIsa {
         self.cpu.isa()
     }
+}
+
+/// Says what is wrong with a target.
+pub(crate) fn unavailable(error: &TargetError) -> Diagnostics {
+    Diagnostics::new(Source::new("target", ""), vec![error.diagnostic()])
 }

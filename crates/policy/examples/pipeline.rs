@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tensorwright_lang::Module;
 use tensorwright_pipeline::Options;
-use tensorwright_policy::Pipeline;
+use tensorwright_policy::cpu::Pipeline;
 use tensorwright_target::{Cpu, Goal};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -7,10 +7,13 @@
 //! | --- | --- |
 //! | `rewriting/`, `algorithm.rs` | other ways to compute a program, for all targets: beginnings of schedules |
 //! | `cpu/` | the sketch of processors: groups of stages, knobs, decoding, rules, cost, ranking |
-//! | `sketch.rs` | `Sketch`: what a kind of target makes of a program: parameters and their meaning |
+//! | `sketch.rs` | `Policy` and `Sketch`: what a kind of target has, and what it makes of a program: parameters and their meaning |
+//! | `targets.rs` | the kinds of targets that there is policy for: one line each |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
-//! | `cpu/pipeline/` | [`pipeline_schedules`]: what a beam search over where stages are computed finds |
+//! | `pipelines.rs` | [`pipeline_schedules`]: what a beam search over where stages are computed finds |
 //! | `untuned.rs` | [`untuned_schedule`]: the schedule of a program of which nothing was measured |
+//!
+//! What is named here takes a goal of any target, and says which kinds it knows nothing of.
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
 
@@ -19,14 +22,16 @@
 mod algorithm;
 pub mod cpu;
 mod options;
+mod pipelines;
 mod rewriting;
 mod schedule_space;
 mod sketch;
+mod targets;
 mod untuned;
 
 pub use algorithm::alternatives;
-pub use cpu::pipeline::{Pipeline, pipeline_schedules};
 pub use options::{Options, Preset};
+pub use pipelines::pipeline_schedules;
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use untuned::{Untuned, untuned_schedule};

@@ -6,10 +6,10 @@ use num_bigint::BigUint;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{Draft, Schedule, canonical};
 use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_target::{Goal, TargetError};
 
-use crate::cpu::sketch::CpuSketch;
 use crate::sketch::{Sketch, Values};
+use crate::targets::policy;
 use crate::{Options, alternatives};
 
 /// Spaces up to this size are counted point by point.
@@ -30,11 +30,13 @@ const DRAWN: u32 = 20_000;
 /// let module = Module::parse("gemm.tc", text)?;
 /// let program = module.bind("gemm", [("M", 1024), ("N", 1024), ("K", 1024)])?;
 ///
+/// let goal = Goal::new(Cpu::avx512()).into();
+///
 /// // The tiling space of the G-BFS paper has exactly as many points as it says.
-/// let tiles = ScheduleSpace::new(&program, &Goal::new(Cpu::avx512()), &Preset::Gbfs.options());
+/// let tiles = ScheduleSpace::new(&program, &goal, &Preset::Gbfs.options())?;
 /// assert_eq!(tiles.search_space().size(), 899_756u32.into());
 ///
-/// let space = ScheduleSpace::new(&program, &Goal::new(Cpu::avx512()), &Preset::Full.options());
+/// let space = ScheduleSpace::new(&program, &goal, &Preset::Full.options())?;
 /// let point = space.search_space().sample_legal(&mut Rng::new(1)).ok_or("no legal point")?;
 /// let schedule = space.decode(&point).map_err(|refused| refused.reason)?;
 /// assert!(schedule.to_string().contains("C: split"));
@@ -81,34 +83,44 @@ pub enum Count {
 
 impl ScheduleSpace {
     /// The space of a program, computed as it is written.
-    #[must_use]
-    pub fn new(program: &Program, goal: &Goal<Cpu>, options: &Options) -> Self {
+    ///
+    /// # Errors
+    /// A kind of target that there is no policy for.
+    pub fn new(program: &Program, goal: &Goal, options: &Options) -> Result<Self, TargetError> {
         Self::of(Draft::new(canonical(program)), goal, options)
     }
 
     /// One space per algorithm that is worth a try for a program, the most promising first: as it is
     /// written, and as [rewritings](crate::alternatives) make it.
-    #[must_use]
-    pub fn alternatives(program: &Program, goal: &Goal<Cpu>, options: &Options) -> Vec<Self> {
+    ///
+    /// # Errors
+    /// A kind of target that there is no policy for.
+    pub fn alternatives(
+        program: &Program,
+        goal: &Goal,
+        options: &Options,
+    ) -> Result<Vec<Self>, TargetError> {
         // Spaces of tiles alone are the papers': the program as it is written.
         if options.only.is_some() {
-            return vec![Self::new(program, goal, options)];
+            return Ok(vec![Self::new(program, goal, options)?]);
         }
         let drafts = alternatives(program, goal.precision).into_iter();
         drafts.map(|draft| Self::of(draft, goal, options)).collect()
     }
 
     /// The space of what a draft has begun: it may have rewritten stages, and nothing else.
-    #[must_use]
-    pub fn of(begun: Draft, goal: &Goal<Cpu>, options: &Options) -> Self {
-        let sketch = Box::new(CpuSketch::of(begun, goal, options));
+    ///
+    /// # Errors
+    /// A kind of target that there is no policy for.
+    pub fn of(begun: Draft, goal: &Goal, options: &Options) -> Result<Self, TargetError> {
+        let sketch = policy(goal)?.sketch(begun, options);
         let all = sketch.parameters().iter();
         let free: Vec<bool> = all.clone().map(|p| options.is_free(p.name())).collect();
         let is_free = all.zip(&free).filter(|(_, free)| **free);
         let parameters: Vec<Parameter> = is_free.map(|(parameter, _)| parameter.clone()).collect();
         let inner = Arc::new(Inner { base: sketch.start(&free), sketch, free });
         let rules: Arc<dyn Rules> = Arc::new(Legality(Arc::clone(&inner)));
-        Self { inner, search: Arc::new(SearchSpace::with_rules(parameters, rules)) }
+        Ok(Self { inner, search: Arc::new(SearchSpace::with_rules(parameters, rules)) })
     }
 
     /// The space as searches see it.

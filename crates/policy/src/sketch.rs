@@ -1,9 +1,32 @@
-//! [`Sketch`]: what a kind of target makes of a program: parameters, and what their values mean.
+//! What a kind of target has: [`Policy`], and [`Sketch`], what it makes of a program.
 
 use std::fmt::Debug;
 
-use tensorwright_schedule::Schedule;
+use tensorwright_lang::program::Program;
+use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_space::{Parameter, Point, Rejection};
+
+use crate::Options;
+
+/// What there is for a kind of target. Goals of that kind have it.
+pub(crate) trait Policy {
+    /// What the target makes of what a draft has begun: it may have rewritten stages, and nothing else.
+    fn sketch(&self, begun: Draft, options: &Options) -> Box<dyn Sketch>;
+
+    /// The schedule by rules alone of what a draft has begun.
+    fn by_rules(&self, begun: Draft) -> Schedule;
+
+    /// The cycles that arithmetic and bytes of a program need at least.
+    fn least_cycles(&self, program: &Program) -> f64;
+
+    /// Schedules by a search over where stages are computed, the best first, with the cycles that are expected.
+    fn pipelines(
+        &self,
+        program: &Program,
+        options: &tensorwright_pipeline::Options,
+        count: usize,
+    ) -> Vec<(Schedule, f64)>;
+}
 
 /// The values of all parameters of a sketch, fixed and free.
 #[derive(Debug, Clone, Copy)]

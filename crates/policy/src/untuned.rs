@@ -2,9 +2,9 @@
 
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{Draft, Schedule, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_target::{Goal, TargetError};
 
-use crate::cpu::rules::{complete, schedule_by_rules};
+use crate::targets::policy;
 use crate::{Preset, ScheduleSpace, alternatives};
 
 /// Points that are tried until one can be lowered.
@@ -14,7 +14,7 @@ const TRIES: usize = 16;
 const MOST_STAGES: usize = 24;
 
 /// The schedule of a program of which nothing was measured: the best point of its space by the cost
-/// model if it has sums to tile, what [rules](schedule_by_rules) say otherwise. It applies to the
+/// model if it has sums to tile, what [rules](crate::cpu::rules) say otherwise. It applies to the
 /// program's canonical nest, and the result can be lowered.
 ///
 /// ```
@@ -24,13 +24,15 @@ const MOST_STAGES: usize = 24;
 ///
 /// let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 /// let program = Module::parse("gemm.tc", text)?.bind("gemm", [("M", 64), ("N", 64), ("K", 64)])?;
-/// let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512()));
+/// let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512()).into())?;
 /// assert!(schedule.to_string().contains("vectorize"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use]
-pub fn untuned_schedule(program: &Program, goal: &Goal<Cpu>) -> Schedule {
-    Untuned::of(program, goal).schedule
+///
+/// # Errors
+/// A kind of target that there is no policy for.
+pub fn untuned_schedule(program: &Program, goal: &Goal) -> Result<Schedule, TargetError> {
+    Ok(Untuned::of(program, goal)?.schedule)
 }
 
 /// A schedule of which nothing was measured, and what the model expects of it.
@@ -46,33 +48,27 @@ pub struct Untuned {
 
 impl Untuned {
     /// The schedule of a program, with its cost.
-    #[must_use]
-    pub fn of(program: &Program, goal: &Goal<Cpu>) -> Self {
-        match modelled(program, goal) {
-            Ok(modelled) => modelled,
-            Err(schedule) => Self { schedule, cycles: least_cycles(program, goal) },
+    ///
+    /// # Errors
+    /// A kind of target that there is no policy for.
+    pub fn of(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
+        let policy = policy(goal)?;
+        let begun = alternatives(program, goal.precision).into_iter().next();
+        let begun = begun.unwrap_or_else(|| Draft::new(canonical(program)));
+        if program.stages.len() <= MOST_STAGES {
+            let space = ScheduleSpace::of(begun.clone(), goal, &Preset::Full.options())?;
+            if let Some(modelled) = modelled(program, &space) {
+                return Ok(modelled);
+            }
         }
+        Ok(Self { schedule: policy.by_rules(begun), cycles: policy.least_cycles(program) })
     }
 }
 
-/// The cycles that arithmetic and bytes need at least: a vector of each at a time.
-fn least_cycles(program: &Program, goal: &Goal<Cpu>) -> f64 {
-    let analysis = program.analysis();
-    let vectors = analysis.flops as f64 * 4.0 / goal.target.vector_bytes() as f64;
-    vectors.max(analysis.min_bytes as f64 / goal.target.vector_bytes() as f64)
-}
-
-/// What the model chooses; what rules say where there is nothing to model.
-fn modelled(program: &Program, goal: &Goal<Cpu>) -> Result<Untuned, Schedule> {
-    let rules = || schedule_by_rules(program, goal);
-    if program.stages.len() > MOST_STAGES {
-        return Err(rules());
-    }
-    let begun = alternatives(program, goal.precision).into_iter().next();
-    let begun = begun.unwrap_or_else(|| Draft::new(canonical(program)));
-    let space = ScheduleSpace::of(begun.clone(), goal, &Preset::Full.options());
+/// What the model chooses; `None` where there is nothing to model, or nothing of it applies.
+fn modelled(program: &Program, space: &ScheduleSpace) -> Option<Untuned> {
     if !space.has_sums() {
-        return Err(complete(begun, goal).schedule);
+        return None;
     }
     let applies = |schedule: &Schedule| {
         schedule.apply(canonical(program)).is_ok_and(|nest| lower(nest).is_ok())
@@ -80,6 +76,6 @@ fn modelled(program: &Program, goal: &Goal<Cpu>) -> Result<Untuned, Schedule> {
     let points = space.ranked(TRIES);
     let decoded = |point| Some((space.decode(point).ok()?, point));
     let mut schedules = points.iter().filter_map(decoded);
-    let (schedule, point) = schedules.find(|(schedule, _)| applies(schedule)).ok_or_else(rules)?;
-    Ok(Untuned { schedule, cycles: space.estimate(point) })
+    let (schedule, point) = schedules.find(|(schedule, _)| applies(schedule))?;
+    Some(Untuned { schedule, cycles: space.estimate(point) })
 }

@@ -20,8 +20,8 @@ const CHOICES: usize = 24;
 /// How many other values of each are tried.
 const OTHERS: usize = 2;
 
-fn goals() -> [Goal<Cpu>; 2] {
-    [Goal::new(Cpu::avx512()), Goal::new(Cpu::avx2()).with_workers(2)]
+fn goals() -> [Goal; 2] {
+    [Goal::new(Cpu::avx512()).into(), Goal::new(Cpu::avx2()).with_workers(2).into()]
 }
 
 /// Loops may have two names: the outermost is also the last of the outermost ones if it is alone.
@@ -78,7 +78,7 @@ fn survey(what: &str, space: &ScheduleSpace, wrong: &mut Vec<String>) -> usize {
 }
 
 fn spaces(program: &Program, preset: Preset) -> Vec<ScheduleSpace> {
-    let of = |goal: Goal<Cpu>| ScheduleSpace::alternatives(program, &goal, &preset.options());
+    let of = |goal| ScheduleSpace::alternatives(program, &goal, &preset.options()).unwrap();
     goals().into_iter().flat_map(of).collect()
 }
 

@@ -96,7 +96,7 @@ fn rules_make_nests_that_read_what_was_written() {
             complete += usize::from(sound(&example, "default", &rules));
             all += 1;
         }
-        let untuned = untuned_schedule(&example.program, &Goal::new(Cpu::avx2()));
+        let untuned = untuned_schedule(&example.program, &Goal::new(Cpu::avx2()).into()).unwrap();
         complete += usize::from(sound(&example, "untuned", &untuned));
         all += 1;
     }
@@ -118,8 +118,9 @@ fn points_decode_to_nests_that_read_what_was_written() {
             _ => Goal::new(Cpu::neon()),
         };
         let preset = Preset::ALL[rng.below(Preset::ALL.len() as u64) as usize].1;
-        let spaces = ScheduleSpace::alternatives(&example.program, &target, &preset.options());
-        for space in spaces {
+        let spaces =
+            ScheduleSpace::alternatives(&example.program, &target.into(), &preset.options());
+        for space in spaces.unwrap() {
             for _ in 0..points {
                 let Some(point) = space.search_space().sample_legal(&mut rng) else { continue };
                 let Ok(schedule) = space.decode(&point) else { continue };

@@ -6,7 +6,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use tensorwright_pipeline::Options;
-use tensorwright_policy::{Pipeline, pipeline_schedules};
+use tensorwright_policy::cpu::Pipeline;
+use tensorwright_policy::pipeline_schedules;
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
@@ -49,8 +50,8 @@ fn examples_of_several_stages_are_scheduled() {
 #[test]
 fn schedules_come_best_first_and_differ() {
     let example = common::examples().into_iter().find(|e| e.name.contains("harris")).unwrap();
-    let goal = Goal::new(Cpu::avx512()).with_workers(2);
-    let found = pipeline_schedules(&example.program, &goal, &Options::beam(), 5);
+    let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
+    let found = pipeline_schedules(&example.program, &goal, &Options::beam(), 5).unwrap();
     assert!(found.len() > 1);
     assert!(found.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 != pair[1].0));
 }

@@ -7,8 +7,8 @@ use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
 use tensorwright_schedule::{LoopNest, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
-fn goal() -> Goal<Cpu> {
-    Goal::new(Cpu::avx512())
+fn goal() -> Goal {
+    Goal::new(Cpu::avx512()).into()
 }
 
 fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
@@ -17,7 +17,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 fn untuned(program: &Program) -> LoopNest {
-    untuned_schedule(program, &goal()).apply(canonical(program)).unwrap()
+    untuned_schedule(program, &goal()).unwrap().apply(canonical(program)).unwrap()
 }
 
 /// The loops that are around nothing else: one pass over memory each.
@@ -76,13 +76,13 @@ fn products_keep_their_tiles() {
       y(m,n) = exp(C(m,n) - top(m))
     }";
     let small = program(text, &[("M", 256), ("N", 256), ("K", 256)]);
-    let schedule = untuned_schedule(&small, &goal()).to_string();
+    let schedule = untuned_schedule(&small, &goal()).unwrap().to_string();
     assert!(schedule.contains("C: compute_at y m.block"), "{schedule}");
     assert!(schedule.contains("top: compute_at y m.row"), "{schedule}");
     assert_eq!(passes(&small), 1);
     // No cache holds the second operand, which every block would read again.
     let large = program(text, &[("M", 256), ("N", 4096), ("K", 4096)]);
-    let schedule = untuned_schedule(&large, &goal()).to_string();
+    let schedule = untuned_schedule(&large, &goal()).unwrap().to_string();
     assert!(!schedule.contains("C: compute_at"), "{schedule}");
     assert!(schedule.contains("top: compute_at y m"), "{schedule}");
     assert_eq!(passes(&large), 2);
@@ -101,7 +101,7 @@ fn attention_is_one_pass() {
     }";
     let program = program(text, &[("H", 4), ("L", 200), ("S", 300), ("D", 64), ("E", 64)]);
     assert_eq!(passes(&program), 1);
-    let space = ScheduleSpace::new(&program, &goal(), &Preset::Full.options());
+    let space = ScheduleSpace::new(&program, &goal(), &Preset::Full.options()).unwrap();
     let parameters = space.search_space().parameters();
     let block = parameters.iter().position(|parameter| parameter.name() == "O:block").unwrap();
     let texts: Vec<String> =
@@ -123,14 +123,14 @@ fn what_would_be_computed_twice_stays_apart() {
       y(i,j) = b(i,j) + b(i+1,j) - s(i)
     }";
     let program = program(text, &[("H", 65), ("W", 256)]);
-    let schedule = untuned_schedule(&program, &goal()).to_string();
+    let schedule = untuned_schedule(&program, &goal()).unwrap().to_string();
     assert!(!schedule.contains("b: compute_at"), "{schedule}");
 }
 
 #[test]
 fn searches_may_take_them_apart() {
     let program = program(SOFTMAX, &[("N", 64), ("D", 1000)]);
-    let space = ScheduleSpace::new(&program, &goal(), &Preset::Full.options());
+    let space = ScheduleSpace::new(&program, &goal(), &Preset::Full.options()).unwrap();
     let parameters = space.search_space().parameters();
     let rows = parameters.iter().position(|parameter| parameter.name() == "y:rows").unwrap();
     let start = space.start();
@@ -138,7 +138,7 @@ fn searches_may_take_them_apart() {
     let apart = space.decode(&start.with(rows, 1)).unwrap();
     assert_eq!(apart.apply(canonical(&program)).unwrap().body.len(), 4);
     // A search over tiles alone begins where tiles matter.
-    let tiles = ScheduleSpace::new(&program, &goal(), &Preset::Tiles.options());
+    let tiles = ScheduleSpace::new(&program, &goal(), &Preset::Tiles.options()).unwrap();
     let nest = tiles.decode(&tiles.start()).unwrap().apply(canonical(&program)).unwrap();
     assert_eq!(nest.body.len(), 4);
 }

@@ -16,12 +16,8 @@ use tensorwright_target::{Cpu, Goal};
 const POINTS: usize = 12;
 
 /// How many of so many legal points decode and lower, with the reasons of the others.
-fn survey(
-    program: &Program,
-    target: &Goal<Cpu>,
-    preset: Preset,
-) -> (usize, BTreeMap<String, usize>) {
-    let space = ScheduleSpace::new(program, target, &preset.options());
+fn survey(program: &Program, target: &Goal, preset: Preset) -> (usize, BTreeMap<String, usize>) {
+    let space = ScheduleSpace::new(program, target, &preset.options()).unwrap();
     let mut rng = Rng::new(1);
     let mut good = 0;
     let mut reasons = BTreeMap::new();
@@ -55,7 +51,7 @@ fn points_of_every_example_become_schedules() {
     let mut poor = Vec::new();
     for common::Example { name, program } in common::examples() {
         for target in [Goal::new(Cpu::avx512()), Goal::new(Cpu::avx2()).with_workers(2)] {
-            let (good, reasons) = survey(&program, &target, Preset::Full);
+            let (good, reasons) = survey(&program, &target.into(), Preset::Full);
             println!("{name}: {good} of {POINTS} good");
             for (reason, count) in &reasons {
                 println!("    {count} {reason}");

@@ -15,8 +15,8 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 fn untuned(program: &Program) -> LoopNest {
-    let goal = Goal::new(Cpu::avx512());
-    untuned_schedule(program, &goal).apply(canonical(program)).unwrap()
+    let goal = Goal::new(Cpu::avx512()).into();
+    untuned_schedule(program, &goal).unwrap().apply(canonical(program)).unwrap()
 }
 
 /// The loops that are around nothing else: one pass over memory each.
@@ -85,7 +85,8 @@ fn what_is_read_in_place_is_computed_there() {
       out(y,x) = (in(y,x) - blurred(y,x)) * in(y,x)
     }";
     let program = program(text, &[("H", 2000), ("W", 1500)]);
-    let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string();
+    let schedule =
+        untuned_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     assert!(schedule.contains("blurred: inline"), "{schedule}");
 }
 
@@ -95,8 +96,8 @@ fn stages_share_the_memory_of_a_long_chain() {
     let module =
         Module::parse("stencil_chain.tc", &std::fs::read_to_string(path).unwrap()).unwrap();
     let program = module.bind("stencil_chain", [("H", 1536), ("W", 2560)]).unwrap();
-    let goal = Goal::new(Cpu::avx512()).with_workers(2);
-    let nest = untuned_schedule(&program, &goal).apply(canonical(&program)).unwrap();
+    let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
+    let nest = untuned_schedule(&program, &goal).unwrap().apply(canonical(&program)).unwrap();
     let bytes = WorkspaceLayout::of(&lower(nest).unwrap()).size.bytes(2);
     assert!(bytes < 64 << 20, "{bytes} bytes");
 }
@@ -118,7 +119,7 @@ fn sums_over_windows_are_computed_in_the_vectors_of_their_reader() {
       out(y,x) = sxx(y,x) * syy(y,x) - sxy(y,x) * sxy(y,x)
     }";
     let large = program(text, &[("H", 2000), ("W", 1500)]);
-    let schedule = untuned_schedule(&large, &Goal::new(Cpu::avx512())).to_string();
+    let schedule = untuned_schedule(&large, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     for step in ["p: inline", "xx: inline", "xy: inline", "gx: compute_at out y.block"] {
         assert!(schedule.contains(step), "{step}\n{schedule}");
     }
@@ -136,7 +137,8 @@ fn several_gathered_tensors_are_no_reason_for_scalars() {
       out(x) max=! a(n, at(x)) + b(n, at(x))
     }";
     let gathered = program(text, &[("N", 31), ("W", 4096)]);
-    let schedule = untuned_schedule(&gathered, &Goal::new(Cpu::avx512())).to_string();
+    let schedule =
+        untuned_schedule(&gathered, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     assert!(schedule.contains("out: vectorize"), "{schedule}");
 }
 

@@ -2,18 +2,17 @@
 
 use tensorwright_lang::precision::Precision;
 
-use crate::{Cpu, Target, TargetError};
+use crate::{Cpu, Target};
 
-/// What a schedule is made for: a target, and what somebody wishes of it. Policy for one kind of target
-/// takes a goal of that kind, such as `Goal<Cpu>`.
+/// What a schedule is made for: a target, and what somebody wishes of it. Whoever asks for schedules has a
+/// goal of any target; policy for one kind of target has a goal of that kind, such as `Goal<Cpu>`.
 ///
 /// ```
-/// use tensorwright_target::{Goal, Target};
+/// use tensorwright_target::{Cpu, Goal, Target};
 ///
 /// let goal = Goal::new(Target::named("avx2")?).with_workers(2);
-/// let cpu = goal.cpu().ok_or("no processor")?;
-/// assert_eq!((cpu.target.lanes(4), cpu.workers), (8, 2));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// assert_eq!(goal, Goal::new(Cpu::avx2()).with_workers(2).into());
+/// # Ok::<(), tensorwright_target::TargetError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goal<T = Target> {
@@ -55,27 +54,19 @@ impl<T> Goal<T> {
     pub fn with_precision(self, precision: Precision) -> Self {
         Self { precision, ..self }
     }
+
+    /// The same wishes for another target.
+    #[must_use]
+    pub fn for_target<U>(&self, target: U) -> Goal<U> {
+        Goal { target, workers: self.workers, precision: self.precision }
+    }
 }
 
 impl Goal {
-    /// What schedules of a processor that code is compiled for now are made for: with this machine's
-    /// caches if it runs the code, and typical ones otherwise.
-    ///
-    /// # Errors
-    /// A target that is no processor: there is no policy for it yet.
-    pub fn on_cpu(&self) -> Result<Goal<Cpu>, TargetError> {
-        let Some(cpu) = self.target.cpu() else {
-            return Err(TargetError::Unavailable { name: self.target.name().to_owned() });
-        };
-        let Self { workers, precision, .. } = *self;
-        Ok(Goal { target: cpu.clone().on_this_machine(), workers, precision })
-    }
-
-    /// The same for a processor, if the target is one.
+    /// With what this machine has: its caches if it runs code for the processor, typical ones otherwise.
     #[must_use]
-    pub fn cpu(&self) -> Option<Goal<Cpu>> {
-        let Self { workers, precision, .. } = *self;
-        Some(Goal { target: self.target.cpu()?.clone(), workers, precision })
+    pub fn on_this_machine(self) -> Self {
+        Self { target: self.target.on_this_machine(), ..self }
     }
 }
 

@@ -98,6 +98,15 @@ impl Target {
         }
     }
 
+    /// The same with what this machine has, if this machine runs its code.
+    #[must_use]
+    pub fn on_this_machine(self) -> Self {
+        match self {
+            Self::Cpu(cpu) => Self::Cpu(cpu.on_this_machine()),
+            other => other,
+        }
+    }
+
     /// Checks that this machine can run code for the target.
     ///
     /// # Errors

@@ -32,9 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let program = module.def(&program.def)?.bind(Vec::<(&str, i64)>::new())?;
         let threads = run.key.threads as usize;
         let goal = Goal::new(Target::native()?).with_threads(threads);
-        let goal = goal.with_precision(run.key.precision).on_cpu()?;
+        let goal = goal.with_precision(run.key.precision).on_this_machine();
         let options = Preset::Full.options();
-        let spaces = ScheduleSpace::alternatives(program.ir(), &goal, &options);
+        let spaces = ScheduleSpace::alternatives(program.ir(), &goal, &options)?;
         for (arm, space) in spaces.iter().enumerate() {
             let mut pairs: Vec<(f64, f64)> = Vec::new();
             for trial in store.trials(&run.info.id, None, 100_000)? {

@@ -83,8 +83,8 @@ impl LandscapePlan {
     /// # Errors
     /// If there is none for the target.
     pub fn space(&self) -> Result<ScheduleSpace, TuneError> {
-        let goal = self.tuner.cpu_goal()?;
-        Ok(ScheduleSpace::new(self.tuner.program.ir(), &goal, &self.tuner.options))
+        let Tuner { program, options, .. } = &self.tuner;
+        Ok(ScheduleSpace::new(program.ir(), &self.tuner.goal_here(), options)?)
     }
 }
 

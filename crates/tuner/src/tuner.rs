@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tensorwright_kernel::{Cpu, Goal, Precision, Program, Schedule, Target};
+use tensorwright_kernel::{Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_policy::{Options, Preset};
 
@@ -138,8 +138,8 @@ impl Tuner {
         Self { fresh: false, seed: self.seed.wrapping_add(1), ..self }
     }
 
-    /// What schedules are made for.
-    pub(crate) fn cpu_goal(&self) -> Result<Goal<Cpu>, TuneError> {
-        Ok(self.goal.on_cpu()?)
+    /// What schedules are made for: the target as this machine has it.
+    pub(crate) fn goal_here(&self) -> Goal {
+        self.goal.clone().on_this_machine()
     }
 }

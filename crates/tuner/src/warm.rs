@@ -143,8 +143,8 @@ fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Arm
     let module = Module::parse("record", &near.program.text).ok()?;
     let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
     // The algorithms that its run chose from.
-    let goal = tuner.cpu_goal().ok()?.with_precision(near.key.precision);
-    let others = ScheduleSpace::alternatives(program.ir(), &goal, &tuner.options);
+    let goal = tuner.goal_here().with_precision(near.key.precision);
+    let others = ScheduleSpace::alternatives(program.ir(), &goal, &tuner.options).ok()?;
     let trial = &near.best.trial;
     let other = others.iter().find(|space| space.algorithm() == trial.algorithm)?;
     let point = Point::new(trial.point.clone());

@@ -77,11 +77,12 @@ fn preset(name: &str) -> Result<Preset, String> {
 pub(crate) fn run(args: &SpaceArgs) -> Outcome {
     let format = args.output.format;
     let program = super::program(&args.program).in_format(format)?;
-    let goal = super::goal(&args.target).in_format(format)?;
-    let goal = goal.on_cpu().map_err(|error| super::unavailable(&error)).in_format(format)?;
+    let goal = super::goal(&args.target).in_format(format)?.on_this_machine();
     let options = args.space.options();
-    let space = ScheduleSpace::new(program.ir(), &goal, &options);
-    let algorithms = algorithms(&ScheduleSpace::alternatives(program.ir(), &goal, &options));
+    let spaces = ScheduleSpace::new(program.ir(), &goal, &options)
+        .and_then(|space| Ok((space, ScheduleSpace::alternatives(program.ir(), &goal, &options)?)));
+    let spaces = spaces.map_err(|error| super::unavailable(&error)).in_format(format)?;
+    let (space, algorithms) = (spaces.0, algorithms(&spaces.1));
     match format {
         Format::Json => json(&space, &algorithms, args)?,
         Format::Text => text(&space, &algorithms, args)?,

@@ -174,15 +174,18 @@ impl KernelBuilder<'_> {
         let program = self.program.clone();
         let target = self.target.map_or_else(Target::native, Ok);
         let known = target.and_then(|target| {
-            let goal = Goal::new(target.clone()).with_threads(self.threads);
-            goal.with_precision(self.precision).on_cpu().map(|goal| (target, goal))
+            let goal = Goal::new(target.clone()).on_this_machine().with_threads(self.threads);
+            let goal = goal.with_precision(self.precision);
+            let given = match self.schedule {
+                Some(given) => given,
+                None => spelled(untuned_schedule(program.ir(), &goal)?),
+            };
+            Ok((Processor::try_from(&goal.target)?, target, given))
         });
-        let (target, goal) = known.map_err(|error| {
+        let (processor, target, (schedule, source)) = known.map_err(|error| {
             let diagnostics = error.diagnose(&program.ir().source);
             NotLowered { refusal: None, diagnostics }
         })?;
-        let (schedule, source) =
-            self.schedule.unwrap_or_else(|| spelled(untuned_schedule(program.ir(), &goal)));
         let scheduled = schedule.apply(canonical(program.ir())).map_err(|error| {
             let diagnostics = error.diagnose(&source);
             NotLowered { refusal: Some(error), diagnostics }
@@ -200,7 +203,7 @@ impl KernelBuilder<'_> {
         Ok(LoweredProgram {
             program,
             schedule,
-            processor: Processor::of(&goal.target),
+            processor,
             target,
             threads: self.threads,
             options: self.options,

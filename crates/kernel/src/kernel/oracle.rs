@@ -20,7 +20,7 @@ use tensorwright_policy::cpu::rules::complete;
 use tensorwright_reference::bounding::{Bounding, bounding};
 use tensorwright_reference::sample::{self, OutputElement, Sampled, choose, work};
 use tensorwright_schedule::{Draft, canonical};
-use tensorwright_target::{Goal, Target};
+use tensorwright_target::{Cpu, Goal};
 
 use super::diagnose::Diagnose;
 use super::{Kernel, Outputs};
@@ -202,9 +202,8 @@ impl Program {
 
     /// The program without rewritings, scheduled by rules: another way to the same results than the default.
     fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
-        let goal = Target::native()
-            .and_then(|target| Goal::new(target).with_threads(threads).on_cpu())
-            .map_err(|error| error.diagnose(&self.ir().source))?;
+        let cpu = Cpu::native().map_err(|error| error.diagnose(&self.ir().source))?;
+        let goal = Goal::new(cpu).with_threads(threads);
         let schedule = complete(Draft::new(canonical(self.ir())), &goal).schedule;
         self.compile().schedule(schedule).threads(threads).build()
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::{
-    Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Program, Source, Target,
+    Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Program, Target,
 };
 use tensorwright_policy::Untuned;
 use tensorwright_tuner::SizeRange;
 
 use super::layout::Slice;
 use super::{Buckets, Layout, Ranged, Run, costs, covers};
+use crate::level::unavailable;
 
 /// The results of a call, by name.
 pub type Results = BTreeMap<String, Buffer>;
@@ -66,11 +67,9 @@ impl BucketedKernel {
         target: &Target,
     ) -> Result<Self, Diagnostics> {
         let ranged = Ranged::of(def, fixed, name, range)?;
-        let goal = Goal::new(target.clone()).on_cpu().map_err(|error| {
-            Diagnostics::new(Source::new("target", ""), vec![error.diagnostic()])
-        })?;
+        let goal = Goal::new(target.clone()).on_this_machine();
         let build = |(_, program): &(i64, Program)| {
-            let untuned = Untuned::of(program.ir(), &goal);
+            let untuned = Untuned::of(program.ir(), &goal).map_err(|e| unavailable(&e))?;
             let builder = program.compile().target(target.clone()).schedule(untuned.schedule);
             Ok((builder.build()?, untuned.cycles))
         };

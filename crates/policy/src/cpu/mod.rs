@@ -13,7 +13,7 @@
 //! | `cost/`, `features.rs` | what a tiling costs |
 //! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
 //! | `pipeline/` | states of the search over pipelines as schedules |
-//! | `entry.rs` | what the rest of the crate asks |
+//! | `entry.rs`, `policy.rs` | what the rest of the crate asks: of a sketch, and of a goal |
 //! | `rules/`, `register_tile.rs` | schedules by rules alone, without a model |
 
 pub(crate) mod blocks;
@@ -27,9 +27,12 @@ pub(crate) mod kinds;
 pub(crate) mod knobs;
 pub(crate) mod operand;
 pub(crate) mod pipeline;
+mod policy;
 pub(crate) mod rank;
 pub(crate) mod register_tile;
 pub(crate) mod rows;
 pub mod rules;
 pub(crate) mod sketch;
 pub(crate) mod tiling;
+
+pub use pipeline::Pipeline;

@@ -6,7 +6,7 @@ mod start;
 
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{Cpu, Goal, Schedule};
+use tensorwright_kernel::{Goal, Schedule};
 use tensorwright_measure::{Measurer, Roofline};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Claim, Journal, Kept, Key, RunEnd, RunId, Store, Trial, TrialId};
@@ -32,7 +32,7 @@ struct Session<'a> {
     journal: &'a mut Journal,
     watch: &'a mut dyn FnMut(&Event<'_>),
     begun: Instant,
-    goal: Goal<Cpu>,
+    goal: Goal,
     arms: Arms,
     strategy_time: Duration,
     spent: [Duration; 3],

@@ -34,8 +34,8 @@ impl<'a> Session<'a> {
         let begun = Instant::now();
         let strategy = tensorwright_search::find(&tuner.strategy)
             .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
-        let goal = tuner.cpu_goal()?;
-        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options);
+        let goal = tuner.goal_here();
+        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options)?;
         let key = key_of(&tuner.program, &tuner.goal);
         let hash = space_hash(spaces.iter());
         let claims = journal.claims();
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
             session.begin(&hash);
         }
         session.announce(built, past.schedules.len());
-        session.first_candidates(past.schedules);
+        session.first_candidates(past.schedules)?;
         Ok(session)
     }
 
@@ -171,8 +171,8 @@ impl<'a> Session<'a> {
     }
 
     /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
-    fn first_candidates(&mut self, schedules: Vec<Schedule>) {
-        let default = untuned_schedule(self.tuner.program.ir(), &self.goal);
+    fn first_candidates(&mut self, schedules: Vec<Schedule>) -> Result<(), TuneError> {
+        let default = untuned_schedule(self.tuner.program.ir(), &self.goal)?;
         // It is measured in every run, also if a record knows it.
         self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
         if let Admission::New(number) =
@@ -195,6 +195,7 @@ impl<'a> Session<'a> {
                 self.measurer.submit(number, &schedule);
             }
         }
+        Ok(())
     }
 }
 

@@ -26,7 +26,7 @@ const TRIES: usize = 16;
 /// ```
 /// use tensorwright_lang::Module;
 /// use tensorwright_pipeline::Options;
-/// use tensorwright_policy::Pipeline;
+/// use tensorwright_policy::cpu::Pipeline;
 /// use tensorwright_target::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
@@ -83,28 +83,9 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Schedules of a program by a beam search over where its stages are computed and in which tiles, the best by the model
-/// first, with the cycles that it expects. All of them apply to the canonical nest and can be lowered; there may be fewer
-/// than are wanted.
-///
-/// ```
-/// use tensorwright_lang::Module;
-/// use tensorwright_pipeline::Options;
-/// use tensorwright_policy::pipeline_schedules;
-/// use tensorwright_target::{Cpu, Goal};
-///
-/// let text = "def blur(float(H,W) in) -> (out) {
-///   bx(y,x) = in(y,x) + in(y,x+1)
-///   out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
-/// }";
-/// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
-/// let goal = Goal::new(Cpu::avx512()).with_workers(2);
-/// let schedules = pipeline_schedules(&program, &goal, &Options::beam(), 5);
-/// assert!(!schedules.is_empty() && schedules.is_sorted_by(|(_, a), (_, b)| a <= b));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn pipeline_schedules(
+/// Schedules of a program, the best by the model first, with the cycles that it expects: what
+/// [`pipeline_schedules`](crate::pipeline_schedules) are for a processor.
+pub(crate) fn schedules(
     program: &Program,
     goal: &Goal<Cpu>,
     options: &Options,

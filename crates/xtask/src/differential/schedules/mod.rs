@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{LoopNest, Schedule, canonical};
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_target::{Cpu, Goal, TargetError};
 use tensorwright_testkit::Rng;
 
 use super::tally::Tally;
@@ -60,7 +60,7 @@ impl Kind {
             Kind::Random => Ok(Maker::Random),
             Kind::Policy => Ok(Maker::Policy),
             Kind::Pipeline => Ok(Maker::Pipeline),
-            Kind::Space => guarded(|| Maker::Space(space::Spaces::of(program, rng))),
+            Kind::Space => guarded(|| space::Spaces::of(program, rng)).map(Maker::Space),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(crate) struct Made {
     pub(crate) nest: Option<LoopNest>,
 }
 
-/// What making a schedule panicked with.
+/// What making a schedule panicked with, or why there is none.
 pub(crate) struct Failed(pub(crate) String);
 
 impl Maker {
@@ -98,20 +98,21 @@ impl Maker {
     ) -> Result<Option<Made>, Failed> {
         match self {
             Maker::Random => Ok(Some(random::random(canonical(program), rng, tally))),
-            Maker::Space(spaces) => guarded(|| spaces.draw(program, rng, tally)),
+            Maker::Space(spaces) => guarded(|| Ok(spaces.draw(program, rng, tally))),
             Maker::Policy => guarded(|| policy::draw(program, rng, tally)),
             Maker::Pipeline => guarded(|| pipeline::draw(program, rng, tally)),
         }
     }
 }
 
-/// What a function returns, or what it panicked with.
-fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, Failed> {
-    catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
+/// What a function returns, or what it was refused or panicked with.
+fn guarded<T>(make: impl FnOnce() -> Result<T, TargetError>) -> Result<T, Failed> {
+    let made = catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Failed(text.unwrap_or_else(|| "a panic without words".to_owned()))
-    })
+    })?;
+    made.map_err(|refused| Failed(refused.to_string()))
 }
 
 /// The sizes of a processor, with or without workers, with or without other algorithms.

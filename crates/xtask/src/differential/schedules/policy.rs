@@ -3,20 +3,25 @@
 use tensorwright_lang::program::Program;
 use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::untuned_schedule;
+use tensorwright_target::TargetError;
 use tensorwright_testkit::Rng;
 
 use super::{Made, goal, small};
 use crate::differential::tally::Tally;
 
 /// One of them, for random sizes of a processor.
-pub(super) fn draw(program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<Made> {
+pub(super) fn draw(
+    program: &Program,
+    rng: &mut Rng,
+    tally: &mut Tally,
+) -> Result<Option<Made>, TargetError> {
     let goal = goal(rng);
     let (name, schedule) = if rng.percent(60) {
-        ("[untuned]", untuned_schedule(program, &goal))
+        ("[untuned]", untuned_schedule(program, &goal.into())?)
     } else {
         ("[default]", schedule_by_rules(program, &goal))
     };
     let made = small(schedule, program, tally);
     tally.count(name, made.is_some());
-    made
+    Ok(made)
 }

@@ -3,6 +3,7 @@
 use tensorwright_lang::program::Program;
 use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_space::Rng as SpaceRng;
+use tensorwright_target::TargetError;
 use tensorwright_testkit::Rng;
 
 use super::{Made, goal, small};
@@ -19,11 +20,11 @@ pub(crate) struct Spaces(Vec<ScheduleSpace>);
 
 impl Spaces {
     /// The spaces for a random target and preset.
-    pub(super) fn of(program: &Program, rng: &mut Rng) -> Self {
-        let goal = goal(rng);
+    pub(super) fn of(program: &Program, rng: &mut Rng) -> Result<Self, TargetError> {
+        let goal = goal(rng).into();
         let (_, other) = rng.pick(&Preset::ALL);
         let preset = if rng.percent(FULL) { Preset::default() } else { *other };
-        Self(ScheduleSpace::alternatives(program, &goal, &preset.options()))
+        ScheduleSpace::alternatives(program, &goal, &preset.options()).map(Self)
     }
 
     /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.

@@ -1,0 +1,37 @@
+//! What there is for processors.
+
+use tensorwright_lang::program::Program;
+use tensorwright_schedule::{Draft, Schedule};
+use tensorwright_target::{Cpu, Goal};
+
+use crate::Options;
+use crate::cpu::pipeline::schedules;
+use crate::cpu::rules::complete;
+use crate::cpu::sketch::CpuSketch;
+use crate::sketch::{Policy, Sketch};
+
+impl Policy for Goal<Cpu> {
+    fn sketch(&self, begun: Draft, options: &Options) -> Box<dyn Sketch> {
+        Box::new(CpuSketch::of(begun, self, options))
+    }
+
+    fn by_rules(&self, begun: Draft) -> Schedule {
+        complete(begun, self).schedule
+    }
+
+    /// A vector of each at a time.
+    fn least_cycles(&self, program: &Program) -> f64 {
+        let analysis = program.analysis();
+        let vectors = analysis.flops as f64 * 4.0 / self.target.vector_bytes() as f64;
+        vectors.max(analysis.min_bytes as f64 / self.target.vector_bytes() as f64)
+    }
+
+    fn pipelines(
+        &self,
+        program: &Program,
+        options: &tensorwright_pipeline::Options,
+        count: usize,
+    ) -> Vec<(Schedule, f64)> {
+        schedules(program, self, options, count)
+    }
+}
