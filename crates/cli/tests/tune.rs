@@ -329,6 +329,12 @@ fn a_space_is_shown_and_has_the_papers_size() {
     assert!(space["samples"][0]["schedule"].as_str().unwrap().contains("out: split"));
 }
 
+/// A field of all records of an export that have it.
+fn lines_of(text: &str, field: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter_map(|line| Some(line.pointer(field)?.as_str()?.to_owned())).collect()
+}
+
 const CONV: [&str; 5] =
     ["examples/kernels/conv2d.tc", "--def", "conv2d", "--size", "B=1,IP=4,OP=4,H=8,W=8,KH=3,KW=3"];
 
@@ -351,11 +357,36 @@ fn trials_say_which_algorithm_they_belong_to_and_who_proposed_them() {
     assert!(algorithms.contains("as written"), "{algorithms:?}");
     assert!(algorithms.iter().any(|word| word.contains("winograd")), "{algorithms:?}");
     assert_eq!(trials[0]["origin"], "default");
-    // Points that the cost model puts first are the portfolio's own, later ones its members'.
+    // Searches begin with points that the cost model puts first; later ones are those of the portfolio's members.
     let origins = words("origin");
-    assert!(origins.contains("portfolio") && origins.len() > 2, "{origins:?}");
-    let known = |word: &String| word == "default" || tensorwright_search::find(word).is_some();
+    assert!(origins.contains("ranked") && origins.len() > 2, "{origins:?}");
+    let known = |word: &String| {
+        ["default", "ranked", "start"].contains(&word.as_str())
+            || tensorwright_search::find(word).is_some()
+    };
     assert!(origins.iter().all(known), "{origins:?}");
+    // What lists trials shows both.
+    let run = &lines_of(&text, "/run/info/id")[0];
+    let shown = scratch.json(&["db", "show", run, "--format", "json"]);
+    let counts = shown["origins"].as_object().unwrap();
+    let all: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!((all, counts.len()), (trials.len() as u64, origins.len()), "{shown}");
+    let shown = scratch.run(&["db", "show", run]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("origins   ") && shown.contains(" ranked"), "{shown}");
+    // Which of them is the fastest is for the machine to say.
+    let is_shown = |name: &String| !name.is_empty() && shown.contains(name.as_str());
+    assert!(shown.contains("algorithm") && algorithms.iter().any(is_shown), "{shown}");
+    // A program of other sizes begins with what was found here.
+    let sizes = ["--size", "B=1,IP=64,OP=64,H=28,W=28,KH=3,KW=3"];
+    scratch.json(
+        &[&["tune"], &CONV[..3], &sizes, &fast[..2], &["--trials", "4", "--format", "json"]]
+            .concat(),
+    );
+    scratch.run(&["db", "export", "-o", exported.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&exported).unwrap();
+    let origins = lines_of(&text, "/trial/trial/origin");
+    assert!(origins.iter().any(|origin| origin == "near"), "{origins:?}");
 }
 
 #[test]

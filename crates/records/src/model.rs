@@ -97,6 +97,7 @@ pub struct Trial {
     /// Its number in the run.
     pub number: u64,
     /// Where it came from.
+    #[serde(default)]
     pub origin: Origin,
     /// The way to compute the program that its point belongs to; empty if it has no point.
     #[serde(default)]

@@ -4,30 +4,50 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a candidate came from. In files and commands it is a word.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub enum Origin {
-    /// Nobody said.
-    #[default]
-    Unknown,
-    /// It is the schedule of a program of which nothing was measured.
-    Default,
-    /// An earlier run measured it, for the same program or for a similar one.
-    Record,
-    /// Whoever started the run gave it, with code to measure.
-    Planted,
-    /// A search strategy proposed it: that of the run, or a member of its portfolio.
-    Search(String),
+/// Makes the enumeration and the words of its variants: one line each.
+macro_rules! origins {
+    ($($(#[$meta:meta])* $name:ident = $word:literal;)*) => {
+        /// Where a candidate came from. In files and commands it is a word.
+        ///
+        /// ```
+        /// use tensorwright_records::Origin;
+        ///
+        /// assert_eq!(Origin::Ranked.as_str(), "ranked");
+        /// assert_eq!(Origin::from("opevo"), Origin::Search("opevo".to_owned()));
+        /// ```
+        #[derive(
+            Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(from = "String", into = "String")]
+        pub enum Origin {
+            $($(#[$meta])* $name,)*
+            /// A search strategy proposed it: that of the run, or a member of its portfolio. Its word is
+            /// the strategy's name.
+            Search(String),
+        }
+
+        /// The words of origins that are no strategies.
+        const WORDS: &[(&str, Origin)] = &[$(($word, Origin::$name)),*];
+    };
 }
 
-/// The words of origins that are no strategies.
-const WORDS: [(&str, Origin); 4] = [
-    ("", Origin::Unknown),
-    ("default", Origin::Default),
-    ("record", Origin::Record),
-    ("planted", Origin::Planted),
-];
+origins! {
+    /// Nobody said.
+    #[default]
+    Unknown = "";
+    /// It is the schedule of a program of which nothing was measured.
+    Default = "default";
+    /// An earlier run measured it, for the same key.
+    Record = "record";
+    /// An earlier run measured it for a similar key, or it is the point of one with other sizes.
+    Near = "near";
+    /// The cost model put the point first.
+    Ranked = "ranked";
+    /// It is the point that is nearest to the default schedule.
+    Start = "start";
+    /// Whoever started the run gave it, with code to measure.
+    Planted = "planted";
+}
 
 impl Origin {
     /// The word.
@@ -72,7 +92,7 @@ mod tests {
     #[test]
     fn an_origin_is_a_word_and_comes_back_from_it() {
         let search = Origin::Search("opevo".to_owned());
-        for origin in WORDS.into_iter().map(|(_, origin)| origin).chain([search]) {
+        for origin in WORDS.iter().map(|(_, origin)| origin.clone()).chain([search]) {
             assert_eq!(Origin::from(origin.as_str()), origin);
             let text = serde_json::to_string(&origin).unwrap();
             assert_eq!(text, format!("\"{origin}\""));

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{Scratch, begin, key, measured, program, synthetic};
 use tensorwright_records::transfer::{Imported, MAX_LINE, read_lines, write_csv, write_lines};
 use tensorwright_records::{
-    Collection, Declared, RunEnd, RunFilter, RunInfo, SqliteStore, Store, Trial, TrialId,
+    Collection, Declared, Origin, RunEnd, RunFilter, RunInfo, SqliteStore, Store, Trial, TrialId,
 };
 
 fn export(store: &SqliteStore) -> Vec<u8> {
@@ -29,8 +29,12 @@ fn filled(scratch: &Scratch) -> SqliteStore {
     let key = key(&program);
     let info = RunInfo { meta: json!({"a": [1, 0.1]}), seed: u64::MAX, ..RunInfo::new("ga", 0) };
     let run = store.begin_run(&key, &program, &info).unwrap();
-    for number in 0..20 {
-        store.insert(&run, &measured(number, 0.1 + number as f64 / 3.0)).unwrap();
+    let origins = ["", "default", "record", "near", "ranked", "start", "planted", "opevo"];
+    for (number, origin) in (0..20).zip(origins.into_iter().cycle()) {
+        let algorithm = if number % 3 == 0 { "" } else { "C: winograd m n by 4" };
+        let measured = measured(number, 0.1 + number as f64 / 3.0);
+        let (origin, algorithm) = (Origin::from(origin), algorithm.to_owned());
+        store.insert(&run, &Trial { origin, algorithm, ..measured }).unwrap();
     }
     store.collect(Collection { keep: 10, dry_run: false }).unwrap();
     let trial = TrialId { run: run.clone(), number: 4 };
@@ -55,6 +59,35 @@ fn a_round_trip_is_exact() {
     assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(exported.clone()).unwrap());
     let second = import(&mut other, &exported);
     assert_eq!((second.added, second.known, second.bad), (0, lines, 0), "twice is once");
+}
+
+/// Before trials said which algorithm they used, and before they said where they came from.
+#[test]
+fn lines_of_earlier_versions_are_imported() {
+    let scratch = Scratch::new();
+    let mut store = scratch.store();
+    let program = program(64);
+    let run = begin(&mut store, &key(&program), &program);
+    let kept = Trial { origin: Origin::Ranked, algorithm: "x".into(), ..measured(0, 0.5) };
+    store.insert(&run, &kept).unwrap();
+    let exported = String::from_utf8(export(&store)).unwrap();
+    let is_new = |field: &&str| exported.contains(field);
+    let fields = ["\"algorithm\":\"x\",", "\"origin\":\"ranked\","];
+    assert!(fields.iter().all(is_new), "{exported}");
+    let mut earlier = exported.clone();
+    let mut wanted = kept;
+    for field in fields {
+        earlier = earlier.replace(field, "");
+        wanted = match field.contains("origin") {
+            true => Trial { origin: Origin::Unknown, ..wanted },
+            false => Trial { algorithm: String::new(), ..wanted },
+        };
+        let elsewhere = Scratch::new();
+        let mut other = elsewhere.store();
+        assert_eq!(import(&mut other, earlier.as_bytes()).bad, 0);
+        assert_eq!(other.trials(&run, None, 10).unwrap(), [wanted.clone()]);
+        assert_eq!(import(&mut other, earlier.as_bytes()).known, 3, "twice is once");
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use serde_json::json;
 use support::{Scratch, begin, key, measured, program, quick};
 use tensorwright_lang::precision::Precision;
 use tensorwright_records::{
-    Applied, Declared, Error, Event, Key, ProgramInfo, RunEnd, RunFilter, RunId, SqliteStore,
-    Store, Trial, TrialId, Verification, now,
+    Applied, Declared, Error, Event, Key, Origin, ProgramInfo, RunEnd, RunFilter, RunId,
+    SqliteStore, Store, Trial, TrialId, Verification, now,
 };
 
 fn verification(key: &Key, schedule: &str, installation: &str) -> Verification {
@@ -176,10 +176,13 @@ fn precisions_of_the_second_schema_get_a_column_and_stay_apart() {
     drop(old);
     let mut store = scratch.store();
     assert_eq!((seconds(&store, &exact), seconds(&store, &fast)), (2.0, 1.0));
+    // Where trials came from was known; which algorithm they used was not.
+    assert_eq!(store.best(&fast).unwrap().unwrap().trial, measured(0, 1.0));
     assert_eq!(store.plan_of_best().unwrap().matches("trials_best").count(), 1);
     // Rows of today stand beside those of then.
     let run = begin(&mut store, &exact, &program);
-    let trial = Trial { algorithm: "as written".into(), ..measured(1, 0.5) };
+    let algorithm = "as written".to_owned();
+    let trial = Trial { algorithm, origin: Origin::Ranked, ..measured(1, 0.5) };
     store.insert(&run, &trial).unwrap();
     assert_eq!(scratch.store().best(&exact).unwrap().unwrap().trial, trial);
     assert_eq!(store.keys().unwrap().len(), 2);

@@ -41,7 +41,7 @@ pub struct Section {
     pub roofs: Option<Roofs>,
     /// The runs by strategy, the best first.
     pub strategies: Vec<Strategy>,
-    /// The members of portfolios, the most successful first.
+    /// Where the candidates came from, the most successful first.
     pub origins: Vec<Proposals>,
     /// How candidates ended.
     pub outcomes: Outcomes,
@@ -134,12 +134,12 @@ pub struct Strategy {
     pub median: Option<Median>,
 }
 
-/// A member of a portfolio.
+/// What came from one origin: the default schedule, records, the cost model, a strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proposals {
-    /// Its name.
+    /// The word of the origin.
     pub name: String,
-    /// Candidates that it proposed.
+    /// Candidates that came from it.
     pub proposed: u64,
     /// How many of them were measured.
     pub measured: u64,
@@ -147,6 +147,8 @@ pub struct Proposals {
     pub improvements: u64,
     /// The seconds of its fastest.
     pub best: Option<f64>,
+    /// Whether the best schedule came from it.
+    pub found_best: bool,
 }
 
 /// How candidates ended.
@@ -200,8 +202,10 @@ pub struct Dots {
 pub struct Winner {
     /// Where it is found.
     pub trial: TrialId,
-    /// The strategy that proposed it.
+    /// Where it came from.
     pub origin: String,
+    /// The algorithm that it is a schedule of; empty if nobody said.
+    pub algorithm: String,
     /// The schedule.
     pub schedule: String,
     /// Its loops, for whoever can lower a schedule to fill in.
@@ -217,8 +221,10 @@ pub struct Candidate {
     pub trial: TrialId,
     /// The strategy of the run.
     pub strategy: String,
-    /// The strategy of a portfolio that proposed it.
+    /// Where it came from.
     pub origin: String,
+    /// The algorithm that it is a schedule of; empty if nobody said.
+    pub algorithm: String,
     /// The seconds of a call.
     pub seconds: f64,
     /// The distance between the quartiles in units of the median.

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_records::{
-    Declared, Event, Key, Options, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store, Trial,
-    TrialId,
+    Declared, Event, Key, Options, Origin, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store,
+    Trial, TrialId,
 };
 use tensorwright_report::{Report, Selection, render};
 
@@ -124,7 +124,12 @@ fn small(scratch: &mut Scratch) -> Key {
         measured(8, vec![1, 1], 0.02),
     ];
     for trial in &mut portfolio {
-        trial.origin = if trial.number % 2 == 0 { "genetic".into() } else { "descent".into() };
+        trial.origin = match trial.number {
+            0 => Origin::Default,
+            1 => Origin::Ranked,
+            number if number % 2 == 0 => "genetic".into(),
+            _ => "descent".into(),
+        };
     }
     let key = scratch.run(&program, &run("run-3", "portfolio", 3, json!(null)), portfolio);
     let end = RunEnd { ended: 1_773_478_990_000, status: "finished".into() };
@@ -171,6 +176,32 @@ fn a_page_stands_alone() {
         assert!(page.contains(part), "the page lacks `{part}`");
     }
     assert_eq!(data(&page)["kernels"][0]["strategies"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_page_says_where_candidates_came_from_and_which_origin_found_the_best() {
+    let mut scratch = Scratch::new();
+    small(&mut scratch);
+    let report = scratch.report();
+    let origins = &report.sections[0].origins;
+    let counts: Vec<(&str, u64)> = origins.iter().map(|o| (o.name.as_str(), o.proposed)).collect();
+    assert_eq!(counts, [("genetic", 4), ("default", 1), ("ranked", 1), ("descent", 3)]);
+    let found: Vec<&str> =
+        origins.iter().filter(|o| o.found_best).map(|o| o.name.as_str()).collect();
+    assert_eq!(found, ["genetic"]);
+    let page = render(&report);
+    let (_, table) = page.split_once("Where the candidates came from").unwrap();
+    let row = table.lines().find(|line| line.contains(">genetic<")).unwrap();
+    assert!(row.ends_with("<td>yes</td></tr>"), "{row}");
+    assert!(page.contains(", origin: genetic"));
+    // Records of which nobody said it have no table.
+    let mut scratch = Scratch::new();
+    scratch.run(
+        &program("scale"),
+        &run("run-1", "random", 1, meta()),
+        vec![measured(0, vec![0, 0], 0.1)],
+    );
+    assert!(!render(&scratch.report()).contains("Where the candidates came from"));
 }
 
 #[test]

@@ -35,23 +35,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         let goal = goal.with_precision(run.key.precision).on_this_machine();
         let options = Preset::Full.options();
         let spaces = ScheduleSpace::alternatives(program.ir(), &goal, &options)?;
-        for (arm, space) in spaces.iter().enumerate() {
+        for space in &spaces {
             let mut pairs: Vec<(f64, f64)> = Vec::new();
             for trial in store.trials(&run.info.id, None, 100_000)? {
                 let Some(seconds) = trial.outcome.cost() else { continue };
-                let (number, ranks) = match trial.point.split_first() {
-                    Some((number, ranks)) if spaces.len() > 1 => (*number as usize, ranks),
-                    _ => (0, &trial.point[..]),
-                };
-                let point = Point::new(ranks.to_vec());
-                if number != arm || !space.search_space().contains(&point) {
+                let point = Point::new(trial.point);
+                let is_here = trial.algorithm == space.algorithm();
+                if !is_here || !space.search_space().contains(&point) {
                     continue;
                 }
                 pairs.push((space.estimate(&point), seconds));
                 if with_terms {
                     println!(
-                        "{} {arm} {seconds:e} {:?} {}",
+                        "{} {seconds:e} {} {:?} {}",
                         run.def,
+                        space.algorithm(),
                         space.estimate_terms(&point),
                         space.search_space().text(&point)
                     );

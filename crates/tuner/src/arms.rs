@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
-use tensorwright_records::Trial;
+use tensorwright_records::{Origin, Trial};
 use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
 use tensorwright_space::Point;
 
@@ -28,6 +28,8 @@ const SELDOM: u64 = 16;
 pub(crate) struct Arm {
     pub(crate) space: ScheduleSpace,
     strategy: Box<dyn SearchStrategy>,
+    /// The points that the search begins with, and where they come from.
+    seeds: Vec<(Point, Origin)>,
     best: Option<f64>,
     proposed: u64,
     exhausted: bool,
@@ -48,16 +50,19 @@ pub(crate) struct Arms {
 }
 
 impl Arms {
-    /// The searches in spaces, each from its own starting points.
+    /// The searches in spaces, each with its own points to begin with.
     pub(crate) fn new(
         spaces: Vec<ScheduleSpace>,
+        seed: u64,
         start: impl Fn(Arc<tensorwright_space::SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
-        settings: impl Fn(usize, &ScheduleSpace) -> Settings,
+        seeds: impl Fn(usize, &ScheduleSpace) -> Vec<(Point, Origin)>,
     ) -> Self {
         let begin = |(number, space): (usize, ScheduleSpace)| {
-            let settings = settings(number, &space);
+            let seeds = seeds(number, &space);
+            let points = seeds.iter().map(|(point, _)| point.clone()).collect();
+            let settings = Settings { seed, start: points };
             let strategy = start(Arc::clone(space.search_space()), &settings);
-            Arm { space, strategy, best: None, proposed: 0, exhausted: false }
+            Arm { space, strategy, seeds, best: None, proposed: 0, exhausted: false }
         };
         Self { arms: spaces.into_iter().enumerate().map(begin).collect(), turn: 0 }
     }
@@ -141,9 +146,14 @@ impl Arms {
         self.space(place.arm).map(ScheduleSpace::algorithm)
     }
 
-    /// The member of a portfolio that proposed a point which is out.
-    pub(crate) fn proposer(&self, place: &ArmPoint) -> Option<&'static str> {
-        self.arms.get(place.arm)?.strategy.proposer(&place.point)
+    /// Where a point that is out comes from: a member of a portfolio, or what the search began with; `None`
+    /// if the strategy of the run made it.
+    pub(crate) fn origin(&self, place: &ArmPoint) -> Option<Origin> {
+        let arm = self.arms.get(place.arm)?;
+        let member = arm.strategy.proposer(&place.point);
+        let seed = || arm.seeds.iter().find(|(point, _)| *point == place.point);
+        let member = member.map(|name| Origin::Search(name.to_owned()));
+        member.or_else(|| seed().map(|(_, origin)| origin.clone()))
     }
 
     /// The point of a trial in records, unless it has none or nothing of today has it.
@@ -152,5 +162,61 @@ impl Arms {
         let point = Point::new(trial.point.clone());
         let known = self.space(arm)?.search_space().contains(&point);
         known.then_some(ArmPoint { arm, point })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorwright_kernel::{Cpu, Goal, Module};
+    use tensorwright_policy::Preset;
+    use tensorwright_search::Strategy;
+    use tensorwright_search::registry::STRATEGIES;
+    use tensorwright_space::Rng;
+
+    use super::*;
+
+    /// What so many points of a search say about where they come from.
+    fn origins(strategy: &str, count: usize) -> Vec<Option<Origin>> {
+        let text = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
+        let module = Module::parse("f.tc", text).unwrap();
+        let program = module.def("f").unwrap().bind([("M", 64), ("N", 64), ("K", 64)]).unwrap();
+        let goal = Goal::new(Cpu::avx2()).into();
+        let options = Preset::Full.options();
+        let space = ScheduleSpace::new(program.ir(), &goal, &options).unwrap();
+        let strategy = tensorwright_search::find(strategy).unwrap();
+        let seeds = |_: usize, space: &ScheduleSpace| {
+            let near = space.search_space().sample_legal(&mut Rng::new(1)).unwrap();
+            let ranked = space.ranked(1).into_iter().map(|point| (point, Origin::Ranked));
+            [(near, Origin::Near)].into_iter().chain(ranked).collect()
+        };
+        let mut arms =
+            Arms::new(vec![space], 1, |space, begun| strategy.start(space, begun), seeds);
+        let next = || {
+            let place = arms.propose(1).ok()?.pop()?;
+            Some(arms.origin(&place))
+        };
+        std::iter::from_fn(next).take(count).collect()
+    }
+
+    #[test]
+    fn points_say_where_they_come_from() {
+        let seeds = [Origin::Near, Origin::Ranked].map(Some);
+        for Strategy { name, .. } in STRATEGIES {
+            let found = origins(name, 4);
+            let (first, rest) = found.split_at(2);
+            assert_eq!(first, seeds, "{name}");
+            let is_member = |origin: &Option<Origin>| matches!(origin, Some(Origin::Search(_)));
+            match *name {
+                "portfolio" => assert!(rest.iter().all(is_member), "{rest:?}"),
+                _ => assert!(rest.iter().all(Option::is_none), "{name}: {rest:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn no_strategy_has_the_word_of_another_origin() {
+        for Strategy { name, .. } in STRATEGIES {
+            assert_eq!(Origin::from(*name), Origin::Search((*name).to_owned()));
+        }
     }
 }

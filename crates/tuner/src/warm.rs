@@ -3,7 +3,9 @@
 use tensorwright_kernel::{Module, Schedule};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
-use tensorwright_records::{Claim, Claims, Key, Near, RunFilter, RunId, RunSummary, Store, Trial};
+use tensorwright_records::{
+    Best, Claim, Claims, Key, Near, Origin, RunFilter, RunId, RunSummary, Store, Trial,
+};
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
@@ -35,7 +37,7 @@ pub(crate) struct Past {
     /// Trials of the same key and space.
     pub(crate) trials: Vec<Trial>,
     /// Schedules to try first: the best of this key, and of similar ones.
-    pub(crate) schedules: Vec<Schedule>,
+    pub(crate) schedules: Vec<(Schedule, Origin)>,
     /// Points to try first, with the numbers of their algorithms.
     pub(crate) points: Vec<ArmPoint>,
 }
@@ -55,15 +57,20 @@ impl Past {
         }
         past.runs(tuner, (store, claims), key, space_hash);
         if let Ok(Some(best)) = store.best(key) {
-            past.schedules.extend(Schedule::parse(&best.trial.schedule).ok());
+            past.try_first(&best, Origin::Record);
         }
         let near = store.nearest(key, &tuner.sizes, MOST_NEAR).unwrap_or_default();
         for near in &near {
-            past.schedules.extend(Schedule::parse(&near.best.trial.schedule).ok());
+            past.try_first(&near.best, Origin::Near);
             past.points.extend(translate(tuner, near, spaces));
         }
-        past.schedules.retain(|schedule| tuner.goal.precision.allows(schedule.precision()));
+        past.schedules.retain(|(schedule, _)| tuner.goal.precision.allows(schedule.precision()));
         past
+    }
+
+    fn try_first(&mut self, best: &Best, origin: Origin) {
+        let schedule = Schedule::parse(&best.trial.schedule).ok();
+        self.schedules.extend(schedule.map(|schedule| (schedule, origin)));
     }
 
     fn runs(

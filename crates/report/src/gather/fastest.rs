@@ -67,6 +67,7 @@ impl Fastest {
             trial: found.id.clone(),
             strategy: found.strategy.clone(),
             origin: found.trial.origin.to_string(),
+            algorithm: found.trial.algorithm.clone(),
             seconds: found.seconds,
             spread: found.spread,
             values: values(found, (place > 0).then_some(first), parameters(&found.space)),

@@ -130,7 +130,7 @@ impl Gathering {
     fn origin(&mut self, trial: &Trial, full: Option<f64>, improves: bool) {
         let name = trial.origin.as_str();
         let room = self.origins.contains_key(name) || self.origins.len() < MOST_ORIGINS;
-        if name.is_empty() || trial.number == 0 || !room {
+        if name.is_empty() || !room {
             return;
         }
         let fresh = || Proposals {
@@ -139,6 +139,7 @@ impl Gathering {
             measured: 0,
             improvements: 0,
             best: None,
+            found_best: false,
         };
         let origin = self.origins.entry(name.to_owned()).or_insert_with(fresh);
         origin.proposed += 1;

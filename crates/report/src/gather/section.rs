@@ -1,6 +1,6 @@
 //! From what was gathered to a [`Section`].
 
-use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, TrialId};
+use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, Trial};
 
 use super::gathering::{Gathering, StrategyRuns};
 use super::space::{Space, SpaceName};
@@ -45,6 +45,7 @@ pub(super) fn section(
         ..headline(&mut gathering, best.as_ref(), summary.program.flops, roofs.as_ref())
     };
     let winner = winner(best, &gathering);
+    let origins = origins(&gathering, winner.as_ref());
     let fastest = gathering.fastest.table(|space| {
         gathering.spaces.get(space).map_or(&[], |space| space.parameters.as_slice())
     });
@@ -55,7 +56,7 @@ pub(super) fn section(
         headline,
         roofs,
         strategies: strategies(&gathering, &order, limits),
-        origins: origins(&gathering),
+        origins,
         outcomes: outcomes(&gathering),
         dots: dots(&gathering, &order),
         importance: most_tried(gathering.spaces),
@@ -114,19 +115,17 @@ fn roofs(meta: &Meta, flops: f64, bytes: f64) -> Option<Roofs> {
 }
 
 fn winner(best: Option<Best>, gathering: &Gathering) -> Option<Winner> {
-    let winner = |trial: TrialId, origin, schedule| Winner {
-        trial,
-        origin,
+    let fastest = || gathering.fastest.first().map(|found| (found.id.clone(), found.trial.clone()));
+    let (id, trial) = best.map(|best| (best.id, best.trial)).or_else(fastest)?;
+    let Trial { origin, algorithm, schedule, .. } = trial;
+    Some(Winner {
+        trial: id,
+        origin: origin.into(),
+        algorithm,
         schedule,
         loops: None,
         stages: None,
-    };
-    match best {
-        Some(best) => Some(winner(best.id, best.trial.origin.into(), best.trial.schedule)),
-        None => gathering.fastest.first().map(|found| {
-            winner(found.id.clone(), found.trial.origin.to_string(), found.trial.schedule.clone())
-        }),
-    }
+    })
 }
 
 /// The groups that are shown: the fastest in the middle of their runs first.
@@ -177,13 +176,13 @@ fn strategy(group: &StrategyRuns, goal: f64, limits: Limits) -> Strategy {
     }
 }
 
-/// The members of portfolios; a strategy that names only itself is none.
-fn origins(gathering: &Gathering) -> Vec<Proposals> {
-    let alone = |origin: &Proposals| gathering.groups.iter().any(|group| group.name == origin.name);
-    let mut origins: Vec<Proposals> = gathering.origins.values().cloned().collect();
-    if origins.iter().all(alone) {
-        return Vec::new();
-    }
+/// Where the candidates came from.
+fn origins(gathering: &Gathering, winner: Option<&Winner>) -> Vec<Proposals> {
+    let of = |(name, origin): (&String, &Proposals)| {
+        let found_best = winner.is_some_and(|winner| winner.origin == *name);
+        Proposals { found_best, ..origin.clone() }
+    };
+    let mut origins: Vec<Proposals> = gathering.origins.iter().map(of).collect();
     origins.sort_by_key(|origin| std::cmp::Reverse((origin.improvements, origin.proposed)));
     origins
 }

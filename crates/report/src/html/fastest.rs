@@ -21,7 +21,7 @@ pub(super) fn write(out: &mut String, section: &Section) -> Result {
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Fastest candidates\"><table class=\"fastest\">\n<thead><tr>\
          <th scope=\"col\" class=\"n\">#</th><th scope=\"col\" class=\"n\">time</th>\
          <th scope=\"col\" class=\"n\">speed</th><th scope=\"col\" class=\"n\">spread</th>\
-         <th scope=\"col\">proposed by</th><th scope=\"col\" class=\"n\">trial</th>\
+         <th scope=\"col\">origin</th><th scope=\"col\">algorithm</th><th scope=\"col\" class=\"n\">trial</th>\
          <th scope=\"col\">run</th><th scope=\"col\">parameters</th></tr></thead>\n<tbody>\n",
         if section.fastest.len() == 1 {
             "candidate".to_owned()
@@ -45,12 +45,13 @@ fn row(out: &mut String, at: usize, candidate: &Candidate, flops: f64) -> Result
     write!(
         out,
         "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">±{:.1} %</td>\
-         <td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td><td class=\"values\">",
+         <td>{}</td><td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td><td class=\"values\">",
         at + 1,
         duration(candidate.seconds),
         if flops > 0.0 { speed(flops, candidate.seconds) } else { "–".to_owned() },
         candidate.spread * 100.0,
         Escaped(&shortened(&origin, 80)),
+        Escaped(&shortened(&candidate.algorithm, 80)),
         candidate.trial.number,
         Escaped(&run),
     )?;

@@ -88,27 +88,28 @@ pub(super) fn speed(flops: f64, seconds: f64) -> String {
     }
 }
 
-/// What the members of a portfolio contributed.
+/// What came from where.
 fn origins(out: &mut String, origins: &[Proposals], flops: f64) -> Result {
     if origins.is_empty() {
         return Ok(());
     }
     out.write_str(
-        "<details><summary>Who proposed what in the portfolio</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Portfolio\"><table>\n<thead><tr>\
-         <th scope=\"col\">strategy</th><th scope=\"col\" class=\"n\">proposed</th>\
+        "<details><summary>Where the candidates came from</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Origins\"><table>\n<thead><tr>\
+         <th scope=\"col\">origin</th><th scope=\"col\" class=\"n\">trials</th>\
          <th scope=\"col\" class=\"n\">measured</th><th scope=\"col\" class=\"n\">improved the best</th>\
-         <th scope=\"col\" class=\"n\">its fastest</th></tr></thead>\n<tbody>\n",
+         <th scope=\"col\" class=\"n\">its fastest</th><th scope=\"col\">found the best</th></tr></thead>\n<tbody>\n",
     )?;
     for origin in origins {
         writeln!(
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+             <td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
             Escaped(&origin.name),
             grouped(origin.proposed),
             grouped(origin.measured),
             grouped(origin.improvements),
             origin.best.map_or_else(|| "–".to_owned(), |seconds| speed(flops, seconds)),
+            if origin.found_best { "yes" } else { "" },
         )?;
     }
     out.write_str("</tbody></table></div></details>\n")

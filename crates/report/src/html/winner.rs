@@ -13,10 +13,12 @@ pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place:
         return out.write_str("<p class=\"empty\">There is none yet.</p>\n");
     };
     let id = shortened(winner.trial.run.as_str(), 12);
-    let by = match winner.origin.as_str() {
-        "" => String::new(),
-        origin => format!(", proposed by {}", shortened(origin, 60)),
-    };
+    let mut by = String::new();
+    for (name, word) in [("origin", &winner.origin), ("algorithm", &winner.algorithm)] {
+        if !word.is_empty() {
+            by += &format!(", {name}: {}", shortened(word, 200));
+        }
+    }
     write!(
         out,
         "<p class=\"note\">Trial {} of run {}{}.</p>\n<div class=\"texts\">\n",

@@ -93,7 +93,7 @@ impl Session<'_> {
     }
 
     fn admit(&mut self, schedule: Schedule, place: ArmPoint) {
-        let origin = self.proposer(&place);
+        let origin = self.origin(&place);
         match self.candidates.admit(schedule.clone(), Some(place.clone()), origin) {
             Admission::New(number) => self.measurer.submit(number, &schedule),
             Admission::Waits => {}
@@ -101,10 +101,9 @@ impl Session<'_> {
         }
     }
 
-    /// The strategy that proposed a point.
-    fn proposer(&self, place: &ArmPoint) -> Origin {
-        let inner = self.arms.proposer(place);
-        Origin::Search(inner.map_or_else(|| self.tuner.strategy.clone(), str::to_owned))
+    /// Where a point comes from.
+    fn origin(&self, place: &ArmPoint) -> Origin {
+        self.arms.origin(place).unwrap_or_else(|| Origin::Search(self.tuner.strategy.clone()))
     }
 
     /// A point that no schedule stands for.
@@ -115,7 +114,7 @@ impl Session<'_> {
             schedule: Schedule::default(),
             text: String::new(),
             points: vec![place.clone()],
-            origin: self.proposer(&place),
+            origin: self.origin(&place),
         };
         self.record(&candidate, &outcome);
         self.tell(vec![(place, outcome)]);

@@ -9,7 +9,6 @@ use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::{ScheduleSpace, untuned_schedule};
 use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial};
-use tensorwright_search::Settings;
 
 use super::{FINALISTS, Session};
 use crate::arms::Arms;
@@ -48,16 +47,16 @@ impl<'a> Session<'a> {
         config.seed = tuner.seed;
         let measurer = Measurer::start(&tuner.program, config)?;
         let roofline = measurer.roofline();
-        let settings = |arm: usize, space: &ScheduleSpace| {
+        // One line per origin of points that searches begin with, the most promising first.
+        let seeds = |arm: usize, space: &ScheduleSpace| {
             let known = past.points.iter().filter(|place| place.arm == arm);
-            let start = known.map(|place| place.point.clone());
-            let start = start.chain(space.ranked(RANKED)).chain([space.start()]);
-            let start = start.collect();
-            Settings { seed: tuner.seed, start }
+            let near = known.map(|place| (place.point.clone(), Origin::Near));
+            let ranked = space.ranked(RANKED).into_iter().map(|point| (point, Origin::Ranked));
+            near.chain(ranked).chain([(space.start(), Origin::Start)]).collect()
         };
         let clock = Instant::now();
         let mut arms =
-            Arms::new(spaces, |space, settings| strategy.start(space, settings), settings);
+            Arms::new(spaces, tuner.seed, |space, begun| strategy.start(space, begun), seeds);
         arms.observe(past.observations(&arms));
         let strategy_time = clock.elapsed();
         let resumed = past.unfinished.is_some();
@@ -171,7 +170,7 @@ impl<'a> Session<'a> {
     }
 
     /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
-    fn first_candidates(&mut self, schedules: Vec<Schedule>) -> Result<(), TuneError> {
+    fn first_candidates(&mut self, schedules: Vec<(Schedule, Origin)>) -> Result<(), TuneError> {
         let default = untuned_schedule(self.tuner.program.ir(), &self.goal)?;
         // It is measured in every run, also if a record knows it.
         self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
@@ -188,10 +187,8 @@ impl<'a> Session<'a> {
                 self.measurer.submit_object(number, &schedule, object);
             }
         }
-        for schedule in schedules {
-            if let Admission::New(number) =
-                self.candidates.admit(schedule.clone(), None, Origin::Record)
-            {
+        for (schedule, origin) in schedules {
+            if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, origin) {
                 self.measurer.submit(number, &schedule);
             }
         }

@@ -1,11 +1,12 @@
 //! `tensorwright db show`
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
 use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{
-    Error, RunFilter, RunId, RunSummary, SqliteStore, Store, Trial, TrialId,
+    Error, Origin, RunFilter, RunId, RunSummary, SqliteStore, Store, Trial, TrialId,
 };
 
 use super::table::{counted, moment, sizes, table};
@@ -63,12 +64,13 @@ fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format
 
 fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
     let format = args.output.format;
-    let (fastest, outcomes) =
+    let Survey { fastest, outcomes, origins } =
         survey(store, run, args.top).map_err(|error| failed(&error, format))?;
     if format == Format::Json {
         return Ok(report::json(&serde_json::json!({
             "run": run,
             "outcomes": outcomes,
+            "origins": origins,
             "fastest": fastest,
         }))?);
     }
@@ -85,20 +87,20 @@ fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
     writeln!(out, "compiler  {}, precision {}", run.key.compiler, run.key.precision)?;
     writeln!(out, "strategy  {}, seed {}", run.info.strategy, run.info.seed)?;
     writeln!(out, "began     {}\nended     {ended}", moment(run.info.started))?;
-    let counts: Vec<String> =
-        outcomes.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    writeln!(out, "trials    {} ({})", run.trials, counts.join(", "))?;
+    writeln!(out, "trials    {} ({})", run.trials, listed(outcomes))?;
+    writeln!(out, "origins   {}", listed(origins))?;
     if !fastest.is_empty() {
         let row = |trial: &Trial| {
             vec![
                 trial.number.to_string(),
                 Seconds(trial.outcome.cost().unwrap_or_default()).to_string(),
                 format!("{:.1} s", trial.elapsed),
-                trial.origin.to_string(),
+                origin(trial),
+                trial.algorithm.clone(),
             ]
         };
         let rows: Vec<Vec<String>> = fastest.iter().map(row).collect();
-        write!(out, "\n{}", table(&["trial", "time", "elapsed", "origin"], &rows))?;
+        write!(out, "\n{}", table(&["trial", "time", "elapsed", "origin", "algorithm"], &rows))?;
     }
     print(&out)
 }
@@ -109,21 +111,44 @@ fn print(text: &[u8]) -> Outcome {
     Ok(std::io::stdout().lock().write_all(printable(&text).as_bytes())?)
 }
 
-/// The kinds of outcomes with their counts.
-type Outcomes = std::collections::BTreeMap<&'static str, u64>;
+/// The trials of a run.
+struct Survey {
+    /// The fastest that were timed in full.
+    fastest: Vec<Trial>,
+    /// How often each outcome occurred.
+    outcomes: BTreeMap<String, u64>,
+    /// How many came from where.
+    origins: BTreeMap<String, u64>,
+}
 
-/// The fastest trials of a run that were timed in full, and how often each outcome occurred.
+/// Numbers of things: `3 measured, 1 crashed`.
+fn listed(counts: BTreeMap<String, u64>) -> String {
+    let counts: Vec<String> =
+        counts.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
+    counts.join(", ")
+}
+
+/// Where a trial came from.
+fn origin(trial: &Trial) -> String {
+    match trial.origin {
+        Origin::Unknown => "unknown".to_owned(),
+        ref known => known.to_string(),
+    }
+}
+
+/// Looks at the trials of a run.
 fn survey(
     store: &SqliteStore,
     run: &RunSummary,
     top: usize,
-) -> tensorwright_records::Result<(Vec<Trial>, Outcomes)> {
+) -> tensorwright_records::Result<Survey> {
     let filter = RunFilter { id: Some(run.info.id.to_string()), ..RunFilter::default() };
-    let mut outcomes = Outcomes::new();
+    let (mut outcomes, mut origins) = (BTreeMap::new(), BTreeMap::new());
     let mut fastest: Vec<Trial> = Vec::new();
     let cost = |trial: &Trial| trial.outcome.cost().unwrap_or(f64::INFINITY);
     store.each_trial(&filter, &mut |_, trial| {
-        *outcomes.entry(trial.outcome.kind()).or_default() += 1;
+        *outcomes.entry(trial.outcome.kind().to_owned()).or_default() += 1;
+        *origins.entry(origin(&trial)).or_default() += 1;
         if trial.outcome.timing().is_some_and(|timing| !timing.cut) {
             fastest.push(trial);
         }
@@ -136,5 +161,5 @@ fn survey(
     })?;
     fastest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     fastest.truncate(top);
-    Ok((fastest, outcomes))
+    Ok(Survey { fastest, outcomes, origins })
 }

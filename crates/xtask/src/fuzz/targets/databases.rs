@@ -41,6 +41,8 @@ pub(super) fn filled(scratch: &Scratch, trials: u64) -> Option<SqliteStore> {
         let schedule = format!("C: split m {}\nC: vectorize n\n", number + 2);
         let trial = Trial {
             outcome: Outcome::Measured(timing),
+            origin: ["default", "ranked", "opevo", ""][number as usize % 4].into(),
+            algorithm: ["", "as written", "C: winograd m n by 4"][number as usize % 3].into(),
             ..Trial::new(number, vec![number as u32, 7], &schedule)
         };
         store.insert(&run, &trial).ok()?;
