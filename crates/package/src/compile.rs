@@ -13,9 +13,9 @@ use tensorwright_policy::Untuned;
 use tensorwright_records::{Store, TrialId};
 use tensorwright_tuner::{Remembered, Wanted};
 
-use crate::BuildOptions;
 use crate::level::{Level, unavailable};
 use crate::operator::{Case, Operator};
+use crate::options::{BuildOptions, Progress};
 use crate::plan::Plan;
 
 /// The stack of a thread that compiles: expressions may nest as deeply as for the main thread.
@@ -30,18 +30,6 @@ pub(crate) enum Origin {
     Verified(TrialId),
     /// The cost model, or rules.
     Untuned,
-}
-
-/// How far a build is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// The kernels that are compiled.
-    pub done: usize,
-    /// The kernels that there will be.
-    pub total: usize,
-    /// The one that was compiled last.
-    pub what: String,
 }
 
 /// A compiled kernel.

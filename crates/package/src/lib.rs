@@ -16,13 +16,14 @@ mod compile;
 mod level;
 mod names;
 mod operator;
+mod options;
 mod package;
 mod plan;
 mod sizes;
 mod text;
 
-pub use compile::Progress;
 pub use level::Level;
-pub use package::{BuildOptions, Package};
+pub use options::{BuildOptions, Progress};
+pub use package::Package;
 pub use plan::Plan;
 pub use sizes::{SizedProgram, Sizes};

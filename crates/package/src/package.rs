@@ -3,44 +3,16 @@
 use std::path::Path;
 
 use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source};
-use tensorwright_records::Store;
 
 use crate::archive::archive;
 use crate::cc::Compiler;
-use crate::compile::{Built, Kernels, Progress, compile};
+use crate::compile::{Built, Kernels, compile};
+use crate::options::BuildOptions;
 use crate::plan::Plan;
 use crate::text::{crate_files, dispatch, header, readme, rust};
 
 /// How the dispatcher is compiled.
 const C_FLAGS: [&str; 6] = ["-c", "-std=gnu99", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall"];
-
-/// How a package is built.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct BuildOptions<'a> {
-    /// The C compiler.
-    pub cc: &'a Path,
-    /// Where the best schedules are; without records all kernels are untuned.
-    pub records: Option<&'a dyn Store>,
-    /// Whether there is a shared library too.
-    pub shared: bool,
-    /// Is told how far the build is.
-    pub progress: &'a (dyn Fn(&Progress) + Sync),
-    /// Is told what is wrong with records, a line at a time: they are left out.
-    pub notes: &'a (dyn Fn(&str) + Sync),
-}
-
-impl std::fmt::Debug for BuildOptions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BuildOptions").field("cc", &self.cc).field("shared", &self.shared).finish()
-    }
-}
-
-impl Default for BuildOptions<'_> {
-    fn default() -> Self {
-        Self { cc: Path::new("cc"), records: None, shared: true, progress: &|_| {}, notes: &|_| {} }
-    }
-}
 
 /// A package: a library, its header, a crate, and what is inside of them. The same plan with the same
 /// records and tools gives the same bytes, wherever it is built.
