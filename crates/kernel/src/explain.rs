@@ -129,8 +129,17 @@ pub struct AxisExplanation {
     pub reason: RangeReason,
 }
 
+impl Program {
+    /// What will be computed, over which ranges, why, and at what cost: as data, and as text
+    /// through `Display`.
+    #[must_use]
+    pub fn explain(&self) -> Explanation {
+        Explanation::new(self)
+    }
+}
+
 impl Explanation {
-    pub(crate) fn new(program: &Program) -> Self {
+    fn new(program: &Program) -> Self {
         let ir = program.ir();
         let versions = versions(program);
         Self {

@@ -6,7 +6,7 @@ use std::fmt;
 use tensorwright_lang::program as ir;
 use tensorwright_reference as reference;
 
-use crate::{Analysis, Buffer, Code, Diagnostic, Diagnostics, Explanation, ProgramHash, Run};
+use crate::{Analysis, Buffer, Code, Diagnostic, Diagnostics, ProgramHash, Run};
 
 /// The inputs of a run, by name.
 pub type Inputs = BTreeMap<String, Buffer>;
@@ -75,13 +75,6 @@ impl Program {
     #[must_use]
     pub fn iterations(&self) -> u128 {
         self.ir.stages.iter().map(ir::Stage::iterations).fold(0, u128::saturating_add)
-    }
-
-    /// What will be computed, over which ranges, why, and at what cost: as data, and as text
-    /// through `Display`.
-    #[must_use]
-    pub fn explain(&self) -> Explanation {
-        Explanation::new(self)
     }
 
     /// Random inputs that depend on the seed and the names of the inputs alone. Integers that are
