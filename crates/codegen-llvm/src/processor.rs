@@ -26,6 +26,8 @@ pub struct Processor {
     triple: String,
     model: String,
     features: String,
+    /// What LLVM takes the model to have beyond the features that are named.
+    implied: &'static str,
 }
 
 impl Processor {
@@ -40,17 +42,20 @@ impl Processor {
                 triple: owned(TargetMachine::get_default_triple().as_str()),
                 model: owned(&TargetMachine::get_host_cpu_name()),
                 features: owned(&TargetMachine::get_host_cpu_features()),
+                implied: "",
             };
         }
-        let (triple, model) = match cpu.isa() {
-            VectorIsa::Sse => (X86, "x86-64"),
-            VectorIsa::Avx2 => (X86, "haswell"),
-            VectorIsa::Avx512 => (X86, "skylake-avx512"),
-            VectorIsa::Neon => (ARM, "generic"),
+        // A model and all that LLVM may use of it belong together: code that asks for less than it uses ends a
+        // program without a word.
+        let (triple, model, implied) = match cpu.isa() {
+            VectorIsa::Sse => (X86, "x86-64", ""),
+            VectorIsa::Avx2 => (X86, "haswell", X86_64_V3),
+            VectorIsa::Avx512 => (X86, "skylake-avx512", X86_64_V4),
+            VectorIsa::Neon => (ARM, "generic", ""),
         };
         let features: Vec<String> = cpu.features().iter().map(|name| format!("+{name}")).collect();
         let [triple, model] = [triple, model].map(str::to_owned);
-        Self { cpu: cpu.clone(), triple, model, features: features.join(",") }
+        Self { cpu: cpu.clone(), triple, model, features: features.join(","), implied }
     }
 
     /// This machine's.
@@ -97,15 +102,8 @@ impl Processor {
 
     /// LLVM's names of the features that code for the target may use.
     pub fn needs(&self) -> impl Iterator<Item = &str> {
-        // What the processors of the presets have beyond the features that presets name.
-        let level = match self.cpu.isa() {
-            _ if self.cpu.is_native() => "",
-            VectorIsa::Sse | VectorIsa::Neon => "",
-            VectorIsa::Avx2 => X86_64_V3,
-            VectorIsa::Avx512 => X86_64_V4,
-        };
         let given = self.features.split(',').filter_map(|feature| feature.strip_prefix('+'));
-        given.chain(level.split_whitespace())
+        given.chain(self.implied.split_whitespace())
     }
 
     /// LLVM's code generator for the target: position-independent code, optimised at O2.
