@@ -215,6 +215,16 @@ fn numpy_name(dtype: DType) -> Option<&'static str> {
     match dtype {
         DType::BFloat16 => None,
         DType::Bool => Some("bool_"),
-        other => Some(torch_name(other)),
+        DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64
+        | DType::Half
+        | DType::Float
+        | DType::Double => Some(torch_name(dtype)),
     }
 }

@@ -99,7 +99,18 @@ fn transpose(source: &Buffer, mut target: Buffer) -> Buffer {
 pub fn stored_as(dtype: DType) -> DType {
     match dtype {
         DType::BFloat16 => DType::Float,
-        dtype => dtype,
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64
+        | DType::Half
+        | DType::Float
+        | DType::Double => dtype,
     }
 }
 

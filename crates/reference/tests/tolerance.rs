@@ -31,7 +31,16 @@ fn rounded(dtype: DType, value: f64) -> f64 {
         DType::Half => f16::from_f64(value).to_f64(),
         DType::BFloat16 => bf16::from_f64(value).to_f64(),
         DType::Float => f64::from(value as f32),
-        _ => value,
+        DType::Double => value,
+        DType::Bool
+        | DType::Int8
+        | DType::Int16
+        | DType::Int32
+        | DType::Int64
+        | DType::UInt8
+        | DType::UInt16
+        | DType::UInt32
+        | DType::UInt64 => value,
     }
 }
 
@@ -41,7 +50,7 @@ struct Machine<'a> {
     tensors: BTreeMap<u32, Vec<f64>>,
     order: Order,
     fused: bool,
-    /// Whether `half` and `bfloat16` are computed on in `float`.
+    /// Whether types that are only stored are computed on in `float`.
     wide: bool,
     random: SplitMix,
 }
@@ -49,10 +58,8 @@ struct Machine<'a> {
 impl Machine<'_> {
     /// The type that the value of an expression is computed in.
     fn working(&self, expr: &Expr) -> DType {
-        match expr.dtype(&|id| self.program.tensor(id).dtype) {
-            DType::Half | DType::BFloat16 if self.wide => DType::Float,
-            dtype => dtype,
-        }
+        let dtype = expr.dtype(&|id| self.program.tensor(id).dtype);
+        if self.wide { dtype.computed_in() } else { dtype }
     }
 
     fn index(&self, index: &Index, point: &[i64]) -> i128 {
@@ -225,7 +232,9 @@ fn value(random: &mut SplitMix, depth: usize) -> String {
 /// Contractions onto a part of a base, and pointwise chains and a sum behind them.
 fn program(seed: u64) -> String {
     let mut random = SplitMix::new(seed * 7919 + 3);
-    let dtype = ["float", "float", "half", "bfloat16", "double"][random.index(5)];
+    let floats = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
+    let floats: Vec<DType> = floats.chain([DType::Float]).collect();
+    let dtype = floats[random.index(floats.len())];
     let op = ["+=!", "+=!", "+=!", "*=!", "min=!", "max=!"][random.index(6)];
     let again = op.trim_end_matches('!');
     let depth = 1 + random.index(3);

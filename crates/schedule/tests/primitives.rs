@@ -185,9 +185,10 @@ macro_rules! shows {
         /// The schedules above use every primitive.
         #[test]
         fn every_primitive_is_shown() {
-            let all = [$($steps),*].concat();
+            let steps = [$($steps),*].into_iter().flat_map(|text| Schedule::parse(text).unwrap().steps);
+            let shown: Vec<&str> = steps.map(|step| step.primitive.keyword()).collect();
             for keyword in Primitive::KEYWORDS {
-                assert!(all.contains(keyword), "no test shows `{keyword}`");
+                assert!(shown.contains(keyword), "no test shows `{keyword}`");
             }
         }
 

@@ -60,7 +60,7 @@ fn random_programs_have_every_type_and_no_name_of_the_language() {
     }
     let texts: String = (0..1000).map(|seed| generate(seed).text).collect();
     for word in types {
-        assert!(texts.contains(&format!("{word}(")), "`generate/value.rs` never makes a `{word}`");
+        assert!(texts.contains(&format!("{word}(")), "`generate/typed.rs` never makes a `{word}`");
     }
 }
 

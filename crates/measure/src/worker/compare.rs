@@ -67,9 +67,9 @@ fn is_clearly_right(
         }};
     }
     macro_rules! narrow_within {
-        ($type:ty) => {{
-            let (values, actual) = (values.as_chunks::<2>().0, actual.as_chunks::<2>().0);
-            let number = |bytes: &[u8; 2]| <$type>::from_le_bytes(*bytes).to_f32();
+        ($type:ty, $size:literal) => {{
+            let (values, actual) = (values.as_chunks::<$size>().0, actual.as_chunks::<$size>().0);
+            let number = |bytes: &[u8; $size]| <$type>::from_le_bytes(*bytes).to_f32();
             let triples = values.iter().zip(actual).zip(tolerances);
             triples.fold(true, |right, ((value, actual), tolerance)| {
                 let distance = number(value) - number(actual);
@@ -80,8 +80,8 @@ fn is_clearly_right(
     match dtype {
         DType::Float => within!(f32, 4),
         DType::Double => within!(f64, 8),
-        DType::Half => narrow_within!(half::f16),
-        DType::BFloat16 => narrow_within!(half::bf16),
+        DType::Half => narrow_within!(half::f16, 2),
+        DType::BFloat16 => narrow_within!(half::bf16, 2),
         DType::Bool
         | DType::Int8
         | DType::Int16
