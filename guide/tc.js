@@ -6,7 +6,7 @@
 
   hljs.registerLanguage("tc", function (hljs) {
     return {
-      keywords: { keyword: "def where in const", literal: "true false INFINITY NAN M_PI M_E", type: types, built_in: functions },
+      keywords: { keyword: "def scan from scatter where in const", literal: "true false INFINITY NAN M_PI M_E", type: types, built_in: functions },
       contains: [
         hljs.HASH_COMMENT_MODE,
         hljs.C_NUMBER_MODE,

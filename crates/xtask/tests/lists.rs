@@ -1,0 +1,55 @@
+//! Lists in what is not Rust are complete: words of the language, names of processors.
+
+use std::fs;
+use std::path::Path;
+
+use tensorwright_lang::builtin::{Builtin, CONSTANTS};
+use tensorwright_lang::dtype::DType;
+use tensorwright_target::Cpu;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path))
+        .unwrap_or_default()
+}
+
+/// The words of a text.
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
+}
+
+#[test]
+fn the_guide_colours_every_word_of_the_language() {
+    let text = read("guide/tc.js");
+    let known = words(&text);
+    let types = DType::ALL.map(DType::name);
+    let aliases = DType::ALIASES.map(|(alias, _)| alias);
+    let functions = Builtin::ALL.iter().map(|builtin| builtin.name());
+    let constants = CONSTANTS.map(|(name, _)| name);
+    let names = types.into_iter().chain(aliases).chain(functions).chain(constants);
+    for word in names.chain(["def", "where", "in", "const", "scan", "from", "scatter"]) {
+        assert!(known.contains(&word), "guide/tc.js has no `{word}`");
+    }
+}
+
+#[test]
+fn floats_are_in_the_guide_and_have_gradients_in_pytorch() {
+    let (guide, torch) =
+        (read("guide/src/language.md"), read("crates/python/python/tensorwright/torch.py"));
+    let real = torch.lines().find(|line| line.starts_with("_REAL = ")).unwrap();
+    for name in DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(DType::name) {
+        assert!(guide.contains(&format!("`{name}`")), "guide/src/language.md has no `{name}`");
+        assert!(real.contains(&format!("\"{name}\"")), "`_REAL` of torch.py has no `{name}`");
+    }
+}
+
+#[test]
+fn pages_name_every_processor() {
+    let pages = ["docs/cli.md", "guide/src/deploying.md"].map(|page| (page, read(page)));
+    for name in Cpu::NAMES.iter().filter(|name| **name != "native") {
+        for (page, text) in &pages {
+            // `--target a|b` or `--target a`, `b`: the names follow the option.
+            let names = text.split("--target ").skip(1).filter_map(|rest| rest.lines().next());
+            assert!(names.flat_map(words).any(|word| word == *name), "{page} has no `{name}`");
+        }
+    }
+}
