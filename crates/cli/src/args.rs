@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tensorwright::{Cpu, Precision};
 use tensorwright_search::registry::STRATEGIES;
+use tensorwright_tuner::Mode;
 
 use crate::sizes::{SizeList, split};
 
@@ -317,4 +318,10 @@ pub(crate) fn strategies(others: &[(&'static str, &'static str)]) -> PossibleVal
     let known = STRATEGIES.iter().map(|strategy| (strategy.name, strategy.summary));
     let words = known.chain(others.iter().copied());
     PossibleValuesParser::new(words.map(|(name, help)| PossibleValue::new(name).help(help)))
+}
+
+/// The modes of tuning, with what they do.
+pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
+    let values = Mode::ALL.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Mode>())
 }

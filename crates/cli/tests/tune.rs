@@ -305,6 +305,15 @@ fn mistakes_are_explained() {
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("[possible values: random, exhaustive,")
     );
+    let output = scratch.run(&[&["tune"], &GEMM[..], &["--mode", "best"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("[possible values: one-shot, top5, autotune]"), "{errors}");
+    let both = ["--mode", "top5", "--strategy", "random"];
+    let output = scratch.run(&[&["tune"], &GEMM[..], &both[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("the model chooses, and no strategy searches"), "{errors}");
     let output = scratch.run(&[&["tune"], &GEMM[..], &["--time", "soon"]].concat());
     assert!(String::from_utf8_lossy(&output.stderr).contains("write 90s, 10m or 2h"));
 }
@@ -333,6 +342,107 @@ fn a_space_is_shown_and_has_the_papers_size() {
 fn lines_of(text: &str, field: &str) -> Vec<String> {
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter_map(|line| Some(line.pointer(field)?.as_str()?.to_owned())).collect()
+}
+
+const BLUR: [&str; 5] = ["examples/kernels/blur.tc", "--def", "blur3x3", "--size", "H=60,W=130"];
+
+#[test]
+fn in_one_shot_the_model_chooses() {
+    let scratch = Scratch::new("one-shot");
+    let tune = |of: &[&str], mode: &str| {
+        scratch.json(&[&["tune"], of, &["--mode", mode, "--format", "json"]].concat())
+    };
+    let chosen = tune(&BLUR, "one-shot");
+    assert_eq!((&chosen["trials"], &chosen["status"]), (&1.into(), &"exhausted".into()));
+    assert_eq!(
+        (&chosen["origin"], &chosen["outcomes"]["measured"]),
+        (&"pipeline".into(), &1.into())
+    );
+    assert_eq!(chosen["pipelines"]["outcomes"]["measured"], 1);
+    // It is verified and used, whatever its time.
+    let run = scratch.run(&[&["run"], &BLUR[..], &["--verify"]].concat());
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && errors.contains("tuned: the schedule of trial"), "{errors}");
+    let schedule = || {
+        let printed = scratch.run(&[&["schedule"], &BLUR[..]].concat());
+        String::from_utf8(printed.stdout).unwrap()
+    };
+    assert_eq!(schedule(), chosen["schedule"].as_str().unwrap());
+    // The same choice again changes nothing, and measuring goes on from it.
+    assert_eq!(tune(&BLUR, "one-shot")["schedule"], chosen["schedule"]);
+    let top5 = tune(&BLUR, "top5");
+    assert!(top5["trials"].as_u64().unwrap() <= 6, "{top5}");
+    assert_eq!(schedule(), top5["schedule"].as_str().unwrap());
+    assert!(top5["gain"] == "none" || top5["gain"]["significant"].is_object(), "{top5}");
+    // One stage has the schedule that is used without tuning.
+    let untuned = scratch.run(&[&["schedule"], &GEMM[..], &["--untuned"]].concat());
+    let gemm = tune(&GEMM, "one-shot");
+    assert_eq!((&gemm["origin"], &gemm["trials"]), (&"default".into(), &1.into()));
+    assert_eq!(gemm["schedule"].as_str().unwrap(), String::from_utf8_lossy(&untuned.stdout));
+}
+
+#[test]
+fn five_are_measured_and_the_fastest_wins() {
+    let scratch = Scratch::new("top5");
+    let tune = |of: &[&str]| {
+        scratch.json(&[&["tune"], of, &["--mode", "top5", "--format", "json"]].concat())
+    };
+    for (of, origin) in [(&BLUR, "pipeline"), (&GEMM, "ranked")] {
+        let tuned = tune(of);
+        assert_eq!(
+            (&tuned["status"], &tuned["trials"]),
+            (&"exhausted".into(), &6.into()),
+            "{tuned}"
+        );
+        match tuned["origin"].as_str().unwrap() {
+            "default" => assert_eq!(tuned["gain"], "none"),
+            found => assert!(found == origin && tuned["gain"]["significant"].is_object()),
+        }
+        // What the same choice has measured is known.
+        assert_eq!(tune(of)["trials"], 1);
+    }
+}
+
+#[test]
+fn autotuning_tries_pipelines_and_never_ends_with_less_than_the_default_schedule() {
+    let scratch = Scratch::new("pipelines");
+    let tuned =
+        scratch.json(&[&["tune"], &BLUR[..], &["--trials", "24", "--format", "json"]].concat());
+    let pipelines = &tuned["pipelines"]["outcomes"];
+    assert!(pipelines["measured"].as_u64().unwrap() >= 5, "{pipelines}");
+    assert!(pipelines["wrong-result"].is_null() && pipelines["crashed"].is_null(), "{pipelines}");
+    match tuned["gain"] == "none" {
+        true => assert_eq!(tuned["origin"], "default", "{tuned}"),
+        false => assert!(tuned["speedup"].as_f64().unwrap() > 1.0, "{tuned}"),
+    }
+    let exported = scratch.file("exported.jsonl");
+    scratch.run(&["db", "export", "-o", exported.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&exported).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let trials = lines.filter_map(|line| line.pointer("/trial/trial").cloned());
+    let found: Vec<Value> = trials.filter(|trial| trial["origin"] == "pipeline").collect();
+    assert!(found.len() >= 5);
+    for trial in found {
+        assert_eq!(
+            (&trial["algorithm"], &trial["point"]),
+            (&"as written".into(), &Value::Array(vec![]))
+        );
+    }
+    // A space of tiles alone has no room for them.
+    let tiles = ["--preset", "tiles", "--trials", "4", "--fresh", "--format", "json"];
+    let tiles = scratch.json(&[&["tune"], &BLUR[..], &tiles[..]].concat());
+    assert_eq!(tiles["pipelines"]["outcomes"], serde_json::json!({}));
+}
+
+#[test]
+fn a_search_over_many_stages_keeps_the_time() {
+    let scratch = Scratch::new("stages");
+    let chain = ["tune", "examples/kernels/stencil_chain.tc", "--size", "H=24,W=40"];
+    let begun = Instant::now();
+    let tuned = scratch.json(&[&chain[..], &["--time", "8s", "--format", "json"]].concat());
+    assert_eq!(tuned["status"], "finished");
+    // Wide: the machine may be busy.
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }
 
 const CONV: [&str; 5] =

@@ -69,6 +69,23 @@ fn many_candidates_come_back_each_once() {
 }
 
 #[test]
+fn whoever_has_answered_is_not_late_although_nobody_listened() {
+    let mut config = config();
+    config.run_deadline = Duration::from_secs(2);
+    let mut measurer = Measurer::start(&matmul(16), config).unwrap();
+    measurer.submit(1, &good());
+    // Until it runs; then whoever proposes candidates thinks for longer than a run may take.
+    let _ = measurer.next(Duration::from_millis(1500));
+    measurer.submit(2, &schedule("C: split m 4"));
+    let _ = measurer.next(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(2500));
+    while measurer.in_flight() > 0 {
+        let finished = next(&mut measurer);
+        assert!(matches!(finished.outcome, Outcome::Measured(_)), "{}", finished.outcome);
+    }
+}
+
+#[test]
 fn two_threads() {
     let mut config = config();
     config.threads = 2;

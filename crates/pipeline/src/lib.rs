@@ -27,5 +27,5 @@ mod state;
 pub use cost::{Analytical, CostModel, Machine};
 pub use dag::{Dag, Edge, Footprint, Input, Reach, Source, Stage};
 pub use levels::{Level, LevelKind, Levels};
-pub use search::{Options, Outcome, Statistics, search};
+pub use search::{Options, Outcome, Statistics, search, search_while};
 pub use state::{Decision, Layout, Member, State, Tiling};

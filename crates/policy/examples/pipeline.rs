@@ -29,13 +29,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.memoization = !has("no-memoization");
     let goal = Goal::new(Cpu::native()?).with_threads(2);
     let start = Instant::now();
-    let found = Pipeline::search(&program, &goal, &options);
+    let pipeline = Pipeline::new(&program, &goal);
+    let found = pipeline.search(&options);
     let searched = start.elapsed();
     for (state, cycles) in &found.states {
-        match found.decode(state) {
+        match pipeline.decode(state) {
             Ok(schedule) => {
                 if has("states") {
-                    eprint!("{}", state.text(&found.dag, &found.levels));
+                    eprint!("{}", state.text(&pipeline.dag, &pipeline.levels));
                 }
                 eprintln!(
                     "{cycles:.0} cycles; searched {searched:.2?}, {:.2?} with the schedule; {:?}",

@@ -31,7 +31,7 @@ mod untuned;
 
 pub use algorithm::alternatives;
 pub use options::{Options, Preset};
-pub use pipelines::pipeline_schedules;
+pub use pipelines::{PipelineSchedules, pipeline_schedules};
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use untuned::{Untuned, untuned_schedule};

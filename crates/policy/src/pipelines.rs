@@ -3,9 +3,20 @@
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Options;
 use tensorwright_schedule::Schedule;
+use tensorwright_space::Rejection;
 use tensorwright_target::{Goal, TargetError};
 
 use crate::targets::policy;
+
+/// What [`pipeline_schedules`] proposes.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct PipelineSchedules {
+    /// Schedules, the best by the model first, with the cycles that it expects.
+    pub schedules: Vec<(Schedule, f64)>,
+    /// Why the states that were tried besides, in their order, mean no schedule.
+    pub refused: Vec<Rejection>,
+}
 
 /// Schedules of a program by a beam search over where its stages are computed and in which tiles, the best by the model
 /// first, with the cycles that it expects. All of them apply to the canonical nest and can be lowered; there may be fewer
@@ -23,8 +34,9 @@ use crate::targets::policy;
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
 /// let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
-/// let schedules = pipeline_schedules(&program, &goal, &Options::beam(), 5)?;
-/// assert!(!schedules.is_empty() && schedules.is_sorted_by(|(_, a), (_, b)| a <= b));
+/// let found = pipeline_schedules(&program, &goal, &Options::beam(), 5)?;
+/// assert!(!found.schedules.is_empty() && found.schedules.is_sorted_by(|(_, a), (_, b)| a <= b));
+/// assert!(found.refused.is_empty(), "{:?}", found.refused);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -35,6 +47,6 @@ pub fn pipeline_schedules(
     goal: &Goal,
     options: &Options,
     count: usize,
-) -> Result<Vec<(Schedule, f64)>, TargetError> {
+) -> Result<PipelineSchedules, TargetError> {
     Ok(policy(goal)?.pipelines(program, options, count))
 }

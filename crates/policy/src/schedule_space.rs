@@ -82,6 +82,9 @@ pub enum Count {
 }
 
 impl ScheduleSpace {
+    /// What [`algorithm`](Self::algorithm) says of a program that is not rewritten.
+    pub const AS_WRITTEN: &'static str = "as written";
+
     /// The space of a program, computed as it is written.
     ///
     /// # Errors
@@ -196,7 +199,7 @@ impl ScheduleSpace {
     pub fn algorithm(&self) -> String {
         let steps = self.inner.sketch.begun().steps.iter();
         let steps: Vec<String> = steps.map(ToString::to_string).collect();
-        if steps.is_empty() { "as written".to_owned() } else { steps.join("; ") }
+        if steps.is_empty() { Self::AS_WRITTEN.to_owned() } else { steps.join("; ") }
     }
 
     /// How many points each rule leaves, in their order.

@@ -7,6 +7,7 @@ use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_space::{Parameter, Point, Rejection};
 
 use crate::Options;
+use crate::pipelines::PipelineSchedules;
 
 /// What there is for a kind of target. Goals of that kind have it.
 pub(crate) trait Policy {
@@ -19,13 +20,13 @@ pub(crate) trait Policy {
     /// The cycles that arithmetic and bytes of a program need at least.
     fn least_cycles(&self, program: &Program) -> f64;
 
-    /// Schedules by a search over where stages are computed, the best first, with the cycles that are expected.
+    /// Schedules by a search over where stages are computed.
     fn pipelines(
         &self,
         program: &Program,
         options: &tensorwright_pipeline::Options,
         count: usize,
-    ) -> Vec<(Schedule, f64)>;
+    ) -> PipelineSchedules;
 }
 
 /// The values of all parameters of a sketch, fixed and free.

@@ -6,9 +6,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use tensorwright_pipeline::Options;
-use tensorwright_policy::cpu::Pipeline;
+use tensorwright_policy::cpu::{Pipeline, Samples};
 use tensorwright_policy::pipeline_schedules;
-use tensorwright_schedule::{canonical, lower};
+use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_target::{Cpu, Goal};
 
 #[test]
@@ -20,11 +20,12 @@ fn examples_of_several_stages_are_scheduled() {
         }
         for goal in [Goal::new(Cpu::avx512()), Goal::new(Cpu::avx2()).with_workers(2)] {
             for options in [Options::greedy(), Options::beam()] {
-                let found = Pipeline::search(&program, &goal, &options);
+                let pipeline = Pipeline::new(&program, &goal);
+                let found = pipeline.search(&options);
                 let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
                 let mut good = 0;
                 for (state, _) in found.states.iter().take(8) {
-                    match found.decode(state) {
+                    match pipeline.decode(state) {
                         Ok(schedule) => {
                             let nest = schedule.apply(canonical(&program)).unwrap();
                             lower(nest).unwrap();
@@ -38,7 +39,8 @@ fn examples_of_several_stages_are_scheduled() {
                 }
                 println!("{name}: {good} good, {reasons:?}");
                 if good == 0 || !reasons.is_empty() && good < 4 && options.width > 1 {
-                    let text = found.states.first().map(|(s, _)| s.text(&found.dag, &found.levels));
+                    let text =
+                        found.states.first().map(|(s, _)| s.text(&pipeline.dag, &pipeline.levels));
                     poor.push(format!("{name}: {good} good, {reasons:?}\n{text:?}"));
                 }
             }
@@ -51,7 +53,30 @@ fn examples_of_several_stages_are_scheduled() {
 fn schedules_come_best_first_and_differ() {
     let example = common::examples().into_iter().find(|e| e.name.contains("harris")).unwrap();
     let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
-    let found = pipeline_schedules(&example.program, &goal, &Options::beam(), 5).unwrap();
+    let found = pipeline_schedules(&example.program, &goal, &Options::beam(), 5).unwrap().schedules;
     assert!(found.len() > 1);
     assert!(found.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 != pair[1].0));
+}
+
+#[test]
+fn what_cannot_be_made_of_a_state_is_told() {
+    let example = common::examples().into_iter().find(|e| e.name.contains("harris")).unwrap();
+    let goal = Goal::new(Cpu::avx512()).with_workers(2);
+    let mut samples = Samples::new(Pipeline::new(&example.program, &goal), 3);
+    let first = samples.search(&mut || true);
+    assert_eq!((first, samples.searches()), (Some(0), 1), "one greedy search finds one state");
+    assert!(samples.take(0) && !samples.take(0) && samples.take_best().is_none());
+    assert!(samples.search(&mut || true).is_some());
+    // Best first, each once.
+    let taken: Vec<usize> = std::iter::from_fn(|| samples.take_best()).collect();
+    let costs: Vec<f64> = taken.iter().map(|number| samples.cycles(*number).unwrap()).collect();
+    assert!(taken.len() > 10 && costs.is_sorted());
+    assert!(samples.search(&mut || false).is_none());
+    let refused = samples.decode(usize::MAX).unwrap_err();
+    assert_eq!(refused.rule, "state");
+    // Schedules are read again from their text, as records keep them.
+    let schedule = samples.decode(taken[0]).unwrap();
+    let read = Schedule::parse(&schedule.to_string()).unwrap();
+    assert_eq!(read.to_string(), schedule.to_string());
+    lower(read.apply(canonical(&example.program)).unwrap()).unwrap();
 }

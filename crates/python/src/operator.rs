@@ -463,7 +463,7 @@ impl Operator {
     }
 
     /// Searches for a faster schedule, and records everything; see `tensorwright.Operator.tune`.
-    #[pyo3(signature = (args, named, trials, seconds, strategy, seed, fresh, watch))]
+    #[pyo3(signature = (args, named, trials, seconds, mode, strategy, seed, fresh, watch))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of Python's function")]
     fn search<'py>(
         &self,
@@ -472,13 +472,14 @@ impl Operator {
         named: &Bound<'py, PyDict>,
         trials: Option<u64>,
         seconds: Option<f64>,
+        mode: Option<String>,
         strategy: Option<String>,
         seed: u64,
         fresh: bool,
         watch: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let arguments = self.arguments(args, Some(named))?;
-        let wishes = tuning::Wishes { trials, seconds, strategy, seed, fresh };
+        let wishes = tuning::Wishes { trials, seconds, mode, strategy, seed, fresh };
         tuning::tune(&self.definition, py, &arguments, wishes, watch, || self.forget())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tensorwright_records::Journal;
-use tensorwright_tuner::{Budget, Event, Progress, TuneError, Tuned, Tuner};
+use tensorwright_tuner::{Budget, Event, Mode, Progress, TuneError, Tuned, Tuner, UnknownMode};
 
 use crate::arguments::Arguments;
 use crate::command::worker_command;
@@ -22,6 +22,7 @@ const TRIALS: u64 = 200;
 pub(crate) struct Wishes {
     pub(crate) trials: Option<u64>,
     pub(crate) seconds: Option<f64>,
+    pub(crate) mode: Option<String>,
     pub(crate) strategy: Option<String>,
     pub(crate) seed: u64,
     pub(crate) fresh: bool,
@@ -62,6 +63,9 @@ pub(crate) fn tune<'py>(
         .fresh(wishes.fresh)
         .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
         .stop_flag(Arc::clone(&stop));
+    if let Some(name) = &wishes.mode {
+        tuner = tuner.mode(name.parse().map_err(|error: UnknownMode| failed(&error))?);
+    }
     if let Some(name) = &wishes.strategy {
         tuner = tuner.strategy(name);
     }
@@ -98,8 +102,12 @@ pub(crate) fn tune<'py>(
 fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResult<()> {
     let Some(watch) = watch else { return Ok(()) };
     let (kind, line, progress) = match event {
-        Event::Started { space, progress, .. } => {
-            ("started", format!("{space} points"), Some(*progress))
+        Event::Started { mode, space, progress, .. } => {
+            let line = match mode {
+                Mode::Autotune => format!("{space} points"),
+                mode => format!("{mode}: {}", mode.summary()),
+            };
+            ("started", line, Some(*progress))
         }
         Event::Trial { progress, .. } => ("trial", progress.to_string(), Some(*progress)),
         Event::Waiting(progress) => ("waiting", progress.to_string(), Some(*progress)),

@@ -50,6 +50,24 @@ def test_sizes_suffice_and_strategies_have_names(matmul):
         matmul.tune(M=32, N=32, K=32, trials=3, strategy="magic", progress=False)
 
 
+def test_modes_say_how_much_is_measured(matmul, rng):
+    blur = tw.define(
+        "def blur(float(N) A) -> (C) { B(i) = A(i) + A(i+1) + A(i+2)  C(i) = B(i) * B(i+1) }"
+    ).blur
+    a = rng.random(5000, "float32")
+    chosen = blur.tune(a, mode="one-shot", progress=False)
+    assert chosen.trials == 1 and chosen.origin == "pipeline"
+    b = a[:-2] + a[1:-1] + a[2:]
+    np.testing.assert_allclose(blur(a), b[:-1] * b[1:], rtol=1e-5)
+    assert blur.schedule.strip() == chosen.schedule.strip() and "the schedule of" in blur.origin
+    assert blur.tune(a, mode="top5", progress=False).trials <= 6
+    # One stage: the schedule without tuning.
+    assert matmul.tune(M=36, N=36, K=36, mode="one-shot", progress=False).origin == "default"
+    for wrong, says in [({"mode": "best"}, "one-shot, top5, autotune"), ({"mode": "top5", "strategy": "random"}, "strategy")]:
+        with pytest.raises(tw.TuningError, match=says):
+            matmul.tune(M=36, N=36, K=36, progress=False, **wrong)
+
+
 def test_what_a_watcher_raises_ends_the_run_and_keeps_the_trials(matmul):
     def watch(kind, line, share):
         if kind == "trial":

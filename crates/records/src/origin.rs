@@ -45,6 +45,8 @@ origins! {
     Ranked = "ranked";
     /// It is the point that is nearest to the default schedule.
     Start = "start";
+    /// A search over pipelines found it.
+    Pipeline = "pipeline";
     /// Whoever started the run gave it, with code to measure.
     Planted = "planted";
 }

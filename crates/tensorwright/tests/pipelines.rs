@@ -55,7 +55,7 @@ fn schedules_of_pipelines_compute_what_the_reference_does() {
     assert!(programs.len() > 40, "{} programs", programs.len());
     for (name, program) in programs {
         for options in [Options::greedy().with_seed(1), Options::beam()] {
-            let found = pipeline_schedules(program.ir(), &goal, &options, 3).unwrap();
+            let found = pipeline_schedules(program.ir(), &goal, &options, 3).unwrap().schedules;
             assert!(!found.is_empty(), "{name}");
             for (schedule, _) in found {
                 let kernel = program.compile().schedule(schedule.clone()).build().unwrap();

@@ -1,41 +1,39 @@
-//! [`Arms`]: one search per algorithm, and which of them proposes next.
+//! [`Arms`]: one source of schedules per algorithm and one for pipelines, and which of them proposes next.
 //!
 //! The spaces of a program computed as it is written and of its rewritings have no parameters in
-//! common, so each has a search of its own. All begin; those that fall behind are asked seldom. They are
-//! never given up: a few trials do not tell how good the best of a space is.
+//! common, so each has a search of its own; what a search over pipelines finds is in none of them. All begin; those
+//! that fall behind are asked seldom. They are never given up: a few trials do not tell how good the best of a space is.
 
-use std::sync::Arc;
-
+use tensorwright_kernel::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{Origin, Trial};
-use tensorwright_search::{Observation, Proposal, SearchStrategy, Settings};
-use tensorwright_space::Point;
+use tensorwright_search::{Observation, Proposal};
+use tensorwright_space::{Point, Rejection};
 
-/// Trials that every algorithm gets.
+use crate::source::Source;
+
+/// Trials that every source gets.
 const BEGINNING: u64 = 6;
 
-/// An algorithm that is slower than the best by more than this after the beginning is asked seldom.
+/// A source whose best is slower than the best by more than this after the beginning is asked seldom.
 const BEHIND: f64 = 1.15;
 
-/// Of so many turns the best algorithm takes all but one, which goes to another that is close.
+/// Of so many turns the best source takes all but one, which goes to another that is close.
 const TURNS: u64 = 4;
 
-/// Of so many turns one goes to an algorithm that is behind.
+/// Of so many turns one goes to a source that is behind.
 const SELDOM: u64 = 16;
 
-/// The search in the space of one algorithm.
-pub(crate) struct Arm {
-    pub(crate) space: ScheduleSpace,
-    strategy: Box<dyn SearchStrategy>,
-    /// The points that the search begins with, and where they come from.
-    seeds: Vec<(Point, Origin)>,
+/// A source, and how it does.
+struct Arm {
+    source: Box<dyn Source>,
     best: Option<f64>,
     proposed: u64,
     exhausted: bool,
 }
 
-/// A point of one of the spaces.
+/// A point of one of the sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArmPoint {
     /// The number of the arm.
@@ -43,45 +41,39 @@ pub(crate) struct ArmPoint {
     pub(crate) point: Point,
 }
 
-/// One search per algorithm.
+/// The sources of a run.
 pub(crate) struct Arms {
     arms: Vec<Arm>,
     turn: u64,
 }
 
 impl Arms {
-    /// The searches in spaces, each with its own points to begin with.
-    pub(crate) fn new(
-        spaces: Vec<ScheduleSpace>,
-        seed: u64,
-        start: impl Fn(Arc<tensorwright_space::SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
-        seeds: impl Fn(usize, &ScheduleSpace) -> Vec<(Point, Origin)>,
-    ) -> Self {
-        let begin = |(number, space): (usize, ScheduleSpace)| {
-            let seeds = seeds(number, &space);
-            let points = seeds.iter().map(|(point, _)| point.clone()).collect();
-            let settings = Settings { seed, start: points };
-            let strategy = start(Arc::clone(space.search_space()), &settings);
-            Arm { space, strategy, seeds, best: None, proposed: 0, exhausted: false }
-        };
-        Self { arms: spaces.into_iter().enumerate().map(begin).collect(), turn: 0 }
+    /// The sources, none of which has proposed anything.
+    pub(crate) fn new(sources: Vec<Box<dyn Source>>) -> Self {
+        let begin = |source| Arm { source, best: None, proposed: 0, exhausted: false };
+        Self { arms: sources.into_iter().map(begin).collect(), turn: 0 }
     }
 
-    /// The arms.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arm> {
-        self.arms.iter()
+    /// The spaces among the sources.
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = &ScheduleSpace> {
+        self.arms.iter().filter_map(|arm| arm.source.space())
     }
 
-    /// The space of an arm.
+    /// The space of an arm, if it has one.
     pub(crate) fn space(&self, arm: usize) -> Option<&ScheduleSpace> {
-        self.arms.get(arm).map(|arm| &arm.space)
+        self.arms.get(arm).and_then(|arm| arm.source.space())
     }
 
-    /// Asks one of the searches for so many points.
+    /// The schedule of a point.
+    pub(crate) fn decode(&mut self, place: &ArmPoint) -> Option<Result<Schedule, Rejection>> {
+        self.arms.get_mut(place.arm).map(|arm| arm.source.decode(&place.point))
+    }
+
+    /// Asks one of the sources for so many points.
     pub(crate) fn propose(&mut self, room: usize) -> Result<Vec<ArmPoint>, Proposal> {
         while let Some(number) = self.next() {
             let arm = &mut self.arms[number];
-            match arm.strategy.propose(room) {
+            match arm.source.propose(room) {
                 Proposal::Points(points) => {
                     arm.proposed += points.len() as u64;
                     let place = |point| ArmPoint { arm: number, point };
@@ -122,7 +114,7 @@ impl Arms {
         }
     }
 
-    /// Tells the searches what became of points.
+    /// Tells the sources what became of points.
     pub(crate) fn observe(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
         for (number, arm) in self.arms.iter_mut().enumerate() {
             let mine = observations.iter().filter(|(place, _)| place.arm == number);
@@ -136,31 +128,30 @@ impl Arms {
                 arm.best = Some(arm.best.map_or(cost, |best| best.min(cost)));
             }
             if !mine.is_empty() {
-                arm.strategy.observe(&mine);
+                arm.source.observe(&mine);
             }
         }
     }
 
     /// The algorithm of a point, as records name it.
-    pub(crate) fn algorithm(&self, place: &ArmPoint) -> Option<String> {
-        self.space(place.arm).map(ScheduleSpace::algorithm)
+    pub(crate) fn algorithm(&self, place: &ArmPoint) -> String {
+        let space = self.space(place.arm);
+        space.map_or_else(|| ScheduleSpace::AS_WRITTEN.to_owned(), ScheduleSpace::algorithm)
     }
 
-    /// Where a point that is out comes from: a member of a portfolio, or what the search began with; `None`
-    /// if the strategy of the run made it.
+    /// Where a point that is out comes from; `None` if the strategy of the run made it.
     pub(crate) fn origin(&self, place: &ArmPoint) -> Option<Origin> {
-        let arm = self.arms.get(place.arm)?;
-        let member = arm.strategy.proposer(&place.point);
-        let seed = || arm.seeds.iter().find(|(point, _)| *point == place.point);
-        let member = member.map(|name| Origin::Search(name.to_owned()));
-        member.or_else(|| seed().map(|(_, origin)| origin.clone()))
+        self.arms.get(place.arm)?.source.origin(&place.point)
     }
 
     /// The point of a trial in records, unless it has none or nothing of today has it.
     pub(crate) fn place(&self, trial: &Trial) -> Option<ArmPoint> {
-        let arm = self.arms.iter().position(|arm| arm.space.algorithm() == trial.algorithm)?;
+        let is_of =
+            |arm: &Arm| arm.source.space().is_some_and(|s| s.algorithm() == trial.algorithm);
+        let arm = self.arms.iter().position(is_of)?;
         let point = Point::new(trial.point.clone());
-        let known = self.space(arm)?.search_space().contains(&point);
+        let known =
+            trial.origin != Origin::Pipeline && self.space(arm)?.search_space().contains(&point);
         known.then_some(ArmPoint { arm, point })
     }
 }

@@ -6,6 +6,8 @@ use tensorwright_kernel::{Diagnostics, TargetError};
 use tensorwright_measure::MeasureError;
 use tensorwright_records::Error as RecordsError;
 
+use crate::mode::Mode;
+
 /// Why a run cannot begin or go on. What happens to candidates is no error.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -20,6 +22,8 @@ pub enum TuneError {
     Records(RecordsError),
     /// There is no strategy of this name.
     UnknownStrategy(String),
+    /// A strategy was asked for in a mode that does not search.
+    NoSearch(Mode),
     /// A landscape cannot be recorded.
     Landscape(String),
 }
@@ -40,6 +44,11 @@ impl fmt::Display for TuneError {
                     known.join(", ")
                 )
             }
+            Self::NoSearch(mode) => write!(
+                f,
+                "in mode `{mode}` the model chooses, and no strategy searches\n  help: leave the strategy out, or \
+                 choose the mode `autotune`"
+            ),
             Self::Landscape(what) => f.write_str(what),
         }
     }

@@ -8,6 +8,7 @@ use tensorwright_outcome::{Outcome, Tally};
 use tensorwright_records::{Key, Origin};
 
 use crate::defects::Defects;
+use crate::mode::Mode;
 
 /// Something that happened in a run.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum Event<'a> {
     Started {
         /// What is known at the start.
         progress: &'a Progress,
+        /// How much is measured before a choice.
+        mode: Mode,
         /// The number of points of the space, as text.
         space: String,
         /// Trials of an earlier run that this one continues.
@@ -72,6 +75,8 @@ pub struct Progress {
     pub roof_seconds: f64,
     /// Outcomes by kind.
     pub tally: Tally,
+    /// Those of candidates that a search over pipelines proposed, with the reasons of those that it could not make.
+    pub pipelines: Tally,
     /// The best seconds after every trial, for a curve.
     pub curve: Vec<f64>,
 }

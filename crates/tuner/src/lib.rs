@@ -6,6 +6,7 @@
 //!                     +-------------------------- observe ----------------------+
 //! ```
 //!
+//! Beside the space stands a search over pipelines, which proposes whole schedules; a [`Mode`] says how much is measured.
 //! [`Tuner::run`] is that loop. What cannot happen in it: a candidate that crashes, hangs or computes
 //! something else ends the run; a run ends without a valid answer (the default schedule is candidate
 //! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
@@ -24,7 +25,10 @@ mod identity;
 mod landscape;
 mod line;
 mod manifest;
+mod mode;
+mod pipelines;
 mod session;
+mod source;
 mod trust;
 mod tuner;
 mod wanted;
@@ -40,5 +44,6 @@ pub use extent::{Extent, SizeRange};
 pub use identity::{COMPILER, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};
 pub use manifest::{Common, Manifest, Operator, Packaging, parse_duration};
+pub use mode::{Mode, UnknownMode};
 pub use tuner::Tuner;
 pub use wanted::Wanted;

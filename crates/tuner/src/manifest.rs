@@ -6,6 +6,7 @@
 //! [tune]
 //! time = "10m"            # for all together; or: trials = 2000
 //! strategy = "portfolio"
+//! mode = "autotune"       # or: "one-shot", "top5"
 //!
 //! [package]
 //! name = "kernels"        # otherwise the name of the file
@@ -29,6 +30,7 @@ use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Precision, Source, Span
 use toml::Spanned;
 
 use crate::extent::Extent;
+use crate::mode::Mode;
 
 /// The longest manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -84,6 +86,9 @@ pub struct Common {
     /// Time for all together: `90s`, `10m`, `2h`.
     #[serde(default, deserialize_with = "duration")]
     pub time: Option<Duration>,
+    /// How much is measured before a choice.
+    #[serde(default, deserialize_with = "mode")]
+    pub mode: Option<Mode>,
     /// The strategy.
     pub strategy: Option<String>,
     /// The seed.
@@ -128,6 +133,11 @@ fn once() -> f64 {
 }
 
 fn precision<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Precision>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+fn mode<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
@@ -273,6 +283,9 @@ mod tests {
         let text = wrong("[[operator]]\nfile = \"a.tc\"\nsize = {}\n");
         assert!(text.contains("unknown field `size`"), "{text}");
         assert!(wrong("[tune]\ntime = \"soon\"").contains("write 90s"));
+        assert!(
+            wrong("[tune]\nmode = \"best\"").contains("the modes are one-shot, top5, autotune")
+        );
         let operator = "[[operator]]\nfile = \"a.tc\"\n";
         let fast = "precision = \"fast\"\n";
         let two = read(&format!("{operator}{fast}{operator}")).unwrap();

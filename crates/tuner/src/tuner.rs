@@ -10,6 +10,7 @@ use tensorwright_policy::{Options, Preset};
 
 use crate::budget::Budget;
 use crate::error::TuneError;
+use crate::mode::Mode;
 
 /// Tunes a program.
 ///
@@ -22,7 +23,9 @@ pub struct Tuner {
     pub(crate) sizes: BTreeMap<String, i64>,
     pub(crate) worker: WorkerCommand,
     pub(crate) goal: Goal,
-    pub(crate) strategy: String,
+    pub(crate) mode: Mode,
+    /// The strategy that somebody asked for.
+    pub(crate) strategy: Option<String>,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
     pub(crate) options: Options,
@@ -40,13 +43,13 @@ impl Tuner {
     /// If this machine's processor is not known.
     pub fn new(program: &Program, worker: WorkerCommand) -> Result<Self, TuneError> {
         let goal = Goal::new(Target::native()?).with_precision(Precision::default());
-        let strategy = tensorwright_search::registry::STRATEGIES.last();
         Ok(Self {
             program: program.clone(),
             sizes: BTreeMap::new(),
             worker,
             goal,
-            strategy: strategy.map_or("random", |strategy| strategy.name).to_owned(),
+            mode: Mode::default(),
+            strategy: None,
             budget: Budget::default(),
             seed: 0,
             options: Preset::Full.options(),
@@ -76,9 +79,15 @@ impl Tuner {
         self
     }
 
-    /// Searches with another strategy.
+    /// Measures less before it chooses, or as much as the budget allows.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Searches with another strategy. Only [`Mode::Autotune`] has one.
     pub fn strategy(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.strategy);
+        self.strategy = Some(name.to_owned());
         self
     }
 
@@ -136,6 +145,21 @@ impl Tuner {
     /// otherwise.
     pub fn continued(self) -> Self {
         Self { fresh: false, seed: self.seed.wrapping_add(1), ..self }
+    }
+
+    /// What chooses candidates, as records name it: the strategy, or a mode that needs none.
+    pub(crate) fn chooser(&self) -> &str {
+        match self.mode {
+            Mode::Autotune => self.strategy_name(),
+            mode => mode.name(),
+        }
+    }
+
+    /// The strategy: the last of the list unless somebody asked for another.
+    pub(crate) fn strategy_name(&self) -> &str {
+        let default = tensorwright_search::registry::STRATEGIES.last();
+        let default = default.map_or("random", |strategy| strategy.name);
+        self.strategy.as_deref().unwrap_or(default)
     }
 
     /// What schedules are made for: the target as this machine has it.

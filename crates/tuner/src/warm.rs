@@ -10,6 +10,7 @@ use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
 use crate::arms::{ArmPoint, Arms};
+use crate::mode::Mode;
 use crate::tuner::Tuner;
 
 /// Bests of similar keys that are tried.
@@ -52,10 +53,14 @@ impl Past {
         space_hash: &str,
     ) -> Self {
         let mut past = Self::default();
-        if tuner.fresh {
+        // One shot is over before anything could be left unfinished.
+        if tuner.fresh || tuner.mode == Mode::OneShot {
             return past;
         }
         past.runs(tuner, (store, claims), key, space_hash);
+        if tuner.mode == Mode::Top5 {
+            return past;
+        }
         if let Ok(Some(best)) = store.best(key) {
             past.try_first(&best, Origin::Record);
         }
@@ -83,9 +88,11 @@ impl Past {
         let filter = RunFilter { key: Some(key.clone()), limit: 50, ..RunFilter::default() };
         let runs = store.runs(&filter).unwrap_or_default();
         let is_mine =
-            |run: &RunSummary| run.info.strategy == tuner.strategy && run.info.seed == tuner.seed;
+            |run: &RunSummary| run.info.strategy == tuner.chooser() && run.info.seed == tuner.seed;
+        // The model chooses by itself: only what the same choice has found is known already.
+        let is_wanted = |run: &&RunSummary| tuner.mode == Mode::Autotune || is_mine(run);
         let mut has_finished = false;
-        for run in runs.iter().filter(|run| run.info.space == space_hash) {
+        for run in runs.iter().filter(|run| run.info.space == space_hash).filter(is_wanted) {
             let wanted = is_mine(run) && !has_finished && self.unfinished.is_none();
             // Claimed before its trials are read: until then its process may write more.
             let claim = wanted.then(|| claims.take_over(&run.info.id)).flatten();

@@ -14,12 +14,12 @@ use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::Journal;
-use tensorwright_tuner::{Budget, TuneError, Tuned, Tuner, parse_duration};
+use tensorwright_tuner::{Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
 use super::space::SpaceOptions;
 use super::unavailable;
-use crate::args::{Format, OutputArgs, TargetArgs, strategies};
+use crate::args::{Format, OutputArgs, TargetArgs, modes, strategies};
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::sizes::SizeList;
 use crate::{files, report};
@@ -36,6 +36,7 @@ const TRIALS: u64 = 200;
 #[command(after_help = "Examples:
   tensorwright tune examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024 --time 60s
   tensorwright tune gemm.tc --def gemm --size M=512,N=512,K=512 --trials 500 --strategy opevo
+  tensorwright tune examples/kernels/harris.tc --size H=1536,W=2560 --mode top5   # in seconds
   tensorwright tune --all examples/kernels/norm.tc --size N=1024,D=1024 --trials 100
   tensorwright tune --manifest tensorwright.toml       # many operators, a common budget")]
 pub(crate) struct TuneArgs {
@@ -61,6 +62,10 @@ pub(crate) struct TuneArgs {
 
     #[command(flatten)]
     target: TargetArgs,
+
+    /// How much is measured before a schedule is chosen [default: autotune]
+    #[arg(long, value_name = "MODE", value_parser = modes())]
+    mode: Option<Mode>,
 
     /// The search strategy [default: portfolio]
     #[arg(long, value_name = "NAME", value_parser = strategies(&[]))]
@@ -168,6 +173,7 @@ fn tuner(
         .budget(Budget::asked(args.trials, args.time, TRIALS))
         .seed(args.seed)
         .fresh(args.fresh)
+        .mode(args.mode.unwrap_or_default())
         .options(args.space.options())
         .command(command.join(" "))
         .stop_flag(Arc::clone(&around.stop));

@@ -18,6 +18,10 @@ impl Measurer {
     /// Handles what happens until `is_done` or a point in time.
     pub(super) fn pump(&mut self, until: Instant, is_done: impl Fn(&Self) -> bool) {
         loop {
+            // Whoever has answered is not late, however long nobody listened.
+            while let Ok(event) = self.events.try_recv() {
+                self.handle(event);
+            }
             self.expire();
             self.dispatch();
             let now = Instant::now();
@@ -27,9 +31,6 @@ impl Measurer {
             let next = self.nearest_deadline().map_or(until, |deadline| deadline.min(until));
             if let Ok(event) = self.events.recv_timeout(next.saturating_duration_since(now)) {
                 self.handle(event);
-                while let Ok(event) = self.events.try_recv() {
-                    self.handle(event);
-                }
             }
         }
     }

@@ -76,12 +76,13 @@ impl<'a> Beam<'a> {
         state.structural_hash(self.space.dag.stages.len(), self.space.levels.count(), depth)
     }
 
-    /// Goes through the program once; returns the states at its end, the best first.
+    /// Goes through the program once; returns the states at its end, the best first, or none if it is not to go on.
     pub(super) fn pass(
         &mut self,
         pass: usize,
         costs: &mut Costs<'_>,
         rng: &mut Rng,
+        goes_on: &mut dyn FnMut() -> bool,
     ) -> Vec<(State, f64)> {
         let start = Pending {
             state: State::default(),
@@ -96,6 +97,9 @@ impl<'a> Beam<'a> {
                 let chosen = self.choose(queue, pass);
                 let mut next = BinaryHeap::new();
                 for (state, cost) in &chosen {
+                    if !goes_on() {
+                        return Vec::new();
+                    }
                     for child in self.children(state, stage, phase, pass, rng) {
                         let number = next.len();
                         let is_same = matches!(child.1, Same::Yes);

@@ -26,6 +26,7 @@ pub(super) fn frozen(
     costs: &mut Costs<'_>,
     rng: &mut Rng,
     options: &Options,
+    goes_on: &mut dyn FnMut() -> bool,
 ) -> Vec<Option<Decision>> {
     let count = space.dag.stages.len();
     let mut frozen = vec![None; count];
@@ -34,7 +35,7 @@ pub(super) fn frozen(
     }
     let greedy = Options { width: 1, passes: 1, ..options.clone() };
     let open = vec![None; count];
-    let found = Beam::new(space, &greedy, &open, false).pass(0, costs, rng);
+    let found = Beam::new(space, &greedy, &open, false).pass(0, costs, rng, goes_on);
     let Some((state, _)) = found.first() else { return frozen };
     let of_stages = costs.of_stages(state);
     let mut sorted = of_stages.clone();

@@ -67,19 +67,47 @@ pub struct Statistics {
 /// ```
 #[must_use]
 pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &Options) -> Outcome {
+    search_while(dag, levels, model, options, &mut || true)
+}
+
+/// [Searches](search) as long as it is told to go on, which it asks often. What is ended early has the states of the passes
+/// that were finished, and none if not even the first was.
+///
+/// ```
+/// use tensorwright_lang::Module;
+/// use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, search_while};
+/// use tensorwright_target::{Cpu, Goal};
+///
+/// let text = "def twice(float(N) a) -> (c) { b(i) = a(i) + a(i+1)  c(i) = b(i) * b(i+1) }";
+/// let program = Module::parse("twice.tc", text)?.bind("twice", [("N", 2000)])?;
+/// let goal = Goal::new(Cpu::avx512());
+/// let (dag, levels) = (Dag::new(&program), Levels::of_cpu(&goal));
+/// let model = Analytical::new(&dag, &levels, Machine::of(&goal));
+/// let found = search_while(&dag, &levels, &model, &Options::beam(), &mut || false);
+/// assert!(found.states.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn search_while(
+    dag: &Dag,
+    levels: &Levels,
+    model: &dyn CostModel,
+    options: &Options,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Outcome {
     let space = Space { dag, levels, recompute: options.recompute };
     let known = options.memoization.then(HashMap::new);
     let mut costs = Costs { dag, model, known, statistics: Statistics::default() };
     let mut rng = Rng::new(options.seed);
     let frozen = match options.freezing {
-        true => freezing::frozen(&space, &mut costs, &mut rng, options),
+        true => freezing::frozen(&space, &mut costs, &mut rng, options, goes_on),
         false => vec![None; dag.stages.len()],
     };
     costs.statistics.frozen = frozen.iter().filter(|decision| decision.is_some()).count();
     let mut beam = Beam::new(&space, options, &frozen, true);
     let mut states: Vec<(State, f64)> = Vec::new();
     for pass in 0..options.passes.max(1) {
-        states.extend(beam.pass(pass, &mut costs, &mut rng));
+        states.extend(beam.pass(pass, &mut costs, &mut rng, goes_on));
     }
     states.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let mut seen = std::collections::HashSet::new();

@@ -74,3 +74,24 @@ fn long_chains_are_searched() {
     let found = run(&chain(32), &Options::greedy());
     assert!(!found.states.is_empty());
 }
+
+#[test]
+fn a_search_that_is_ended_keeps_the_passes_that_it_finished() {
+    let dag = chain(5);
+    let goal = Goal::new(Cpu::avx512()).with_workers(2);
+    let levels = Levels::of_cpu(&goal);
+    let model = Analytical::new(&dag, &levels, Machine::of(&goal));
+    let until = |most: usize| {
+        let mut asked = 0;
+        let found = search_while(&dag, &levels, &model, &Options::beam(), &mut || {
+            asked += 1;
+            asked <= most
+        });
+        (found, asked)
+    };
+    let (all, asked) = until(usize::MAX);
+    assert!(asked > 100, "{asked}");
+    assert!(until(1).0.states.is_empty());
+    let (some, _) = until(asked / 2);
+    assert!(!some.states.is_empty() && some.statistics.states < all.statistics.states);
+}

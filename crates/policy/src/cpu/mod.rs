@@ -35,4 +35,4 @@ pub mod rules;
 pub(crate) mod sketch;
 pub(crate) mod tiling;
 
-pub use pipeline::Pipeline;
+pub use pipeline::{Pipeline, Samples};

@@ -8,6 +8,7 @@ use crate::Options;
 use crate::cpu::pipeline::schedules;
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
+use crate::pipelines::PipelineSchedules;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {
@@ -31,7 +32,7 @@ impl Policy for Goal<Cpu> {
         program: &Program,
         options: &tensorwright_pipeline::Options,
         count: usize,
-    ) -> Vec<(Schedule, f64)> {
+    ) -> PipelineSchedules {
         schedules(program, self, options, count)
     }
 }

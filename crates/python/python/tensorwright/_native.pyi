@@ -50,6 +50,7 @@ class Operator:
         named: dict[str, Any],
         trials: int | None,
         seconds: float | None,
+        mode: str | None,
         strategy: str | None,
         seed: int,
         fresh: bool,

@@ -147,6 +147,7 @@ class Operator(_native.Operator):
         *args: Any,
         trials: int | None = None,
         time: float | None = None,
+        mode: str | None = None,
         strategy: str | None = None,
         seed: int = 0,
         fresh: bool = False,
@@ -155,6 +156,9 @@ class Operator(_native.Operator):
     ) -> Tuned:
         """Searches for a faster schedule for the shapes of these arguments, or for sizes by name.
 
+        ``mode`` is ``"one-shot"`` (a model chooses, nothing is measured to decide), ``"top5"`` (the five best by the model
+        are measured) or ``"autotune"`` (the default: a search measures).
+
         Ends after ``trials`` candidates or ``time`` seconds (200 trials if neither is given). Candidates are built
         and run in child processes, checked against the reference, and recorded as it happens: Ctrl-C loses nothing,
         and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
@@ -162,7 +166,7 @@ class Operator(_native.Operator):
         """
         shown = _progress.display(progress)
         try:
-            ended = self.search(args, named, trials, time, strategy, seed, fresh, shown)
+            ended = self.search(args, named, trials, time, mode, strategy, seed, fresh, shown)
         finally:
             shown.close()
         return Tuned(**ended)

@@ -15,6 +15,7 @@ use tensorwright_records::{Best, Declared, Error, Origin, Store as _, TrialId};
 use super::{FINALISTS, Session};
 use crate::candidates::Candidate;
 use crate::event::{Event, Gain, Winner};
+use crate::mode::Mode;
 
 /// How often a run measures its winner beside a best that another run has declared in the meantime.
 const MOST_REMATCHES: usize = 3;
@@ -52,6 +53,30 @@ impl Contest {
         Some(Self { entrants, finalists, winner, gain })
     }
 
+    /// Decides where the model has chosen: its choice wins, whatever else is faster. Only what an earlier run declared the
+    /// best gives way by a test alone.
+    fn by_choice(self) -> Self {
+        let measured = |place: &usize| !self.finalists[*place].rounds.is_empty();
+        let places = || (0..self.entrants.len()).filter(measured);
+        let incumbent = places().find(|place| self.entrants[*place].is_declared);
+        let is_choice =
+            |place: &usize| matches!(self.entrants[*place].candidate.origin, Origin::Search(_));
+        let choice = places().find(is_choice);
+        let (winner, gain) = match (incumbent, choice) {
+            (Some(incumbent), Some(choice)) => {
+                let rounds = [incumbent, choice].map(|place| self.finalists[place].rounds.clone());
+                match paired::faster(&rounds, 0, paired::LEVEL) {
+                    Some(found) => (choice, Gain::Significant { p_value: found.p_value }),
+                    None => (incumbent, Gain::None),
+                }
+            }
+            (Some(incumbent), None) => (incumbent, Gain::None),
+            (None, Some(choice)) if choice != self.winner => (choice, Gain::None),
+            (None, _) => (self.winner, self.gain),
+        };
+        Self { winner, gain, ..self }
+    }
+
     fn winner(&self) -> &Entrant {
         &self.entrants[self.winner]
     }
@@ -77,11 +102,13 @@ impl Session<'_> {
         let best = self.stored_best();
         let entrants = self.entrants(best.as_ref());
         (self.watch)(&Event::Finalists { count: entrants.len(), progress: &self.progress });
-        let default = self.default.clone().map(|(schedule, _)| schedule).unwrap_or_default();
-        let default = default.to_string();
+        let default = self.default.0.to_string();
         let Some(mut contest) = self.contest(entrants) else {
-            return self.without_finals(&default);
+            return self.without_finals();
         };
+        if self.tuner.mode == Mode::OneShot {
+            contest = contest.by_choice();
+        }
         let mut default_seconds = contest.seconds_of(&default);
         let mut replaces = best.map(|best| best.id);
         for _ in 0..MOST_REMATCHES {
@@ -137,7 +164,7 @@ impl Session<'_> {
             }
             is_new
         };
-        let (default, _) = self.default.clone().unwrap_or_default();
+        let default = self.default.0.clone();
         let text = default.to_string();
         let measured = self.measured.iter().find(|(_, candidate, _)| candidate.text == text);
         let trial = measured.and_then(|(_, _, trial)| trial.clone());
@@ -199,7 +226,7 @@ impl Session<'_> {
 
     /// Without finals (the machine is lost, or there was no time) the first times decide, and nothing is
     /// declared.
-    fn without_finals(&self, default: &str) -> Winner {
+    fn without_finals(&self) -> Winner {
         let first = self.measured.first();
         let default_seconds = self.progress.default_seconds;
         let (schedule, origin, seconds) = match first {
@@ -208,7 +235,7 @@ impl Session<'_> {
             }
             None => {
                 let seconds = default_seconds.unwrap_or(f64::INFINITY);
-                (Schedule::parse(default).unwrap_or_default(), Origin::Default, seconds)
+                (self.default.0.clone(), Origin::Default, seconds)
             }
         };
         let default_seconds = default_seconds.unwrap_or(seconds);
@@ -260,6 +287,38 @@ mod tests {
         assert_eq!(faster.winner, 2);
         assert!(matches!(faster.gain, Gain::Significant { p_value } if p_value < 0.01));
         assert!((faster.seconds_of("default").unwrap() - 1.3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn where_the_model_chooses_the_default_schedule_does_not_compete() {
+        let entrants = || vec![entrant("default", false), entrant("pipeline", false)];
+        let slower = Contest::of(entrants(), vec![finalist(1.0), finalist(1.1)]).unwrap();
+        assert_eq!(slower.winner, 0);
+        let slower = slower.by_choice();
+        assert_eq!((slower.winner, slower.gain), (1, Gain::None));
+        assert!((slower.seconds_of("default").unwrap() - 1.0).abs() < 1e-9);
+        let faster = Contest::of(entrants(), vec![finalist(1.0), finalist(0.9)]).unwrap();
+        assert!(matches!(faster.by_choice().gain, Gain::Significant { .. }));
+        // What cannot be measured has no time that could be kept.
+        let wrong = Finalist::from(Outcome::WrongResult { reason: "x".to_owned() });
+        let wrong = Contest::of(entrants(), vec![finalist(1.0), wrong]).unwrap();
+        assert_eq!(wrong.by_choice().winner, 0);
+    }
+
+    #[test]
+    fn where_the_model_chooses_a_declared_best_stays_unless_the_choice_is_faster() {
+        let entrants =
+            || vec![entrant("record", true), entrant("default", false), entrant("pipeline", false)];
+        let winner = |times: [f64; 3]| {
+            let contest = Contest::of(entrants(), times.map(finalist).into()).unwrap().by_choice();
+            (contest.winner, contest.gain)
+        };
+        assert_eq!(winner([1.0, 0.8, 1.1]), (0, Gain::None));
+        assert!(matches!(winner([1.0, 0.8, 0.9]), (2, Gain::Significant { .. })));
+        // The same choice again is the declared best itself.
+        let again = vec![entrant("record", true), entrant("default", false)];
+        let again = Contest::of(again, vec![finalist(1.0), finalist(0.5)]).unwrap().by_choice();
+        assert_eq!((again.winner, again.gain), (0, Gain::None));
     }
 
     #[test]

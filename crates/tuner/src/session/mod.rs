@@ -6,10 +6,12 @@ mod start;
 
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{Goal, Schedule};
+use tensorwright_kernel::Schedule;
 use tensorwright_measure::{Measurer, Roofline};
 use tensorwright_outcome::Outcome;
-use tensorwright_records::{Claim, Journal, Kept, Key, RunEnd, RunId, Store, Trial, TrialId};
+use tensorwright_records::{
+    Claim, Journal, Kept, Key, Origin, RunEnd, RunId, Store, Trial, TrialId,
+};
 
 use crate::arms::Arms;
 use crate::candidates::{Candidate, Candidates};
@@ -32,7 +34,6 @@ struct Session<'a> {
     journal: &'a mut Journal,
     watch: &'a mut dyn FnMut(&Event<'_>),
     begun: Instant,
-    goal: Goal,
     arms: Arms,
     strategy_time: Duration,
     spent: [Duration; 3],
@@ -45,7 +46,10 @@ struct Session<'a> {
     candidates: Candidates,
     /// Measured schedules, for the finals.
     measured: Vec<(f64, Candidate, Option<TrialId>)>,
-    default: Option<(Schedule, u64)>,
+    /// The default schedule, and its number once it is measured as a candidate.
+    default: (Schedule, Option<u64>),
+    /// The schedules that sources proposed, each once.
+    chosen: usize,
     next_trial: u64,
     refused: u64,
     progress: Progress,
@@ -120,9 +124,10 @@ impl Session<'_> {
         let number = self.next_trial;
         self.next_trial += 1;
         let place = candidate.points.first();
-        let point = place.map(|place| place.point.ranks().to_vec());
+        let in_space = place.filter(|place| self.arms.space(place.arm).is_some());
+        let point = in_space.map(|place| place.point.ranks().to_vec());
         let mut trial = Trial::new(number, point.unwrap_or_default(), &candidate.text);
-        trial.algorithm = place.and_then(|place| self.arms.algorithm(place)).unwrap_or_default();
+        trial.algorithm = place.map(|place| self.arms.algorithm(place)).unwrap_or_default();
         trial.origin.clone_from(&candidate.origin);
         trial.outcome = outcome.clone();
         trial.elapsed = self.begun.elapsed().as_secs_f64();
@@ -137,6 +142,14 @@ impl Session<'_> {
         let what = verification(&self.key, text);
         if let Ok(store) = self.journal.store() {
             let _ = store.note_verified(&what, true);
+        }
+    }
+
+    /// Counts an outcome.
+    fn count(&mut self, candidate: &Candidate, outcome: &Outcome) {
+        self.progress.tally.add(outcome);
+        if candidate.origin == Origin::Pipeline {
+            self.progress.pipelines.add(outcome);
         }
     }
 

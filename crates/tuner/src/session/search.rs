@@ -13,6 +13,7 @@ use super::{DEPTH, Session};
 use crate::arms::ArmPoint;
 use crate::candidates::{Admission, Candidate};
 use crate::event::{Event, Status};
+use crate::mode::Mode;
 use crate::warm::is_built;
 
 /// Points that a search may propose per trial although rules or primitives refuse them.
@@ -38,11 +39,16 @@ impl Session<'_> {
             }
             let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
             let room = DEPTH.saturating_sub(self.measurer.in_flight());
-            let room = room.min(left.saturating_sub(self.candidates.out()));
+            let room = room.min(left.saturating_sub(self.candidates.out())).min(self.wanted());
             if room > 0 && !exhausted {
                 exhausted = !self.propose(room);
             }
-            if exhausted && self.candidates.out() == 0 {
+            if (exhausted || self.has_chosen()) && self.candidates.out() == 0 {
+                // What the model chose may have failed; there is always a valid answer.
+                if self.default.1.is_none() && !self.has_chosen() {
+                    self.submit_default();
+                    continue;
+                }
                 return Status::Exhausted;
             }
             match self.measurer.next(self.tick()) {
@@ -52,6 +58,23 @@ impl Session<'_> {
                     (self.watch)(&Event::Waiting(&self.progress));
                 }
             }
+        }
+    }
+
+    /// How many schedules the mode lets sources propose now.
+    fn wanted(&self) -> usize {
+        match self.tuner.mode {
+            // The next best by the model, if the one before cannot be used.
+            Mode::OneShot => usize::from(!self.has_chosen() && self.candidates.out() == 0),
+            mode => mode.most_chosen().map_or(usize::MAX, |most| most.saturating_sub(self.chosen)),
+        }
+    }
+
+    /// Whether all that the mode measures has been proposed.
+    fn has_chosen(&self) -> bool {
+        match self.tuner.mode {
+            Mode::OneShot => !self.measured.is_empty(),
+            mode => mode.most_chosen().is_some_and(|most| self.chosen >= most),
         }
     }
 
@@ -78,7 +101,7 @@ impl Session<'_> {
             Err(_) => return false,
         };
         for place in places {
-            let decoded = self.arms.space(place.arm).map(|space| space.decode(&place.point));
+            let decoded = self.arms.decode(&place);
             match decoded {
                 Some(Ok(schedule)) => self.admit(schedule, place),
                 Some(Err(refused)) => {
@@ -95,27 +118,34 @@ impl Session<'_> {
     fn admit(&mut self, schedule: Schedule, place: ArmPoint) {
         let origin = self.origin(&place);
         match self.candidates.admit(schedule.clone(), Some(place.clone()), origin) {
-            Admission::New(number) => self.measurer.submit(number, &schedule),
+            Admission::New(number) => {
+                self.chosen += 1;
+                self.measurer.submit(number, &schedule);
+            }
             Admission::Waits => {}
-            Admission::Known(outcome) => self.tell(vec![(place, outcome)]),
+            Admission::Known(outcome) => {
+                self.chosen += 1;
+                self.tell(vec![(place, outcome)]);
+            }
         }
     }
 
     /// Where a point comes from.
     fn origin(&self, place: &ArmPoint) -> Origin {
-        self.arms.origin(place).unwrap_or_else(|| Origin::Search(self.tuner.strategy.clone()))
+        let strategy = || Origin::Search(self.tuner.strategy_name().to_owned());
+        self.arms.origin(place).unwrap_or_else(strategy)
     }
 
     /// A point that no schedule stands for.
     fn refuse(&mut self, place: ArmPoint, outcome: Outcome) {
         self.refused += 1;
-        self.progress.tally.add(&outcome);
         let candidate = Candidate {
             schedule: Schedule::default(),
             text: String::new(),
             points: vec![place.clone()],
             origin: self.origin(&place),
         };
+        self.count(&candidate, &outcome);
         self.record(&candidate, &outcome);
         self.tell(vec![(place, outcome)]);
     }
@@ -135,8 +165,8 @@ impl Session<'_> {
         let number = self.record(&candidate, &outcome);
         self.defects.note(self.tuner, self.journal, &candidate.text, &outcome);
         self.progress.trials += u64::from(is_built(&outcome));
-        self.progress.tally.add(&outcome);
-        let is_default = self.default.as_ref().is_some_and(|(_, default)| *default == id);
+        self.count(&candidate, &outcome);
+        let is_default = self.default.1 == Some(id);
         let mut is_best = false;
         if let Some(timing) = outcome.timing() {
             if is_default {

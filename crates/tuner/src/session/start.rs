@@ -1,14 +1,17 @@
 //! The start of a run: what records know, the children that measure, and the first candidates.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::Machine;
+use tensorwright_kernel::{Goal, Schedule};
 use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::{ScheduleSpace, untuned_schedule};
 use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial};
+use tensorwright_search::{SearchStrategy, Settings};
+use tensorwright_space::Point;
 
 use super::{FINALISTS, Session};
 use crate::arms::Arms;
@@ -17,6 +20,9 @@ use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Progress};
 use crate::identity::{key_of, program_info, space_hash};
+use crate::mode::Mode;
+use crate::pipelines::Pipelines;
+use crate::source::{Ranked, Searched, Source};
 use crate::tuner::Tuner;
 use crate::warm::{Past, Unfinished};
 
@@ -31,8 +37,12 @@ impl<'a> Session<'a> {
         watch: &'a mut dyn FnMut(&Event<'_>),
     ) -> Result<Self, TuneError> {
         let begun = Instant::now();
-        let strategy = tensorwright_search::find(&tuner.strategy)
-            .ok_or_else(|| TuneError::UnknownStrategy(tuner.strategy.clone()))?;
+        let name = tuner.strategy_name();
+        let strategy = tensorwright_search::find(name)
+            .ok_or_else(|| TuneError::UnknownStrategy(name.to_owned()))?;
+        if tuner.mode != Mode::Autotune && tuner.strategy.is_some() {
+            return Err(TuneError::NoSearch(tuner.mode));
+        }
         let goal = tuner.goal_here();
         let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options)?;
         let key = key_of(&tuner.program, &tuner.goal);
@@ -47,16 +57,19 @@ impl<'a> Session<'a> {
         config.seed = tuner.seed;
         let measurer = Measurer::start(&tuner.program, config)?;
         let roofline = measurer.roofline();
+        let clock = Instant::now();
         // One line per origin of points that searches begin with, the most promising first.
         let seeds = |arm: usize, space: &ScheduleSpace| {
             let known = past.points.iter().filter(|place| place.arm == arm);
             let near = known.map(|place| (place.point.clone(), Origin::Near));
-            let ranked = space.ranked(RANKED).into_iter().map(|point| (point, Origin::Ranked));
-            near.chain(ranked).chain([(space.start(), Origin::Start)]).collect()
+            near.chain(ranked(space)).chain([(space.start(), Origin::Start)]).collect()
         };
-        let clock = Instant::now();
-        let mut arms =
-            Arms::new(spaces, tuner.seed, |space, begun| strategy.start(space, begun), seeds);
+        let start = |space: &ScheduleSpace, seeds: &[(Point, Origin)]| {
+            let start = seeds.iter().map(|(point, _)| point.clone()).collect();
+            let settings = Settings { seed: tuner.seed, start };
+            strategy.start(Arc::clone(space.search_space()), &settings)
+        };
+        let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
         arms.observe(past.observations(&arms));
         let strategy_time = clock.elapsed();
         let resumed = past.unfinished.is_some();
@@ -73,7 +86,6 @@ impl<'a> Session<'a> {
             journal,
             watch,
             begun,
-            goal,
             arms,
             strategy_time,
             spent: [Duration::ZERO; 3],
@@ -84,7 +96,8 @@ impl<'a> Session<'a> {
             claim,
             candidates: Candidates::default(),
             measured: Vec::new(),
-            default: None,
+            default: (untuned_schedule(tuner.program.ir(), &goal)?, None),
+            chosen: 0,
             next_trial,
             refused: 0,
             progress: Progress::default(),
@@ -92,7 +105,7 @@ impl<'a> Session<'a> {
             defects: Defects::default(),
         };
         session.progress.trials = built;
-        session.progress.budget = tuner.budget.trials;
+        session.progress.budget = tuner.mode.most_trials(tuner.budget.trials);
         session.progress.time = tuner.budget.time;
         session.progress.flops = tuner.program.analysis().flops as f64;
         session.progress.roof_seconds = session.roofline.seconds;
@@ -101,7 +114,7 @@ impl<'a> Session<'a> {
             session.begin(&hash);
         }
         session.announce(built, past.schedules.len());
-        session.first_candidates(past.schedules)?;
+        session.first_candidates(past.schedules);
         Ok(session)
     }
 
@@ -145,6 +158,7 @@ impl<'a> Session<'a> {
         let roof = &self.roofline;
         let meta = json!({
             "command": self.tuner.command,
+            "mode": self.tuner.mode.name(),
             "threads": self.tuner.goal.threads(),
             "machine": Machine::detect().model,
             "roofline": { "peak_gflops": roof.peak_gflops, "peak_gbps": roof.peak_gbps,
@@ -153,7 +167,7 @@ impl<'a> Session<'a> {
             "budget": { "trials": self.tuner.budget.trials,
                         "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
         });
-        let mut info = RunInfo::new(&self.tuner.strategy, self.tuner.seed);
+        let mut info = RunInfo::new(self.tuner.chooser(), self.tuner.seed);
         info.id = self.run.clone();
         hash.clone_into(&mut info.space);
         info.meta = meta;
@@ -164,21 +178,20 @@ impl<'a> Session<'a> {
 
     fn announce(&mut self, resumed: u64, warm: usize) {
         self.progress.elapsed = self.begun.elapsed();
-        let sizes = self.arms.iter().map(|arm| arm.space.search_space().size());
+        let sizes = self.arms.spaces().map(|space| space.search_space().size());
         let space = sizes.sum::<num_bigint::BigUint>().to_string();
-        (self.watch)(&Event::Started { progress: &self.progress, space, resumed, warm });
+        let (progress, mode) = (&self.progress, self.tuner.mode);
+        (self.watch)(&Event::Started { progress, mode, space, resumed, warm });
     }
 
-    /// The default schedule is candidate zero: there is always a valid answer. Then what records know.
-    fn first_candidates(&mut self, schedules: Vec<(Schedule, Origin)>) -> Result<(), TuneError> {
-        let default = untuned_schedule(self.tuner.program.ir(), &self.goal)?;
+    /// The default schedule is candidate zero: there is always a valid answer. Then what records know. Where the model
+    /// has one shot, the default schedule has its turn if nothing else can be used.
+    fn first_candidates(&mut self, schedules: Vec<(Schedule, Origin)>) {
         // It is measured in every run, also if a record knows it.
-        self.candidates = std::mem::take(&mut self.candidates).without(&default.to_string());
-        if let Admission::New(number) =
-            self.candidates.admit(default.clone(), None, Origin::Default)
-        {
-            self.measurer.submit(number, &default);
-            self.default = Some((default, number));
+        let default = self.default.0.to_string();
+        self.candidates = std::mem::take(&mut self.candidates).without(&default);
+        if self.tuner.mode != Mode::OneShot {
+            self.submit_default();
         }
         for (schedule, object) in self.tuner.planted.clone() {
             if let Admission::New(number) =
@@ -193,6 +206,54 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Measures the default schedule.
+    pub(super) fn submit_default(&mut self) {
+        let default = self.default.0.clone();
+        if let Admission::New(number) =
+            self.candidates.admit(default.clone(), None, Origin::Default)
+        {
+            self.measurer.submit(number, &default);
+            self.default.1 = Some(number);
+        }
+    }
+}
+
+/// The points that the cost model of a space puts first.
+fn ranked(space: &ScheduleSpace) -> impl Iterator<Item = (Point, Origin)> {
+    space.ranked(RANKED).into_iter().map(|point| (point, Origin::Ranked))
+}
+
+/// What proposes schedules in a run. Searches know the spaces by their place among the sources.
+fn sources(
+    tuner: &Tuner,
+    goal: &Goal,
+    spaces: Vec<ScheduleSpace>,
+    seeds: impl Fn(usize, &ScheduleSpace) -> Vec<(Point, Origin)>,
+    start: impl Fn(&ScheduleSpace, &[(Point, Origin)]) -> Box<dyn SearchStrategy>,
+) -> Vec<Box<dyn Source>> {
+    let pipelines = Pipelines::of(tuner, goal).map(|source| Box::new(source) as Box<dyn Source>);
+    match tuner.mode {
+        Mode::Autotune => {
+            let searched = |(arm, space): (usize, ScheduleSpace)| {
+                let seeds = seeds(arm, &space);
+                let strategy = start(&space, &seeds);
+                Box::new(Searched { space, strategy, seeds }) as Box<dyn Source>
+            };
+            spaces.into_iter().enumerate().map(searched).chain(pipelines).collect()
+        }
+        Mode::Top5 if pipelines.is_none() => {
+            // The space that the default schedule is from.
+            let best = |space: ScheduleSpace| {
+                let seeds: Vec<(Point, Origin)> = ranked(&space).collect();
+                let points = seeds.iter().map(|(point, _)| point.clone()).collect();
+                let strategy = Box::new(Ranked(points));
+                Box::new(Searched { space, strategy, seeds }) as Box<dyn Source>
+            };
+            spaces.into_iter().take(1).map(best).collect()
+        }
+        Mode::OneShot | Mode::Top5 => pipelines.into_iter().collect(),
     }
 }
 
@@ -210,5 +271,5 @@ fn algorithms(arms: &Arms) -> Vec<serde_json::Value> {
         let parameters: Vec<_> = parameters.map(parameter).collect();
         json!({ "name": space.algorithm(), "parameters": parameters })
     };
-    arms.iter().map(|arm| algorithm(&arm.space)).collect()
+    arms.spaces().map(algorithm).collect()
 }

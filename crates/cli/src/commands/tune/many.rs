@@ -84,6 +84,9 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
                 .threads(operator.threads)
                 .precision(args.target.precision.unwrap_or(manifest.precision_of(operator)))
                 .seed(args.seed.max(manifest.tune.seed));
+            if let (None, Some(mode)) = (args.mode, manifest.tune.mode) {
+                tuner = tuner.mode(mode);
+            }
             if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
                 tuner = tuner.strategy(name);
             }

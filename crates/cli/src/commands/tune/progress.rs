@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use tensorwright_outcome::Seconds;
-use tensorwright_tuner::{Event, Progress};
+use tensorwright_tuner::{Event, Mode, Progress};
 
 /// How often a line is printed where nobody looks at a terminal.
 const SELDOM: Duration = Duration::from_secs(10);
@@ -30,8 +30,11 @@ impl Display {
             return;
         }
         match event {
-            Event::Started { space, resumed, warm, progress } => {
-                let mut line = format!("{space} points");
+            Event::Started { mode, space, resumed, warm, progress } => {
+                let mut line = match mode {
+                    Mode::Autotune => format!("{space} points"),
+                    mode => format!("{mode}: {}", mode.summary()),
+                };
                 if *resumed > 0 {
                     line.push_str(&format!(", going on after {resumed} trials"));
                 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use tensorwright::Program;
-use tensorwright_outcome::{Seconds, printable};
+use tensorwright_outcome::{Seconds, Tally, printable};
 use tensorwright_records::Origin;
 use tensorwright_tuner::{Defects, Gain, Status, Tuned};
 
@@ -26,6 +26,14 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     )?;
     for (kind, reason, count) in progress.tally.commonest(4) {
         writeln!(out, "  {count} {kind}: {}", printable(reason))?;
+    }
+    let pipelines = &progress.pipelines;
+    if pipelines.total() > 0 {
+        write!(out, "a search over pipelines proposed {}: {pipelines}", pipelines.total())?;
+        match pipelines.commonest(1).first() {
+            Some((_, reason, _)) => writeln!(out, " (such as: {})", printable(reason))?,
+            None => writeln!(out)?,
+        }
     }
     let share =
         100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
@@ -96,6 +104,9 @@ pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
     let speedup = winner.default_seconds / winner.seconds;
     line.push_str(&match (winner.gain, &winner.origin) {
         (Gain::None, Origin::Default) => "; no significant gain over the default schedule".to_owned(),
+        (Gain::None, Origin::Search(_)) => {
+            format!(", {speedup:.2} times as fast as the default schedule; the model has chosen it")
+        }
         (Gain::None, _) => format!(
             ", {speedup:.2} times as fast as the default schedule; no significant gain over the best so far"
         ),
@@ -106,19 +117,21 @@ pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
     line
 }
 
+/// Outcomes by kind, and the commonest reasons.
+fn counted(tally: &Tally) -> (serde_json::Value, serde_json::Value) {
+    let kinds: serde_json::Map<String, serde_json::Value> =
+        tally.kinds().map(|(kind, count)| (kind.to_owned(), count.into())).collect();
+    let reasons = tally.commonest(10).into_iter().map(|(kind, reason, count)| {
+        serde_json::json!({ "outcome": kind, "reason": reason, "count": count })
+    });
+    (kinds.into(), reasons.collect())
+}
+
 /// The summary for a program.
 pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
     let (winner, progress) = (&tuned.winner, &tuned.progress);
-    let kinds: serde_json::Map<String, serde_json::Value> =
-        progress.tally.kinds().map(|(kind, count)| (kind.to_owned(), count.into())).collect();
-    let reasons: Vec<_> = progress
-        .tally
-        .commonest(10)
-        .into_iter()
-        .map(|(kind, reason, count)| {
-            serde_json::json!({ "outcome": kind, "reason": reason, "count": count })
-        })
-        .collect();
+    let (kinds, reasons) = counted(&progress.tally);
+    let (of_pipelines, why) = counted(&progress.pipelines);
     serde_json::json!({
         "def": program.name(),
         "hash": program.hash().to_string(),
@@ -133,6 +146,7 @@ pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
         "time_seconds": tuned.spent[2].as_secs_f64(),
         "outcomes": kinds,
         "reasons": reasons,
+        "pipelines": { "outcomes": of_pipelines, "reasons": why },
         "seconds": winner.seconds,
         "default_seconds": winner.default_seconds,
         "speedup": winner.default_seconds / winner.seconds,

@@ -5,7 +5,7 @@ use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{ComputeAt, Fuse, Inline, Parallel, loops_of, stages};
-use tensorwright_schedule::{Draft, ScheduleError, canonical};
+use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_space::Rejection;
 
 use crate::cpu::rows::Row;
@@ -14,12 +14,12 @@ use crate::cpu::rules::complete_stages;
 use super::Pipeline;
 use super::hosts::{Hosts, apply, cut};
 
-/// Decodes a state.
+/// Decodes a state, with at most so many vectors at a time.
 ///
 /// # Errors
 /// If a step is refused.
-pub(super) fn decode(of: &Pipeline<'_>, state: &State) -> Result<Draft, Rejection> {
-    let mut draft = Draft::new(canonical(of.program));
+pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<Draft, Rejection> {
+    let mut draft = Draft::new(of.nest.clone());
     let count = of.dag.stages.len();
     let name = |draft: &Draft, stage: usize| {
         draft.nest.buffer(TensorId(of.dag.stages[stage].tensor)).name.clone()
@@ -55,7 +55,8 @@ pub(super) fn decode(of: &Pipeline<'_>, state: &State) -> Result<Draft, Rejectio
         tiled.push((stage, tiling));
     }
     for (stage, tiling) in tiled.iter().rev() {
-        vectors(&mut draft, of, &names[*stage], tiling, &hosts[*stage])?;
+        let at_a_time = (body(tiling) / of.goal.target.lanes(4)).clamp(1, most_vectors);
+        vectors(&mut draft, of, &names[*stage], at_a_time, &hosts[*stage])?;
     }
     for (stage, tiling) in &tiled {
         if matches!(state.decision(*stage), Some(Decision::Root(_))) {
@@ -66,7 +67,7 @@ pub(super) fn decode(of: &Pipeline<'_>, state: &State) -> Result<Draft, Rejectio
     let mut rest: Vec<String> = stages(&draft.nest);
     // Partial results of a stage have its name and one of their own.
     rest.retain(|name| !is_ours(name) && !is_ours(&settled(name)));
-    complete_stages(&mut draft, &rest, of.goal);
+    complete_stages(&mut draft, &rest, &of.goal);
     Ok(draft)
 }
 
@@ -75,21 +76,24 @@ fn settled(name: &str) -> String {
     name.strip_suffix(".rf").unwrap_or(name).to_owned()
 }
 
+/// The elements of a row that are computed at a time.
+fn body(tiling: &Tiling) -> i64 {
+    tiling.tiles.last().and_then(|tile| tile.last()).copied().unwrap_or(1)
+}
+
 /// Vectors along the rows of a stage, several at a time.
 fn vectors(
     draft: &mut Draft,
-    of: &Pipeline<'_>,
+    of: &Pipeline,
     stage: &str,
-    tiling: &Tiling,
+    vectors: i64,
     hosts: &Hosts,
 ) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let Some(row) = accesses.of_role(Role::Spatial).last().map(|axis| axis.name.clone()) else {
         return Ok(());
     };
-    let body = tiling.tiles.last().and_then(|tile| tile.last()).copied().unwrap_or(1);
-    let vectors = (body / of.goal.target.lanes(4)).max(1);
-    let mut row = Row { draft, stage, at: &row, depth: hosts.depth(), vectors, goal: of.goal };
+    let mut row = Row { draft, stage, at: &row, depth: hosts.depth(), vectors, goal: &of.goal };
     let refused = |error: ScheduleError| Rejection { rule: "vector", reason: error.to_string() };
     row.schedule().map_err(refused)
 }
@@ -97,7 +101,7 @@ fn vectors(
 /// Shares the outermost tiles of a stage between workers.
 fn share(
     draft: &mut Draft,
-    of: &Pipeline<'_>,
+    of: &Pipeline,
     (number, stage): (usize, &str),
     tiling: &Tiling,
     hosts: &Hosts,

@@ -7,21 +7,30 @@
 //! ```
 //!
 //! A state is decoded as it says or refused with the reason. Stages whose loops a state leaves open (products, scans,
-//! scatters) are finished by rules.
+//! scatters) are finished by rules. Where all vectors that a state computes at a time make more code than is allowed, one
+//! is computed at a time.
 
 mod decode;
 mod hosts;
+mod samples;
 
 use tensorwright_lang::program::Program;
-use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, State, Statistics, search};
-use tensorwright_schedule::{Schedule, lower};
+use tensorwright_pipeline::{
+    Analytical, Dag, Levels, Machine, Options, Outcome, State, search_while,
+};
+use tensorwright_schedule::nest::LoopNest;
+use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_space::Rejection;
 use tensorwright_target::{Cpu, Goal};
+
+use crate::pipelines::PipelineSchedules;
+
+pub use samples::Samples;
 
 /// States that are tried for each schedule that is wanted: some can be neither applied nor lowered.
 const TRIES: usize = 16;
 
-/// The states that a search found for a program, and what they mean.
+/// A program of several stages as searches over pipelines see it, and what the states that they find mean.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -34,40 +43,45 @@ const TRIES: usize = 16;
 ///   out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
-/// let goal = Goal::new(Cpu::avx512());
-/// let found = Pipeline::search(&program, &goal, &Options::greedy());
+/// let pipeline = Pipeline::new(&program, &Goal::new(Cpu::avx512()));
+/// let found = pipeline.search(&Options::greedy());
 /// let (best, cycles) = &found.states[0];
-/// println!("{}{cycles} cycles", best.text(&found.dag, &found.levels));
-/// let schedule = found.decode(best).map_err(|refused| refused.reason)?;
+/// println!("{}{cycles} cycles", best.text(&pipeline.dag, &pipeline.levels));
+/// let schedule = pipeline.decode(best).map_err(|refused| refused.reason)?;
 /// assert!(schedule.to_string().contains("vectorize"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Pipeline<'a> {
-    program: &'a Program,
-    goal: &'a Goal<Cpu>,
-    /// The program as the search saw it.
+pub struct Pipeline {
+    /// The loops that schedules are applied to.
+    nest: LoopNest,
+    goal: Goal<Cpu>,
+    /// The program as searches see it.
     pub dag: Dag,
     /// The levels of loops of the target.
     pub levels: Levels,
-    /// What was found, the best by the model first.
-    pub states: Vec<(State, f64)>,
-    /// What the search took.
-    pub statistics: Statistics,
 }
 
-impl<'a> Pipeline<'a> {
+impl Pipeline {
+    /// A program for a goal.
+    #[must_use]
+    pub fn new(program: &Program, goal: &Goal<Cpu>) -> Self {
+        let (dag, levels) = (Dag::new(program), Levels::of_cpu(goal));
+        Self { nest: canonical(program), goal: goal.clone(), dag, levels }
+    }
+
     /// Searches by the analytical model.
     #[must_use]
-    pub fn search(program: &'a Program, goal: &'a Goal<Cpu>, options: &Options) -> Self {
-        let (dag, levels) = (Dag::new(program), Levels::of_cpu(goal));
-        let found = {
-            let model = Analytical::new(&dag, &levels, Machine::of(goal));
-            search(&dag, &levels, &model, options)
-        };
-        let (states, statistics) = (found.states, found.statistics);
-        Self { program, goal, dag, levels, states, statistics }
+    pub fn search(&self, options: &Options) -> Outcome {
+        self.search_while(options, &mut || true)
+    }
+
+    /// Searches by the analytical model [as long as it is told to go on](search_while).
+    #[must_use]
+    pub fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+        let model = Analytical::new(&self.dag, &self.levels, Machine::of(&self.goal));
+        search_while(&self.dag, &self.levels, &model, options, goes_on)
     }
 
     /// The schedule of a state.
@@ -75,35 +89,39 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     /// If a step that the state asks for is refused, or the result makes more code than lowering allows.
     pub fn decode(&self, state: &State) -> Result<Schedule, Rejection> {
-        let draft = decode::decode(self, state)?;
-        match lower(draft.nest) {
-            Ok(_) => Ok(draft.schedule),
-            Err(error) => Err(Rejection { rule: "lower", reason: error.to_string() }),
+        let lowered = |most_vectors| {
+            let draft = decode::decode(self, state, most_vectors)?;
+            match lower(draft.nest) {
+                Ok(_) => Ok(draft.schedule),
+                Err(error) => Err(Rejection { rule: "lower", reason: error.to_string() }),
+            }
+        };
+        match lowered(i64::MAX) {
+            Err(refused) if matches!(refused.rule, "vector" | "lower") => lowered(1),
+            decoded => decoded,
         }
     }
 }
 
-/// Schedules of a program, the best by the model first, with the cycles that it expects: what
-/// [`pipeline_schedules`](crate::pipeline_schedules) are for a processor.
+/// What [`pipeline_schedules`](crate::pipeline_schedules) are for a processor.
 pub(crate) fn schedules(
     program: &Program,
     goal: &Goal<Cpu>,
     options: &Options,
     count: usize,
-) -> Vec<(Schedule, f64)> {
-    let found = Pipeline::search(program, goal, options);
-    let states = found.states.iter().take(count.saturating_mul(TRIES));
-    let mut schedules: Vec<(Schedule, f64)> = Vec::new();
-    for (state, cost) in states {
-        if schedules.len() >= count {
+) -> PipelineSchedules {
+    let pipeline = Pipeline::new(program, goal);
+    let mut found = PipelineSchedules::default();
+    for (state, cost) in pipeline.search(options).states.iter().take(count.saturating_mul(TRIES)) {
+        if found.schedules.len() >= count {
             break;
         }
-        // Two states may come to the same where extents are small.
-        if let Ok(schedule) = found.decode(state)
-            && !schedules.iter().any(|(known, _)| *known == schedule)
-        {
-            schedules.push((schedule, *cost));
+        match pipeline.decode(state) {
+            // Two states may come to the same where extents are small.
+            Ok(schedule) if found.schedules.iter().any(|(known, _)| *known == schedule) => {}
+            Ok(schedule) => found.schedules.push((schedule, *cost)),
+            Err(refused) => found.refused.push(refused),
         }
     }
-    schedules
+    found
 }

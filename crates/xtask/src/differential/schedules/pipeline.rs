@@ -18,7 +18,7 @@ pub(super) fn draw(
     let goal = goal(rng).into();
     let options = if rng.percent(70) { Options::greedy() } else { Options::beam() };
     let options = options.with_seed(rng.next_u64());
-    let mut found = pipeline_schedules(program, &goal, &options, 4)?;
+    let mut found = pipeline_schedules(program, &goal, &options, 4)?.schedules;
     tally.count("[pipeline]", !found.is_empty());
     if found.is_empty() {
         return Ok(None);

@@ -1,0 +1,141 @@
+//! [`Pipelines`]: schedules that a search over pipelines proposes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tensorwright_kernel::{Goal, Precision, Schedule, Target};
+use tensorwright_policy::cpu::{Pipeline, Samples};
+use tensorwright_policy::{Preset, ScheduleSpace};
+use tensorwright_records::Origin;
+use tensorwright_search::{Observation, Proposal};
+use tensorwright_space::{Point, Rejection};
+
+use crate::mode::Mode;
+use crate::source::Source;
+use crate::tuner::Tuner;
+
+/// The part of the time of a run that searches over pipelines may take beside others, and the part if the run has
+/// nothing else to do.
+const SHARES: (u32, u32) = (10, 2);
+
+/// How long they may take if the run has no time to keep, beside others and alone.
+const LONGEST: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+
+/// So many searches in a row that find nothing new are the last.
+const MOST_BARREN: usize = 24;
+
+/// So many states are proposed even if the time is used: making a schedule of one takes time as well.
+const LEAST: u64 = 6;
+
+/// Schedules that a search over pipelines proposes, for programs of several stages. The points are the numbers of what it
+/// has found so far.
+///
+/// The model alone decides what comes first. Where searches measure many, every second proposal is a fresh sample, as in
+/// section 6 of Anderson et al. 2021: the model is not always right.
+pub(crate) struct Pipelines {
+    samples: Samples,
+    precision: Precision,
+    /// The searches before the first proposal.
+    ahead: usize,
+    /// Whether there are fresh samples between the best ones.
+    goes_on: bool,
+    /// How long searches, and making schedules of what they found, may still take.
+    left: Duration,
+    stop: Arc<AtomicBool>,
+    turn: u64,
+    barren: usize,
+}
+
+impl Pipelines {
+    /// The source of a run; none for programs of one stage, and where a space is asked for that has less than everything.
+    pub(crate) fn of(tuner: &Tuner, goal: &Goal) -> Option<Self> {
+        let program = tuner.program.ir();
+        let Target::Cpu(cpu) = &goal.target else { return None };
+        if program.stages.len() < 2 || tuner.options != Preset::Full.options() {
+            return None;
+        }
+        let goes_on = tuner.mode == Mode::Autotune;
+        let (share, longest) = if goes_on { (SHARES.0, LONGEST.0) } else { (SHARES.1, LONGEST.1) };
+        Some(Self {
+            samples: Samples::new(
+                Pipeline::new(program, &goal.for_target(cpu.clone())),
+                tuner.seed,
+            ),
+            precision: tuner.goal.precision,
+            ahead: if goes_on { 2 } else { Samples::BATCH },
+            goes_on,
+            left: tuner.budget.time.map_or(longest, |time| (time / share).min(longest)),
+            stop: Arc::clone(&tuner.stop),
+            turn: 0,
+            barren: 0,
+        })
+    }
+
+    /// Searches once more, if there is time; the best of what is new.
+    fn search(&mut self) -> Option<usize> {
+        if self.is_over() {
+            return None;
+        }
+        let (clock, left) = (Instant::now(), self.left);
+        let stop = Arc::clone(&self.stop);
+        let mut goes_on = || clock.elapsed() < left && !stop.load(Ordering::Relaxed);
+        let found = self.samples.search(&mut goes_on);
+        self.left = left.saturating_sub(clock.elapsed());
+        self.barren = if found.is_some() { 0 } else { self.barren + 1 };
+        found
+    }
+
+    fn is_over(&self) -> bool {
+        self.left.is_zero() || self.barren >= MOST_BARREN || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The next state.
+    fn next(&mut self) -> Option<usize> {
+        while self.samples.searches() < self.ahead && !self.is_over() {
+            self.search();
+        }
+        self.turn += 1;
+        if self.turn > LEAST && self.left.is_zero() {
+            return None;
+        }
+        if self.goes_on && self.turn.is_multiple_of(2) {
+            let fresh = self.search().filter(|fresh| self.samples.take(*fresh));
+            if fresh.is_some() {
+                return fresh;
+            }
+        }
+        self.samples.take_best()
+    }
+}
+
+impl Source for Pipelines {
+    fn propose(&mut self, at_most: usize) -> Proposal {
+        let numbers = (0..at_most).map_while(|_| self.next());
+        let point = |number: usize| Point::new([u32::try_from(number).unwrap_or(u32::MAX)]);
+        let points: Vec<Point> = numbers.map(point).collect();
+        if points.is_empty() { Proposal::Exhausted } else { Proposal::Points(points) }
+    }
+
+    fn decode(&mut self, point: &Point) -> Result<Schedule, Rejection> {
+        let clock = Instant::now();
+        let decoded = self.samples.decode(point.rank(0) as usize);
+        self.left = self.left.saturating_sub(clock.elapsed());
+        let schedule = decoded?;
+        if self.precision.allows(schedule.precision()) {
+            return Ok(schedule);
+        }
+        let reason = "it computes with other numbers than the program names".to_owned();
+        Err(Rejection { rule: "precision", reason })
+    }
+
+    fn observe(&mut self, _: &[Observation]) {}
+
+    fn origin(&self, _: &Point) -> Option<Origin> {
+        Some(Origin::Pipeline)
+    }
+
+    fn space(&self) -> Option<&ScheduleSpace> {
+        None
+    }
+}
