@@ -205,7 +205,6 @@ impl<'a> Session<'a> {
                 self.measurer.submit(number, &schedule);
             }
         }
-        Ok(())
     }
 
     /// Measures the default schedule.
