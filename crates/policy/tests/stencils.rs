@@ -148,7 +148,7 @@ fn rows_that_are_read_again_stay_in_registers() {
     let blur = BLUR.replace("/ 3", "/ 4");
     let schedule = |text: &str| {
         let program = program(text, &[("H", 2000), ("W", 1500)]);
-        untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string()
+        untuned_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string()
     };
     let cheap = schedule(&blur);
     assert!(cheap.contains("-> y.row.tile y.row.rows"), "{cheap}");
@@ -165,7 +165,8 @@ fn windows_share_what_they_read_with_the_next_rows() {
       out(y,x) max=! in(y+i,x) where i in 0:25
     }";
     let program = program(text, &[("H", 2024), ("W", 1500)]);
-    let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512())).to_string();
+    let schedule =
+        untuned_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     assert!(schedule.contains("out: unroll i.1"), "{schedule}");
     assert!(
         schedule.contains("out: split y 1 16") || schedule.contains("out: split y 1 8"),

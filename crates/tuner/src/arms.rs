@@ -158,13 +158,16 @@ impl Arms {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tensorwright_kernel::{Cpu, Goal, Module};
     use tensorwright_policy::Preset;
-    use tensorwright_search::Strategy;
     use tensorwright_search::registry::STRATEGIES;
+    use tensorwright_search::{Settings, Strategy};
     use tensorwright_space::Rng;
 
     use super::*;
+    use crate::source::Searched;
 
     /// What so many points of a search say about where they come from.
     fn origins(strategy: &str, count: usize) -> Vec<Option<Origin>> {
@@ -175,13 +178,14 @@ mod tests {
         let options = Preset::Full.options();
         let space = ScheduleSpace::new(program.ir(), &goal, &options).unwrap();
         let strategy = tensorwright_search::find(strategy).unwrap();
-        let seeds = |_: usize, space: &ScheduleSpace| {
-            let near = space.search_space().sample_legal(&mut Rng::new(1)).unwrap();
-            let ranked = space.ranked(1).into_iter().map(|point| (point, Origin::Ranked));
-            [(near, Origin::Near)].into_iter().chain(ranked).collect()
-        };
-        let mut arms =
-            Arms::new(vec![space], 1, |space, begun| strategy.start(space, begun), seeds);
+        let near = space.search_space().sample_legal(&mut Rng::new(1)).unwrap();
+        let ranked = space.ranked(1).into_iter().map(|point| (point, Origin::Ranked));
+        let seeds: Vec<(Point, Origin)> =
+            [(near, Origin::Near)].into_iter().chain(ranked).collect();
+        let start = seeds.iter().map(|(point, _)| point.clone()).collect();
+        let settings = Settings { seed: 1, start };
+        let strategy = strategy.start(Arc::clone(space.search_space()), &settings);
+        let mut arms = Arms::new(vec![Box::new(Searched { space, strategy, seeds })]);
         let next = || {
             let place = arms.propose(1).ok()?.pop()?;
             Some(arms.origin(&place))
