@@ -65,7 +65,11 @@ fn tune_all(threads: u32) {
         let is_slower = speedup.is_none_or(|speedup| is_gain && speedup <= 1.0);
         if !output.status.success() || is_bad || is_slower || outcomes["measured"].is_null() {
             let errors = String::from_utf8_lossy(&output.stderr);
-            failures.push(format!("{file} {def} {}: {tuned}\n{errors}", sizes.join(",")));
+            // What exposes a defect says how the process ended, and its last words.
+            let files = tuned["defects"]["files"].as_array().into_iter().flatten();
+            let texts = files.filter_map(|file| std::fs::read_to_string(file.as_str()?).ok());
+            let texts = texts.collect::<Vec<_>>().join("\n");
+            failures.push(format!("{file} {def} {}: {tuned}\n{errors}\n{texts}", sizes.join(",")));
         }
     }
     let _ = std::fs::remove_dir_all(&db);

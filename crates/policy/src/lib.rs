@@ -23,6 +23,7 @@ mod algorithm;
 pub mod cpu;
 mod options;
 mod pipelines;
+mod proposals;
 mod rewriting;
 mod schedule_space;
 mod sketch;
@@ -31,7 +32,8 @@ mod untuned;
 
 pub use algorithm::alternatives;
 pub use options::{Options, Preset};
-pub use pipelines::{PipelineSchedules, pipeline_schedules};
+pub use pipelines::pipeline_schedules;
+pub use proposals::PipelineSchedules;
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use untuned::{Untuned, untuned_schedule};

@@ -2,21 +2,10 @@
 
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Options;
-use tensorwright_schedule::Schedule;
-use tensorwright_space::Rejection;
 use tensorwright_target::{Goal, TargetError};
 
+use crate::proposals::PipelineSchedules;
 use crate::targets::policy;
-
-/// What [`pipeline_schedules`] proposes.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct PipelineSchedules {
-    /// Schedules, the best by the model first, with the cycles that it expects.
-    pub schedules: Vec<(Schedule, f64)>,
-    /// Why the states that were tried besides, in their order, mean no schedule.
-    pub refused: Vec<Rejection>,
-}
 
 /// Schedules of a program by a beam search over where its stages are computed and in which tiles, the best by the model
 /// first, with the cycles that it expects. All of them apply to the canonical nest and can be lowered; there may be fewer

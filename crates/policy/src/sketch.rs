@@ -7,7 +7,7 @@ use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_space::{Parameter, Point, Rejection};
 
 use crate::Options;
-use crate::pipelines::PipelineSchedules;
+use crate::proposals::PipelineSchedules;
 
 /// What there is for a kind of target. Goals of that kind have it.
 pub(crate) trait Policy {

@@ -8,7 +8,7 @@ use crate::Options;
 use crate::cpu::pipeline::schedules;
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
-use crate::pipelines::PipelineSchedules;
+use crate::proposals::PipelineSchedules;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {

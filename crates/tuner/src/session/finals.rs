@@ -59,8 +59,7 @@ impl Contest {
         let measured = |place: &usize| !self.finalists[*place].rounds.is_empty();
         let places = || (0..self.entrants.len()).filter(measured);
         let incumbent = places().find(|place| self.entrants[*place].is_declared);
-        let is_choice =
-            |place: &usize| matches!(self.entrants[*place].candidate.origin, Origin::Search(_));
+        let is_choice = |place: &usize| self.entrants[*place].candidate.origin == Origin::Pipeline;
         let choice = places().find(is_choice);
         let (winner, gain) = match (incumbent, choice) {
             (Some(incumbent), Some(choice)) => {

@@ -23,7 +23,7 @@ use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_space::Rejection;
 use tensorwright_target::{Cpu, Goal};
 
-use crate::pipelines::PipelineSchedules;
+use crate::proposals::PipelineSchedules;
 
 pub use samples::Samples;
 
