@@ -98,13 +98,13 @@ pub(super) fn in_tiles<'a>(
     let Some(mut tile) = Tile::cut(draft, block, rows, (chains, cut), goal)? else {
         return Ok(None);
     };
+    let inside = || ComputeAt { consumer: block.root.clone(), at: cut.block.clone() };
     let mut by_rows = Vec::new();
     for unit in block.units.iter().rev() {
         let is_last = unit.root(chains) == &block.root;
         if let (Unit::Chain(place), false) = (unit, is_last) {
             let chain = &chains[*place];
-            let inside = ComputeAt { consumer: block.root.clone(), at: cut.block.clone() };
-            draft.apply(&chain.root, inside)?;
+            draft.apply(&chain.root, inside())?;
             rows_inside(draft, chain, &chain.row, row_tiling, goal)?;
             continue;
         }
@@ -113,8 +113,7 @@ pub(super) fn in_tiles<'a>(
             if store_of(&draft.nest, stage).is_none() || tile.place(draft, stage, goal) {
                 continue;
             }
-            let inside = ComputeAt { consumer: block.root.clone(), at: cut.block.clone() };
-            draft.apply(stage, inside)?;
+            draft.apply(stage, inside())?;
             by_rows.push(stage);
         }
     }

@@ -26,7 +26,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::cut::Cut;
 use super::{Block, Unit};
-use crate::cpu::rows::{self, Chain, MOST_TERMS};
+use crate::cpu::rows::{self, Chain, MOST_TERMS, iterations};
 
 /// The rows of a tile.
 pub(super) const ROWS: [i64; 3] = [8, 16, 4];
@@ -135,8 +135,8 @@ impl<'a> Tile<'a> {
         for stage in &self.inside {
             rows::in_registers(draft, stage, goal)?;
         }
-        let count: i64 = self.terms.iter().map(|axis| axis.extent).fold(1, i64::saturating_mul);
-        let terms = self.terms.iter().filter(|_| count <= MOST_TERMS).map(|axis| &axis.name);
+        let are_few = iterations(&self.terms) <= MOST_TERMS;
+        let terms = self.terms.iter().filter(|_| are_few).map(|axis| &axis.name);
         for target in terms.chain([&self.rows, &self.vectors]) {
             draft.apply(root, Unroll { target: target.clone() })?;
         }
@@ -163,10 +163,8 @@ fn is_small(draft: &Draft, stage: &str, width: i64, goal: &Goal<Cpu>) -> bool {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return false };
     let buffer = draft.nest.buffer(accesses.write.buffer);
     let lanes = goal.target.lanes(buffer.dtype.bytes() as i64).max(1);
-    let terms = accesses.of_role(Role::Reduce).map(|axis| axis.extent);
-    let terms = terms.fold(1, i64::saturating_mul);
     buffer.shape.last() == Some(&width)
-        && terms <= MOST_TERMS
+        && iterations(accesses.of_role(Role::Reduce)) <= MOST_TERMS
         && buffer.elements() / lanes <= MOST_WRITTEN
 }
 

@@ -13,7 +13,7 @@ use crate::cpu::tiling::Tiling;
 const MOST_STATEMENTS: i64 = 640;
 
 /// The most terms of a window that are all written out, so that neighbours share what they read.
-pub(crate) const MOST_OF_WINDOW: i64 = 32;
+const MOST_OF_WINDOW: i64 = 32;
 
 /// How many iterations of the innermost loop over terms are written out.
 #[derive(Debug)]

@@ -115,7 +115,7 @@ fn stages_of(
 }
 
 /// The iterations of some loops; terms are not limited by what memory holds.
-fn iterations<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> i64 {
+pub(crate) fn iterations<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> i64 {
     axes.into_iter().fold(1, |product, axis| product.saturating_mul(axis.extent))
 }
 
