@@ -10,6 +10,7 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::db::DbArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
+use crate::commands::model::ModelArgs;
 use crate::commands::package::PackageArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Worker(WorkerArgs),
     Landscape(LandscapeArgs),
+    Model(ModelArgs),
     Compare(CompareArgs),
     List(ListArgs),
     Lsp(LspArgs),

@@ -51,6 +51,13 @@ pub(crate) fn landscape(path: &Path) -> Result<Landscape, Diagnostics> {
     })
 }
 
+/// Reads a text of this program's own making, such as samples or weights of a cost model.
+pub(crate) fn own_text(path: &Path, most: u64, help: &str) -> Result<String, Diagnostics> {
+    let wrong =
+        |_| problem(path, format!("{} is not text: it is not UTF-8", path.display()), Some(help));
+    String::from_utf8(read(path, most)?).map_err(wrong)
+}
+
 /// Writes bytes to a file.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Diagnostics> {
     std::fs::write(path, bytes).map_err(|error| {

@@ -52,6 +52,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Command::Db(args) => commands::db::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Landscape(args) => commands::landscape::run(args, worker),
+        Command::Model(args) => commands::model::run(args, worker),
         Command::Compare(args) => commands::compare::run(args),
         Command::List(args) => commands::list::run(args),
         Command::Completions(args) => commands::completions::run(args, Cli::command()),

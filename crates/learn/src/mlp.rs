@@ -88,6 +88,29 @@ impl Mlp {
         Self { layers, parameters }
     }
 
+    /// A network with layers of the given sizes and these [parameters](Self::parameters), if there are as many as that
+    /// takes.
+    ///
+    /// ```
+    /// use tensorwright_learn::Mlp;
+    ///
+    /// let network = Mlp::new(&[2, 3, 1], 7);
+    /// let copy = Mlp::of(&[2, 3, 1], network.parameters().to_vec());
+    /// assert_eq!(copy, Some(network));
+    /// assert_eq!(Mlp::of(&[2, 3, 1], vec![0.0; 5]), None);
+    /// ```
+    #[must_use]
+    pub fn of(sizes: &[usize], parameters: Vec<f32>) -> Option<Self> {
+        let mut layers = Vec::new();
+        let mut start = 0usize;
+        for pair in sizes.windows(2) {
+            let (inputs, outputs) = (pair[0], pair[1]);
+            layers.push(Layer { inputs, outputs, start });
+            start = start.checked_add(inputs.checked_add(1)?.checked_mul(outputs)?)?;
+        }
+        (start == parameters.len()).then_some(Self { layers, parameters })
+    }
+
     /// The number of inputs of a row.
     #[must_use]
     pub fn inputs(&self) -> usize {

@@ -10,7 +10,7 @@
 //! | `levels.rs` | [`Levels`]: the kinds of loops that a target has, outermost first |
 //! | `state/` | [`State`]: what is decided so far; its structural hash and its [layout](Layout) of groups and regions |
 //! | `enumerate/` | the options of a stage: where it is computed, in which tiles (4.1 to 4.3), and what is pruned (4.6) |
-//! | `cost/` | [`CostModel`], and an [analytical one](Analytical) for processors |
+//! | `cost/` | [`CostModel`]: an [analytical one](Analytical) for processors, and one that is [learned](Learned) |
 //! | `search/` | [`search`]: beam search with hierarchical sampling, freezing and memoization |
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
@@ -24,7 +24,11 @@ mod levels;
 mod search;
 mod state;
 
-pub use cost::{Analytical, CostModel, Machine};
+pub use cost::{
+    Amounts, Analytical, CostModel, Describer, Description, Features, Judgement, Kind, Learned,
+    Machine, Noisy, Provenance, Sample, Samples, SamplesError, Training, Weights, WeightsError,
+    judge, train,
+};
 pub use dag::{Dag, Edge, Footprint, Input, Reach, Source, Stage};
 pub use levels::{Level, LevelKind, Levels};
 pub use search::{Options, Outcome, Statistics, search, search_while};

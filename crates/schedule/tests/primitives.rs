@@ -81,6 +81,13 @@ const LOWER: &str = "def lower(float(N,N) A) -> (L) {
 const BAND: &str = "def band(float(N,N) A) -> (m) {
   m(i) max=! (j <= i && j > i - 9) ? A(i,j) : -INFINITY where i in 0:N, j in 0:N
 }";
+/// Blurs of blurs: the borders of one are inside of those of the next.
+const TWICE_CLAMPED: &str = "def twice(float(N) A) -> (out) {
+  one(i) = A(clamp(i-1, 0, N-1)) + A(i) + A(clamp(i+1, 0, N-1))
+  two(i) = one(clamp(i-1, 0, N-1)) + one(i) + one(clamp(i+1, 0, N-1))
+  out(i) = two(clamp(i-1, 0, N-1)) + two(i) + two(clamp(i+1, 0, N-1))
+}";
+
 const CLAMPED: &str = "def clamped(float(N) A) -> (out) {
   rows(i) = 2 * A(i)
   out(i) = rows(max(i - 1, 0)) + rows(i) + rows(min(i + 1, N - 1)) where i in 0:N
@@ -224,6 +231,8 @@ shows! {
     compute_at: BLUR, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
     compute_at_around_the_reduction: LAYER, [("B", 4), ("I", 3), ("O", 5)],
         "out: reorder b i o\nout.0: compute_at out b\n";
+    compute_at_of_clamped_reads_of_clamped_reads: TWICE_CLAMPED, [("N", 80)],
+        "out: split i 8\ntwo: compute_at out i.0\none: compute_at out i.0\n";
     compute_at_of_clamped_reads: CLAMPED, [("N", 26)], "out: split i 8\nrows: compute_at out i.0\n";
     vectorize_between_borders: CLAMPED, [("N", 32)], "out: split i 8\nout: vectorize i.1\n";
     vectorize_between_borders_of_tiles: CLAMPED, [("N", 64)],

@@ -25,6 +25,9 @@ const LONGEST: (Duration, Duration) = (Duration::from_secs(10), Duration::from_s
 /// So many searches in a row that find nothing new are the last.
 const MOST_BARREN: usize = 24;
 
+/// The cost model learns after so many measurements.
+const BATCH: usize = 16;
+
 /// So many states are proposed even if the time is used: making a schedule of one takes time as well.
 const LEAST: u64 = 6;
 
@@ -45,6 +48,8 @@ pub(crate) struct Pipelines {
     stop: Arc<AtomicBool>,
     turn: u64,
     barren: usize,
+    /// How many measurements the cost model has learned from.
+    learned: usize,
 }
 
 impl Pipelines {
@@ -57,11 +62,12 @@ impl Pipelines {
         }
         let goes_on = tuner.mode == Mode::Autotune;
         let (share, longest) = if goes_on { (SHARES.0, LONGEST.0) } else { (SHARES.1, LONGEST.1) };
+        let mut pipeline = Pipeline::new(program, &goal.for_target(cpu.clone()));
+        if let Some(weights) = &tuner.weights {
+            pipeline = pipeline.with_weights(Arc::clone(weights));
+        }
         Some(Self {
-            samples: Samples::new(
-                Pipeline::new(program, &goal.for_target(cpu.clone())),
-                tuner.seed,
-            ),
+            samples: Samples::new(pipeline, tuner.seed),
             precision: tuner.goal.precision,
             ahead: if goes_on { 2 } else { Samples::BATCH },
             goes_on,
@@ -69,6 +75,7 @@ impl Pipelines {
             stop: Arc::clone(&tuner.stop),
             turn: 0,
             barren: 0,
+            learned: 0,
         })
     }
 
@@ -129,7 +136,20 @@ impl Source for Pipelines {
         Err(Rejection { rule: "precision", reason })
     }
 
-    fn observe(&mut self, _: &[Observation]) {}
+    /// The cost model learns of what was measured, batch by batch.
+    fn observe(&mut self, observations: &[Observation]) {
+        for observation in observations {
+            if let Some(seconds) = observation.outcome.cost() {
+                self.samples.observe(observation.point.rank(0) as usize, seconds);
+            }
+        }
+        if self.goes_on && self.samples.observed() >= self.learned + BATCH && !self.is_over() {
+            let clock = Instant::now();
+            self.samples.retrain();
+            self.learned = self.samples.observed();
+            self.left = self.left.saturating_sub(clock.elapsed());
+        }
+    }
 
     fn origin(&self, _: &Point) -> Option<Origin> {
         Some(Origin::Pipeline)

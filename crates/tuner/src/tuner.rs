@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use tensorwright_kernel::{Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
+use tensorwright_pipeline::Weights;
 use tensorwright_policy::{Options, Preset};
 
 use crate::budget::Budget;
@@ -24,6 +25,8 @@ pub struct Tuner {
     pub(crate) worker: WorkerCommand,
     pub(crate) goal: Goal,
     pub(crate) mode: Mode,
+    /// What the cost model of pipelines has learned, if somebody brings it.
+    pub(crate) weights: Option<Arc<Weights>>,
     /// The strategy that somebody asked for.
     pub(crate) strategy: Option<String>,
     pub(crate) budget: Budget,
@@ -49,6 +52,7 @@ impl Tuner {
             worker,
             goal,
             mode: Mode::default(),
+            weights: None,
             strategy: None,
             budget: Budget::default(),
             seed: 0,
@@ -82,6 +86,12 @@ impl Tuner {
     /// Measures less before it chooses, or as much as the budget allows.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Chooses between pipelines by another cost model than the one that comes with this version.
+    pub fn weights(mut self, weights: Weights) -> Self {
+        self.weights = Some(Arc::new(weights));
         self
     }
 

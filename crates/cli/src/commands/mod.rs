@@ -11,6 +11,7 @@ pub(crate) mod landscape;
 pub(crate) mod list;
 pub(crate) mod lsp;
 pub(crate) mod machine;
+pub(crate) mod model;
 pub(crate) mod package;
 pub(crate) mod report;
 pub(crate) mod run;

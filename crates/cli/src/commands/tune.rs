@@ -67,6 +67,10 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<Mode>,
 
+    /// Weights of `tensorwright model train`, for the cost model that chooses between pipelines
+    #[arg(long, value_name = "WEIGHTS.json")]
+    model: Option<PathBuf>,
+
     /// The search strategy [default: portfolio]
     #[arg(long, value_name = "NAME", value_parser = strategies(&[]))]
     strategy: Option<String>,
@@ -179,6 +183,9 @@ fn tuner(
         .stop_flag(Arc::clone(&around.stop));
     if let Some(name) = &args.strategy {
         tuner = tuner.strategy(name);
+    }
+    if let Some(path) = &args.model {
+        tuner = tuner.weights(super::model::weights(path, format)?);
     }
     Ok(tuner)
 }

@@ -1,13 +1,27 @@
 //! What a state costs.
 //!
 //! A cost is a sum over groups of stages that share loops, each of which depends on its own decisions alone: so a search
-//! computes it once for all states that have the group (section 3.3).
+//! computes it once for all states that have the group (section 3.3). Every model puts prices on the same
+//! [amounts](Amounts): [`Analytical`] those that follow from a machine, [`Learned`] those of a network.
 
+mod amounts;
 mod analytical;
+mod describe;
+mod features;
+mod learned;
 mod machine;
+mod noisy;
 
+pub use amounts::{Amounts, Kind};
 pub use analytical::Analytical;
+pub use describe::{Describer, Description};
+pub use features::Features;
+pub use learned::{
+    Judgement, Learned, Provenance, Sample, Samples, SamplesError, Training, Weights, WeightsError,
+    judge, train,
+};
 pub use machine::Machine;
+pub use noisy::Noisy;
 
 use crate::state::Layout;
 

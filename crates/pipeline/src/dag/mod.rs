@@ -93,6 +93,18 @@ pub struct Edge {
     pub is_in_place: bool,
 }
 
+impl Edge {
+    /// Whether elements of a row of the stage, which has so many dimensions, read elements that are next to each other, or
+    /// the same one.
+    #[must_use]
+    pub fn is_along_rows(&self, rank: usize) -> bool {
+        let Some(row) = rank.checked_sub(1) else { return true };
+        let Some((last, others)) = self.footprint.dimensions.split_last() else { return true };
+        matches!(last.step(row), Some(0 | 1))
+            && others.iter().all(|reach| reach.step(row) == Some(0))
+    }
+}
+
 impl Stage {
     /// The number of its elements.
     #[must_use]

@@ -43,6 +43,8 @@ pub(crate) struct Load {
     pub(crate) region: Vec<i64>,
     /// How many elements are read per element and term.
     pub(crate) reads: f64,
+    /// How many of them are not next to those of the next element of a row.
+    pub(crate) gathered: f64,
 }
 
 impl<'a> Layout<'a> {
@@ -180,25 +182,28 @@ impl<'a> Layout<'a> {
     pub(crate) fn loads(&self, stage: usize, region: &[i64]) -> (Vec<Load>, f64) {
         let mut loads: Vec<Load> = Vec::new();
         let mut operations = 0.0;
-        let mut open: Vec<(usize, Vec<i64>, f64)> = vec![(stage, region.to_vec(), 1.0)];
-        while let Some((of, region, times)) = open.pop() {
+        let mut open: Vec<(usize, Vec<i64>, f64, bool)> = vec![(stage, region.to_vec(), 1.0, true)];
+        while let Some((of, region, times, in_rows)) = open.pop() {
             let stage = &self.dag.stages[of];
             operations += times * stage.operations;
             for edge in &stage.edges {
                 let (region, reads) = (edge.footprint.region(&region), times * edge.reads as f64);
+                let in_rows = in_rows && edge.is_along_rows(stage.spatial.len());
+                let gathered = if in_rows { 0.0 } else { reads };
                 match edge.source {
                     Source::Stage(producer) if self.is_inlined(producer) && open.len() < 4096 => {
-                        open.push((producer, region, reads));
+                        open.push((producer, region, reads, in_rows));
                     }
                     source => match loads.iter_mut().find(|load| load.source == source) {
                         Some(load) => {
                             load.reads += reads;
+                            load.gathered += gathered;
                             load.region
                                 .iter_mut()
                                 .zip(&region)
                                 .for_each(|(a, b)| *a = (*a).max(*b));
                         }
-                        None => loads.push(Load { source, region, reads }),
+                        None => loads.push(Load { source, region, reads, gathered }),
                     },
                 }
             }

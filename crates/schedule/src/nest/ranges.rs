@@ -78,6 +78,58 @@ impl Ranges {
         })
     }
 
+    /// The values that `b - a` can take, or more.
+    ///
+    /// Minima and maxima are monotone and stretch no distance: `max(c, d) - max(a, b)` lies between the least and the
+    /// greatest of `c - a` and `d - b`.
+    #[must_use]
+    pub fn distance(&self, a: &Index, b: &Index) -> Option<Interval> {
+        /// The most minima and maxima inside each other.
+        const MOST: u32 = 4;
+        let tight = self.tight_interval(&b.sub(a)?);
+        Some(match self.stretched(a, b, MOST) {
+            Some(other) => Interval { lo: tight.lo.max(other.lo), hi: tight.hi.min(other.hi) },
+            None => tight,
+        })
+    }
+
+    /// [`Ranges::distance`] of indices that have minima or maxima in the same places.
+    fn stretched(&self, a: &Index, b: &Index, most: u32) -> Option<Interval> {
+        let choice = |index: &Index| {
+            let is_choice = |term: &&Term| matches!(term.atom, Atom::Min(..) | Atom::Max(..));
+            index.terms().iter().find(is_choice).cloned()
+        };
+        let (Some(x), Some(y)) = (choice(a), choice(b)) else {
+            return Some(self.interval(&b.sub(a)?));
+        };
+        let (p, q, r, s) = match (&x.atom, &y.atom) {
+            (Atom::Min(p, q), Atom::Min(r, s)) | (Atom::Max(p, q), Atom::Max(r, s)) => (p, q, r, s),
+            _ => return None,
+        };
+        if x.coefficient != y.coefficient || most == 0 {
+            return None;
+        }
+        let without = |index: &Index, term: &Term| {
+            index.sub(&Index::atom(term.atom.clone()).scale(term.coefficient)?)
+        };
+        let rest = self.stretched(&without(a, &x)?, &without(b, &y)?, most - 1)?;
+        let hull = |one: (&Index, &Index), other: (&Index, &Index)| {
+            let of = |(from, to)| self.stretched(from, to, most - 1);
+            Some(of(one)?.hull(of(other)?))
+        };
+        // Which operand goes with which does not matter to a minimum.
+        let choices = match (hull((p, r), (q, s)), hull((p, s), (q, r))) {
+            (Some(a), Some(b)) => Interval { lo: a.lo.max(b.lo), hi: a.hi.min(b.hi) },
+            (one, other) => one.or(other)?,
+        };
+        let times = |bound: i128| bound.checked_mul(i128::from(x.coefficient));
+        let (lo, hi) = (times(choices.lo)?, times(choices.hi)?);
+        Some(Interval {
+            lo: rest.lo.checked_add(lo.min(hi))?,
+            hi: rest.hi.checked_add(lo.max(hi))?,
+        })
+    }
+
     /// Whether an index is at least zero wherever the loops can be.
     #[must_use]
     pub fn always(&self, condition: &Index) -> bool {
@@ -133,7 +185,7 @@ impl Ranges {
                 let (a, b) = (self.simplify(a)?, self.simplify(b)?);
                 let difference = a.sub(&b)?;
                 let is_min = matches!(atom, Atom::Min(..));
-                Some(if self.always(&difference) {
+                let chosen = if self.always(&difference) {
                     if is_min { b } else { a }
                 } else if self.always(&difference.scale(-1)?) {
                     if is_min { a } else { b }
@@ -141,7 +193,8 @@ impl Ranges {
                     a.min(b)
                 } else {
                     a.max(b)
-                })
+                };
+                Some(Clamped::joined(&chosen, self).unwrap_or(chosen))
             }
         }
     }
@@ -198,6 +251,64 @@ impl Ranges {
             }
             self.interval(&fine).within(0, i128::from(grain)).then_some((coarse, fine, grain))
         })
+    }
+}
+
+/// `min(max(inner, lo), hi)`, either of which may be missing: what clamps of clamps come to. A stage that is computed inside
+/// of a stage that is computed inside of another has as many around each other as there are borders.
+struct Clamped {
+    inner: Index,
+    lo: Option<i64>,
+    hi: Option<i64>,
+    /// How many minima and maxima there were.
+    count: usize,
+}
+
+impl Clamped {
+    /// The same index with fewer minima and maxima, if there is one.
+    fn joined(index: &Index, ranges: &Ranges) -> Option<Index> {
+        let clamped = Self::of(index)?;
+        let Self { mut inner, lo, hi, count } = clamped;
+        let range = ranges.interval(&inner);
+        let (lo, hi) = (
+            lo.filter(|lo| i128::from(*lo) > range.lo),
+            hi.filter(|hi| i128::from(*hi) < range.hi || lo.is_some_and(|lo| lo > *hi)),
+        );
+        if usize::from(lo.is_some()) + usize::from(hi.is_some()) >= count {
+            return None;
+        }
+        if let Some(lo) = lo {
+            inner = inner.max(Index::constant(lo));
+        }
+        if let Some(hi) = hi {
+            inner = inner.min(Index::constant(hi));
+        }
+        Some(inner)
+    }
+
+    /// `None` on overflow.
+    fn of(index: &Index) -> Option<Self> {
+        let plain = Self { inner: index.clone(), lo: None, hi: None, count: 0 };
+        let [Term { atom, coefficient: 1 }] = index.terms() else { return Some(plain) };
+        let (Atom::Min(a, b) | Atom::Max(a, b)) = atom else { return Some(plain) };
+        let (part, bound) = match (a.as_constant(), b.as_constant()) {
+            (None, Some(bound)) => (a, bound),
+            (Some(bound), None) => (b, bound),
+            _ => return Some(plain),
+        };
+        let Self { inner, lo, hi, count } = Self::of(part)?;
+        // A maximum of a minimum is the minimum of maxima.
+        let (lo, hi) = match atom {
+            Atom::Min(..) => (lo, Some(hi.map_or(bound, |hi| hi.min(bound)))),
+            _ => (Some(lo.map_or(bound, |lo| lo.max(bound))), hi.map(|hi| hi.max(bound))),
+        };
+        let by = index.constant_term();
+        let moved = |bound: Option<i64>| match bound {
+            Some(bound) => bound.checked_add(by).map(Some),
+            None => Some(None),
+        };
+        let inner = inner.add(&Index::constant(by))?;
+        Some(Self { inner, lo: moved(lo)?, hi: moved(hi)?, count: count + 1 })
     }
 }
 

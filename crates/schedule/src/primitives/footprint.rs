@@ -175,7 +175,11 @@ pub(crate) fn footprint(
             found = true;
             for (dimension, subscript) in read.subscripts.iter().enumerate() {
                 let whole = Extent { first: Index::constant(0), count: shape[dimension] };
-                let one = region.of(subscript).unwrap_or_else(|| whole.clone());
+                let settled = |extent: Extent| {
+                    let first = outer.simplify(&extent.first)?;
+                    Some(Extent { first, ..extent })
+                };
+                let one = region.of(subscript).and_then(settled).unwrap_or_else(|| whole.clone());
                 let joined = match boxes[dimension].take() {
                     None => Some(one),
                     Some(other) => union(&other, &one, &outer),
@@ -207,7 +211,7 @@ pub(crate) fn footprint(
 /// Clamps are monotone and stretch no distance, so boxes of `clamp(y - 1, 0, H)` and `clamp(y + 1, 0, H)` are at most two
 /// apart although their distance is no number.
 fn union(a: &Extent, b: &Extent, outer: &Ranges) -> Option<Extent> {
-    let distance = outer.tight_interval(&b.first.sub(&a.first)?);
+    let distance = outer.distance(&a.first, &b.first)?;
     let (least, most) = (i64::try_from(distance.lo).ok()?, i64::try_from(distance.hi).ok()?);
     let first = match () {
         () if least >= 0 => a.first.clone(),

@@ -14,9 +14,12 @@ mod decode;
 mod hosts;
 mod samples;
 
+use std::sync::Arc;
+
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::{
-    Analytical, Dag, Levels, Machine, Options, Outcome, State, search_while,
+    CostModel, Dag, Layout, Learned, Levels, Machine, Options, Outcome, State, Weights,
+    search_while,
 };
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Schedule, canonical, lower};
@@ -61,6 +64,8 @@ pub struct Pipeline {
     pub dag: Dag,
     /// The levels of loops of the target.
     pub levels: Levels,
+    /// What the cost model has learned.
+    weights: Arc<Weights>,
 }
 
 impl Pipeline {
@@ -68,20 +73,50 @@ impl Pipeline {
     #[must_use]
     pub fn new(program: &Program, goal: &Goal<Cpu>) -> Self {
         let (dag, levels) = (Dag::new(program), Levels::of_cpu(goal));
-        Self { nest: canonical(program), goal: goal.clone(), dag, levels }
+        let weights = Arc::new(Weights::shipped().clone());
+        Self { nest: canonical(program), goal: goal.clone(), dag, levels, weights }
     }
 
-    /// Searches by the analytical model.
+    /// With another cost model than the one that [comes with this version](Weights::shipped).
+    #[must_use]
+    pub fn with_weights(self, weights: Arc<Weights>) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// What its cost model has learned.
+    #[must_use]
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// The numbers about the target that the cost model needs.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        Machine::of(&self.goal)
+    }
+
+    fn model(&self) -> Learned<'_> {
+        Learned::new(&self.dag, &self.levels, self.machine(), &self.weights)
+    }
+
+    /// The cycles that the cost model expects of a state.
+    #[must_use]
+    pub fn cycles(&self, state: &State) -> f64 {
+        let (layout, model) = (Layout::new(&self.dag, state), self.model());
+        let group = |group| model.group(&layout, group).into_iter().map(|(_, cost)| cost);
+        layout.groups().flat_map(group).sum()
+    }
+
+    /// Searches by the cost model.
     #[must_use]
     pub fn search(&self, options: &Options) -> Outcome {
         self.search_while(options, &mut || true)
     }
 
-    /// Searches by the analytical model [as long as it is told to go on](search_while).
+    /// Searches by the cost model [as long as it is told to go on](search_while).
     #[must_use]
     pub fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
-        let model = Analytical::new(&self.dag, &self.levels, Machine::of(&self.goal));
-        search_while(&self.dag, &self.levels, &model, options, goes_on)
+        search_while(&self.dag, &self.levels, &self.model(), options, goes_on)
     }
 
     /// The schedule of a state.

@@ -1,8 +1,9 @@
 //! [`Samples`]: what one search after another finds.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use tensorwright_pipeline::{Options, State};
+use tensorwright_pipeline::{Options, Sample, State, Training, train};
 use tensorwright_schedule::Schedule;
 use tensorwright_space::Rejection;
 
@@ -40,7 +41,12 @@ pub struct Samples {
     /// The numbers of those that nobody took, the best last.
     left: Vec<usize>,
     seen: HashSet<u64>,
+    /// What was measured.
+    measured: tensorwright_pipeline::Samples,
 }
+
+/// How often a model that is retrained sees what was measured.
+const EPOCHS: usize = 40;
 
 impl Samples {
     /// The searches of a batch: a beam and 79 greedy ones (section 6).
@@ -50,7 +56,46 @@ impl Samples {
     #[must_use]
     pub fn new(pipeline: Pipeline, seed: u64) -> Self {
         let (states, left, seen) = (Vec::new(), Vec::new(), HashSet::new());
-        Self { pipeline, seed, searches: 0, states, left, seen }
+        let measured = tensorwright_pipeline::Samples::new("", "", &pipeline.machine());
+        Self { pipeline, seed, searches: 0, states, left, seen, measured }
+    }
+
+    /// Learns that a state took so many seconds. The cost model is [retrained](Self::retrain) when it is asked to be.
+    pub fn observe(&mut self, number: usize, seconds: f64) {
+        let Some((state, _)) = self.states.get(number) else { return };
+        if seconds > 0.0 && seconds.is_finite() {
+            let machine = self.pipeline.machine();
+            let about = (&self.pipeline.dag, &self.pipeline.levels, &machine);
+            self.measured.list.push(Sample::new("", about, state, seconds));
+        }
+    }
+
+    /// How many states were measured.
+    #[must_use]
+    pub fn observed(&self) -> usize {
+        self.measured.list.len()
+    }
+
+    /// Trains the cost model on with what was measured of this program (section 6, autotuning), and puts what nobody took
+    /// into its order.
+    pub fn retrain(&mut self) {
+        let mut training = Training::default();
+        training.epochs = EPOCHS;
+        training.seed = self.seed;
+        let weights =
+            train(&self.measured, &training, Some(self.pipeline.weights()), &mut |_, _, _| true);
+        self.pipeline = self.pipeline.clone().with_weights(Arc::new(weights));
+        for number in &self.left {
+            let state = self.states[*number].0.clone();
+            self.states[*number].1 = self.pipeline.cycles(&state);
+        }
+        self.sort();
+    }
+
+    /// Puts the best last. Of equal ones, what was found first comes first.
+    fn sort(&mut self) {
+        let states = &self.states;
+        self.left.sort_by(|a, b| states[*b].1.total_cmp(&states[*a].1).then(b.cmp(a)));
     }
 
     /// How many searches there were.
@@ -72,9 +117,7 @@ impl Samples {
                 self.states.push((state, cost));
             }
         }
-        let states = &self.states;
-        // Of equal ones, what was found first comes first.
-        self.left.sort_by(|a, b| states[*b].1.total_cmp(&states[*a].1).then(b.cmp(a)));
+        self.sort();
         (first < self.states.len()).then_some(first)
     }
 

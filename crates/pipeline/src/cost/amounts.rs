@@ -1,0 +1,92 @@
+//! [`Amounts`]: how much a stage takes of everything that takes time.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+use super::Machine;
+
+macro_rules! kinds {
+    ($($name:ident $text:literal $about:literal $price:expr;)*) => {
+        /// Something that takes time. The terms are those of section 5.2: compute, load, store, parallelism and working
+        /// set, the latter as the level of memory that bytes come from.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Kind { $(#[doc = $about] $name,)* }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The name in files.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// The cycles that one takes, computed from what is known about a machine.
+            #[must_use]
+            pub fn price(self, machine: &Machine) -> f64 {
+                let price: fn(&Machine) -> f64 = match self { $(Self::$name => $price,)* };
+                price(machine)
+            }
+        }
+    };
+}
+
+// One line per kind.
+kinds! {
+    Issue "issue" "Cycles in which vectors are computed or loaded." |_| 1.0;
+    Gathered "gathered" "Elements that are loaded one by one, since they are not next to each other." |_| 0.5;
+    Bodies "bodies" "Bodies of inner loops." |_| 2.0;
+    Terms "terms" "Terms of all elements of a body." |_| 0.5;
+    Rows "rows" "Rows." |machine| machine.row;
+    Starts "starts" "Regions that are computed." |machine| machine.start;
+    Again "again" "Bytes of a window that come again from the second level." |machine| 1.0 / machine.l2_bytes;
+    LoadedNear "loaded-near" "Bytes loaded from the second level." |machine| 1.0 / machine.l2_bytes;
+    LoadedEdge "loaded-edge" "Bytes loaded that the second level holds but for others." |machine| 2.0 / machine.l2_bytes;
+    LoadedFar "loaded-far" "Bytes loaded from beyond." |machine| 1.0 / machine.memory_bytes;
+    StoredNear "stored-near" "Bytes stored to the second level." |machine| 1.0 / machine.l2_bytes;
+    StoredEdge "stored-edge" "Bytes stored that the second level holds but for others." |machine| 2.0 / machine.l2_bytes;
+    StoredFar "stored-far" "Bytes stored beyond, which are read first." |machine| 1.0 / machine.memory_bytes;
+    Launches "launches" "Times that workers start and wait for each other." |machine| machine.launch;
+}
+
+/// How much a stage takes, kind by kind.
+#[derive(Clone, Copy, PartialEq, Default)]
+pub struct Amounts([f64; Kind::ALL.len()]);
+
+impl Amounts {
+    /// All amounts, in the order of [`Kind::ALL`].
+    #[must_use]
+    pub fn all(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// So many times as much.
+    #[must_use]
+    pub(super) fn times(mut self, factor: f64) -> Self {
+        self.0.iter_mut().for_each(|amount| *amount *= factor);
+        self
+    }
+}
+
+impl Index<Kind> for Amounts {
+    type Output = f64;
+
+    fn index(&self, kind: Kind) -> &f64 {
+        &self.0[kind as usize]
+    }
+}
+
+impl IndexMut<Kind> for Amounts {
+    fn index_mut(&mut self, kind: Kind) -> &mut f64 {
+        &mut self.0[kind as usize]
+    }
+}
+
+impl fmt::Debug for Amounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Kind::ALL.iter().map(|kind| (kind.name(), self[*kind]));
+        f.debug_map().entries(named).finish()
+    }
+}

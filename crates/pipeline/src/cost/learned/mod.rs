@@ -1,0 +1,71 @@
+//! [`Learned`]: a model whose prices come from a network (section 5.2 and Appendix B).
+//!
+//! The network sees the features of a stage and says by how much the price of each kind differs from that of the analytical
+//! model; a stage costs its amounts at these prices, and a state the sum over its stages. A network that has learned
+//! nothing is the analytical model.
+//!
+//! The paper has two embeddings, one of features of the algorithm and one of those of the schedule, which are stacked and
+//! go through another layer. Here both are the input of one layer: on a processor there are 34 of them, few enough.
+
+mod judge;
+mod network;
+mod samples;
+mod train;
+mod weights;
+
+pub use judge::{Judgement, judge};
+pub use samples::{Sample, Samples, SamplesError};
+pub use train::{Training, train};
+pub use weights::{Provenance, Weights, WeightsError};
+
+use crate::dag::Dag;
+use crate::levels::Levels;
+use crate::state::Layout;
+
+use super::{CostModel, Describer, Description, Kind, Machine};
+
+/// Costs in cycles: amounts at prices that a network has learned.
+#[derive(Debug, Clone)]
+pub struct Learned<'a> {
+    describer: Describer<'a>,
+    weights: &'a Weights,
+}
+
+impl<'a> Learned<'a> {
+    /// The model of a machine, with what was learned.
+    ///
+    /// ```
+    /// use tensorwright_lang::Module;
+    /// use tensorwright_pipeline::{Dag, Learned, Levels, Machine, Options, Weights, search};
+    /// use tensorwright_target::{Cpu, Goal};
+    ///
+    /// let text = "def twice(float(N) a) -> (c) { b(i) = a(i) + a(i+1)  c(i) = b(i) * b(i+1) }";
+    /// let program = Module::parse("twice.tc", text)?.bind("twice", [("N", 2000)])?;
+    /// let goal = Goal::new(Cpu::avx512());
+    /// let (dag, levels) = (Dag::new(&program), Levels::of_cpu(&goal));
+    /// let weights = Weights::shipped();
+    /// let model = Learned::new(&dag, &levels, Machine::of(&goal), weights);
+    /// assert!(search(&dag, &levels, &model, &Options::beam()).states[0].1 > 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn new(dag: &'a Dag, levels: &'a Levels, machine: Machine, weights: &'a Weights) -> Self {
+        Self { describer: Describer::new(dag, levels, machine), weights }
+    }
+}
+
+impl CostModel for Learned<'_> {
+    fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
+        let machine = &self.describer.machine;
+        let prices: Vec<f64> = Kind::ALL.iter().map(|kind| kind.price(machine)).collect();
+        let found = self.describer.group(layout, group);
+        let features: Vec<f32> =
+            found.iter().flat_map(|of| of.features.values()).copied().collect();
+        let factors = self.weights.network().factors(&features);
+        let cost = |(of, factors): (&Description, &[f32])| {
+            let terms = of.amounts.all().iter().zip(&prices).zip(factors);
+            (of.stage, terms.map(|((amount, price), by)| amount * price * f64::from(*by)).sum())
+        };
+        found.iter().zip(factors.chunks(Kind::ALL.len())).map(cost).collect()
+    }
+}
