@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tensorwright::{Buffer, Code, Diagnostic, Diagnostics, Module, Source, npy};
 use tensorwright_landscape::Landscape;
+use tensorwright_pipeline::{Samples, Weights};
 use tensorwright_tuner::Manifest;
 
 /// The largest source file that is read; the parser refuses texts long before this.
@@ -12,6 +13,10 @@ const MAX_SOURCE: u64 = 16 << 20;
 
 /// The largest landscape that is read.
 const MAX_LANDSCAPE: u64 = 64 << 20;
+
+/// The largest files of samples and of weights of a cost model that are read.
+const MAX_SAMPLES: u64 = 1 << 30;
+const MAX_WEIGHTS: u64 = 64 << 20;
 
 /// The largest `.npy` file that is read.
 const MAX_NPY: u64 = 9 << 30;
@@ -51,11 +56,31 @@ pub(crate) fn landscape(path: &Path) -> Result<Landscape, Diagnostics> {
     })
 }
 
-/// Reads a text of this program's own making, such as samples or weights of a cost model.
-pub(crate) fn own_text(path: &Path, most: u64, help: &str) -> Result<String, Diagnostics> {
-    let wrong =
-        |_| problem(path, format!("{} is not text: it is not UTF-8", path.display()), Some(help));
-    String::from_utf8(read(path, most)?).map_err(wrong)
+/// Reads samples of a cost model.
+pub(crate) fn samples(path: &Path) -> Result<Samples, Diagnostics> {
+    own(path, MAX_SAMPLES, |text| Samples::parse(text).map_err(|error| error.to_string()))
+}
+
+/// Reads weights of a cost model.
+pub(crate) fn weights(path: &Path) -> Result<Weights, Diagnostics> {
+    own(path, MAX_WEIGHTS, |text| Weights::parse(text).map_err(|error| error.to_string()))
+}
+
+/// Reads a text of this program's own making; what is wrong with it may end with a line of help.
+fn own<T>(
+    path: &Path,
+    most: u64,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, Diagnostics> {
+    let bytes = read(path, most)?;
+    let read = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+    read.and_then(|text| parse(&text)).map_err(|wrong| {
+        let (what, help) = match wrong.split_once("\n  help: ") {
+            Some((what, help)) => (what, Some(help)),
+            None => (wrong.as_str(), None),
+        };
+        problem(path, format!("{} cannot be used: {what}", path.display()), help)
+    })
 }
 
 /// Writes bytes to a file.

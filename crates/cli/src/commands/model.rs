@@ -7,18 +7,13 @@ mod train;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use tensorwright::Diagnostics;
 use tensorwright_measure::WorkerCommand;
-use tensorwright_pipeline::{Samples, Weights};
+use tensorwright_pipeline::Samples;
 
 use crate::args::Format;
 use crate::commands::tune::failure;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::files;
-
-/// The largest files of samples and of weights that are read.
-const MOST_SAMPLES: u64 = 1 << 30;
-const MOST_WEIGHTS: u64 = 64 << 20;
 
 /// Cost models of pipelines: measure schedules, learn from them, and judge what was learned
 #[derive(Debug, Args)]
@@ -55,8 +50,7 @@ fn samples<'p>(
 ) -> Result<Samples, Failure> {
     let mut all: Option<Samples> = None;
     for path in paths {
-        let found = read_samples(path).in_format(format)?;
-        let found = found.map_err(|text| failure(&std::io::Error::other(text), format))?;
+        let found = files::samples(path).in_format(format)?;
         match &mut all {
             None => all = Some(found),
             Some(all) if all.prices == found.prices => all.list.extend(found.list),
@@ -70,19 +64,4 @@ fn samples<'p>(
         }
     }
     Ok(all.unwrap_or_default())
-}
-
-fn read_samples(path: &Path) -> Result<Result<Samples, String>, Diagnostics> {
-    let help = "`tensorwright model measure` makes it";
-    let text = files::own_text(path, MOST_SAMPLES, help)?;
-    Ok(Samples::parse(&text).map_err(|error| format!("{}: {error}", path.display())))
-}
-
-/// Reads weights.
-pub(crate) fn weights(path: &Path, format: Format) -> Result<Weights, Failure> {
-    let help = "`tensorwright model train` makes it";
-    let text = files::own_text(path, MOST_WEIGHTS, help).in_format(format)?;
-    Weights::parse(&text).map_err(|error| {
-        failure(&std::io::Error::other(format!("{}: {error}", path.display())), format)
-    })
 }

@@ -185,7 +185,7 @@ fn tuner(
         tuner = tuner.strategy(name);
     }
     if let Some(path) = &args.model {
-        tuner = tuner.weights(super::model::weights(path, format)?);
+        tuner = tuner.weights(files::weights(path).in_format(format)?);
     }
     Ok(tuner)
 }

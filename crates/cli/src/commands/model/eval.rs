@@ -7,7 +7,7 @@ use clap::Args;
 use tensorwright_pipeline::{Judgement, Weights, judge};
 
 use crate::args::{Format, OutputArgs};
-use crate::failure::Outcome;
+use crate::failure::{InFormat, Outcome};
 
 /// Judge a cost model by samples: how good its choices are among the schedules that were measured
 ///
@@ -35,7 +35,7 @@ pub(super) fn run(args: &EvalArgs) -> Outcome {
     let format = args.output.format;
     let samples = super::samples(args.samples.iter().map(PathBuf::as_path), format)?;
     let weights = match &args.weights {
-        Some(path) => super::weights(path, format)?,
+        Some(path) => crate::files::weights(path).in_format(format)?,
         None => Weights::shipped().clone(),
     };
     let (learned, computed) = (judge(&samples, &weights), judge(&samples, &Weights::unlearned()));

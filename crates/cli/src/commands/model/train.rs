@@ -51,7 +51,7 @@ pub(super) fn run(args: &TrainArgs) -> Outcome {
                     measures more";
         return Err(failure(&std::io::Error::other(text), format));
     }
-    let from = args.from.as_ref().map(|path| super::weights(path, format)).transpose()?;
+    let from = args.from.as_ref().map(|path| files::weights(path)).transpose().in_format(format)?;
     let mut training = Training::default();
     training.epochs = args.epochs;
     training.seed = args.seed;
