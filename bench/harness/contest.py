@@ -1,5 +1,6 @@
 """One workload at one number of threads: build, verify, then sample ours and every peer in turns."""
 
+import contextlib
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -55,11 +56,12 @@ def quartiles(values):
 
 
 class Contest:
-    """Ours against all peers on one workload. `ours` are runners by precision; the first one's results count."""
+    """Ours against all peers on one workload. `ours` are runners by columns; the first one's results count. Whoever
+    is built and everybody who is sampled has the machine to himself: `alone` is entered for that."""
 
-    def __init__(self, workload, ours, peers, settings, scratch, say):
+    def __init__(self, workload, ours, peers, settings, scratch, say, alone=contextlib.nullcontext):
         self.workload, self.our_runners, self.peers = workload, ours, peers
-        self.settings, self.scratch, self.say = settings, scratch, say
+        self.settings, self.scratch, self.say, self.alone = settings, scratch, say, alone
         self.troubles, self.versions, self.contenders = {}, {}, []
         self.ours = {}
         self.built = {}
@@ -74,7 +76,8 @@ class Contest:
         """The contenders of a runner; what keeps it from taking part is noted."""
         self.say(f"building {runner.name}")
         try:
-            reply = runner.ask("build", workload=self.workload, inputs=str(self.scratch), limit=limit)
+            with self.alone():
+                reply = runner.ask("build", workload=self.workload, inputs=str(self.scratch), limit=limit)
         except RunnerFailed as failure:
             self.troubles[runner.name] = str(failure)
             return []
@@ -96,7 +99,7 @@ class Contest:
     def enter(self):
         """Builds everybody and compares the results, before anything is timed."""
         allowed, result = inputs.tolerance(self.workload), None
-        for precision, runner in self.our_runners.items():
+        for column, runner in self.our_runners.items():
             mine = self.build(runner, 300.0)
             if not mine:
                 return
@@ -106,7 +109,7 @@ class Contest:
             if mine[0].error > allowed:
                 self.troubles[runner.name] = f"differs from exact sums by {mine[0].error:.1e} of the largest value"
                 return
-            self.ours[precision] = mine[0]
+            self.ours[column] = mine[0]
         for peer, runner in self.peers:
             for contender in self.build(runner, peer.build_limit):
                 try:
@@ -223,6 +226,11 @@ class Contest:
         if not self.contenders and self.denials:
             # The others agree with each other or not: either way nothing is known to be right.
             return {"failed": "the result differs from every peer's", "troubles": self.troubles}
+        with self.alone():
+            return self.timed()
+
+    def timed(self):
+        """The record of a workload that is built."""
         roof = self.roof()
         samples, busy = quiet.quietest(self.rounds, self.sessions)
         for contender, times, dropped in samples:
@@ -234,7 +242,7 @@ class Contest:
         roof = {**roof, **{key: max(roof[key], later[key]) for key in ("gflops", "gbps")}}
         limit = max(self.workload["flops"] / roof["gflops"], self.workload["bytes"] / roof["gbps"])
         return {
-            "ours": {precision: self.own(contender, best) for precision, contender in self.ours.items()},
+            "ours": {column: self.own(contender, best) for column, contender in self.ours.items()},
             "roof": {
                 **roof,
                 "bound": "compute" if limit == self.workload["flops"] / roof["gflops"] else "memory",

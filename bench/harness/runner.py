@@ -92,7 +92,7 @@ class Runner:
         while b"\n" not in self.pending:
             ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise RunnerFailed("time limit")
+                raise RunnerFailed("gave no answer within the time limit")
             block = os.read(output, 1 << 20)
             if not block:
                 raise RunnerFailed(f"the process ended ({self.process.wait(5)}); see {self.log}")

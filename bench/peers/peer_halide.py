@@ -21,6 +21,8 @@ from protocol import Unsupported, Variant, serve
 warnings.filterwarnings("ignore", category=RuntimeWarning)  # float literals that become float32
 VERSION = "halide " + version("halide")
 OPTIONS = argparse.Namespace(scheduler="adams2019", threads=1)
+PATIENCE = 60.0
+"""Seconds after which no further degree of parallelism is tried."""
 TYPES = {"float32": hl.Float(32), "int32": hl.Int(32), "uint16": hl.UInt(16), "uint8": hl.UInt(8)}
 x, y, z, c, n = (hl.Var(name) for name in "xyzcn")
 
@@ -233,8 +235,11 @@ def build(workload, inputs):
     degrees = (max(2, OPTIONS.threads),)
     if OPTIONS.scheduler == "adams2019" and workload["operator"] != "stencil_chain":
         degrees = (2, 8)
-    built = {}
+    built, start = {}, time.time()
     for degree in degrees:
+        # What is found already must not be lost because the next search takes too long.
+        if built and time.time() - start > PATIENCE:
+            break
         for name, variant in variants(workload, inputs, degree):
             built[f"{name} p{degree}".strip()] = variant
     return built

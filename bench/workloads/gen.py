@@ -311,8 +311,8 @@ def imaging():
 
 
 PIXELS = ["float32", 0, 257, 1 / 256]
-"""Brightnesses as a sensor of 8 bits has them: what is computed from them to find a cell of a grid is exact, so that all
-find the same cell."""
+"""Brightnesses as a sensor of 8 bits has them: what is computed from them to find a cell of a grid is exact, so that
+all find the same cell."""
 
 
 def applications():

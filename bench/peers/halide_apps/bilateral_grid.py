@@ -21,9 +21,7 @@ def pipeline(inputs, size):
     row, cell, mixed, out = (hl.Func(name) for name in ("row", "cell", "mixed", "out"))
     row[x, y, z, c] = between(lambda i: smooth[x, i, z, c], y, s)
     cell[x, y] = hl.clamp(hl.i32(depth[x, y]), 0, bins - 1)
-    below, above = (
-        between(lambda j, n=n: row[j, y, hl.clamp(cell[x, y], 0, bins - 1) + n, c], x, s) for n in (0, 1)
-    )
+    below, above = (between(lambda j, n=n: row[j, y, hl.clamp(cell[x, y], 0, bins - 1) + n, c], x, s) for n in (0, 1))
     mixed[x, y, c] = below + (depth[x, y] - hl.f32(cell[x, y])) * (above - below)
     out[x, y] = mixed[x, y, 0] / mixed[x, y, 1]
     return out

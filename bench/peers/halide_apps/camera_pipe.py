@@ -1,4 +1,4 @@
-"""From the numbers of a sensor behind a Bayer filter to a picture, in integers of 32 bits as the definition has them."""
+"""From the numbers of a sensor behind a Bayer filter to a picture, in integers of 32 bits like the definition."""
 
 import halide as hl
 
