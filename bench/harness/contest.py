@@ -1,6 +1,5 @@
 """One workload at one number of threads: build, verify, then sample ours and every peer in turns."""
 
-import contextlib
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -56,12 +55,11 @@ def quartiles(values):
 
 
 class Contest:
-    """Ours against all peers on one workload. `ours` are runners by columns; the first one's results count. Whoever
-    is built and everybody who is sampled has the machine to himself: `alone` is entered for that."""
+    """Ours against all peers on one workload. `ours` are runners by columns; the first one's results count."""
 
-    def __init__(self, workload, ours, peers, settings, scratch, say, alone=contextlib.nullcontext):
+    def __init__(self, workload, ours, peers, settings, scratch, say):
         self.workload, self.our_runners, self.peers = workload, ours, peers
-        self.settings, self.scratch, self.say, self.alone = settings, scratch, say, alone
+        self.settings, self.scratch, self.say = settings, scratch, say
         self.troubles, self.versions, self.contenders = {}, {}, []
         self.ours = {}
         self.built = {}
@@ -76,8 +74,7 @@ class Contest:
         """The contenders of a runner; what keeps it from taking part is noted."""
         self.say(f"building {runner.name}")
         try:
-            with self.alone():
-                reply = runner.ask("build", workload=self.workload, inputs=str(self.scratch), limit=limit)
+            reply = runner.ask("build", workload=self.workload, inputs=str(self.scratch), limit=limit)
         except RunnerFailed as failure:
             self.troubles[runner.name] = str(failure)
             return []
@@ -226,11 +223,6 @@ class Contest:
         if not self.contenders and self.denials:
             # The others agree with each other or not: either way nothing is known to be right.
             return {"failed": "the result differs from every peer's", "troubles": self.troubles}
-        with self.alone():
-            return self.timed()
-
-    def timed(self):
-        """The record of a workload that is built."""
         roof = self.roof()
         samples, busy = quiet.quietest(self.rounds, self.sessions)
         for contender, times, dropped in samples:

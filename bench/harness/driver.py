@@ -72,14 +72,14 @@ def measure(suite, workload, threads, runners, run, settings, say):
     try:
         inputs.write(workload, scratch)
         prefix = f"{workload['name']}, {threads} threads: "
-        for name, runner, kernel, command, db in builds(ours, others, run, settings):
-            say(f"{prefix}tuning, {name}")
-            with locked():
+        with locked():
+            for name, runner, kernel, command, db in builds(ours, others, run, settings):
+                say(f"{prefix}tuning, {name}")
                 cost = tune(suite, workload, threads, kernel, run, settings, runner, command, db)
-            record.setdefault("tuning", {})[name] = cost
-        entered = [(peer, runner) for peer, runner in others if peer.wants(workload)]
-        contest = Contest(workload, ours, entered, settings, scratch, lambda text: say(prefix + text), locked)
-        record.update(contest.run())
+                record.setdefault("tuning", {})[name] = cost
+            entered = [(peer, runner) for peer, runner in others if peer.wants(workload)]
+            contest = Contest(workload, ours, entered, settings, scratch, lambda text: say(prefix + text))
+            record.update(contest.run())
     except RunnerFailed as failure:
         record["failed"] = str(failure)
     finally:
