@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from xml.etree import ElementTree
 
@@ -55,6 +56,15 @@ serve(sys.modules[__name__])
 
 def workload(name):
     return next(w for _, w in suites.chosen(["all"], f"^{name}$", True))
+
+
+def wait_for(condition, seconds=20.0):
+    """Waits until something is so, and fails if that takes too long."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.02)
 
 
 class Scratch(unittest.TestCase):
@@ -137,6 +147,18 @@ class Runners(Scratch):
             with self.assertRaises(RunnerFailed):
                 runner.ask("build", workload=what, inputs="", limit=limit)
         self.assertIn("error", runner.ask("build", workload=0, inputs=""))
+
+    def test_tuning_ends_with_a_driver_that_is_ended(self):
+        code = "import sys; sys.path.insert(0, sys.argv[1]); from harness.tuning import execute; "
+        code += "execute([sys.executable, '-c', sys.argv[2]], sys.argv[3])"
+        said = self.directory / "pid"
+        inner = f"import os, pathlib, time; pathlib.Path({str(said)!r}).write_text(str(os.getpid())); time.sleep(60)"
+        words = [pathlib.Path(__file__).resolve().parent, inner, self.directory / "log"]
+        driver = subprocess.Popen([sys.executable, "-c", code, *map(str, words)])
+        wait_for(lambda: said.exists() and said.read_text())
+        driver.terminate()
+        driver.wait()
+        wait_for(lambda: not pathlib.Path("/proc", said.read_text()).exists())
 
 
 class Contests(Scratch):

@@ -51,6 +51,12 @@ def take_priority():
         group.write(str(PRIORITY))
 
 
+def end_with_driver(number):
+    """Has the calling process be sent a signal when the driver ends, however that ends."""
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+
+
 class Runner:
     """A process, started when it is first asked something and again after it failed."""
 
@@ -62,9 +68,7 @@ class Runner:
 
     def start(self):
         def prepare():
-            # A runner must not outlive its driver, however that ends.
-            with contextlib.suppress(OSError):
-                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            end_with_driver(signal.SIGKILL)
             os.sched_setaffinity(0, processors(self.threads))
             take_priority()
 

@@ -6,7 +6,7 @@ import subprocess
 
 from .places import ROOT
 from .run import output
-from .runner import take_priority
+from .runner import end_with_driver, take_priority
 
 
 def of(workload, threads):
@@ -50,10 +50,15 @@ def tune(suite, workload, threads, kernel, run, settings, runner, command, db):
 
 def execute(command, path):
     """Runs the command with the priority of a measurement; when interrupted, it may still end its run properly."""
+
+    def prepare():
+        end_with_driver(signal.SIGINT)  # else it would go on, beside whoever holds the common lock by then
+        take_priority()
+
     with open(path, "ab") as log:
         process = subprocess.Popen(
             [str(word) for word in command], cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            start_new_session=True, preexec_fn=take_priority,
+            start_new_session=True, preexec_fn=prepare,
         )  # fmt: skip
         try:
             return process.wait()
