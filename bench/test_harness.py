@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from xml.etree import ElementTree
 
@@ -23,7 +24,21 @@ import numpy as np
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from harness import contest, driver, inputs, journal, peers, plot, quiet, report, run, suites  # noqa: E402
+from harness import (  # noqa: E402
+    contest,
+    driver,
+    inputs,
+    journal,
+    modes,
+    peers,
+    plot,
+    quiet,
+    report,
+    run,
+    schedulers,
+    settings,
+    suites,
+)
 from harness.peers import Peer  # noqa: E402
 from harness.runner import Runner, RunnerFailed  # noqa: E402
 
@@ -41,6 +56,15 @@ serve(sys.modules[__name__])
 
 def workload(name):
     return next(w for _, w in suites.chosen(["all"], f"^{name}$", True))
+
+
+def wait_for(condition, seconds=20.0):
+    """Waits until something is so, and fails if that takes too long."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.02)
 
 
 class Scratch(unittest.TestCase):
@@ -78,6 +102,22 @@ class Workloads(unittest.TestCase):
         self.assertTrue((first == second).all())
         self.assertTrue(first.min() >= 0 and first.max() < 9)
 
+    def test_a_workload_may_say_what_its_inputs_are(self):
+        camera, blur = workload("camera_pipe"), workload("iir_blur")
+        made = {name: inputs.values(camera, name, shape) for name, shape in camera["inputs"].items()}
+        kinds = {name: array.dtype.name for name, array in made.items()}
+        self.assertEqual(kinds, {"raw": "uint16", "matrix": "int32", "curve": "uint8", "strength": "int32"})
+        self.assertEqual((made["strength"].shape, made["strength"].item()), ((), 32))
+        self.assertLess(made["raw"].max(), 1024)
+        pixels = inputs.values(blur, "in", [3, 4, 5])
+        self.assertEqual(pixels.dtype, np.float32)
+        self.assertTrue((pixels * 256 == np.round(pixels * 256)).all())
+
+    def test_every_application_has_a_pipeline_of_halide(self):
+        names = {entry["operator"] for _, entry in suites.chosen(["applications"], "", True)}
+        found = {path.stem for path in (peers.PEERS / "halide_apps").glob("*.py")}
+        self.assertEqual(names, found - {"__init__", "common"})
+
     def test_differences_are_shares_of_the_largest_value(self):
         self.assertAlmostEqual(inputs.difference(np.array([1.0, 9.0]), np.array([1.0, 10.0])), 0.1)
         self.assertEqual(inputs.difference(np.ones(3), np.ones(4)), float("inf"))
@@ -91,7 +131,7 @@ class ByHand(unittest.TestCase):
             done = subprocess.run([*command, "--threads", threads], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             said = [line for line in done.stdout.splitlines() if line.endswith(": the reference interpreter")]
-            self.assertEqual(len(said), 10, done.stdout)
+            self.assertEqual(len(said), 17, done.stdout)
 
 
 class Runners(Scratch):
@@ -107,6 +147,18 @@ class Runners(Scratch):
             with self.assertRaises(RunnerFailed):
                 runner.ask("build", workload=what, inputs="", limit=limit)
         self.assertIn("error", runner.ask("build", workload=0, inputs=""))
+
+    def test_tuning_ends_with_a_driver_that_is_ended(self):
+        code = "import sys; sys.path.insert(0, sys.argv[1]); from harness.tuning import execute; "
+        code += "execute([sys.executable, '-c', sys.argv[2]], sys.argv[3])"
+        said = self.directory / "pid"
+        inner = f"import os, pathlib, time; pathlib.Path({str(said)!r}).write_text(str(os.getpid())); time.sleep(60)"
+        words = [pathlib.Path(__file__).resolve().parent, inner, self.directory / "log"]
+        driver = subprocess.Popen([sys.executable, "-c", code, *map(str, words)])
+        wait_for(lambda: said.exists() and said.read_text())
+        driver.terminate()
+        driver.wait()
+        wait_for(lambda: not pathlib.Path("/proc", said.read_text()).exists())
 
 
 class Contests(Scratch):
@@ -147,6 +199,34 @@ class Contests(Scratch):
         self.assertEqual(record["best"], "peer1")
         self.assertIn("differs from ours", record["troubles"]["peer0"])
         self.assertIn("differs from every peer", self.contest((0.001, 2.0))["failed"])
+
+
+class Modes(unittest.TestCase):
+    def test_columns_are_precisions_of_one_mode_or_modes_of_one_precision(self):
+        self.assertEqual(list(modes.kernels(("exact", "fast"), ["autotune"])), ["exact", "fast"])
+        made = modes.kernels(("exact",), ["untuned", "one-shot"])
+        self.assertEqual([(name, k.precision, k.tuned) for name, k in made.items()],
+                         [("untuned", "exact", False), ("one-shot", "exact", True)])  # fmt: skip
+        chosen = settings.parse(["--mode", "one-shot,autotune", "--precision", "exact", "--out", "/o"])
+        records = [modes.Kernel("exact", mode).db(chosen).name for mode in chosen.mode]
+        self.assertEqual(records, ["one-shot-records.sqlite3", "records.sqlite3"])
+        self.assertEqual(settings.parse(["--untuned"]).mode, ["untuned"])
+
+    def test_modes_that_there_are_not_and_a_column_too_many_are_refused(self):
+        for words, why in ((["all"], "there is no all"), (["untuned", "top5"], "columns of one precision")):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                settings.parse(["--mode", ",".join(words)])
+            self.assertIn(why, said.getvalue())
+
+    def test_autoschedulers_are_shown_with_their_seconds_or_with_what_kept_them_out(self):
+        peer = {"name": "halide-adams2019 p2", "median_ns": 3e6, "schedule_s": 12.34}
+        ours = {"untuned": {"median_ns": 2e6}, "one-shot": {"median_ns": 1e6}}
+        record = {"workload": "w", "threads": 1, "ours": ours, "troubles": {"halide-mullapudi2016": "time limit"}}
+        about = {"modes": list(ours), "precision": "exact"}
+        made = run.Run(pathlib.Path(), about)
+        text = schedulers.table_of([{**record, "peers": [peer, {**peer, "median_ns": 9e6}]}], made)
+        self.assertIn("| w | 1 | 2 ms | 1 ms | 3 ms (12.3 s) | time limit | 1.50 | 3.00 |", text)
+        self.assertEqual(schedulers.table_of([{**record, "peers": []}], made), "")
 
 
 class Quiet(unittest.TestCase):
@@ -229,6 +309,15 @@ class Whole(Scratch):
         self.measure()
         self.assertEqual((self.directory / "results.jsonl").read_text(), lines)
 
+    def test_modes_are_columns_with_records_of_their_own(self):
+        chosen = ["--mode", "untuned,one-shot,autotune", "--precision", "exact", "--only", "^gemv_128$"]
+        (record,) = self.measure(*chosen)
+        self.assertEqual(list(record["ours"]), ["untuned", "one-shot", "autotune"])
+        self.assertEqual(list(record["tuning"]), ["one-shot", "autotune"])
+        self.assertGreater(record["tuning"]["one-shot"]["trials"], 0)
+        self.assertTrue((self.directory / "one-shot-records.sqlite3").exists())
+        self.assertIn("time, one-shot", (self.directory / "benchmarks.md").read_text())
+
     def test_a_convolution_has_a_column_of_each_precision(self):
         only = ["--suite", "yolo", "--only", "^yolo_c15$", "--peers", "none", "--untuned"]
         (record,) = self.measure(*only)
@@ -241,7 +330,7 @@ class Whole(Scratch):
         self.measure("--untuned")
         with self.assertRaises(SystemExit) as refused:
             self.measure()
-        self.assertIn("holds a run with other options (tuned)", str(refused.exception))
+        self.assertIn("holds a run with other options (modes)", str(refused.exception))
         self.assertIn("--fresh", str(refused.exception))
         self.measure("--fresh", "--precision", "exact", "--untuned")
         self.assertEqual(run.Run.read(self.directory).precisions, ("exact",))

@@ -55,7 +55,7 @@ def quartiles(values):
 
 
 class Contest:
-    """Ours against all peers on one workload. `ours` are runners by precision; the first one's results count."""
+    """Ours against all peers on one workload. `ours` are runners by columns; the first one's results count."""
 
     def __init__(self, workload, ours, peers, settings, scratch, say):
         self.workload, self.our_runners, self.peers = workload, ours, peers
@@ -96,7 +96,7 @@ class Contest:
     def enter(self):
         """Builds everybody and compares the results, before anything is timed."""
         allowed, result = inputs.tolerance(self.workload), None
-        for precision, runner in self.our_runners.items():
+        for column, runner in self.our_runners.items():
             mine = self.build(runner, 300.0)
             if not mine:
                 return
@@ -106,7 +106,7 @@ class Contest:
             if mine[0].error > allowed:
                 self.troubles[runner.name] = f"differs from exact sums by {mine[0].error:.1e} of the largest value"
                 return
-            self.ours[precision] = mine[0]
+            self.ours[column] = mine[0]
         for peer, runner in self.peers:
             for contender in self.build(runner, peer.build_limit):
                 try:
@@ -234,7 +234,7 @@ class Contest:
         roof = {**roof, **{key: max(roof[key], later[key]) for key in ("gflops", "gbps")}}
         limit = max(self.workload["flops"] / roof["gflops"], self.workload["bytes"] / roof["gbps"])
         return {
-            "ours": {precision: self.own(contender, best) for precision, contender in self.ours.items()},
+            "ours": {column: self.own(contender, best) for column, contender in self.ours.items()},
             "roof": {
                 **roof,
                 "bound": "compute" if limit == self.workload["flops"] / roof["gflops"] else "memory",

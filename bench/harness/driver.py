@@ -12,6 +12,7 @@ import time
 from . import inputs, peers, report, suites
 from .contest import Contest
 from .journal import Journal
+from .modes import Kernel
 from .run import Run
 from .runner import RunnerFailed
 from .settings import parse
@@ -47,6 +48,17 @@ class Progress:
         print(f"{start}[{self.done}/{self.total}] {text}", file=sys.stderr, flush=True)
 
 
+def builds(ours, others, run, settings):
+    """What is tuned: `(name, runner, kernel, command, records)` of ours, and of another build that takes part."""
+    tuned = [(name, runner, run.kernels[name]) for name, runner in ours.items() if run.kernels[name].tuned]
+    found = [(name, runner, kernel, run.command, kernel.db(settings)) for name, runner, kernel in tuned]
+    first = Kernel("exact", settings.mode[0])
+    for peer, runner in others:
+        if isinstance(peer, peers.OtherBuild) and first.tuned:
+            found.append((peer.name, runner, first, peer.command, peer.db(settings)))
+    return found
+
+
 def measure(suite, workload, threads, runners, run, settings, say):
     """The record of one workload at one number of threads."""
     ours, others = runners
@@ -54,25 +66,18 @@ def measure(suite, workload, threads, runners, run, settings, say):
     record = {"suite": suite.name, "workload": workload["name"], "threads": threads, "family": workload["family"]}
     record.update(flops=workload["flops"], bytes=workload["bytes"])
     # Where nothing but exact sums is known, one kernel stands for both.
-    if len(ours) > 1 and not has_fast(workload, threads, run):
+    if set(ours) == {"exact", "fast"} and not has_fast(workload, threads, run):
         ours = {"exact": ours["exact"]}
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="inputs-", dir=settings.out))
     try:
         inputs.write(workload, scratch)
+        prefix = f"{workload['name']}, {threads} threads: "
         with locked():
-            if run.about["tuned"]:
-                record["tuning"] = {}
-                builds = [(precision, runner, run.command, settings.db) for precision, runner in ours.items()]
-                for peer, runner in others:
-                    if isinstance(peer, peers.OtherBuild):
-                        builds.append((peer.name, runner, peer.command, peer.db(settings)))
-                for name, runner, command, db in builds:
-                    say(f"{workload['name']}, {threads} threads: tuning, {name}")
-                    precision = name if name in ours else "exact"
-                    arguments = (suite, workload, threads, precision, run, settings, runner, command, db)
-                    record["tuning"][name] = tune(*arguments)
+            for name, runner, kernel, command, db in builds(ours, others, run, settings):
+                say(f"{prefix}tuning, {name}")
+                cost = tune(suite, workload, threads, kernel, run, settings, runner, command, db)
+                record.setdefault("tuning", {})[name] = cost
             entered = [(peer, runner) for peer, runner in others if peer.wants(workload)]
-            prefix = f"{workload['name']}, {threads} threads: "
             contest = Contest(workload, ours, entered, settings, scratch, lambda text: say(prefix + text))
             record.update(contest.run())
     except RunnerFailed as failure:
@@ -95,7 +100,7 @@ def all_workloads(run, settings, journal):
     jobs = [job for job in jobs if not journal.has(job[1].name, job[2]["name"], job[0])]
     progress = Progress(len(jobs))
     for threads in settings.threads:
-        ours = {precision: peers.ours(threads, precision, run, settings) for precision in run.precisions}
+        ours = {column: peers.ours(threads, column, run, settings) for column in run.kernels}
         others = [(peer, peer.runner(threads, settings)) for peer in entered]
         try:
             for _, suite, workload in (job for job in jobs if job[0] == threads):

@@ -11,12 +11,24 @@ SHARP = 0.1
 def values(workload, name, shape):
     """One input."""
     random = np.random.default_rng([zlib.crc32(workload["name"].encode()), zlib.crc32(name.encode())])
+    if name in workload.get("data", ()):
+        return given(workload["data"][name], shape, random)
     if name in workload.get("indices", ()):
         return random.integers(0, workload["index_range"], shape, np.int32)
     if workload["family"] == "imaging" and len(workload["inputs"]) == 1:
         pixels = random.random(shape, np.float32)
         return pixels + np.float32(SHARP) if workload["operator"] == "unsharp" else pixels
     return random.standard_normal(shape, np.float32)
+
+
+def given(data, shape, random):
+    """An input that the workload describes: a number, or `[type, low, high]` for integers below `high`, or with a unit
+    after that for multiples of it."""
+    if not isinstance(data, list):
+        return np.full(shape, data, np.int32 if isinstance(data, int) else np.float32)
+    kind, low, high, *unit = data
+    whole = random.integers(low, high, shape)
+    return (whole * unit[0] if unit else whole).astype(kind)
 
 
 def write(workload, directory):

@@ -10,6 +10,9 @@ from .runner import Runner
 TVM_WORKLOADS = r"^(yolo_c8|mobilenet_dw_2|gemm_1024|conv2d_transpose_4|opevo_bmm1|tbmm_.*|mlp1)$"
 """TVM takes minutes of tuning for each workload, so it is asked for a few."""
 
+HALIDE_LIMIT = 180.0
+"""Seconds in which an autoscheduler of Halide has to be done."""
+
 
 def zero_padded(workload):
     """Whether a convolution pads its image: the search of Adams2019 was never seen to end for these."""
@@ -73,8 +76,8 @@ PEER_LIST = (
     Peer("torch-compile", "peer_torch.py", "torch", ("--mode", "compile"), build_limit=300.0),
     Peer("onednn", "peer_onednn.py", "onednn"),
     Peer("jax", "peer_jax.py", "jax"),
-    Peer("halide-adams2019", "peer_halide.py", "halide", ("--scheduler", "adams2019")),
-    Peer("halide-mullapudi2016", "peer_halide.py", "halide", ("--scheduler", "mullapudi2016")),
+    Peer("halide-adams2019", "peer_halide.py", "halide", ("--scheduler", "adams2019"), build_limit=HALIDE_LIMIT),
+    Peer("halide-mullapudi2016", "peer_halide.py", "halide", ("--scheduler", "mullapudi2016"), HALIDE_LIMIT),
     Peer("tvm", "peer_tvm.py", "tvm", build_limit=1800.0, only=TVM_WORKLOADS),
     Peer("gemm"),
     Peer("faer"),
@@ -102,7 +105,7 @@ class OtherBuild:
 
     def runner(self, threads, settings):
         command = [self.folder / OURS.name, "--threads", threads, "--db", self.db(settings), "--precision", "exact"]
-        if settings.untuned:
+        if settings.mode[0] == "untuned":
             command.append("--untuned")
         return Runner(self.name, command, threads, settings.out / "logs" / f"other-build-{threads}.log")
 
@@ -113,10 +116,11 @@ def chosen(names):
     return [peer for peer in wanted if peer.installed()], [peer.name for peer in wanted if not peer.installed()]
 
 
-def ours(threads, precision, run, settings):
-    """The project's own runner, of the kernels of a precision."""
-    name = "tensorwright" if precision == "exact" else f"tensorwright {precision}"
-    command = [run.ours, "--threads", threads, "--db", settings.db, "--precision", precision]
-    if not run.about["tuned"]:
+def ours(threads, column, run, settings):
+    """The project's own runner, of the kernels of a column."""
+    kernel = run.kernels[column]
+    name = "tensorwright" if column == next(iter(run.kernels)) else f"tensorwright {column}"
+    command = [run.ours, "--threads", threads, "--db", kernel.db(settings), "--precision", kernel.precision]
+    if not kernel.tuned:
         command.append("--untuned")
-    return Runner(name, command, threads, settings.out / "logs" / f"tensorwright-{precision}-{threads}.log")
+    return Runner(name, command, threads, settings.out / "logs" / f"tensorwright-{column}-{threads}.log")

@@ -4,27 +4,20 @@ import json
 import math
 import shutil
 
-from . import plot, quiet
+from . import plot, quiet, schedulers
 from .places import BENCH, ROOT
 from .suites import SUITES
-
-
-def shown(ns):
-    """A time with its unit."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}"
-    return f"{ns:.0f} ns"
+from .text import shown, table
 
 
 def first(record):
-    """Our kernel of the first precision: exact sums, unless only fast ones were wanted."""
+    """Our kernel of the first column: exact sums, unless only fast ones were wanted, or the first of several modes."""
     return next(iter(record["ours"].values()))
 
 
-def of_precision(record, precision):
-    """Our kernel that is used if a precision is asked for. Exact ones are used where nothing else is known."""
-    return record["ours"].get(precision, first(record))
+def of_column(record, column):
+    """Our kernel of a column. Exact ones are used where nothing else is known."""
+    return record["ours"].get(column, first(record))
 
 
 def headline(record):
@@ -49,12 +42,6 @@ def of(records, suite, threads):
     return [r for r in records if r["suite"] == suite.name and r["threads"] == threads and "failed" not in r]
 
 
-def table(lines):
-    """A Markdown table of rows, the first of which is the head."""
-    head, *rows = lines
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
-
-
 def mean(ratios):
     """The geometric mean of medians, with those of the lower and the upper quartiles as its spread."""
     low, middle, high = (geometric_mean([ratio[i] for ratio in ratios]) for i in range(3))
@@ -67,16 +54,16 @@ COLUMNS = {"exact": "exact sums", "fast": "faster rounding allowed"}
 def goals(records, run):
     """Suites with their geometric means and what is asked of them."""
     rows = [["suite", "threads", "workloads"]]
-    for precision in run.precisions:
-        rows[0] += [COLUMNS[precision], "goal", "least", "goal", "below"]
+    for column in run.kernels:
+        rows[0] += [COLUMNS.get(column, column), "goal", "least", "goal", "below"]
     for suite in SUITES:
         for threads in sorted({r["threads"] for r in records}):
             found = [r for r in of(records, suite, threads) if r["best"]]
             if not found:
                 continue
             rows.append([suite.name, str(threads), str(len(found))])
-            for precision in run.precisions:
-                rows[-1] += reached(suite, {r["workload"]: of_precision(r, precision)["ratio"] for r in found})
+            for column in run.kernels:
+                rows[-1] += reached(suite, {r["workload"]: of_column(r, column)["ratio"] for r in found})
     return table(rows)
 
 
@@ -98,9 +85,9 @@ def ratio_cell(kernel):
 def suite_table(records, suite, threads, run):
     """Every workload of a suite."""
     rows = [["workload", "time", "rate", "roof", "ratio"]]
-    both = len(run.precisions) > 1
-    if both:
-        rows[0] += ["time, fast", "ratio, fast"]
+    others = list(run.kernels)[1:]
+    for column in others:
+        rows[0] += [f"time, {column}", f"ratio, {column}"]
     rows[0] += ["best peer", "its time", "tuned"]
     for r in of(records, suite, threads):
         ours = first(r)
@@ -108,9 +95,9 @@ def suite_table(records, suite, threads, run):
         roof = f"{100 * r['roof']['share']:.0f} % ({r['roof']['bound']})"
         name = r["workload"] if r["busy"]["quiet"] else f"{r['workload']} \\*"
         row = [name, shown(ours["median_ns"]), rate, roof, ratio_cell(ours) if r["best"] else ""]
-        if both:
-            fast = r["ours"].get("fast")
-            row += [shown(fast["median_ns"]), ratio_cell(fast) if r["best"] else ""] if fast else ["", ""]
+        for column in others:
+            other = r["ours"].get(column)
+            row += [shown(other["median_ns"]), ratio_cell(other) if r["best"] else ""] if other else ["", ""]
         theirs = next((p["median_ns"] for p in r["peers"] if p["name"] == r["best"]), None)
         row += [r["best"], shown(theirs)] if r["best"] else ["none", ""]
         costs = [f"{known['seconds']:.0f} s, {known['trials']} trials" for known in r.get("tuning", {}).values()]
@@ -217,8 +204,12 @@ def run_text(run):
         f"One run, begun on {about['started']}, of the build at {about['revision']}: {about['rounds']} rounds of "
         f"samples of {about['sample_s']} s"
     )
-    if not about["tuned"]:
+    if about["modes"] == ["untuned"]:
         return text + ", of schedules that nobody tuned."
+    if about["modes"] != ["autotune"]:
+        text += f", of our kernels in these modes (docs/tuning.md): {', '.join(about['modes'])}"
+        if "autotune" not in about["modes"]:
+            return text + "."
     seconds = about["time_s"]
     usual = max(seconds.values(), key=list(seconds.values()).count)
     other = ", ".join(f"{value:.0f} s for {name}" for name, value in seconds.items() if value != usual)
@@ -284,6 +275,8 @@ def page(records, run, picture):
         for threads in sorted({r["threads"] for r in records}):
             if text := suite_table(records, suite, threads, run):
                 parts += [f"## {suite.title}, {threads} thread{'s' if threads > 1 else ''}", text]
+    if text := schedulers.table_of(measured, run):
+        parts += ["## Autoschedulers", schedulers.TEXT, text]
     if text := overheads(records):
         parts += ["## Calls", "Kernels below 50 us, and the overhead of a call that computes next to nothing.", text]
     if text := roundings(measured):

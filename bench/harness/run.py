@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from .modes import kernels
 from .places import COMMAND, OURS, ROOT
 from .suites import SUITES
 
@@ -23,7 +24,7 @@ def budget(settings):
     return {
         "rounds": settings.rounds,
         "sample_s": settings.sample,
-        "tuned": not settings.untuned,
+        "modes": settings.mode,
         "trials": settings.trials,
         "time_s": seconds,
         "precision": settings.precision,
@@ -49,6 +50,11 @@ class Run:
     def precisions(self):
         return ("exact", "fast") if self.about["precision"] == "both" else (self.about["precision"],)
 
+    @property
+    def kernels(self):
+        """What is measured of ours, by the names of columns; the first one's results count."""
+        return kernels(self.precisions, self.about["modes"])
+
     def seconds(self, suite):
         """How long workloads of a suite are tuned."""
         return self.about["time_s"][suite]
@@ -57,7 +63,12 @@ class Run:
     def read(cls, out):
         """The run of a directory; `None` if there is none."""
         path = out / "run.json"
-        return cls(out, json.loads(path.read_text())) if path.exists() else None
+        if not path.exists():
+            return None
+        about = json.loads(path.read_text())
+        if "tuned" in about:  # as it was written before there were modes
+            about["modes"] = ["autotune" if about.pop("tuned") else "untuned"]
+        return cls(out, about)
 
     @classmethod
     def start(cls, settings):

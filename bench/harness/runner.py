@@ -51,6 +51,12 @@ def take_priority():
         group.write(str(PRIORITY))
 
 
+def end_with_driver(number):
+    """Has the calling process be sent a signal when the driver ends, however that ends."""
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+
+
 class Runner:
     """A process, started when it is first asked something and again after it failed."""
 
@@ -62,9 +68,7 @@ class Runner:
 
     def start(self):
         def prepare():
-            # A runner must not outlive its driver, however that ends.
-            with contextlib.suppress(OSError):
-                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            end_with_driver(signal.SIGKILL)
             os.sched_setaffinity(0, processors(self.threads))
             take_priority()
 
@@ -92,7 +96,7 @@ class Runner:
         while b"\n" not in self.pending:
             ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise RunnerFailed("time limit")
+                raise RunnerFailed("gave no answer within the time limit")
             block = os.read(output, 1 << 20)
             if not block:
                 raise RunnerFailed(f"the process ended ({self.process.wait(5)}); see {self.log}")

@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 
+from .modes import MODES
 from .peers import PEER_LIST
 from .places import HOME, OURS
 from .suites import SUITES
@@ -22,7 +23,9 @@ def parse(arguments=None):
     parser.add_argument("--full-size", action="store_true", help="also those of a published size that takes long")
     parser.add_argument("--trials", type=int, default=1_000_000, help="the most trials of tuning for each workload")
     parser.add_argument("--time", type=float, help="seconds of tuning for each workload [default: 30, and 10 of ops]")
-    parser.add_argument("--untuned", action="store_true", help="measure the default schedules instead")
+    said = f"how our kernels are scheduled: some of {', '.join(MODES)}, each a column of its own [default: autotune]"
+    parser.add_argument("--mode", type=listed, help=said)
+    parser.add_argument("--untuned", action="store_true", help="measure the default schedules: --mode untuned")
     said = "of our kernels: sums as they are written, algorithms such as Winograd's allowed, or a column of each"
     parser.add_argument("--precision", choices=["exact", "fast", "both"], default="both", help=said)
     parser.add_argument("--rounds", type=int, default=15, help="samples of every runner")
@@ -36,10 +39,14 @@ def parse(arguments=None):
     parser.add_argument("--docs", action="store_true", help="also write docs/benchmarks.md and its plot")
     parser.add_argument("--report", action="store_true", help="measure nothing, only report what is there")
     settings = parser.parse_args(arguments)
-    for name, known in (("suite", suites), ("peers", [*peers, "none"])):
-        unknown = [word for word in getattr(settings, name) if word not in ("all", *known)]
+    settings.mode = ["untuned"] if settings.untuned else settings.mode or ["autotune"]
+    for name, known in (("suite", suites), ("peers", [*peers, "none"]), ("mode", MODES)):
+        anything = () if name == "mode" else ("all",)
+        unknown = [word for word in getattr(settings, name) if word not in (*anything, *known)]
         if unknown:
             parser.error(f"--{name}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    if len(settings.mode) > 1 and settings.precision == "both":
+        parser.error("--mode: several modes are columns of one precision; name it with --precision")
     if not all(word.isdigit() and int(word) > 0 for word in settings.threads):
         parser.error("--threads takes numbers, such as 1,2")
     settings.threads = [int(word) for word in settings.threads]

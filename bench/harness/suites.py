@@ -31,6 +31,7 @@ SUITES = (
     Suite("attention", "Attention", ("attention",), 1.0),
     Suite("scans", "Recurrences and scatters", ("scans",), 1.0),
     Suite("imaging", "Image pipelines around Halide", ("imaging",)),
+    Suite("applications", "Imaging applications of several stages", ("applications",), seconds=60.0),
 )
 
 

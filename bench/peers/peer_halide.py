@@ -5,6 +5,7 @@ parallelism: with 1 its search degenerates, for one thread as well.
 """
 
 import argparse
+import functools
 import pathlib
 import sys
 import time
@@ -14,11 +15,15 @@ from importlib.metadata import version
 import halide as hl
 import halide_imaging
 import numpy as np
+from halide_apps import APPLICATIONS
 from protocol import Unsupported, Variant, serve
 
 warnings.filterwarnings("ignore", category=RuntimeWarning)  # float literals that become float32
 VERSION = "halide " + version("halide")
 OPTIONS = argparse.Namespace(scheduler="adams2019", threads=1)
+PATIENCE = 60.0
+"""Seconds after which no further degree of parallelism is tried."""
+TYPES = {"float32": hl.Float(32), "int32": hl.Int(32), "uint16": hl.UInt(16), "uint8": hl.UInt(8)}
 x, y, z, c, n = (hl.Var(name) for name in "xyzcn")
 
 
@@ -37,8 +42,12 @@ class Pipeline:
         self.inputs = []
 
     def input(self, array):
+        if array.ndim == 0:
+            number = hl.Param(TYPES[array.dtype.name], array.item())
+            number.set_estimate(array.item())
+            return number
         array = np.ascontiguousarray(array)
-        image = hl.ImageParam(hl.Float(32) if array.dtype == np.float32 else hl.Int(32), array.ndim)
+        image = hl.ImageParam(TYPES[array.dtype.name], array.ndim)
         for dimension, extent in enumerate(reversed(array.shape)):
             image.dim(dimension).set_estimate(0, extent)
         self.inputs.append((image, array))
@@ -55,7 +64,7 @@ class Pipeline:
         for image, array in self.inputs:
             image.set(hl.Buffer(array))
         pipeline.compile_jit(target)
-        out = np.zeros(shape, np.float32)
+        out = np.zeros(shape, np.uint8 if result.types() == [hl.UInt(8)] else np.float32)
         buffer = hl.Buffer(out)
         extra = {"schedule_s": round(scheduled - start, 2), "compile_s": round(time.time() - scheduled, 2)}
 
@@ -212,6 +221,9 @@ def variants(w, inputs, parallelism):
     p = Pipeline()
     if operator in makers:
         result = makers[operator](w, inputs, p)
+    elif operator in APPLICATIONS:
+        size = {name: int(value) for name, value in (pair.split("=") for pair in w["size"].split(","))}
+        result = APPLICATIONS[operator].pipeline(functools.cache(lambda name: p.input(inputs(name))), size)
     elif w["family"] == "imaging":
         result = halide_imaging.pipeline(w, p.input(inputs("X")))
     else:
@@ -223,8 +235,11 @@ def build(workload, inputs):
     degrees = (max(2, OPTIONS.threads),)
     if OPTIONS.scheduler == "adams2019" and workload["operator"] != "stencil_chain":
         degrees = (2, 8)
-    built = {}
+    built, start = {}, time.time()
     for degree in degrees:
+        # What is found already must not be lost because the next search takes too long.
+        if built and time.time() - start > PATIENCE:
+            break
         for name, variant in variants(workload, inputs, degree):
             built[f"{name} p{degree}".strip()] = variant
     return built

@@ -13,6 +13,7 @@ import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES, KERNELS = "examples/kernels/", "bench/kernels/"
+PIPELINES = "examples/pipelines/"
 SPATIAL = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
 TAPS = {1: ("R",), 2: ("KH", "KW"), 3: ("KD", "KH", "KW")}
 SUITES = {}
@@ -309,6 +310,70 @@ def imaging():
         "3x3 convolution (valid) + bias + relu, the size of Halide's conv_layer app", ours)  # fmt: skip
 
 
+PIXELS = ["float32", 0, 257, 1 / 256]
+"""Brightnesses as a sensor of 8 bits has them: what is computed from them to find a cell of a grid is exact, so that
+all find the same cell."""
+
+
+def applications():
+    """The applications of examples/pipelines, at the sizes that are named there. Flops: as `tensorwright explain`
+    counts them, integer operations included."""
+
+    def application(name, inputs, output, flops, terms, expr, size, data, types=()):
+        size_of = lambda key: {"uint8": 1, "uint16": 2}.get(dict(types).get(key), 4)  # noqa: E731
+        traffic = sum(size_of(key) * math.prod(shape) for key, shape in {**inputs, "out": output}.items())
+        add("applications", name, "application", name, inputs, output, flops, "Anderson et al. 2021", expr,
+            (f"{PIPELINES}{name}.tc", name, sizes(**size)), traffic=traffic, terms=terms, data=data)  # fmt: skip
+
+    height, width = 1536, 2560
+    whole, colour = {"H": height, "W": width}, [3, height, width]
+    application("bgu", {"small": [], "lo": [3, 192, 320], "done": [3, 192, 320], "hi": colour}, colour, 712253868, 256,
+                "an affine map of colours fitted in each cell of a bilateral grid, applied to a large picture",
+                {"h": 192, "w": 320, **whole, "f": 8, "s": 16, "bins": 8},
+                {"small": 0.25, "lo": PIXELS, "done": PIXELS, "hi": PIXELS})  # fmt: skip
+    application("bilateral_grid", {"in": [height, width]}, [height, width], 221231440, 64,
+                "sums in cells of place and brightness, three blurs, trilinear interpolation",
+                {**whole, "s": 8, "bins": 10}, {"in": PIXELS})  # fmt: skip
+    sensor = {"H": 1968, "W": 2592}
+    application("camera_pipe", {"raw": [1968, 2592], "matrix": [3, 4], "curve": [1024], "strength": []},
+                [3, 1968, 2592], 433589760, 1,
+                "hot pixels, demosaicking, colour matrix, tone curve and sharpening, in integers", sensor,
+                {"raw": ["uint16", 0, 1024], "matrix": ["int32", 0, 171], "curve": ["uint8", 0, 256], "strength": 32},
+                {"raw": "uint16", "curve": "uint8", "out": "uint8"})  # fmt: skip
+    application("disc_filter", {"in": colour}, colour, 780053288, 1,
+                "the greatest value within a disc of radius 15, from maxima of columns of 1, 2, 4, 8 and 16",
+                {"C": 3, **whole, "r": 15}, {"in": PIXELS})  # fmt: skip
+    application("equalize_colour", {"in": colour}, colour, 66847744, 1,
+                "histogram of brightness, running sums, a table, and colours moved by it, in 8 bits", whole,
+                {"in": ["uint8", 0, 256]}, {"in": "uint8", "out": "uint8"})  # fmt: skip
+    application("iir_blur", {"a": [], "in": colour}, colour, 188743680, 64,
+                "recursive filters of first order down, up, right and left", {"C": 3, **whole},
+                {"a": 0.125, "in": PIXELS})  # fmt: skip
+    application("interpolate", {"in": [4, height, width]}, colour, 242480160, 64,
+                "push and pull over eight levels", whole, {"in": PIXELS})  # fmt: skip
+    taps = ["float32", -32, 33, 1 / 256]
+    application("learned_demosaic", {"raw": [height, width], "feature": [4, 5, 5], "gate": [3, 4],
+                                     "expert": [4, 3, 3, 5, 5]}, colour, 2827223040, 120,
+                "three linear experts of 5 by 5, mixed by a softmax gate over four features",
+                {**whole, "F": 4, "K": 3},
+                {"raw": PIXELS, "feature": taps, "gate": taps, "expert": taps})  # fmt: skip
+    small = [3, 192, 320]
+    application("lens_blur", {"focus": [], "aperture": [], "left": small, "right": small, "lens": [64, 2]}, small,
+                168445440, 64, "stereo over 32 disparities, a pyramid of costs, and a blur of 64 samples",
+                {"H": 192, "W": 320, "D": 32, "N": 64, "R": 16},
+                {"focus": 8.0, "aperture": 0.75, "left": PIXELS, "right": PIXELS,
+                 "lens": ["float32", -181, 182, 1 / 256]})  # fmt: skip
+    application("local_laplacian", {"alpha": [], "beta": [], "in": colour}, colour, 1141596240, 64,
+                "eight remapped pictures as Laplacian pyramids of eight levels, coefficients between them",
+                {**whole, "K": 8}, {"alpha": 1.0, "beta": 1.0, "in": PIXELS})  # fmt: skip
+    application("nl_means", {"sigma": [], "in": [3, 614, 1024]}, [3, 614, 1024], 1141784576, 200,
+                "means of 7 by 7 pixels, weighted by the differences of patches of 7 by 7",
+                {"H": 614, "W": 1024, "S": 7, "P": 7}, {"sigma": 0.25, "in": PIXELS})  # fmt: skip
+    application("unsharp_mask", {"sigma": [], "in": colour}, colour, 157286449, 16,
+                "a Gaussian of seven taps, and colours times the factor by which grey changes", whole,
+                {"sigma": 1.5, "in": PIXELS})  # fmt: skip
+
+
 ROWS = {
     "softmax": (5, ("X",)),
     "log_softmax": (7, ("X",)),
@@ -384,6 +449,7 @@ def main():
     opevo()
     tensor_comprehensions()
     imaging()
+    applications()
     rows()
     attention()
     recurrences()
