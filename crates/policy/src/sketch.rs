@@ -20,6 +20,9 @@ pub(crate) trait Policy {
     /// The cycles that arithmetic and bytes of a program need at least.
     fn least_cycles(&self, program: &Program) -> f64;
 
+    /// A schedule of a program of several stages that sends far fewer bytes through memory than another one.
+    fn fused(&self, program: &Program, schedule: &Schedule) -> Option<Schedule>;
+
     /// Schedules by a search over where stages are computed.
     fn pipelines(
         &self,

@@ -14,8 +14,9 @@ const TRIES: usize = 16;
 const MOST_STAGES: usize = 24;
 
 /// The schedule of a program of which nothing was measured: the best point of its space by the cost
-/// model if it has sums to tile, what [rules](crate::cpu::rules) say otherwise. It applies to the
-/// program's canonical nest, and the result can be lowered.
+/// model if it has sums to tile, what [rules](crate::cpu::rules) say otherwise; and where that leaves large
+/// tensors of several stages whole, what a greedy search over pipelines finds. It applies to the program's
+/// canonical nest, and the result can be lowered.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -52,6 +53,16 @@ impl Untuned {
     /// # Errors
     /// A kind of target that there is no policy for.
     pub fn of(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
+        let policy = policy(goal)?;
+        let mut found = Self::alone(program, goal)?;
+        if let Some(schedule) = policy.fused(program, &found.schedule) {
+            found.schedule = schedule;
+        }
+        Ok(found)
+    }
+
+    /// The schedule by the model of a space, or by rules.
+    fn alone(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
         let policy = policy(goal)?;
         let begun = alternatives(program, goal.precision).into_iter().next();
         let begun = begun.unwrap_or_else(|| Draft::new(canonical(program)));

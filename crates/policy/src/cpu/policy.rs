@@ -5,7 +5,7 @@ use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
-use crate::cpu::pipeline::schedules;
+use crate::cpu::pipeline::{instead_of, schedules};
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
 use crate::proposals::PipelineSchedules;
@@ -25,6 +25,10 @@ impl Policy for Goal<Cpu> {
         let analysis = program.analysis();
         let vectors = analysis.flops as f64 * 4.0 / self.target.vector_bytes() as f64;
         vectors.max(analysis.min_bytes as f64 / self.target.vector_bytes() as f64)
+    }
+
+    fn fused(&self, program: &Program, schedule: &Schedule) -> Option<Schedule> {
+        instead_of(program, self, schedule)
     }
 
     fn pipelines(

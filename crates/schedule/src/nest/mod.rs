@@ -28,8 +28,8 @@ pub use ranges::{Ranges, Simplify};
 pub use shared::Shared;
 pub use size::Size;
 pub use uses::Uses;
-pub(crate) use walk::{for_each_loop, rewrite_nodes, rewrite_store};
-pub use walk::{for_each_store, for_each_store_mut, substitute};
+pub use walk::{for_each_loop, for_each_store, for_each_store_mut, substitute};
+pub(crate) use walk::{rewrite_nodes, rewrite_store};
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ pub fn for_each_store_mut(nodes: &mut [Node], change: &mut impl FnMut(&mut Store
 }
 
 /// Calls `visit` with every loop, outer ones first.
-pub(crate) fn for_each_loop<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Loop)) {
+pub fn for_each_loop<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Loop)) {
     for node in nodes {
         match node {
             Node::Loop(l) => {

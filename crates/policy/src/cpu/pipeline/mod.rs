@@ -11,6 +11,7 @@
 //! is computed at a time.
 
 mod decode;
+mod fused;
 mod hosts;
 mod samples;
 
@@ -28,6 +29,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use crate::proposals::PipelineSchedules;
 
+pub(crate) use fused::instead_of;
 pub use samples::Samples;
 
 /// States that are tried for each schedule that is wanted: some can be neither applied nor lowered.
