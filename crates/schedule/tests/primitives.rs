@@ -526,6 +526,59 @@ fn the_loops_of_a_recurrence_run_in_order() {
     insta::assert_snapshot!("recurrences", text);
 }
 
+/// Running sums, maxima and products, forwards and backwards, and what lanes cannot be.
+const RUNNING: &str =
+    "def running(float(N,T) x, int32(N,T) k, half(N,T) h) -> (y, z, p, s, two, filter, both, m) {
+  y(n,t) = y(n,t-1) + x(n,t) * 2 scan t from 0
+  z(n,t) = max(x(n,t), z(n,t+1)) scan t from -INFINITY
+  p(n,t) = k(n,t) * p(n,t-1) * (k(n,t) + 1) scan t from 1
+  s(n,t) = s(n,t-1) + h(n,t) scan t from 0
+  two(n,t) = two(n,t-2) + x(n,t) scan t from 0
+  filter(n,t) = 0.5 * filter(n,t-1) + x(n,t) scan t from 0
+  both(n,t) = both(n,t-1) + max(both(n,t-1), x(n,t)) scan t from 0
+  m(n,t) = max(m(n,t-1), h(n,t)) scan t from 0
+}";
+
+#[test]
+fn lanes_may_be_steps_of_a_running_sum() {
+    let running = program(RUNNING, &[("N", 3), ("T", 11)]);
+    let cases = [
+        "y: split t 4 [peel]\ny: vectorize t.1",
+        "z: split t 4\nz: vectorize t.1",
+        "p: split t 2 4\np: unroll t.1\np: vectorize t.2",
+        "m: split n 2\nm: reorder n.0 t n.1\nm: unroll n.1\nm: vectorize t",
+        "p: split t 2 3\np: fuse t.1 t.2\np: vectorize t.1_t.2",
+        "s: vectorize t",
+        "two: vectorize t",
+        "filter: vectorize t",
+        "both: vectorize t",
+        "y: split t 4\ny: unroll t.1\ny: vectorize t.0",
+        "y: split t 4\ny: vectorize t.0",
+    ];
+    let mut text = String::new();
+    for steps in cases {
+        let stage = steps.split(':').next().unwrap();
+        let result =
+            Schedule::parse(steps).and_then(|schedule| schedule.apply(canonical(&running)));
+        let said = match result {
+            Err(error) => error.to_string(),
+            Ok(nest) => {
+                assert_eq!(check(&nest, 1 << 20), Ok(Verdict::Sound), "{steps}");
+                let sound = &mut |pass: &str, nest: &LoopNest| {
+                    assert_eq!(check(nest, 1 << 20), Ok(Verdict::Sound), "{steps} after {pass}");
+                };
+                let lowered = lower_traced(nest, sound).unwrap().to_string();
+                let lines = lowered.lines().filter(|line| {
+                    line.contains(&format!("] {stage}(")) || line.contains(&format!(") {stage}("))
+                });
+                lines.map(str::trim).collect::<Vec<_>>().join("\n  ")
+            }
+        };
+        text.push_str(&format!("{steps}\n  {said}\n"));
+    }
+    insta::assert_snapshot!("running", text);
+}
+
 /// A sum and a count, the second onto values that are there.
 const SCATTER_ONTO: &str =
     "def scatter(int32(N) at, float(N,D) x, int32(B) start) -> (sum, count) {

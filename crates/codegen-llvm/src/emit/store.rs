@@ -28,7 +28,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
             self.frame.vars.insert(lanes.var, zero);
             return self.when(&store.mask, |emitter| emitter.assign(store, Active::SCALAR));
         }
-        self.vector_store(store, lanes)
+        match lanes.in_order {
+            true => self.running_store(store, lanes),
+            false => self.vector_store(store, lanes),
+        }
     }
 
     /// A statement on vectors. What lanes have in common becomes a branch, not a mask.

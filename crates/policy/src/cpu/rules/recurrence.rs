@@ -20,12 +20,15 @@ const LINES: i64 = 4;
 /// between, the last result stays in a register.
 const STEP_BYTES: i64 = 64;
 
+/// How many vectors of steps are written out: the last result stays in a register from one to the next.
+const RUNS: i64 = 4;
+
 /// The most parts of a value for which steps and lines are written out.
 const MOST_PARTS: usize = 48;
 
-/// Vectors of results that are next to each other, if the recurrence does not go along them; otherwise some steps of a
-/// line, then of the next. Where its loop is the outermost and there is work for several workers, blocks of results go
-/// around it.
+/// Vectors of results that are next to each other. If the recurrence goes along them, lanes are its steps where each
+/// combines the element before with a term in any order; otherwise it goes some steps of a line, then of the next. Where its loop
+/// is the outermost and there is work for several workers, blocks of results go around it.
 pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
@@ -36,6 +39,14 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(vector) = accesses.of_role(Role::Spatial).find(written).cloned() else {
         let lines = accesses.of_role(Role::Spatial).filter(|axis| axis.extent > 1).last().cloned();
         let along = accesses.of_role(Role::Scan).next().cloned();
+        let is_next = |axis: &&Axis| {
+            let apart = accesses.write.stride(axis).map(i64::abs);
+            axis.extent > 1 && axis.extent * 2 >= lanes && apart == Some(1)
+        };
+        let next = along.as_ref().filter(is_next);
+        if next.is_some_and(|along| draft.steps(|draft| in_lanes(draft, stage, along, lanes))) {
+            return;
+        }
         let steps = (STEP_BYTES / bytes.max(1)).max(1);
         draft.steps(|draft| interleaved(draft, stage, lines.as_ref(), along.as_ref(), steps));
         return;
@@ -52,6 +63,31 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     });
 }
 
+/// Vectors of steps of the recurrence, if it is one of which terms may be combined in any order.
+fn in_lanes(draft: &mut Draft, stage: &str, along: &Axis, lanes: i64) -> bool {
+    let lanes = lanes.min(along.extent);
+    let runs = match is_small(draft, stage) {
+        true => RUNS.min(along.extent / lanes),
+        false => 1,
+    };
+    let parts: &[i64] = if runs > 1 { &[runs, lanes] } else { &[lanes] };
+    let part = |number: usize| format!("{}.{number}", along.name);
+    let inner: Vec<String> = (1..=parts.len()).map(part).collect();
+    let Some((vector, unrolled)) = inner.split_last() else { return false };
+    draft.step(stage, Split::new(&along.name, parts).tail(Tail::Peel))
+        && innermost(draft, stage, &[], &inner.iter().collect::<Vec<_>>())
+        && draft.step(stage, Vectorize { target: vector.clone() })
+        && unrolled.iter().all(|target| draft.step(stage, Unroll { target: target.clone() }))
+}
+
+/// Whether steps of a stage may be written out.
+fn is_small(draft: &Draft, stage: &str) -> bool {
+    let mut parts = 0;
+    let store = store_of(&draft.nest, stage);
+    store.into_iter().for_each(|store| store.value.walk(&mut |_| parts += 1));
+    parts <= MOST_PARTS
+}
+
 /// Several lines at a time, each with the next steps of the recurrence in turn.
 fn interleaved(
     draft: &mut Draft,
@@ -60,10 +96,7 @@ fn interleaved(
     along: Option<&Axis>,
     steps: i64,
 ) -> bool {
-    let mut parts = 0;
-    let store = store_of(&draft.nest, stage);
-    store.into_iter().for_each(|store| store.value.walk(&mut |_| parts += 1));
-    let is_small = parts <= MOST_PARTS;
+    let is_small = is_small(draft, stage);
     let mut inner = Vec::new();
     if let Some(lines) = lines {
         let split = Split::new(&lines.name, &[LINES.min(lines.extent)]).tail(Tail::Peel);

@@ -111,6 +111,32 @@ pub(super) fn privatized(d: &mut Draft<'_>) {
     }
 }
 
+/// Lanes that are steps of recurrences, in vectors that are often written out, of lines that often take turns.
+pub(super) fn stepped(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        let steps = d.own_loops(&stage).into_iter().rfind(|l| l.role == Role::Scan);
+        let Some(along) = steps.filter(|_| d.rng.percent(50)) else { continue };
+        let (vectors, lanes) = (1 + d.rng.index(4) as i64, factor(d.rng));
+        let ending = if d.rng.percent(50) { Tail::Guard } else { Tail::Peel };
+        if !d.accept(&stage, Split::new(&along.name, &[vectors, lanes]).tail(ending)) {
+            continue;
+        }
+        let part = |number: usize| format!("{}.{number}", along.name);
+        let lines = d.own_loops(&stage).into_iter().rfind(|l| l.role == Role::Spatial);
+        if let Some(lines) = lines.filter(|l| l.extent <= 8 && d.rng.percent(40)) {
+            let mut order: Vec<String> = d.own_loops(&stage).into_iter().map(|l| l.name).collect();
+            order.retain(|name| *name != lines.name);
+            order.insert(order.len() - d.rng.index(2), lines.name.clone());
+            d.accept(&stage, Reorder::new(order));
+            d.accept(&stage, Unroll { target: lines.name });
+        }
+        d.accept(&stage, Vectorize { target: part(2) });
+        if d.rng.percent(60) {
+            d.accept(&stage, Unroll { target: part(1) });
+        }
+    }
+}
+
 /// Tiles a stage: `split`, `reorder`, and often an accumulator, packed inputs and vectors.
 fn tile(d: &mut Draft<'_>) {
     if let Some(stage) = d.stage() {
