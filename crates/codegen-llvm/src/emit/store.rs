@@ -28,7 +28,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
             self.frame.vars.insert(lanes.var, zero);
             return self.when(&store.mask, |emitter| emitter.assign(store, Active::SCALAR));
         }
-        match lanes.in_order {
+        // Where conditions leave nothing of the recurrence, lanes have no order.
+        match lanes.in_order && store.is_recurrence() {
             true => self.running_store(store, lanes),
             false => self.vector_store(store, lanes),
         }
