@@ -221,7 +221,11 @@ fn lanes_of_recurrences_match_the_reference() {
     let program = program(text, &[("N", 2), ("T", 29)]);
     let lanes = "y: split t 2 4 [peel]\ny: unroll t.1\ny: vectorize t.2\nz: split t 8\n\
                  z: vectorize t.1\np: vectorize t\n";
-    run_sanitized("running", &[Case::new("lanes", &program, scheduled(&program, lanes))]);
+    let pieces = "y: split t 8\ny: segment t.0\ny: reorder t.0 n t.1\ny: parallel t.0\n\
+                  y.total: parallel n\ny.last: vectorize t.0\n";
+    let cases = [("lanes", lanes), ("pieces", pieces)];
+    let case = |(name, steps): (&str, &str)| Case::new(name, &program, scheduled(&program, steps));
+    run_sanitized("running", &cases.map(case));
 }
 
 #[test]

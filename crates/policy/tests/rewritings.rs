@@ -94,11 +94,13 @@ fn recurrences_are_scheduled_by_rules() {
     };
     let text = [
         // Steps are lanes, of one line and of many.
-        rules("cummax", &[("N", 1), ("T", 1 << 21)]),
         rules("cumsum", &[("N", 512), ("T", 4096)]),
         rules("back", &[("N", 16), ("T", 1000)]),
         rules("cumsum", &[("N", 100), ("T", 6)]),
         rules("cumsum", &[("N", 1000), ("T", 3)]),
+        // Pieces of a line for each worker.
+        rules("cummax", &[("N", 1), ("T", 1 << 21)]),
+        rules("cumsum", &[("N", 3), ("T", 300_001)]),
         // Neighbours are.
         rules("cumsum_columns", &[("T", 512), ("W", 4096)]),
         // Neither can be.

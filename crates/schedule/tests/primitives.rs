@@ -208,6 +208,8 @@ macro_rules! shows {
 }
 
 shows! {
+    segment: RUNNING_SUM, [("T", 30)],
+        "y: split t 8\ny: segment t.0\ny: split t.1 4\ny: vectorize t.1.1\ny: parallel t.0\ny.total: parallel t.0\n";
     private_copies: SCATTER_ONTO, [("N", 20), ("D", 6), ("B", 5)],
         "sum: split i 8\nsum: privatize i.0\nsum.part: reorder i.0 i.1 d\nsum.part: split d 4 [peel]\n\
          sum.part: vectorize d.1\nsum.part: parallel i.0\nsum.part.start: parallel i.0\nsum: parallel b\n";
@@ -526,9 +528,11 @@ fn the_loops_of_a_recurrence_run_in_order() {
     insta::assert_snapshot!("recurrences", text);
 }
 
+const RUNNING_SUM: &str = "def running(float(T) x) -> (y) { y(t) = y(t-1) + x(t) scan t from 0 }";
+
 /// Running sums, maxima and products, forwards and backwards, and what lanes cannot be.
 const RUNNING: &str =
-    "def running(float(N,T) x, int32(N,T) k, half(N,T) h) -> (y, z, p, s, two, filter, both, m) {
+    "def running(float(N,T) x, int32(N,T) k, half(N,T) h) -> (y, z, p, s, two, filter, both, m, free) {
   y(n,t) = y(n,t-1) + x(n,t) * 2 scan t from 0
   z(n,t) = max(x(n,t), z(n,t+1)) scan t from -INFINITY
   p(n,t) = k(n,t) * p(n,t-1) * (k(n,t) + 1) scan t from 1
@@ -537,6 +541,7 @@ const RUNNING: &str =
   filter(n,t) = 0.5 * filter(n,t-1) + x(n,t) scan t from 0
   both(n,t) = both(n,t-1) + max(both(n,t-1), x(n,t)) scan t from 0
   m(n,t) = max(m(n,t-1), h(n,t)) scan t from 0
+  free(n,t) = max(free(n,t-1), x(n,t)) scan t from x(n,0)
 }";
 
 #[test]
@@ -554,6 +559,20 @@ fn lanes_may_be_steps_of_a_running_sum() {
         "both: vectorize t",
         "y: split t 4\ny: unroll t.1\ny: vectorize t.0",
         "y: split t 4\ny: vectorize t.0",
+        "y: split t 4\ny: segment t.0\ny: split t.1 2\ny: vectorize t.1.1\ny: parallel t.0\ny.total: parallel t.0",
+        "z: split t 4\nz: segment t.0\nz: reorder t.1 t.0 n\nz.last: vectorize t.0",
+        "p: split n 2\np: split t 5\np: reorder t.0 n.0 t.1 n.1\np: segment t.0\np.total: rfactor t.1 at t.0",
+        "y: segment t",
+        "y: split t 4\ny: segment t.1",
+        "y: split t 2 4\ny: segment t.0",
+        "y: split t 11\ny: segment t.0",
+        "y: split t 4 [peel]\ny: segment t.0",
+        "y: split t 4\ny: segment t.0\ny: segment t.0",
+        "y: split t 4\ny: segment n",
+        "s: split t 4\ns: segment t.0",
+        "m: split t 4\nm: segment t.0",
+        "filter: split t 4\nfilter: segment t.0",
+        "free: split t 4\nfree: segment t.0",
     ];
     let mut text = String::new();
     for steps in cases {
@@ -569,7 +588,9 @@ fn lanes_may_be_steps_of_a_running_sum() {
                 };
                 let lowered = lower_traced(nest, sound).unwrap().to_string();
                 let lines = lowered.lines().filter(|line| {
-                    line.contains(&format!("] {stage}(")) || line.contains(&format!(") {stage}("))
+                    line.contains(&format!("{stage}."))
+                        || line.contains(&format!("] {stage}("))
+                        || line.contains(&format!(") {stage}("))
                 });
                 lines.map(str::trim).collect::<Vec<_>>().join("\n  ")
             }

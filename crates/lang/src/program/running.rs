@@ -50,6 +50,17 @@ impl<'e> Running<'e> {
         Some(Self { op, before, read, term: term? })
     }
 
+    /// Two values combined.
+    #[must_use]
+    pub fn combined(op: ReductionOp, a: Expr, b: Expr) -> Expr {
+        match op {
+            ReductionOp::Sum => Expr::Arith(ArithOp::Add, Box::new(a), Box::new(b)),
+            ReductionOp::Product => Expr::Arith(ArithOp::Mul, Box::new(a), Box::new(b)),
+            ReductionOp::Min => Expr::Call(Builtin::Min, vec![a, b]),
+            ReductionOp::Max => Expr::Call(Builtin::Max, vec![a, b]),
+        }
+    }
+
     /// Whether elements of a type may be combined in any order. Those of types that numbers are only stored in are
     /// rounded at every step, so that their sums have an order.
     #[must_use]
@@ -91,16 +102,6 @@ fn operands(expr: &Expr) -> Option<(ReductionOp, &Expr, &Expr)> {
     }
 }
 
-/// Two values combined, as [`operands`] takes them apart.
-fn combined(op: ReductionOp, a: Expr, b: Expr) -> Expr {
-    match op {
-        ReductionOp::Sum => Expr::Arith(ArithOp::Add, Box::new(a), Box::new(b)),
-        ReductionOp::Product => Expr::Arith(ArithOp::Mul, Box::new(a), Box::new(b)),
-        ReductionOp::Min => Expr::Call(Builtin::Min, vec![a, b]),
-        ReductionOp::Max => Expr::Call(Builtin::Max, vec![a, b]),
-    }
-}
-
 /// The element before in a combination of values, and all others combined.
 fn taken(expr: &Expr, op: ReductionOp, own: TensorId) -> Option<(&Expr, &Read, Option<Expr>)> {
     if let Some(read) = before(expr, own) {
@@ -109,11 +110,11 @@ fn taken(expr: &Expr, op: ReductionOp, own: TensorId) -> Option<(&Expr, &Read, O
     let (_, a, b) = operands(expr).filter(|(other, ..)| *other == op)?;
     if reads(a, own) {
         let (before, read, rest) = taken(a, op, own)?;
-        let rest = rest.map_or_else(|| b.clone(), |rest| combined(op, rest, b.clone()));
+        let rest = rest.map_or_else(|| b.clone(), |rest| Running::combined(op, rest, b.clone()));
         return Some((before, read, Some(rest)));
     }
     let (before, read, rest) = taken(b, op, own)?;
-    let rest = rest.map_or_else(|| a.clone(), |rest| combined(op, a.clone(), rest));
+    let rest = rest.map_or_else(|| a.clone(), |rest| Running::combined(op, a.clone(), rest));
     Some((before, read, Some(rest)))
 }
 

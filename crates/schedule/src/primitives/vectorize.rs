@@ -84,7 +84,7 @@ fn out_of_order(nest: &LoopNest, l: &Loop) -> Option<String> {
 
 /// Whether what a store reads of its own buffer is what the iteration before writes, and its last iterations alone may not
 /// take place.
-fn follows(store: &Store, read: &Read, var: Var) -> bool {
+pub(super) fn follows(store: &Store, read: &Read, var: Var) -> bool {
     let is_var = |other: Var| other == var;
     let mut moved = 0;
     let mut steps = store.subscripts.iter().zip(&read.subscripts);
