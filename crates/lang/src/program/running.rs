@@ -39,7 +39,7 @@ impl<'e> Running<'e> {
     /// };
     /// assert_eq!(of(0), Some(ReductionOp::Max));
     /// assert_eq!(of(1), None);
-    /// # Ok::<(), tensorwright_lang::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn of(value: &'e Expr, own: TensorId) -> Option<Self> {
