@@ -212,6 +212,23 @@ fn out_of_bounds_subscripts_are_reported_and_not_followed() {
 }
 
 #[test]
+fn lanes_of_recurrences_match_the_reference() {
+    let text = "def running(float(N,T) x, int16(N,T) k) -> (y, z, p) {
+                  y(n,t) = y(n,t-1) + x(n,t) scan t from x(n,0)
+                  z(n,t) = max(x(n,t), z(n,t+1)) scan t from -INFINITY
+                  p(n,t) = p(n,t-1) * k(n,t) scan t from 1
+                }";
+    let program = program(text, &[("N", 2), ("T", 29)]);
+    let lanes = "y: split t 2 4 [peel]\ny: unroll t.1\ny: vectorize t.2\nz: split t 8\n\
+                 z: vectorize t.1\np: vectorize t\n";
+    let pieces = "y: split t 8\ny: segment t.0\ny: reorder t.0 n t.1\ny: parallel t.0\n\
+                  y.total: parallel n\ny.last: vectorize t.0\n";
+    let cases = [("lanes", lanes), ("pieces", pieces)];
+    let case = |(name, steps): (&str, &str)| Case::new(name, &program, scheduled(&program, steps));
+    run_sanitized("running", &cases.map(case));
+}
+
+#[test]
 fn scatters_match_the_reference_and_are_checked() {
     let text = "def scatter(float(N,D) X, int64(N) I) -> (Y, Z) {
                   Y(r,d) +=! X(i,d) scatter r = I(i) where r in 0:6

@@ -286,6 +286,84 @@ fn scatters_in_bounds() {
     }
 }
 
+/// Schedules in which lanes are steps of a recurrence: with tails, in vectors that follow each other, of lines in turns, and
+/// as many lanes as no register has.
+const STEPS: [&str; 7] = [
+    "O: split t 8\nO: vectorize t.1\n",
+    "O: split t 3 4 [peel]\nO: unroll t.1\nO: vectorize t.2\n",
+    "O: split t 5 [guard]\nO: vectorize t.1\n",
+    "O: split t 2 7 [guard]\nO: unroll t.1\nO: vectorize t.2\nO: parallel n\n",
+    "O: split t 4 [peel]\nO: reorder t.0 n t.1\nO: unroll n\nO: vectorize t.1\nO: unroll t.0\n",
+    "O: split t 64\nO: vectorize t.1\n",
+    "O: split t 2\nO: vectorize t.1\n",
+];
+
+#[test]
+fn running_sums_of_every_type() {
+    for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {
+        for value in
+            ["P + A(n,t)", "A(n,t) * P", "min(P, A(n,t))", "max(A(n,t) * 2, max(P, A(n,t)))"]
+        {
+            // Those of types that are only stored are rounded at every step.
+            if dtype.is_storage_only() && !value.starts_with('m') {
+                continue;
+            }
+            for before in ["O(n,t-1)", "O(n,t+1)"] {
+                let value = value.replace('P', before);
+                let source = format!(
+                    "def f({dtype}(N,T) A, {dtype}(N) B) -> (O) {{ O(n,t) = {value} scan t from B(n) }}"
+                );
+                for (length, schedule) in [1, 2, 13, 29, 64, 70, 5].into_iter().zip(STEPS) {
+                    check(&source, &[("N", 3), ("T", length)], schedule);
+                    check(&source, &[("N", 3), ("T", 37)], schedule);
+                }
+            }
+        }
+    }
+}
+
+/// Pieces that workers share, with a last one that is shorter, in lanes and one step after the other.
+#[test]
+fn pieces_of_running_sums() {
+    let schedules = [
+        "O: split t 8\nO: segment t.0\nO: reorder t.0 n t.1\nO: parallel t.0\nO.total: parallel n\n",
+        "O: split t 12\nO: segment t.0\nO: split t.1 4\nO: vectorize t.1.1\nO: reorder t.0 n t.1.0 t.1.1\n\
+         O: parallel t.0\nO.total: vectorize t.1\nO.last: vectorize t.0\n",
+    ];
+    for dtype in [DType::Float, DType::Double, DType::Int8, DType::UInt32] {
+        for value in ["P + A(n,t)", "A(n,t) * P", "min(P, A(n,t))", "max(A(n,t), P)"] {
+            for before in ["O(n,t-1)", "O(n,t+1)"] {
+                let value = value.replace('P', before);
+                let source =
+                    format!("def f({dtype}(N,T) A) -> (O) {{ O(n,t) = {value} scan t from 1 }}");
+                for (length, schedule) in
+                    [(37, schedules[0]), (24, schedules[1]), (61, schedules[1])]
+                {
+                    check(&source, &[("N", 3), ("T", length)], schedule);
+                }
+            }
+        }
+    }
+}
+
+/// Of a number and NaN, the number; and NaN before the first number.
+#[test]
+fn running_maxima_pass_by_what_is_no_number() {
+    let source = "def f(float(N,T) X, float(N) S) -> (O, R) {
+      O(n,t) = max(O(n,t-1), X(n,t)) scan t from S(n)
+      R(n,t) = min(X(n,t), R(n,t+1)) scan t from S(n)
+    }";
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let line = [nan, nan, -inf, nan, 3.0, nan, 1.0, -0.0, 0.0, inf, nan, 7.0, nan];
+    let x = Buffer::from_f32(&[3, 13], line.repeat(3)).unwrap();
+    let s = Buffer::from_f32(&[3], vec![nan, -inf, 2.0]).unwrap();
+    let inputs = Inputs::from([("X".into(), x), ("S".into(), s)]);
+    for schedule in STEPS {
+        let both = format!("{schedule}{}", schedule.replace("O:", "R:"));
+        check_with(source, &[("N", 3), ("T", 13)], &both, &inputs);
+    }
+}
+
 #[test]
 fn scatters_of_every_type() {
     for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {

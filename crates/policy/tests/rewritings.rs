@@ -81,6 +81,35 @@ fn workers_get_copies_of_small_results_of_scatters() {
 }
 
 #[test]
+fn recurrences_are_scheduled_by_rules() {
+    let rules = |def: &str, sizes: &[(&str, i64)]| {
+        let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/kernels");
+        let text = std::fs::read_to_string(kernels.join("scans.tc")).unwrap();
+        let filter = "def filter(float(N,T) X) -> (Y) {\n  Y(n,t) = 0.5 * Y(n,t-1) + X(n,t) scan t from 0\n}\n\
+                      def back(double(N,T) X) -> (Y) {\n  Y(n,t) = Y(n,t+1) + X(n,t) scan t from 0\n}\n";
+        let module = Module::parse("scans.tc", &(text + filter)).unwrap();
+        let program = module.def(def).unwrap().bind(sizes.iter().copied()).unwrap();
+        let schedule = schedule_by_rules(&program, &Goal::new(Cpu::avx2()).with_workers(4));
+        format!("# {def} {sizes:?}\n{schedule}")
+    };
+    let text = [
+        // Steps are lanes, of one line and of many.
+        rules("cumsum", &[("N", 512), ("T", 4096)]),
+        rules("back", &[("N", 16), ("T", 1000)]),
+        rules("cumsum", &[("N", 100), ("T", 6)]),
+        rules("cumsum", &[("N", 1000), ("T", 3)]),
+        // Pieces of a line for each worker.
+        rules("cummax", &[("N", 1), ("T", 1 << 21)]),
+        rules("cumsum", &[("N", 3), ("T", 300_001)]),
+        // Neighbours are.
+        rules("cumsum_columns", &[("T", 512), ("W", 4096)]),
+        // Neither can be.
+        rules("filter", &[("N", 512), ("T", 4096)]),
+    ];
+    insta::assert_snapshot!(text.join("---\n"));
+}
+
+#[test]
 fn scatters_are_scheduled_by_rules() {
     let rules = |file: &str, def: &str, sizes: &[(&str, i64)]| {
         let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");

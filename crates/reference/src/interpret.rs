@@ -2,7 +2,7 @@
 //! order, every element on its own.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic, nearest};
 use tensorwright_lang::program::{Combine, Program, Stage, Tensor, TensorId};
@@ -12,6 +12,7 @@ use crate::eval::{Contents, Failure, Scope, Tensors, defect};
 use crate::number::Number;
 use crate::output::{Output, Run};
 use crate::reduce::Accumulator;
+use crate::running::RunningStage;
 use crate::scatter;
 use crate::target::{Target, advance, zero_errors};
 
@@ -190,6 +191,9 @@ pub(crate) fn run_stage<'a>(
         scatter::run(program, stage, tensors, base, &mut target)?;
         return Ok(target.contents);
     }
+    let running = RunningStage::of(program, stage);
+    // Of the last element of each line so far, by its position.
+    let mut sums: HashMap<usize, Accumulator> = HashMap::new();
     let mut counted: Vec<i64> = stage.axes.iter().map(|axis| axis.lo).collect();
     loop {
         let mut point = in_order(stage, &counted);
@@ -197,9 +201,15 @@ pub(crate) fn run_stage<'a>(
             return Err(defect(stage, "a stage writes outside of its tensor"));
         };
         let start = base.and_then(|base| base.number(position));
-        let number = match &stage.scan {
-            None => element(program, stage, tensors, rank, &mut point, start)?,
-            Some(_) => {
+        let number = match (&stage.scan, &running) {
+            (None, _) => element(program, stage, tensors, rank, &mut point, start)?,
+            (_, Some(running)) => {
+                let before = running.before(&point, position).and_then(|at| sums.remove(&at));
+                let sum = running.next(program, tensors, &point, before)?;
+                sums.insert(position, sum);
+                sum.finish()
+            }
+            (Some(_), None) => {
                 let tensors = WithOwn { tensors, own: stage.output, contents: &target.contents };
                 element(program, stage, &tensors, rank, &mut point, start)?
             }

@@ -35,6 +35,7 @@ mod number;
 mod output;
 pub mod random;
 mod reduce;
+mod running;
 pub mod sample;
 mod scatter;
 mod target;

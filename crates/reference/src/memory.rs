@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::{Expr, Index, Program, Stage, TensorId};
+use tensorwright_lang::program::{Expr, Index, Program, Running, Stage, TensorId};
 
 use crate::buffer::Buffer;
 use crate::eval::{Contents, Failure, Scope};
@@ -19,7 +19,7 @@ use crate::interpret::check_inputs;
 use crate::number::Number;
 use crate::output::Output;
 use crate::reduce::Accumulator;
-use crate::tolerance::Approx;
+use crate::running::{begun, rounds};
 
 /// The tensors that statements read and write, with a bound on the error of every element.
 pub struct Memory<'a> {
@@ -109,9 +109,26 @@ impl<'a> Memory<'a> {
 
     fn write_boxed(&mut self, write: Write<'_>, point: &[i64]) -> Result<(), Failure> {
         let scope = self.scope(point);
-        let value = scope.eval(write.value)?;
         let position = scope.position(write.tensor, write.subscripts)?;
         let place = write.tensor.0 as usize;
+        let running = write.combine.is_none().then(|| self.running(write, point)).transpose()?;
+        let value = match running.flatten() {
+            None => scope.eval(write.value)?,
+            Some(sum) => {
+                if let Some(Some(contents)) = self.tensors.get(place)
+                    && self.sums[place].is_empty()
+                {
+                    let none = Accumulator::neutral(ReductionOp::Sum, contents.buffer.dtype());
+                    self.sums[place] = vec![none; contents.buffer.len()];
+                }
+                let value = sum.finish();
+                if let Some(Some(contents)) = self.tensors.get_mut(place) {
+                    contents.set(position, value.store(contents.buffer.dtype()));
+                }
+                self.sums[place][position] = sum;
+                return Ok(());
+            }
+        };
         let Some(contents) = self.tensors.get_mut(place).and_then(Option::as_mut) else {
             return Ok(());
         };
@@ -119,7 +136,7 @@ impl<'a> Memory<'a> {
         let sums = &mut self.sums[place];
         let is_sum = write.combine == Some(ReductionOp::Sum) && dtype.is_float();
         if sums.is_empty() && is_sum {
-            let begun = |at| begun(dtype, contents.number(at));
+            let begun = |at| begun(ReductionOp::Sum, dtype, contents.number(at));
             *sums = (0..contents.buffer.len()).map(begun).collect();
         }
         let number = match (sums.get_mut(position), write.combine) {
@@ -132,13 +149,40 @@ impl<'a> Memory<'a> {
                 let number = combine.zip(held).map_or(value, |(op, held)| folded(op, held, value));
                 let number = number.store(dtype);
                 if let Some(sum) = sum {
-                    *sum = begun(dtype, Some(number));
+                    *sum = begun(ReductionOp::Sum, dtype, Some(number));
                 }
                 number
             }
         };
         contents.set(position, number.store(dtype));
         Ok(())
+    }
+
+    /// What a statement of a running sum or product comes to: its terms may be combined in any order.
+    fn running(&self, write: Write<'_>, point: &[i64]) -> Result<Option<Accumulator>, Failure> {
+        let place = write.tensor.0 as usize;
+        let Some(Some(contents)) = self.tensors.get(place) else { return Ok(None) };
+        let dtype = contents.buffer.dtype();
+        let is_one =
+            |running: &Running<'_>| running.is_associative(dtype) && rounds(running.op, dtype);
+        let Some(running) = Running::of(write.value, write.tensor).filter(is_one) else {
+            return Ok(None);
+        };
+        let scope = self.scope(point);
+        let start = match running.before {
+            Expr::Select(condition, _, start) if !scope.eval(condition)?.is_true() => Some(start),
+            _ => None,
+        };
+        let mut sum = match start {
+            Some(start) => begun(running.op, dtype, Some(scope.eval(start)?)),
+            None => {
+                let before = scope.position(write.tensor, &running.read.subscripts)?;
+                let held = || begun(running.op, dtype, contents.number(before));
+                self.sums[place].get(before).copied().unwrap_or_else(held)
+            }
+        };
+        sum.push(scope.eval(&running.term)?);
+        Ok(Some(sum))
     }
 
     /// A tensor of the program as it is now.
@@ -150,15 +194,6 @@ impl<'a> Memory<'a> {
         let tolerance = contents.errors.clone().unwrap_or_else(|| vec![0.0; buffer.len()]);
         Some(Output { name, buffer, tolerance })
     }
-}
-
-/// A sum that starts from what an element holds. Adding to a zero is exact, and no term.
-fn begun(dtype: DType, held: Option<Number>) -> Accumulator {
-    let mut sum = Accumulator::neutral(ReductionOp::Sum, dtype);
-    if let Some(held) = held.filter(|held| held.approx() != Approx::exact(0.0)) {
-        sum.push(held);
-    }
-    sum
 }
 
 /// Any other reduction, step by step.

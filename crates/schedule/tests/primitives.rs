@@ -215,6 +215,8 @@ macro_rules! shows {
 }
 
 shows! {
+    segment: RUNNING_SUM, [("T", 30)],
+        "y: split t 8\ny: segment t.0\ny: split t.1 4\ny: vectorize t.1.1\ny: parallel t.0\ny.total: parallel t.0\n";
     private_copies: SCATTER_ONTO, [("N", 20), ("D", 6), ("B", 5)],
         "sum: split i 8\nsum: privatize i.0\nsum.part: reorder i.0 i.1 d\nsum.part: split d 4 [peel]\n\
          sum.part: vectorize d.1\nsum.part: parallel i.0\nsum.part.start: parallel i.0\nsum: parallel b\n";
@@ -533,6 +535,78 @@ fn the_loops_of_a_recurrence_run_in_order() {
         text.push_str(&format!("{steps}\n  {said}\n"));
     }
     insta::assert_snapshot!("recurrences", text);
+}
+
+const RUNNING_SUM: &str = "def running(float(T) x) -> (y) { y(t) = y(t-1) + x(t) scan t from 0 }";
+
+/// Running sums, maxima and products, forwards and backwards, and what lanes cannot be.
+const RUNNING: &str =
+    "def running(float(N,T) x, int32(N,T) k, half(N,T) h) -> (y, z, p, s, two, filter, both, m, free) {
+  y(n,t) = y(n,t-1) + x(n,t) * 2 scan t from 0
+  z(n,t) = max(x(n,t), z(n,t+1)) scan t from -INFINITY
+  p(n,t) = k(n,t) * p(n,t-1) * (k(n,t) + 1) scan t from 1
+  s(n,t) = s(n,t-1) + h(n,t) scan t from 0
+  two(n,t) = two(n,t-2) + x(n,t) scan t from 0
+  filter(n,t) = 0.5 * filter(n,t-1) + x(n,t) scan t from 0
+  both(n,t) = both(n,t-1) + max(both(n,t-1), x(n,t)) scan t from 0
+  m(n,t) = max(m(n,t-1), h(n,t)) scan t from 0
+  free(n,t) = max(free(n,t-1), x(n,t)) scan t from x(n,0)
+}";
+
+#[test]
+fn lanes_may_be_steps_of_a_running_sum() {
+    let running = program(RUNNING, &[("N", 3), ("T", 11)]);
+    let cases = [
+        "y: split t 4 [peel]\ny: vectorize t.1",
+        "z: split t 4\nz: vectorize t.1",
+        "p: split t 2 4\np: unroll t.1\np: vectorize t.2",
+        "m: split n 2\nm: reorder n.0 t n.1\nm: unroll n.1\nm: vectorize t",
+        "p: split t 2 3\np: fuse t.1 t.2\np: vectorize t.1_t.2",
+        "s: vectorize t",
+        "two: vectorize t",
+        "filter: vectorize t",
+        "both: vectorize t",
+        "y: split t 4\ny: unroll t.1\ny: vectorize t.0",
+        "y: split t 4\ny: vectorize t.0",
+        "y: split t 4\ny: segment t.0\ny: split t.1 2\ny: vectorize t.1.1\ny: parallel t.0\ny.total: parallel t.0",
+        "z: split t 4\nz: segment t.0\nz: reorder t.1 t.0 n\nz.last: vectorize t.0",
+        "p: split n 2\np: split t 5\np: reorder t.0 n.0 t.1 n.1\np: segment t.0\np.total: rfactor t.1 at t.0",
+        "y: segment t",
+        "y: split t 4\ny: segment t.1",
+        "y: split t 2 4\ny: segment t.0",
+        "y: split t 11\ny: segment t.0",
+        "y: split t 4 [peel]\ny: segment t.0",
+        "y: split t 4\ny: segment t.0\ny: segment t.0",
+        "y: split t 4\ny: segment n",
+        "s: split t 4\ns: segment t.0",
+        "m: split t 4\nm: segment t.0",
+        "filter: split t 4\nfilter: segment t.0",
+        "free: split t 4\nfree: segment t.0",
+    ];
+    let mut text = String::new();
+    for steps in cases {
+        let stage = steps.split(':').next().unwrap();
+        let result =
+            Schedule::parse(steps).and_then(|schedule| schedule.apply(canonical(&running)));
+        let said = match result {
+            Err(error) => error.to_string(),
+            Ok(nest) => {
+                assert_eq!(check(&nest, 1 << 20), Ok(Verdict::Sound), "{steps}");
+                let sound = &mut |pass: &str, nest: &LoopNest| {
+                    assert_eq!(check(nest, 1 << 20), Ok(Verdict::Sound), "{steps} after {pass}");
+                };
+                let lowered = lower_traced(nest, sound).unwrap().to_string();
+                let lines = lowered.lines().filter(|line| {
+                    line.contains(&format!("{stage}."))
+                        || line.contains(&format!("] {stage}("))
+                        || line.contains(&format!(") {stage}("))
+                });
+                lines.map(str::trim).collect::<Vec<_>>().join("\n  ")
+            }
+        };
+        text.push_str(&format!("{steps}\n  {said}\n"));
+    }
+    insta::assert_snapshot!("running", text);
 }
 
 /// A sum and a count, the second onto values that are there.

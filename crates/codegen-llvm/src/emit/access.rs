@@ -52,14 +52,17 @@ impl Access {
     }
 }
 
+/// Puts the number of a lane in the place of its variable.
+pub(super) struct AtLane(pub(super) Var, pub(super) i64);
+
+impl Rewrite for AtLane {
+    fn axis(&mut self, axis: Var) -> Option<Index> {
+        Some(if axis == self.0 { Index::constant(self.1) } else { Index::axis(axis) })
+    }
+}
+
 /// An index for one lane; `None` on overflow.
 pub(super) fn at_lane(index: &Index, var: Var, lane: i64) -> Option<Index> {
-    struct AtLane(Var, i64);
-    impl Rewrite for AtLane {
-        fn axis(&mut self, axis: Var) -> Option<Index> {
-            Some(if axis == self.0 { Index::constant(self.1) } else { Index::axis(axis) })
-        }
-    }
     index.rewrite(&mut AtLane(var, lane))
 }
 
@@ -76,7 +79,7 @@ mod tests {
     #[test]
     fn steps_are_found_behind_quotients() {
         let (i, lane) = (Index::axis(AxisId(0)), Index::axis(AxisId(1)));
-        let lanes = Lanes { var: AxisId(1), count: 8 };
+        let lanes = Lanes { var: AxisId(1), count: 8, in_order: false };
         let sum = i.scale(8).unwrap().add(&lane).unwrap();
         let Access::Pattern { base, steps } = Access::of(&sum.div(4).unwrap(), lanes) else {
             panic!("the quotient is regular");

@@ -79,7 +79,7 @@ pub(super) fn kernel<'ctx>(
     let (exported, inner) = exported(&ir, interface, function, &captures)?;
     let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
     let plan = WorkspaceLayout::of(lowered);
-    let mut emitter = Emitter { ir, nest, interface, plan, frame, operations: 0 };
+    let mut emitter = Emitter { ir, nest, interface, plan, frame, last: Vec::new(), operations: 0 };
     emitter.describe(inner, &captures)?;
     emitter.ir.target.annotate(exported);
     emitter.open_level()?;

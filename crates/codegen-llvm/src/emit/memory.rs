@@ -399,6 +399,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         active: Active<'ctx>,
     ) -> Result<()> {
         self.charge()?;
+        self.last.retain(|last| last.is_left_by(id));
         let dtype = self.buffer(id)?.dtype;
         let Some(lanes) = active.lanes else {
             return match place {

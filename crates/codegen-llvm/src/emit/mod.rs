@@ -15,6 +15,7 @@
 //! | `memory.rs` | loads and stores |
 //! | `read.rs` | reads of an expression, checked where the subscript is data |
 //! | `store.rs` | statements |
+//! | `running.rs` | statements whose lanes are steps of a recurrence |
 //! | `expr.rs`, `arith.rs` | expressions, operators |
 //! | `cast.rs`, `half.rs` | conversions; the 16-bit floats |
 //! | `ir.rs` | instructions on scalars and vectors alike |
@@ -38,6 +39,7 @@ mod mask;
 mod memory;
 mod parallel;
 mod read;
+mod running;
 mod store;
 
 use inkwell::context::Context;
@@ -53,6 +55,7 @@ use crate::error::{Error, Result};
 use crate::processor::Processor;
 use function::Frame;
 use ir::Ir;
+use running::Last;
 
 /// The number of expressions and accesses that a nest may have. Code generation takes tens of
 /// microseconds for each, so more is a schedule that unrolls without bounds.
@@ -95,6 +98,8 @@ struct Emitter<'a, 'ctx> {
     plan: WorkspaceLayout,
     /// The function that is being written.
     frame: Frame<'ctx>,
+    /// The last results of recurrences that are in registers.
+    last: Vec<Last<'ctx>>,
     operations: usize,
 }
 

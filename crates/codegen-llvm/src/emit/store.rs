@@ -28,7 +28,11 @@ impl<'ctx> Emitter<'_, 'ctx> {
             self.frame.vars.insert(lanes.var, zero);
             return self.when(&store.mask, |emitter| emitter.assign(store, Active::SCALAR));
         }
-        self.vector_store(store, lanes)
+        // Where conditions leave nothing of the recurrence, lanes have no order.
+        match lanes.in_order && store.is_recurrence() {
+            true => self.running_store(store, lanes),
+            false => self.vector_store(store, lanes),
+        }
     }
 
     /// A statement on vectors. What lanes have in common becomes a branch, not a mask.

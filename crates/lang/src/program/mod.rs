@@ -16,6 +16,7 @@ mod hash;
 mod index;
 mod print;
 mod rewrite;
+mod running;
 mod scatter;
 
 pub use analysis::{Analysis, StageAnalysis};
@@ -25,6 +26,7 @@ pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};
 pub use print::{expr_text, index_text};
 pub use rewrite::Rewrite;
+pub use running::Running;
 pub use scatter::Scatter;
 
 use std::fmt;

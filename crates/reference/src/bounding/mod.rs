@@ -20,6 +20,7 @@ mod build;
 mod call;
 mod enclosure;
 mod expr;
+mod running;
 mod scatter;
 mod stages;
 

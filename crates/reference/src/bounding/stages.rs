@@ -12,6 +12,7 @@ use super::build::{
 };
 use super::enclosure::{Enclosure, Term, near, rounded_or};
 use super::expr::Tensors;
+use crate::running::rounds;
 use crate::tolerance::Rounding;
 
 /// The unit roundoff of `double`, in which values are computed here.
@@ -105,6 +106,9 @@ impl Analysis {
         scan: &Scan,
     ) -> Option<(TensorId, Option<TensorId>)> {
         let dtype = program.tensor(stage.output).dtype;
+        if let Some(running) = stage.running(dtype).filter(|it| rounds(it.op, dtype)) {
+            return self.running(program, stage, scan, &running);
+        }
         let next = self.made.tensors.len() as u32;
         let (values, errors) = (TensorId(next), TensorId(next + 1));
         let tensors = |own: Option<TensorId>| {
@@ -146,15 +150,20 @@ impl Analysis {
         Some((values, Some(errors)))
     }
 
+    /// The tensor that the next stage makes.
+    pub(super) fn next(&self) -> TensorId {
+        TensorId(self.made.tensors.len() as u32)
+    }
+
     /// Adds a stage that is made like one of the program.
-    fn push(
+    pub(super) fn push(
         &mut self,
         program: &Program,
         like: &Stage,
         dtype: DType,
         change: impl FnOnce(&mut Stage),
     ) -> TensorId {
-        let id = TensorId(self.made.tensors.len() as u32);
+        let id = self.next();
         let mut tensor = program.tensor(like.output).clone();
         tensor.name = format!("{}{}", self.prefix, id.0);
         tensor.dtype = dtype;

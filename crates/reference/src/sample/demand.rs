@@ -11,6 +11,8 @@ use crate::buffer::index_in;
 use crate::eval::{Contents, Failure, Tensors, defect};
 use crate::interpret::element;
 use crate::number::Number;
+use crate::reduce::Accumulator;
+use crate::running::RunningStage;
 
 /// The most stages that are computed inside each other. An element that needs more is not computed.
 pub(super) const MOST_STAGES: u32 = 64;
@@ -29,6 +31,9 @@ pub(super) struct Demand<'a> {
     whole: &'a [Option<Contents<'a>>],
     /// What was computed of the others.
     known: Vec<RefCell<HashMap<usize, Number>>>,
+    /// The tensors of which elements are running sums, and what was computed of these.
+    running: Vec<Option<RunningStage<'a>>>,
+    sums: Vec<RefCell<HashMap<usize, Accumulator>>>,
     /// The iterations that may still be run.
     left: Cell<u64>,
     /// Where they are when the element that is being computed has to give up.
@@ -44,10 +49,14 @@ impl<'a> Demand<'a> {
         whole: &'a [Option<Contents<'a>>],
         iterations: u64,
     ) -> Self {
+        let tensors = (0..program.tensors.len() as u32).map(TensorId);
+        let running = tensors.map(|id| RunningStage::of(program, program.stage_of(id)?));
         Self {
             program,
             whole,
             known: program.tensors.iter().map(|_| RefCell::default()).collect(),
+            running: running.collect(),
+            sums: program.tensors.iter().map(|_| RefCell::default()).collect(),
             left: Cell::new(iterations),
             floor: Cell::new(0),
             gave_up: Cell::new(false),
@@ -103,18 +112,27 @@ impl<'a> Demand<'a> {
         known: &RefCell<HashMap<usize, Number>>,
     ) -> Result<Number, Failure> {
         for earlier in self.line_before(stage, position, known) {
-            let number = self.compute(stage, dtype, earlier)?;
-            self.remember(known, earlier, number);
+            let made = self.compute(stage, dtype, earlier)?;
+            self.remember(stage, known, earlier, made);
         }
-        let number = self.compute(stage, dtype, position)?;
-        self.remember(known, position, number);
-        Ok(number)
+        let made = self.compute(stage, dtype, position)?;
+        self.remember(stage, known, position, made);
+        Ok(made.0)
     }
 
     /// Keeps an element. A choice may have gone on without what was given up.
-    fn remember(&self, known: &RefCell<HashMap<usize, Number>>, position: usize, number: Number) {
+    fn remember(
+        &self,
+        stage: &Stage,
+        known: &RefCell<HashMap<usize, Number>>,
+        position: usize,
+        (number, sum): (Number, Option<Accumulator>),
+    ) {
         if !self.gave_up.get() {
             known.borrow_mut().insert(position, number);
+            if let (Some(sum), Some(sums)) = (sum, self.sums.get(stage.output.0 as usize)) {
+                sums.borrow_mut().insert(position, sum);
+            }
         }
     }
 
@@ -147,8 +165,13 @@ impl<'a> Demand<'a> {
         (1..=unknown).rev().map(back)
     }
 
-    /// Computes an element of the tensor that a stage makes.
-    fn compute(&self, stage: &Stage, dtype: DType, position: usize) -> Result<Number, Failure> {
+    /// Computes an element of the tensor that a stage makes, and the terms of a running sum up to it.
+    fn compute(
+        &self,
+        stage: &Stage,
+        dtype: DType,
+        position: usize,
+    ) -> Result<(Number, Option<Accumulator>), Failure> {
         let shape = &self.program.tensor(stage.output).shape;
         let rank = shape.len();
         let mut point = index_in(shape, position);
@@ -158,11 +181,20 @@ impl<'a> Demand<'a> {
         };
         let is_made = point.iter().zip(&stage.axes).all(|(i, axis)| (axis.lo..axis.hi).contains(i));
         if !is_made {
-            return Ok(base.unwrap_or(Number::integer(DType::Int64, 0).cast(dtype)));
+            return Ok((base.unwrap_or(Number::integer(DType::Int64, 0).cast(dtype)), None));
         }
         self.charge(stage)?;
+        let place = stage.output.0 as usize;
+        if let (Some(Some(running)), Some(sums)) = (self.running.get(place), self.sums.get(place)) {
+            let before = running.before(&point, position);
+            let known = before.map(|before| sums.borrow().get(&before).copied());
+            let before = known.map(|sum| sum.ok_or_else(|| self.give_up(stage))).transpose()?;
+            let sum = running.next(self.program, self, &point, before)?;
+            return Ok((sum.finish().store(dtype), Some(sum)));
+        }
         point.extend(stage.axes.iter().skip(rank).map(|axis| axis.lo));
-        Ok(element(self.program, stage, self, rank, &mut point, base)?.store(dtype))
+        let number = element(self.program, stage, self, rank, &mut point, base)?;
+        Ok((number.store(dtype), None))
     }
 }
 

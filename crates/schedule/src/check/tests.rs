@@ -1,7 +1,7 @@
 use tensorwright_lang::Module;
 
 use super::*;
-use crate::nest::{LoopKind, Node, for_each_loop, for_each_store};
+use crate::nest::{LoopKind, Node, for_each_loop, for_each_store, for_each_store_mut};
 use crate::{Schedule, canonical, lower, lower_traced};
 
 const LIMIT: u64 = 1_000_000;
@@ -181,6 +181,20 @@ fn the_order_of_a_recurrence_is_kept() {
             assert!(verdicts.iter().all(|verdict| *verdict == Ok(Verdict::Sound)), "{steps}");
         }
     }
+}
+
+/// Lanes that are steps of a recurrence read what those before them write.
+#[test]
+fn lanes_of_a_recurrence_are_in_order() {
+    let running = "def f(float(N,T) x) -> (y) { y(n,t) = y(n,t-1) + x(n,t) scan t from 0 }";
+    let nest = scheduled(running, &[("N", 2), ("T", 11)], "y: split t 4\ny: vectorize t.1\n");
+    let lowered = lower(nest).unwrap();
+    assert_eq!(check(lowered.as_nest(), LIMIT), Ok(Verdict::Sound));
+    let mut nest = lowered.as_nest().clone();
+    for_each_store_mut(&mut nest.body, &mut |store| {
+        store.lanes.iter_mut().for_each(|lanes| lanes.in_order = false);
+    });
+    assert_eq!(flaw(&nest), "`y` reads `y(0, 0)`, which nothing has written");
 }
 
 #[test]

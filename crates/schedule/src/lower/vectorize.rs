@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Taking the statements one after the other, each for all lanes, is allowed because the lanes of
-//! a spatial loop do not depend on each other, and those of a reduction may be combined in any order. Loops of
-//! a recurrence are never vectorized.
+//! a spatial loop do not depend on each other, and those of a reduction may be combined in any order. Lanes of a
+//! recurrence read what those before them write, and say so ([`Lanes::in_order`]).
 
 use tensorwright_lang::program::Index;
 
 use super::LowerError;
-use crate::nest::{Body, Lanes, Loop, LoopKind, LoopNest, Node, Store, substitute};
+use crate::nest::{Body, Lanes, Loop, LoopKind, LoopNest, Node, Role, Store, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, vectorize)
@@ -44,7 +44,7 @@ fn lanes(nest: &LoopNest, mut l: Loop) -> Result<Body, LowerError> {
         substitute(&mut l.body, l.var, &Index::constant(0)).ok_or(LowerError::Overflow)?;
         return vectorize(nest, l.body);
     }
-    let lanes = Lanes { var: l.var, count: l.extent };
+    let lanes = Lanes { var: l.var, count: l.extent, in_order: l.role == Role::Scan };
     l.body
         .into_iter()
         .filter(|node| !matches!(node, Node::Prefetch(_)))

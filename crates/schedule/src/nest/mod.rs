@@ -222,6 +222,9 @@ pub struct Lanes {
     pub var: Var,
     /// The number of lanes.
     pub count: i64,
+    /// Whether they are steps of a recurrence: each reads what the one before it writes. The value is then a
+    /// [`Running`](tensorwright_lang::program::Running) one, whose terms may be combined in any order.
+    pub in_order: bool,
 }
 
 /// A hint that an element will be read soon.

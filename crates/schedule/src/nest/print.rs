@@ -130,7 +130,9 @@ impl Printer<'_> {
     fn store(&self, store: &Store) -> String {
         let mut text = String::new();
         if let Some(lanes) = store.lanes {
-            let _ = write!(text, "[{} = 0..{}] ", self.nest.var_name(lanes.var), lanes.count);
+            let order = if lanes.in_order { " in order" } else { "" };
+            let name = self.nest.var_name(lanes.var);
+            let _ = write!(text, "[{name} = 0..{}{order}] ", lanes.count);
         }
         let mut conditions: Vec<Index> =
             store.domain.iter().map(|bound| bound.index.clone()).collect();

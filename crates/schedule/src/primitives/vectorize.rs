@@ -8,12 +8,29 @@
 //! The loop must have at most 64 iterations and hold no loops but unrolled ones. The lanes of a loop
 //! of a reduction are combined into one element at every statement, which costs a few shuffles:
 //! [`rfactor`](super::Rfactor) the loop to do that only once, at the end.
+//!
+//! Lanes of a recurrence need each other's results. Where each element is the one before it combined with a term by an
+//! associative operator, terms of neighbours are combined first, then those of pairs, and so on:
+//!
+//! ```text
+//! y: vectorize t.1
+//! for t.0 {                                          for t.0 {
+//!   for t.1 in 0..4 {                                  v = x(4*t.0 .. 4*t.0 + 4);
+//!     y(4*t.0 + t.1) = y(4*t.0 + t.1 - 1)       ->     v = v + (0, v0, v1, v2);
+//!                    + x(4*t.0 + t.1);                 v = v + (0, 0, v0, v1);
+//!   }                                                  y(4*t.0 .. 4*t.0 + 4) = y(4*t.0 - 1) + v;
+//! }                                                  }
+//! ```
 
 use std::fmt;
 
+use tensorwright_lang::program::{Read, Running};
+
 use super::Rule;
 use super::find::{expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window};
-use crate::nest::{Loop, LoopKind, LoopNest, Role, for_each_loop, for_each_store};
+use crate::nest::{
+    Bound, Loop, LoopKind, LoopNest, Role, Store, Var, for_each_loop, for_each_store,
+};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -43,6 +60,46 @@ fn makes_one_element(l: &Loop) -> bool {
     found && l.extent > 1
 }
 
+/// Why lanes cannot be steps of a recurrence.
+fn out_of_order(nest: &LoopNest, l: &Loop) -> Option<String> {
+    let mut why = None;
+    for_each_loop(&l.body, &mut |inner| {
+        if inner.role == Role::Scan && inner.extent > 1 {
+            let name = nest.var_name(inner.var);
+            why = Some(format!("the steps of loop `{name}` lie between those of its lanes"));
+        }
+    });
+    for_each_store(&l.body, &mut |store| {
+        let dtype = nest.dtype(store.buffer);
+        let running = Running::of(&store.value, store.buffer);
+        let found = match running.filter(|running| follows(store, running.read, l.var)) {
+            Some(running) if running.is_associative(dtype) => None,
+            Some(_) => Some(format!("sums and products of `{dtype}` are rounded at every step")),
+            None => Some("lanes would need each other's results".to_owned()),
+        };
+        why = why.take().or(found);
+    });
+    why
+}
+
+/// Whether what a store reads of its own buffer is what the iteration before writes, and its last iterations alone may not
+/// take place.
+pub(super) fn follows(store: &Store, read: &Read, var: Var) -> bool {
+    let is_var = |other: Var| other == var;
+    let mut moved = 0;
+    let mut steps = store.subscripts.iter().zip(&read.subscripts);
+    let is_before = steps.all(|(written, read)| {
+        let step = written.coefficient_of(var);
+        moved += usize::from(step != Some(0));
+        let back = written.sub(read).and_then(|back| back.as_constant());
+        step.is_some_and(|step| step.abs() <= 1) && back == step
+    });
+    let ends = |bound: &Bound| {
+        !bound.index.mentions(&is_var) || bound.index.coefficient_of(var).is_some_and(|by| by < 0)
+    };
+    is_before && moved == 1 && store.combine.is_none() && store.domain.iter().all(ends)
+}
+
 impl Rule for Vectorize {
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Vectorize { target: words.name("the name of a loop")? })
@@ -54,10 +111,11 @@ impl Rule for Vectorize {
         expect_serial(nest, l, "vectorize")?;
         refuse_window(nest, stage, l, "vectorized")?;
         let target = &self.target;
-        if l.role == Role::Scan {
+        if l.role == Role::Scan
+            && let Some(why) = out_of_order(nest, l)
+        {
             return Err(Refusal::new(format!(
-                "loop `{target}` of `{stage}` cannot be vectorized: it is a recurrence, and lanes \
-                 would need each other's results"
+                "loop `{target}` of `{stage}` cannot be vectorized: it is a recurrence, and {why}"
             ))
             .help("vectorize another loop of the stage"));
         }

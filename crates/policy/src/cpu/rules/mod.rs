@@ -104,7 +104,8 @@ pub fn movement(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
         return;
     }
     if is_recurrence(draft, stage) {
-        recurrence::schedule(draft, stage, goal);
+        let made = recurrence::schedule(draft, stage, goal);
+        complete_stages(draft, &made, goal);
     } else if is_scatter(draft, stage) {
         scatter::schedule(draft, stage, goal);
     } else if !transform::schedule(draft, stage, goal) {

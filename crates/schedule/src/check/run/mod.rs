@@ -174,7 +174,8 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let mut made = std::mem::take(&mut self.made);
-        // All lanes read before any writes.
+        // All lanes read before any writes, but for those of a recurrence.
+        let in_order = store.lanes.is_some_and(|lanes| lanes.in_order);
         for lane in 0..count {
             if let Some(lanes) = store.lanes {
                 self.vars[lanes.var.0 as usize] = lane;
@@ -186,7 +187,17 @@ impl<'a> Run<'a> {
             if takes_part {
                 made.extend(self.term(store)?);
             }
+            if in_order {
+                self.write(store, &mut made)?;
+            }
         }
+        self.write(store, &mut made)?;
+        self.made = made;
+        Ok(())
+    }
+
+    /// Writes what lanes of a store have made.
+    fn write(&mut self, store: &Store, made: &mut Vec<Made>) -> Result<(), Box<Flaw>> {
         for (place, value, blame) in made.drain(..) {
             let defined = value != Value::Undefined
                 && (store.combine.is_none() || self.memory_of(store.buffer).is_defined(place));
@@ -200,7 +211,6 @@ impl<'a> Run<'a> {
                 return Err(self.race(store.buffer, place));
             }
         }
-        self.made = made;
         Ok(())
     }
 

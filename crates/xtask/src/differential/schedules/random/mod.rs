@@ -30,6 +30,8 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
     }
     recipes::privatized(&mut draft);
     recipes::rebased(&mut draft);
+    recipes::segmented(&mut draft);
+    recipes::stepped(&mut draft);
     for _ in 0..draft.rng.index(4) {
         let recipe = *draft.rng.pick(recipes::RECIPES);
         recipe(&mut draft);

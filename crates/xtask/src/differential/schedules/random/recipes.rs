@@ -7,7 +7,7 @@ use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeWith, Factor, Fuse, Inline, Parallel, Privatize, Rebase, Reorder, Rfactor,
-    SetLayout, Split, Tail, Unroll, Vectorize, winograd_choices,
+    Segment, SetLayout, Split, Tail, Unroll, Vectorize, winograd_choices,
 };
 
 use super::propose::{self, cache_read, factor, layout_of, placed, split_of, tail};
@@ -107,6 +107,49 @@ pub(super) fn privatized(d: &mut Draft<'_>) {
         }
         if d.accept(&stage, Privatize { target: target.clone() }) && d.rng.percent(60) {
             let _ = d.accept(&format!("{stage}.part"), Parallel { target });
+        }
+    }
+}
+
+/// Pieces of recurrences, often shared by workers.
+pub(super) fn segmented(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        let steps = d.own_loops(&stage).into_iter().find(|l| l.role == Role::Scan);
+        let Some(along) = steps.filter(|_| d.rng.percent(30)) else { continue };
+        let target = format!("{}.0", along.name);
+        let split = Split::new(&along.name, &[factor(d.rng)]);
+        if d.accept(&stage, split) && d.accept(&stage, Segment { target: target.clone() }) {
+            for stage in [stage.clone(), format!("{stage}.total")] {
+                if d.rng.percent(60) {
+                    let _ = d.accept(&stage, Parallel { target: target.clone() });
+                }
+            }
+        }
+    }
+}
+
+/// Lanes that are steps of recurrences, in vectors that are often written out, of lines that often take turns.
+pub(super) fn stepped(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        let steps = d.own_loops(&stage).into_iter().rfind(|l| l.role == Role::Scan);
+        let Some(along) = steps.filter(|_| d.rng.percent(50)) else { continue };
+        let (vectors, lanes) = (1 + d.rng.index(4) as i64, factor(d.rng));
+        let ending = if d.rng.percent(50) { Tail::Guard } else { Tail::Peel };
+        if !d.accept(&stage, Split::new(&along.name, &[vectors, lanes]).tail(ending)) {
+            continue;
+        }
+        let part = |number: usize| format!("{}.{number}", along.name);
+        let lines = d.own_loops(&stage).into_iter().rfind(|l| l.role == Role::Spatial);
+        if let Some(lines) = lines.filter(|l| l.extent <= 8 && d.rng.percent(40)) {
+            let mut order: Vec<String> = d.own_loops(&stage).into_iter().map(|l| l.name).collect();
+            order.retain(|name| *name != lines.name);
+            order.insert(order.len() - d.rng.index(2), lines.name.clone());
+            d.accept(&stage, Reorder::new(order));
+            d.accept(&stage, Unroll { target: lines.name });
+        }
+        d.accept(&stage, Vectorize { target: part(2) });
+        if d.rng.percent(60) {
+            d.accept(&stage, Unroll { target: part(1) });
         }
     }
 }
