@@ -14,8 +14,9 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::Pipeline;
 
-/// Programs with more stages are left to rules: a search and a schedule take about a millisecond per stage.
-const MOST_STAGES: usize = 128;
+/// Programs with more stages are left to rules: in long chains of stencils many short rows cost more than bytes do, which a
+/// count of bytes does not see.
+const MOST_STAGES: usize = 24;
 
 /// So many states may be asked about, which takes about as long.
 const MOST_ASKED: usize = 1 << 14;
