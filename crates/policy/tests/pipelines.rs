@@ -80,3 +80,22 @@ fn what_cannot_be_made_of_a_state_is_told() {
     assert_eq!(read.to_string(), schedule.to_string());
     lower(read.apply(canonical(&example.program)).unwrap()).unwrap();
 }
+
+#[test]
+fn large_tensors_that_rules_leave_whole_are_placed_by_a_search() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/pipelines/bgu.tc");
+    let module =
+        tensorwright_lang::Module::parse("bgu.tc", &std::fs::read_to_string(path).unwrap());
+    let sizes =
+        [("h", 192), ("w", 320), ("H", 1536), ("W", 2560), ("f", 8), ("s", 16), ("bins", 8)];
+    let program = module.unwrap().bind("bgu", sizes).unwrap();
+    let goal = Goal::new(Cpu::avx512()).into();
+    let schedule = tensorwright_policy::untuned_schedule(&program, &goal).unwrap();
+    let canonical = canonical(&program);
+    let nest = schedule.apply(canonical.clone()).unwrap();
+    let map = tensorwright_schedule::StageMap::of(&canonical, &nest);
+    let moved: i64 = map.stages.iter().map(|stage| stage.moved_bytes).sum();
+    // The result has 47 MB, and the transforms of all pixels, if they are kept, 189.
+    assert!(moved < 250_000_000, "{moved}\n{map}");
+    lower(nest).unwrap();
+}
