@@ -72,6 +72,8 @@ fn schedules_are_measured_learned_from_judged_and_used() {
     for model in ["learned", "analytical"] {
         assert!(judged[0][model]["first"].as_f64().unwrap() >= 1.0, "{judged}");
     }
+    let folded = scratch.json(&["model", "eval", &samples, "--folds", "2"]);
+    assert_eq!(folded.as_array().map(Vec::len), Some(1), "{folded}");
     let tune = ["tune", "examples/kernels/blur.tc", "--def", "blur3x3", "--size", "H=96,W=128"];
     let tuned = scratch.run(&[&tune[..], &["--mode", "one-shot", "--model", &weights]].concat());
     assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));

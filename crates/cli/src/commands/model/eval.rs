@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use tensorwright_pipeline::{Judgement, Weights, judge};
+use tensorwright_pipeline::{Judgement, Samples, Training, Weights, judge, train};
 
 use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
@@ -16,7 +16,8 @@ use crate::failure::{InFormat, Outcome};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright model eval samples.jsonl
-  tensorwright model eval mine.jsonl --weights weights.json")]
+  tensorwright model eval mine.jsonl --weights weights.json
+  tensorwright model eval samples.jsonl --folds 4")]
 pub(super) struct EvalArgs {
     /// Files of samples
     #[arg(value_name = "SAMPLES.jsonl", required = true)]
@@ -26,6 +27,11 @@ pub(super) struct EvalArgs {
     #[arg(long, value_name = "WEIGHTS.json")]
     weights: Option<PathBuf>,
 
+    /// Judge what is learned from these samples themselves: in so many rounds, each program by weights that were learned
+    /// from the programs of the other rounds
+    #[arg(long, value_name = "N", conflicts_with = "weights", value_parser = clap::value_parser!(u16).range(2..=100))]
+    folds: Option<u16>,
+
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -34,11 +40,12 @@ pub(super) struct EvalArgs {
 pub(super) fn run(args: &EvalArgs) -> Outcome {
     let format = args.output.format;
     let samples = super::samples(args.samples.iter().map(PathBuf::as_path), format)?;
-    let weights = match &args.weights {
-        Some(path) => crate::files::weights(path).in_format(format)?,
-        None => Weights::shipped().clone(),
+    let learned = match (&args.weights, args.folds) {
+        (Some(path), _) => judge(&samples, &crate::files::weights(path).in_format(format)?),
+        (None, Some(folds)) => cross_validated(&samples, folds.into()),
+        (None, None) => judge(&samples, Weights::shipped()),
     };
-    let (learned, computed) = (judge(&samples, &weights), judge(&samples, &Weights::unlearned()));
+    let computed = judge(&samples, &Weights::unlearned());
     match format {
         Format::Text => text(&learned, &computed)?,
         Format::Json => {
@@ -58,6 +65,25 @@ pub(super) fn run(args: &EvalArgs) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Judges each program by what was learned from programs of other folds, in the order of the samples.
+fn cross_validated(samples: &Samples, folds: usize) -> Vec<Judgement> {
+    let programs = samples.programs();
+    let of_fold = |fold: usize, inside: bool| {
+        let is_there = |(place, _): &(usize, &(_, Vec<usize>))| (place % folds == fold) == inside;
+        let numbers = programs.iter().enumerate().filter(is_there).flat_map(|(_, (_, n))| n);
+        let mut part = samples.clone();
+        part.list = numbers.map(|number| samples.list[*number].clone()).collect();
+        part
+    };
+    let judged = |fold: usize| {
+        let weights = train(&of_fold(fold, false), &Training::default(), None, &mut |_, _, _| true);
+        judge(&of_fold(fold, true), &weights)
+    };
+    let mut all: Vec<Vec<Judgement>> = (0..folds).map(judged).collect();
+    all.iter_mut().for_each(|fold| fold.reverse());
+    (0..programs.len()).filter_map(|place| all.get_mut(place % folds)?.pop()).collect()
 }
 
 fn text(learned: &[Judgement], computed: &[Judgement]) -> std::io::Result<()> {
