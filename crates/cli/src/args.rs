@@ -141,6 +141,10 @@ pub(crate) enum Emit {
     C,
     /// The C header of the kernel
     Header,
+    /// Kernels of a device in OpenCL C, for a schedule that binds loops to blocks and threads
+    Opencl,
+    /// The same in CUDA C++
+    Cuda,
     /// LLVM's IR, optimised
     Llvm,
     /// Assembly
@@ -169,7 +173,7 @@ pub(crate) struct ScheduleArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Describe this machine: processor, caches, and what it can do right now
+/// Describe this machine: processor, caches, what they can do right now, and devices
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   tensorwright machine --format json")]

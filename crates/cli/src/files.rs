@@ -66,6 +66,19 @@ pub(crate) fn weights(path: &Path) -> Result<Weights, Diagnostics> {
     own(path, MAX_WEIGHTS, |text| Weights::parse(text).map_err(|error| error.to_string()))
 }
 
+/// Cuts off a last line that whoever wrote it did not end.
+pub(crate) fn end_with_a_line(path: &Path) -> Result<(), Diagnostics> {
+    let bytes = read(path, MAX_SAMPLES)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole == bytes.len() {
+        return Ok(());
+    }
+    let cut = || std::fs::OpenOptions::new().write(true).open(path)?.set_len(whole as u64);
+    cut().map_err(|error| {
+        problem(path, format!("{} cannot be written: {error}", path.display()), None)
+    })
+}
+
 /// Reads a text of this program's own making; what is wrong with it may end with a line of help.
 fn own<T>(
     path: &Path,

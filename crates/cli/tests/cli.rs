@@ -8,13 +8,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
+    command.args(args).current_dir(root()).env("NO_COLOR", "1");
+    command
+}
+
 fn tensorwright(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tensorwright"))
-        .args(args)
-        .current_dir(root())
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
+    command(args).output().unwrap()
 }
 
 /// The standard output of a command that succeeds.
@@ -245,6 +246,20 @@ fn the_machine_is_described() {
     for field in ["fma_f32_gflops", "fma_f32_gflops_all_threads", "read_gbps", "copy_gbps"] {
         assert!(value["measured"][field].as_f64().unwrap() > 0.0, "{field}");
     }
+}
+
+#[test]
+fn a_machine_without_runtimes_says_what_to_install_and_is_well() {
+    let output = command(&["machine"]).env("OCL_ICD_VENDORS", "/nowhere").output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = |word: &str| {
+        let mut lines = text.lines().filter(|line| line.starts_with(word));
+        (lines.next().unwrap_or_else(|| panic!("{text}")).to_owned(), lines.count())
+    };
+    let (opencl, more) = line("opencl");
+    assert!(more == 0 && opencl.contains("none: ") && opencl.contains("apt-get install"), "{text}");
+    assert!(output.stderr.is_empty());
 }
 
 #[test]

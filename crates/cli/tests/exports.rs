@@ -172,3 +172,22 @@ fn texts_go_to_standard_output() {
         assert!(text.contains(expected), "{emit}: {text}");
     }
 }
+
+#[test]
+fn kernels_of_devices_say_how_they_are_launched() {
+    let scratch = Scratch::new("devices");
+    scratch.write("scale.tc", "def scale(float(N) x) -> (y) { y(i) = 2 * x(i) }");
+    let steps = "y: split i 128\ny: bind i.0 block.x\ny: bind i.1 thread.x\n";
+    scratch.write("scale.sched", steps);
+    let compile = |emit: &str| {
+        let args = ["compile", "scale.tc", "--size", "N=1000", "--schedule", "scale.sched"];
+        let args = [&args[..], &["--emit", emit]].concat();
+        scratch.run(env!("CARGO_BIN_EXE_tensorwright"), &args)
+    };
+    for (emit, expected) in [("opencl", "__kernel"), ("cuda", "__global__")] {
+        let text = compile(emit);
+        let launch = "// scale_1(x, y, workspace, status): 8 x 1 x 1 blocks of 128 x 1 x 1 threads, 0 bytes shared";
+        assert_eq!(text.lines().next(), Some(launch), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+}

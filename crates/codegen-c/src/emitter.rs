@@ -2,11 +2,12 @@
 
 use tensorwright_lang::program::Read;
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::nest::{Buffer, BufferId, Var};
+use tensorwright_schedule::nest::{Buffer, BufferId, Launch, Var};
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest};
 
 use crate::Options;
+use crate::dialect::{DeviceSyntax, Syntax};
 use crate::error::EmitError;
 use crate::helpers::{Helper, Helpers};
 use crate::names::Names;
@@ -21,6 +22,15 @@ pub(crate) struct Variable {
     pub(crate) extent: i64,
 }
 
+/// The kernel that is being written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel<'a> {
+    /// How it is launched.
+    pub(crate) launch: &'a Launch,
+    /// Its language.
+    pub(crate) device: &'static dyn DeviceSyntax,
+}
+
 /// The state of emission.
 #[derive(Debug)]
 pub(crate) struct Emitter<'a> {
@@ -29,6 +39,13 @@ pub(crate) struct Emitter<'a> {
     pub(crate) names: &'a Names,
     pub(crate) plan: &'a WorkspaceLayout,
     pub(crate) options: Options,
+    pub(crate) dialect: &'a dyn Syntax,
+    /// The launch whose kernel is being written; `None` for a processor.
+    pub(crate) launch: Option<Kernel<'a>>,
+    /// Whether index arithmetic is done in 32 bits, but for that on data.
+    pub(crate) is_narrow: bool,
+    /// The largest number that index arithmetic came to, but for that on data.
+    pub(crate) widest: std::cell::Cell<i128>,
     pub(crate) helpers: Helpers,
     /// The variables in scope, outermost first.
     pub(crate) scope: Vec<Variable>,
@@ -49,6 +66,7 @@ impl<'a> Emitter<'a> {
         names: &'a Names,
         plan: &'a WorkspaceLayout,
         options: Options,
+        dialect: &'a dyn Syntax,
     ) -> Self {
         Self {
             nest,
@@ -56,6 +74,10 @@ impl<'a> Emitter<'a> {
             names,
             plan,
             options,
+            dialect,
+            launch: None,
+            is_narrow: false,
+            widest: std::cell::Cell::new(0),
             helpers: Helpers::default(),
             scope: Vec::new(),
             tasks: Vec::new(),
@@ -79,8 +101,14 @@ impl<'a> Emitter<'a> {
         })
     }
 
+    /// The type of index variables.
+    pub(crate) fn index_type(&self) -> &'static str {
+        if self.is_narrow { "int32_t" } else { "int64_t" }
+    }
+
     /// Puts a variable in scope and gives it a name.
     pub(crate) fn enter(&mut self, var: Var, extent: i64) -> String {
+        self.widest.set(self.widest.get().max(i128::from(extent)));
         let wanted = self.nest.vars.get(var.0 as usize).map_or("i", |name| &**name);
         let in_scope = |name: &str| self.scope.iter().any(|variable| variable.name == name);
         let name = self.names.variable(wanted, in_scope);

@@ -175,9 +175,7 @@ impl Emitter<'_> {
             (_, Some(binding)) if dtype.is_float() => {
                 Text::binary(lhs.text, op.symbol(), rhs.text, binding)
             }
-            _ if dtype.is_float() => {
-                Text::call(&math_function("fmod", dtype), [lhs.text, rhs.text])
-            }
+            _ if dtype.is_float() => Text::call(&self.math("fmod", dtype), [lhs.text, rhs.text]),
             _ => Text::call(&self.helper(Helper::Arith(op.into(), dtype)), [lhs.text, rhs.text]),
         };
         Value::new(text, dtype)
@@ -213,8 +211,8 @@ impl Emitter<'_> {
     pub(crate) fn extreme(&mut self, greater: bool, lhs: Value, rhs: Value) -> Value {
         let dtype = lhs.dtype;
         let function = match (dtype.is_float(), greater) {
-            (true, false) => math_function("fmin", dtype),
-            (true, true) => math_function("fmax", dtype),
+            (true, false) => self.math("fmin", dtype),
+            (true, true) => self.math("fmax", dtype),
             (false, false) => self.helper(Helper::Min(as_computed(dtype))),
             (false, true) => self.helper(Helper::Max(as_computed(dtype))),
         };
@@ -234,7 +232,7 @@ impl Emitter<'_> {
                 return Ok(self.extreme(false, at_least, next()?));
             }
             Builtin::Abs if dtype.is_float() => {
-                Text::call(&math_function("fabs", dtype), [next()?.text])
+                Text::call(&self.math("fabs", dtype), [next()?.text])
             }
             Builtin::Abs if is_signed(dtype) => {
                 Text::call(&self.helper(Helper::Abs(dtype)), [next()?.text])
@@ -247,7 +245,7 @@ impl Emitter<'_> {
                 return Ok(Value::boolean(Text::binary(test, "!=", zero, Binding::Comparison)));
             }
             Builtin::Rsqrt => {
-                let root = Text::call(&math_function("sqrt", dtype), [next()?.text]);
+                let root = Text::call(&self.math("sqrt", dtype), [next()?.text]);
                 let one = literal(Scalar::float(dtype, 1.0));
                 Text::binary(Text::primary(one), "/", root, Binding::Product)
             }
@@ -256,11 +254,16 @@ impl Emitter<'_> {
                 Text::call(&self.helper(Helper::Sigmoid(computed)), [next()?.text])
             }
             _ => {
-                let function = math_function(builtin.name(), dtype);
+                let function = self.math(builtin.name(), dtype);
                 Text::call(&function, rest.map(|value| value.text))
             }
         };
         Ok(Value::new(text, dtype))
+    }
+
+    /// A function of `math.h` for a type.
+    fn math(&self, name: &str, dtype: DType) -> String {
+        self.dialect.math(name, is_single(dtype))
     }
 
     /// A conversion.
@@ -325,9 +328,4 @@ fn is_wide(dtype: DType) -> bool {
 /// The type that values of a type are computed in: a `bool` is an `int`.
 fn as_computed(dtype: DType) -> DType {
     if dtype == DType::Bool { DType::Int32 } else { dtype }
-}
-
-/// A function of `math.h` for a type.
-fn math_function(name: &str, dtype: DType) -> String {
-    if is_single(dtype) { format!("{name}f") } else { name.to_owned() }
 }

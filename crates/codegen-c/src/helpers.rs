@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ArithOp;
 
+use crate::dialect::Syntax;
 use crate::types::{is_signed, memory_type, suffix};
 
 /// A function that generated code calls. A function comes after those it calls itself.
@@ -90,9 +91,10 @@ impl Helpers {
         helper.name()
     }
 
-    /// The definitions.
-    pub(crate) fn text(&self) -> String {
-        let definitions: Vec<String> = self.used.iter().map(|helper| helper.definition()).collect();
+    /// The definitions in a dialect.
+    pub(crate) fn text(&self, dialect: &dyn Syntax) -> String {
+        let define = |helper: &Helper| spelled(&helper.definition(dialect), dialect);
+        let definitions: Vec<String> = self.used.iter().map(define).collect();
         definitions.join("\n")
     }
 }
@@ -134,7 +136,7 @@ impl Helper {
         }
     }
 
-    fn definition(self) -> String {
+    fn definition(self, dialect: &dyn Syntax) -> String {
         let name = self.name();
         match self {
             Helper::Run => RUN.to_owned(),
@@ -147,18 +149,18 @@ impl Helper {
             Helper::Pack(dtype) => conversions(dtype)[1].to_owned(),
             Helper::PackDouble(dtype) => format!(
                 "/* The bits of the nearest {dtype}, with one rounding. */\n\
-                 static inline {} {name}(double x) {{\n    \
+                 FUNCTION {} {name}(double x) {{\n    \
                      return tw_pack_{dtype}(tw_round_to_odd(x));\n}}\n",
                 memory_type(dtype)
             ),
             Helper::Round(dtype) => format!(
                 "/* The nearest {dtype}. */\n\
-                 static inline float {name}(float x) {{\n    \
+                 FUNCTION float {name}(float x) {{\n    \
                      return tw_load_{dtype}(tw_pack_{dtype}(x));\n}}\n"
             ),
             Helper::RoundDouble(dtype) => format!(
                 "/* The nearest {dtype}, with one rounding. */\n\
-                 static inline float {name}(double x) {{\n    \
+                 FUNCTION float {name}(double x) {{\n    \
                      return tw_load_{dtype}(tw_pack_{dtype}_from_double(x));\n}}\n"
             ),
             Helper::Arith(operation, dtype) => arithmetic(&name, operation, dtype),
@@ -167,7 +169,7 @@ impl Helper {
             Helper::Abs(dtype) => {
                 let (t, u) = (memory_type(dtype), unsigned(dtype));
                 format!(
-                    "static inline {t} {name}({t} a) {{\n    \
+                    "FUNCTION {t} {name}({t} a) {{\n    \
                          return a < 0 ? ({t})(({u})0 - ({u})a) : a;\n}}\n"
                 )
             }
@@ -176,11 +178,11 @@ impl Helper {
                 let t = if dtype == DType::Bool { "int32_t" } else { memory_type(dtype) };
                 format!(
                     "/* Keeps compilers quiet about comparisons that types alone decide. */\n\
-                     static inline {t} {name}({t} a) {{\n    return a;\n}}\n"
+                     FUNCTION {t} {name}({t} a) {{\n    return a;\n}}\n"
                 )
             }
-            Helper::Sigmoid(DType::Double) => sigmoid("double", ""),
-            Helper::Sigmoid(_) => sigmoid("float", "f"),
+            Helper::Sigmoid(DType::Double) => sigmoid(false, dialect),
+            Helper::Sigmoid(_) => sigmoid(true, dialect),
         }
     }
 }
@@ -223,7 +225,7 @@ fn unsigned(dtype: DType) -> &'static str {
 
 fn two_integers(name: &str, dtype: DType, body: &str) -> String {
     let t = if dtype == DType::Bool { "int32_t" } else { memory_type(dtype) };
-    format!("static inline {t} {name}({t} a, {t} b) {{\n    {body}\n}}\n")
+    format!("FUNCTION {t} {name}({t} a, {t} b) {{\n    {body}\n}}\n")
 }
 
 fn arithmetic(name: &str, operation: Operation, dtype: DType) -> String {
@@ -258,7 +260,7 @@ fn truncation(name: &str, dtype: DType) -> String {
     let lowest = if least < 0 { format!("{macro_stem}_MIN") } else { "0".to_owned() };
     format!(
         "/* Rounds to zero and saturates; NaN becomes 0. */\n\
-         static inline {t} {name}(double x) {{\n    \
+         FUNCTION {t} {name}(double x) {{\n    \
              if (isnan(x)) {{\n        return 0;\n    }}\n    \
              if (x <= {least}.0) {{\n        return {lowest};\n    }}\n    \
              if (x >= {above}.0) {{\n        return {macro_stem}_MAX;\n    }}\n    \
@@ -266,19 +268,43 @@ fn truncation(name: &str, dtype: DType) -> String {
     )
 }
 
-fn sigmoid(t: &str, f: &str) -> String {
-    let one = if f.is_empty() { "1.0".to_owned() } else { format!("1.0{f}") };
+fn sigmoid(is_single: bool, dialect: &dyn Syntax) -> String {
+    let (t, f, one) = if is_single { ("float", "f", "1.0f") } else { ("double", "", "1.0") };
+    let (exp, abs) = (dialect.math("exp", is_single), dialect.math("fabs", is_single));
     format!(
         "/* 1 / (1 + exp(-x)), written so that nothing overflows. */\n\
-         static inline {t} tw_sigmoid{f}({t} x) {{\n    \
-             const {t} e = exp{f}(-fabs{f}(x));\n    \
+         FUNCTION {t} tw_sigmoid{f}({t} x) {{\n    \
+             const {t} e = {exp}(-{abs}(x));\n    \
              return (x < 0 ? e : {one}) / ({one} + e);\n}}\n"
     )
 }
 
+/// A definition in a dialect. Texts below write `FUNCTION` for the qualifiers of functions, `FABSF` for the function of
+/// that name, and `TO_BITS` and `TO_FLOAT` for statements between numbers and their bits.
+fn spelled(text: &str, dialect: &dyn Syntax) -> String {
+    let text = text.replace("FUNCTION", dialect.function());
+    let text = text.replace("FABSF", &dialect.math("fabs", true));
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let statement = line.trim_start();
+        let indent = &line[..line.len() - statement.len()];
+        let operands = |word: &str| {
+            let inner = statement.strip_prefix(word)?.strip_prefix('(')?.strip_suffix(");")?;
+            inner.split_once(", ")
+        };
+        let spelled = match (operands("TO_BITS"), operands("TO_FLOAT")) {
+            (Some((bits, value)), _) => dialect.to_bits(bits, value),
+            (_, Some((value, bits))) => dialect.to_float(value, bits),
+            _ => statement.to_owned(),
+        };
+        lines.push(format!("{indent}{spelled}\n"));
+    }
+    lines.concat()
+}
+
 const RUN: &str = "\
 /* Runs a parallel loop: by the workers of the pool or, without one, right here. */
-static inline void tw_run(tw_pool *pool, tw_task task, void *context, int64_t count) {
+FUNCTION void tw_run(tw_pool *pool, tw_task task, void *context, int64_t count) {
     if (pool != NULL) {
         pool->run(pool, task, context, count);
     } else {
@@ -289,7 +315,7 @@ static inline void tw_run(tw_pool *pool, tw_task task, void *context, int64_t co
 
 const CHECK: &str = "\
 /* A subscript that depends on data: itself if it is in bounds; else 0, and the error is noted. */
-static inline int64_t tw_check(int64_t subscript, int64_t extent, int32_t code, int32_t *error) {
+FUNCTION int64_t tw_check(int64_t subscript, int64_t extent, int32_t code, int32_t *error) {
     if (subscript >= 0 && subscript < extent) {
         return subscript;
     }
@@ -302,7 +328,7 @@ static inline int64_t tw_check(int64_t subscript, int64_t extent, int32_t code, 
 
 const PREFETCH: &str = "\
 /* The address is a number because it may lie outside of the buffer. */
-static inline void tw_prefetch(uintptr_t address) {
+FUNCTION void tw_prefetch(uintptr_t address) {
 #if defined(__GNUC__)
     __builtin_prefetch((const void *)address);
 #else
@@ -313,14 +339,14 @@ static inline void tw_prefetch(uintptr_t address) {
 
 const FLOOR_DIV: &str = "\
 /* a / b rounded down, for positive b. */
-static inline int64_t tw_floor_div(int64_t a, int64_t b) {
+FUNCTION int64_t tw_floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
 ";
 
 const FLOOR_MOD: &str = "\
 /* a % b from 0 to below b, for positive b. */
-static inline int64_t tw_floor_mod(int64_t a, int64_t b) {
+FUNCTION int64_t tw_floor_mod(int64_t a, int64_t b) {
     return a % b + (a % b < 0 ? b : 0);
 }
 ";
@@ -328,14 +354,14 @@ static inline int64_t tw_floor_mod(int64_t a, int64_t b) {
 const ROUND_TO_ODD: &str = "\
 /* A neighbouring float, the one with an odd significand if x lies between two: rounding that to 16
    bits gives what rounding x once would have given. */
-static inline float tw_round_to_odd(double x) {
+FUNCTION float tw_round_to_odd(double x) {
     float nearest = (float)x;
     if ((double)nearest != x && !isnan(x)) {
         uint32_t bits;
-        memcpy(&bits, &nearest, sizeof bits);
+        TO_BITS(bits, nearest);
         bits -= fabs((double)nearest) > fabs(x) ? 1u : 0u;
         bits |= 1u;
-        memcpy(&nearest, &bits, sizeof bits);
+        TO_FLOAT(nearest, bits);
     }
     return nearest;
 }
@@ -343,26 +369,26 @@ static inline float tw_round_to_odd(double x) {
 
 const LOAD_HALF: &str = "\
 /* The number that the bits of an IEEE binary16 stand for. */
-static inline float tw_load_half(uint16_t half) {
-    const uint32_t sign = (half & 0x8000u) << 16;
-    const uint32_t magnitude = half & 0x7fffu;
+FUNCTION float tw_load_half(uint16_t binary16) {
+    const uint32_t sign = (binary16 & 0x8000u) << 16;
+    const uint32_t magnitude = binary16 & 0x7fffu;
     float value = (float)magnitude * 0x1p-24f; /* right below the normal numbers */
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    TO_BITS(bits, value);
     if (magnitude >= 0x0400u) { /* normal: another bias; infinite or NaN: the largest exponent */
         bits = (magnitude << 13) + (magnitude < 0x7c00u ? 0x38000000u : 0x70000000u);
     }
     bits |= sign;
-    memcpy(&value, &bits, sizeof value);
+    TO_FLOAT(value, bits);
     return value;
 }
 ";
 
 const PACK_HALF: &str = "\
 /* The bits of the nearest IEEE binary16, halves to even. */
-static inline uint16_t tw_pack_half(float value) {
+FUNCTION uint16_t tw_pack_half(float value) {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    TO_BITS(bits, value);
     const uint32_t sign = (bits >> 16) & 0x8000u;
     const uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) { /* NaN */
@@ -376,27 +402,27 @@ static inline uint16_t tw_pack_half(float value) {
         return (uint16_t)(sign | (rounded >> 13));
     }
     /* Adding 0.5 leaves the multiple of 2^-24, the least number, in the last bits. */
-    float shifted = fabsf(value) + 0.5f;
-    memcpy(&bits, &shifted, sizeof bits);
+    float shifted = FABSF(value) + 0.5f;
+    TO_BITS(bits, shifted);
     return (uint16_t)(sign | (bits - 0x3f000000u));
 }
 ";
 
 const LOAD_BFLOAT16: &str = "\
 /* The number that the bits of a bfloat16 stand for: they are the upper half of a float. */
-static inline float tw_load_bfloat16(uint16_t bfloat16) {
+FUNCTION float tw_load_bfloat16(uint16_t bfloat16) {
     const uint32_t bits = (uint32_t)bfloat16 << 16;
     float value;
-    memcpy(&value, &bits, sizeof value);
+    TO_FLOAT(value, bits);
     return value;
 }
 ";
 
 const PACK_BFLOAT16: &str = "\
 /* The bits of the nearest bfloat16, halves to even. */
-static inline uint16_t tw_pack_bfloat16(float value) {
+FUNCTION uint16_t tw_pack_bfloat16(float value) {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    TO_BITS(bits, value);
     if (isnan(value)) {
         return (uint16_t)((bits >> 16) | 0x40u);
     }

@@ -125,6 +125,11 @@ impl Emitter<'_> {
         Ok(Text::cast("int64_t", sum(summands)))
     }
 
+    /// The type that an atom is computed in.
+    fn width(&self, atom: &Atom) -> DType {
+        if self.is_narrow && !is_of_data(atom) { DType::Int32 } else { DType::Int64 }
+    }
+
     fn atom(&mut self, atom: &Atom) -> Result<Text, EmitError> {
         Ok(match atom {
             Atom::Axis(var) => Text::primary(self.variable(*var)?.name.clone()),
@@ -132,11 +137,11 @@ impl Emitter<'_> {
             Atom::Mod(inner, by) => self.quotient(inner, *by, "%", Helper::FloorMod)?,
             Atom::Min(a, b) => {
                 let args = [self.index(a)?, self.index(b)?];
-                Text::call(&self.helper(Helper::Min(DType::Int64)), args)
+                Text::call(&self.helper(Helper::Min(self.width(atom))), args)
             }
             Atom::Max(a, b) => {
                 let args = [self.index(a)?, self.index(b)?];
-                Text::call(&self.helper(Helper::Max(DType::Int64)), args)
+                Text::call(&self.helper(Helper::Max(self.width(atom))), args)
             }
             Atom::Value(value) => {
                 let value = self.expr(value)?;
@@ -168,12 +173,17 @@ impl Emitter<'_> {
     /// Whether some sum of terms of the index may not fit 64 bits.
     fn may_wrap(&self, index: &Index) -> bool {
         let mut magnitude = i128::from(index.constant_term()).abs();
+        let mut without_data = magnitude;
         for term in index.terms() {
             let Ok(bounds) = self.atom_bounds(&term.atom) else { return true };
             let coefficient = i128::from(term.coefficient).abs();
-            let largest = bounds.magnitude().max(1);
-            magnitude = magnitude.saturating_add(largest.saturating_mul(coefficient));
+            let largest = bounds.magnitude().max(1).saturating_mul(coefficient);
+            magnitude = magnitude.saturating_add(largest);
+            if !is_of_data(&term.atom) {
+                without_data = without_data.saturating_add(largest);
+            }
         }
+        self.widest.set(self.widest.get().max(without_data));
         // One value on its own is not computed with.
         let is_alone =
             index.constant_term() == 0 && matches!(index.terms(), [term] if term.coefficient == 1);
@@ -205,6 +215,11 @@ impl Emitter<'_> {
             },
         })
     }
+}
+
+/// Whether data decide about an atom, which is then computed in 64 bits.
+fn is_of_data(atom: &Atom) -> bool {
+    !Index::atom(atom.clone()).outermost_values().is_empty()
 }
 
 fn constant_summand(constant: i64) -> Option<Summand> {

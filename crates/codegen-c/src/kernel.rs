@@ -100,7 +100,7 @@ impl Emitter<'_> {
     }
 
     /// The type of a pointer to a buffer, as in `const float *`.
-    fn pointer(&self, id: BufferId) -> Result<String, EmitError> {
+    pub(crate) fn pointer(&self, id: BufferId) -> Result<String, EmitError> {
         let buffer = self.buffer(id)?;
         let is_const = match buffer.owner {
             Owner::Input => true,

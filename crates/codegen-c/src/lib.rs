@@ -1,8 +1,11 @@
-//! Loop nests to readable C99.
+//! Loop nests to readable C99, and to C of devices.
 //!
 //! [`emit`] writes a [`LoweredNest`] as one C file that needs nothing but the standard
 //! library, compiles without warnings, and has no undefined behaviour whatever the data. It is the
 //! portable target, and the one to read when a schedule does not do what it should.
+//!
+//! [`emit_device`] writes a nest that was lowered for a device as kernels in OpenCL C or CUDA C++, with how they
+//! are launched. Statements are the same; dialects say what differs.
 //!
 //! [`header`], [`wrapper`] and [`rust_module`] write an [`Interface`] for callers. They serve for object
 //! files that other code generators make as well.
@@ -11,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod dialect;
 mod emitter;
 mod error;
 mod expr;
@@ -18,6 +22,7 @@ mod header;
 mod helpers;
 mod index;
 mod kernel;
+mod launch;
 mod names;
 mod nodes;
 mod processor;
@@ -25,6 +30,7 @@ mod rust;
 mod text;
 mod types;
 
+pub use dialect::{CUDA_FIBRES, Dialect};
 pub use error::EmitError;
 pub use header::{POOL, header, wrapper};
 pub use names::{c_names, rust_names};
@@ -32,11 +38,12 @@ pub use processor::Requirement;
 pub use rust::{element_type, rust_module};
 pub use types::memory_type;
 
-use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::interface::{DeviceProgram, Function, LaunchPlan};
 use tensorwright_schedule::nest::{BufferId, Memory, Owner, Uses};
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
+use crate::dialect::C99;
 use crate::emitter::Emitter;
 use crate::names::Names;
 
@@ -84,7 +91,7 @@ pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, Emi
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
     let names = Names::of(nest, &interface);
-    let mut emitter = Emitter::new(nest, &interface, &names, &plan, options);
+    let mut emitter = Emitter::new(nest, &interface, &names, &plan, options, &C99);
     let mut functions = Vec::new();
     if interface.has_prepare {
         functions.push(emitter.function(Function::Prepare)?);
@@ -95,10 +102,51 @@ pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, Emi
     let header = header(&interface, None);
     let mut parts =
         vec![title(nest, &interface.symbol, &names), header.clone(), header::INCLUDES.to_owned()];
-    parts.push(emitter.helpers.text());
+    parts.push(emitter.helpers.text(&C99));
     parts.extend(functions);
     parts.retain(|part| !part.is_empty());
     Ok(CSource { code: parts.join("\n"), header })
+}
+
+/// Writes a nest that was lowered for a device in a dialect of C that the device takes.
+///
+/// # Errors
+/// If the nest was not lowered for a device, or breaks a rule that lowering keeps.
+pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProgram, EmitError> {
+    let (nest, interface, plan) =
+        (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
+    if nest.launches.is_none() {
+        return Err(EmitError::malformed("it was not lowered for a device"));
+    }
+    let device = dialect.syntax();
+    let names = Names::for_device(nest, &interface, device.reserved());
+    let launches = LaunchPlan::of(lowered, &interface);
+    // Index arithmetic is in 32 bits if it turns out that nothing needs more.
+    let written = |is_narrow: bool| {
+        let options = Options::default();
+        let mut emitter =
+            Emitter::new(nest, &interface, &names, &plan, options, device.as_syntax());
+        emitter.is_narrow = is_narrow;
+        let mut kernels = Vec::new();
+        for (plan, node, launch) in &launches {
+            kernels.push(emitter.launched(plan, node, launch, device)?);
+        }
+        let fits = emitter.widest.get() <= i128::from(i32::MAX);
+        Ok((emitter.helpers.text(device.as_syntax()), kernels, fits))
+    };
+    let (helpers, kernels, fits) = written(true)?;
+    let (helpers, kernels) = match fits {
+        true => (helpers, kernels),
+        false => written(false).map(|(helpers, kernels, _)| (helpers, kernels))?,
+    };
+    let mut parts = vec![helpers];
+    parts.extend(kernels);
+    parts.retain(|part| !part.is_empty());
+    let text = parts.join("\n");
+    let preamble = device.preamble(text.contains("double"));
+    let source = [title(nest, &interface.symbol, &names), preamble, text].join("\n");
+    let plans = launches.into_iter().map(|(plan, ..)| plan).collect();
+    Ok(DeviceProgram::new(source, interface, plans))
 }
 
 /// The comment at the top: the buffers that a reader will meet.
@@ -114,7 +162,9 @@ fn title(nest: &LoopNest, symbol: &str, names: &Names) -> String {
             (Owner::Input, _) => "input",
             (Owner::Output, _) => "output",
             (Owner::Prepared, _) => "prepared",
+            (_, Some(Memory::Stack)) if nest.launches.is_some() => "private",
             (_, Some(Memory::Stack)) => "stack",
+            (_, Some(Memory::Shared)) => "shared",
             _ => "workspace",
         };
         let (name, ctype) = (names.buffer(id), types::type_text(buffer.dtype, &buffer.shape));

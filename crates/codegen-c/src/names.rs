@@ -40,6 +40,17 @@ impl Names {
         names
     }
 
+    /// Names the buffers of a program for a device, whose language keeps more words for itself.
+    pub(crate) fn for_device(nest: &LoopNest, interface: &Interface, reserved: &str) -> Self {
+        let mut taken: BTreeSet<String> = reserved.split_whitespace().map(str::to_owned).collect();
+        taken.insert(interface.symbol.clone());
+        let mut names = Self { buffers: BTreeMap::new(), taken };
+        interface.parameters.iter().for_each(|parameter| names.add(parameter.id, &parameter.name));
+        let all = (0..).map(TensorId).zip(&nest.buffers);
+        all.for_each(|(id, buffer)| names.add(id, &buffer.name));
+        names
+    }
+
     fn add(&mut self, id: BufferId, name: &str) {
         if self.buffers.contains_key(&id) {
             return;

@@ -20,34 +20,50 @@ impl Emitter<'_> {
     pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
         nodes.iter().try_for_each(|node| match node {
             Node::Loop(inner) => match inner.kind {
-                LoopKind::Parallel => self.parallel_loop(inner),
+                LoopKind::Thread(_) if self.launch.is_some() => self.thread_loop(inner),
+                // A launch without bound loops is that of one thread.
+                LoopKind::Parallel if self.launch.is_none() => self.parallel_loop(inner),
                 // Without lowering they are slower, and no less right.
-                LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized => {
-                    self.serial_loop(inner)
-                }
+                // Read one after the other, blocks and threads of a device compute the same.
+                LoopKind::Serial
+                | LoopKind::Parallel
+                | LoopKind::Block(_)
+                | LoopKind::Thread(_)
+                | LoopKind::Unrolled
+                | LoopKind::Vectorized => self.serial_loop(inner),
             },
             Node::Guard(guard) => self.guard(guard),
             Node::Store(store) => self.store(store),
             Node::Prefetch(prefetch) => self.prefetch(prefetch),
+            Node::Barrier => Ok(()),
         })
     }
 
     fn serial_loop(&mut self, inner: &Loop) -> Result<(), EmitError> {
-        let var = self.enter(inner.var, inner.extent);
-        self.lines.open(&format!("for (int64_t {var} = 0; {var} < {}; ++{var})", inner.extent));
+        self.loop_head(inner);
         self.iteration(inner)?;
         self.lines.close();
         self.leave();
         Ok(())
     }
 
+    /// Opens a loop, and puts its variable in scope.
+    pub(crate) fn loop_head(&mut self, inner: &Loop) {
+        let (var, ctype) = (self.enter(inner.var, inner.extent), self.index_type());
+        self.lines.open(&format!("for ({ctype} {var} = 0; {var} < {}; ++{var})", inner.extent));
+    }
+
     /// What happens in one iteration of a loop.
     pub(crate) fn iteration(&mut self, inner: &Loop) -> Result<(), EmitError> {
-        let used = Uses::of(&inner.body).buffers;
-        for local in inner.locals.iter().filter(|local| used.contains(local)) {
-            self.declare(*local)?;
-        }
+        self.declare_locals(inner)?;
         self.nodes(&inner.body)
+    }
+
+    /// Declares the buffers that live for one iteration of a loop.
+    pub(crate) fn declare_locals(&mut self, inner: &Loop) -> Result<(), EmitError> {
+        let used = Uses::of(&inner.body).buffers;
+        let mut locals = inner.locals.iter().filter(|local| used.contains(local));
+        locals.try_for_each(|local| self.declare(*local))
     }
 
     /// Declares a buffer that the kernel owns.
@@ -55,8 +71,11 @@ impl Emitter<'_> {
         let buffer = self.buffer(id)?;
         let (name, ctype) = (self.names.buffer(id).to_owned(), memory_type(buffer.dtype));
         let start = match (buffer.memory, self.plan.offset(id)) {
-            (Some(Memory::Stack), _) => {
-                self.lines.line(format!("{ctype} {name}[{}];", buffer.elements().max(1)));
+            // Those that threads share are declared at the start of a kernel.
+            (Some(Memory::Shared), _) if self.launch.is_some() => return Ok(()),
+            (Some(Memory::Stack | Memory::Shared), _) => {
+                let elements: i64 = self.held(buffer).iter().map(|(_, extent)| *extent).product();
+                self.lines.line(format!("{ctype} {name}[{}];", elements.max(1)));
                 self.poison(&name, buffer);
                 return Ok(());
             }
@@ -65,11 +84,35 @@ impl Emitter<'_> {
             (_, Some(WorkspaceOffset::Private(offset))) => self.private_place(offset),
             _ => return Err(EmitError::malformed(format!("`{name}` is local and not ours"))),
         };
+        if let Some(kernel) = self.launch {
+            let (global, offset) = (kernel.device.global(), self.workspace_offset(id)?);
+            let pointer = format!("{global}{ctype} *");
+            self.lines.line(format!("{pointer}{name} = ({pointer})(workspace + {offset});"));
+            return Ok(());
+        }
         // Bytes that another buffer had before, or has later, are reached by another pointer too.
         let restrict = if self.plan.is_alone(id) { "restrict " } else { "" };
         self.lines.line(format!("{ctype} *{restrict}{name} = (void *)({start});"));
         self.poison(&name, buffer);
         Ok(())
+    }
+
+    /// Where a buffer lies in the workspace of a device, which has one part.
+    fn workspace_offset(&self, id: BufferId) -> Result<i64, EmitError> {
+        match self.plan.offset(id) {
+            Some(WorkspaceOffset::Shared(offset)) => Ok(offset),
+            Some(WorkspaceOffset::Private(offset)) => Ok(self.plan.size.shared_bytes + offset),
+            None => Err(EmitError::malformed("a buffer has no place in the workspace")),
+        }
+    }
+
+    /// The dimensions of a buffer that memory holds, with their extents: all of them, but for those of which a thread
+    /// of a device holds its own alone.
+    fn held(&self, buffer: &Buffer) -> Vec<(usize, i64)> {
+        let on_device = self.launch.is_some();
+        let is_held = |dimension: &usize| !(on_device && buffer.by_thread.contains(dimension));
+        let dimensions = buffer.shape.iter().copied().enumerate();
+        dimensions.filter(|(dimension, _)| is_held(dimension)).collect()
     }
 
     /// Fills a buffer whose life begins, if asked for.
@@ -101,9 +144,9 @@ impl Emitter<'_> {
 
     fn store(&mut self, store: &Store) -> Result<(), EmitError> {
         if let Some(lanes) = store.lanes {
-            let lane = self.enter(lanes.var, lanes.count);
+            let (lane, ctype) = (self.enter(lanes.var, lanes.count), self.index_type());
             self.lines
-                .open(&format!("for (int64_t {lane} = 0; {lane} < {}; ++{lane})", lanes.count));
+                .open(&format!("for ({ctype} {lane} = 0; {lane} < {}; ++{lane})", lanes.count));
         }
         if !store.mask.is_empty() {
             let conditions = self.conditions(&store.mask)?;
@@ -164,6 +207,9 @@ impl Emitter<'_> {
     }
 
     fn prefetch(&mut self, prefetch: &Prefetch) -> Result<(), EmitError> {
+        if self.launch.is_some() {
+            return Ok(());
+        }
         let bytes = self.buffer(prefetch.buffer)?.dtype.bytes();
         let offset = self.offset(prefetch.buffer, &prefetch.subscripts)?;
         let (helper, name) = (self.helper(Helper::Prefetch), self.names.buffer(prefetch.buffer));
@@ -181,7 +227,16 @@ impl Emitter<'_> {
                 "`{name}` has other subscripts than extents"
             )));
         }
-        let offset = buffer.offset(subscripts);
+        let offset = match self.launch.is_some() && !buffer.by_thread.is_empty() {
+            true => {
+                let held = self.held(buffer);
+                let mut part = Buffer::new(String::new(), buffer.dtype, Vec::new(), buffer.owner);
+                part.shape.extend(held.iter().map(|(_, extent)| *extent));
+                let own = held.iter().map(|(dimension, _)| subscripts[*dimension].clone());
+                part.offset(&own.collect::<Vec<Index>>())
+            }
+            false => buffer.offset(subscripts),
+        };
         let offset = offset.ok_or_else(|| EmitError::Overflow { buffer: buffer.name.clone() })?;
         self.index(&offset)
     }

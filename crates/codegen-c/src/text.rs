@@ -78,6 +78,13 @@ impl Text {
     }
 }
 
+/// A place between lines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    at: usize,
+    depth: usize,
+}
+
 /// Indented lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
@@ -111,6 +118,21 @@ impl Lines {
     pub(crate) fn close_with(&mut self, line: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(line);
+    }
+
+    /// Where the next line goes.
+    pub(crate) fn here(&self) -> Place {
+        Place { at: self.text.len(), depth: self.depth }
+    }
+
+    /// Puts a line where one would have gone, if what was appended since mentions a name.
+    pub(crate) fn declare(&mut self, place: Place, name: &str, line: &str) {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let mut words = self.text[place.at..].split(|c| !is_word(c));
+        if words.any(|word| word == name) {
+            let indent = "    ".repeat(place.depth);
+            self.text.insert_str(place.at, &format!("{indent}{line}\n"));
+        }
     }
 
     /// Everything that was appended.

@@ -31,6 +31,7 @@ pub use tensorwright_reference::{
     Buffer, BufferError, Mismatch, Output, Run, Stored, Summary, Value, npy, summarize,
 };
 
+pub use tensorwright_codegen_c::Dialect;
 pub use tensorwright_codegen_llvm::Options as CodegenOptions;
 pub use tensorwright_codegen_llvm::Processor;
 pub use tensorwright_runtime::View;

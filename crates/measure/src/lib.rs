@@ -31,17 +31,24 @@
 //! A candidate is blamed for the end of a runner only if the runner was new, or if it happens again in
 //! a new one: the damage may be of an earlier candidate.
 //!
+//! If the target is a device ([`Target::Gpu`](tensorwright_kernel::Target)), the runner opens it and compiles the
+//! [programs](tensorwright_device::DeviceProgram) that it is given ([`Measurer::submit_program`]). Its runtime needs files, so
+//! that only memory is limited. Whatever a kernel does to the process or the device is an outcome of that kernel: a
+//! deadline that passes, a signal, a failed launch, a device that goes away.
+//!
 //! Inputs and expected results are computed once, by the first builder, into a file in memory that is
 //! then sealed. Runners copy inputs to pages that cannot be written and that inaccessible pages
-//! surround. Before the checked call, outputs hold the complement of what is expected, so that a kernel
+//! surround; a device that shares memory with the process works on such pages too, and another one on memory whose end is
+//! watched. Before the checked call, outputs hold the complement of what is expected, so that a kernel
 //! that writes nothing is wrong. Every element is compared, after the first call and after the last.
 //!
 //! # Times
 //!
 //! Samples are taken in turns with a probe of the nearer roof of the [`Roofline`]. A time is the median
 //! of the samples, corrected by how slow the probe was compared with the best it has been, but never
-//! below the fastest sample. [`TimingPlan`] says when to stop. Where the kernel and the builders cannot
-//! have processors of their own, they take turns.
+//! below the fastest sample. On a device, its own clock counts, and the probe runs there too.
+//! [`TimingPlan`] says when to stop. Where the kernel and the builders cannot have processors of their
+//! own, they take turns.
 //!
 //! # Protocol
 //!
@@ -52,11 +59,11 @@
 //!
 //! | to | message | bytes | answers |
 //! | --- | --- | --- | --- |
-//! | both | setup: program, its hash, target, threads, processors, limits | | `Ready` |
+//! | both | setup: program, its hash, target, device, threads, processors, limits | | `Ready` |
 //! | builder | `Expect` | | `Expected` once the shared file is filled, or `Failed` |
 //! | builder | `Build`: schedule | | `Built`: how to call it, and the object as bytes; `Illegal`; `Failed` |
-//! | runner | `Run`: how to call it, the best time, the plan | object | `Checked` when the result is right, then `Timed`; or `Timed` at once with why not |
-//! | runner | `Compare`: candidates, for how long | objects | `Compared` |
+//! | runner | `Run`: how to call it, the best time, the plan | object, or program for a device | `Loaded` if it had to be compiled, `Prepared`, `Checked` when the result is right, then `Timed`; or `Timed` at once with why not |
+//! | runner | `Compare`: candidates, for how long | objects or programs | `Compared` |
 //!
 //! Requests are answered one at a time. What is not the answer to the request that a child works on
 //! counts as garbage, and the child is replaced.

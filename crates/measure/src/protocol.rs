@@ -40,8 +40,10 @@ pub(crate) struct Setup {
     pub(crate) def: String,
     /// The hash that the text must have once it is read.
     pub(crate) hash: String,
-    /// The processor that code is generated for.
+    /// What code is generated for.
     pub(crate) target: String,
+    /// The device that candidates run on, if it is not this processor.
+    pub(crate) device: Option<String>,
     /// How many threads kernels use.
     pub(crate) threads: usize,
     /// The processors that the child may use; empty: all.
@@ -125,6 +127,8 @@ pub(crate) enum RunnerRequest {
 pub(crate) enum RunnerReply {
     /// Ready for requests.
     Ready(Roofline),
+    /// The code is compiled, where that is the runner's to do. Another answer follows.
+    Loaded,
     /// What runs ahead of all calls has run; the first call begins. Another answer follows.
     Prepared,
     /// The result is right, timing begins. Another answer follows.
@@ -146,8 +150,21 @@ pub(crate) enum Verdict {
     Wrong(String),
     /// It needs more memory than it may have.
     TooLarge(String),
-    /// The object does not link.
+    /// It asks for what the device does not have.
+    OverLimits(String),
+    /// The object does not link, or the text does not compile.
     Unlinkable(String),
+    /// The device reports that it failed: whatever is left there cannot be trusted.
+    Failed(String),
+    /// The device went away.
+    Lost(String),
+}
+
+impl Verdict {
+    /// Whether what comes next in the same process may suffer from it.
+    pub(crate) fn is_contagious(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Lost(_))
+    }
 }
 
 /// What a runner found out about a candidate in a comparison.

@@ -1,6 +1,6 @@
 //! How the accesses of a stage move with its loops.
 
-use tensorwright_lang::program::Index;
+use tensorwright_lang::program::{Atom, Index, Term};
 
 use crate::nest::{BufferId, LoopNest, Role, Use, Var};
 use crate::placement::store_of;
@@ -78,6 +78,33 @@ impl Accesses {
         self.reads.iter().filter(|read| !matches!(read.stride(axis), Some(0 | 1))).collect()
     }
 
+    /// After how many iterations of a loop positions that depend on the remainder of its variable repeat; one if none does, and `None`
+    /// if there is no one number.
+    #[must_use]
+    pub fn period(&self, axis: &Axis) -> Option<i64> {
+        let mut period = 1;
+        for term in self.reads.iter().flat_map(|read| &read.subscripts).flat_map(Index::terms) {
+            match &term.atom {
+                Atom::Mod(of, by) if of.coefficient_of(axis.var) != Some(0) => {
+                    if period != 1 && period != *by {
+                        return None;
+                    }
+                    period = *by;
+                }
+                _ => {}
+            }
+        }
+        Some(period)
+    }
+
+    /// Whether the iterations of a loop read the same vectors along another loop, whose lanes are so many iterations apart.
+    #[must_use]
+    pub fn shares_vectors(&self, axis: &Axis, vector: &Axis, apart: i64) -> bool {
+        let moves = |read: &&Access| read.stride_of(vector, apart) != Some(0);
+        let mut vectors = self.reads.iter().filter(moves).peekable();
+        vectors.peek().is_some() && vectors.all(|read| read.stride(axis) == Some(0))
+    }
+
     /// Whether some reads change with a loop and others do not: the others are reused by a tile.
     #[must_use]
     pub fn has_reuse(&self, axis: &Axis) -> bool {
@@ -90,7 +117,19 @@ impl Access {
     /// How far the position moves with an iteration of a loop; `None` if that differs.
     #[must_use]
     pub fn stride(&self, axis: &Axis) -> Option<i64> {
-        self.offset.as_ref()?.coefficient_of(axis.var)
+        self.stride_of(axis, 1)
+    }
+
+    /// How far the position moves with so many iterations of a loop; `None` if that differs.
+    #[must_use]
+    pub fn stride_of(&self, axis: &Axis, iterations: i64) -> Option<i64> {
+        let repeats = |atom: &Atom| matches!(atom, Atom::Mod(_, by) if *by == iterations);
+        let moving = self.offset.as_ref()?.terms().iter().filter(|term| !repeats(&term.atom));
+        let stride = |term: &Term| {
+            Index::atom(term.atom.clone()).coefficient_of(axis.var)?.checked_mul(term.coefficient)
+        };
+        let mut strides = moving.map(stride);
+        strides.try_fold(0i64, |sum, stride| sum.checked_add(stride?))?.checked_mul(iterations)
     }
 
     /// The dimension that moves with a loop, if it is one alone and moves by one.
@@ -101,5 +140,31 @@ impl Access {
         let (dimension, subscript) = moved.next()?;
         let alone = moved.next().is_none() && subscript.coefficient_of(axis.var) == Some(1);
         alone.then_some(dimension)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorwright_lang::Module;
+
+    use super::*;
+    use crate::canonical;
+
+    #[test]
+    fn remainders_repeat() {
+        let text = "def f(float(N) a, float(3,2,5) w) -> (out) { out(c,x) +=! w(c,x%2,j) * a(x+j) where x in 0:64 }";
+        let program = Module::parse("f.tc", text).unwrap().bind("f", [("N", 68)]).unwrap();
+        let accesses = Accesses::of(&canonical(&program), "out").unwrap();
+        let axis = |name: &str| accesses.axes.iter().find(|axis| axis.name == name).unwrap();
+        let (c, x, j) = (axis("c"), axis("x"), axis("j"));
+        let periods = [c, x, j].map(|axis| accesses.period(axis));
+        assert_eq!(periods, [Some(1), Some(2), Some(1)]);
+        let strides = |apart| -> Vec<_> {
+            accesses.reads.iter().map(|read| read.stride_of(x, apart)).collect()
+        };
+        assert_eq!(strides(1), [None, Some(1)]);
+        assert_eq!(strides(2), [Some(0), Some(2)]);
+        assert!(accesses.shares_vectors(c, x, 2) && !accesses.shares_vectors(c, x, 1));
+        assert!(!accesses.shares_vectors(j, x, 2));
     }
 }

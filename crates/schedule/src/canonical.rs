@@ -58,13 +58,8 @@ pub fn canonical(program: &Program) -> LoopNest {
         }
     };
     let ids = (0..program.tensors.len() as u32).map(TensorId);
-    let buffers = program.tensors.iter().zip(ids).zip(names).map(|((tensor, id), name)| Buffer {
-        name,
-        dtype: tensor.dtype,
-        shape: tensor.shape.clone(),
-        layout: None,
-        owner: owner(id),
-        memory: None,
+    let buffers = program.tensors.iter().zip(ids).zip(names).map(|((tensor, id), name)| {
+        Buffer::new(name, tensor.dtype, tensor.shape.clone(), owner(id))
     });
     let mut nest = LoopNest {
         name: program.name.clone(),
@@ -76,6 +71,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         body: Body::default(),
         error_growth: 1.0,
         own: Size::default(),
+        launches: None,
     };
     // A tensor that is returned twice is passed once.
     for output in &program.outputs {

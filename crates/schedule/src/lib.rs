@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod bound;
 pub mod canonical;
 pub mod check;
 pub mod draft;
@@ -37,7 +38,9 @@ pub mod workspace;
 pub use canonical::canonical;
 pub use draft::Draft;
 pub use interface::Interface;
-pub use lower::{LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with};
+pub use lower::{
+    DeviceLimits, LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with,
+};
 pub use nest::LoopNest;
 pub use refusal::Refusal;
 pub use schedule::{Schedule, ScheduleError};

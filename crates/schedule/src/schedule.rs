@@ -23,6 +23,7 @@ use tensorwright_lang::precision::Precision;
 
 pub use crate::words::ByteRange;
 
+use crate::bound;
 use crate::limits::{self, MAX_BYTES, MAX_STEPS};
 use crate::nest::LoopNest;
 use crate::primitives::Primitive;
@@ -170,7 +171,8 @@ impl Step {
     /// Applies the step to a nest; one that refuses may be left half rewritten.
     fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
         let applied = self.primitive.apply(&self.stage, nest);
-        applied.and_then(|()| limits::check(nest)).map_err(|refusal| ScheduleError {
+        let checked = applied.and_then(|()| limits::check(nest)).and_then(|()| bound::check(nest));
+        checked.map_err(|refusal| ScheduleError {
             span: self.span,
             step: Some(Box::new(self.clone())),
             refusal,

@@ -282,7 +282,7 @@ fn visit<'n>(
             }
             Node::Guard(guard) => visit(&guard.body, loops, see),
             Node::Store(store) => see(store, loops),
-            Node::Prefetch(_) => {}
+            Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 }

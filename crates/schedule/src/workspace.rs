@@ -198,7 +198,7 @@ fn mark_private<'a>(
                 mark_private(&inner.body, in_parallel, private);
             }
             Node::Guard(guard) => mark_private(&guard.body, in_parallel, private),
-            Node::Store(_) | Node::Prefetch(_) => {}
+            Node::Store(_) | Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 }
@@ -227,6 +227,7 @@ mod tests {
             body: Shared::default(),
             error_growth: 1.0,
             own: crate::nest::Size::default(),
+            launches: None,
         };
         let (i, j) = (nest.add_var("i"), nest.add_var("j"));
         let shared = nest.add_buffer(workspace("shared", 3));

@@ -362,7 +362,7 @@ fn numbers_that_no_text_has_are_refused() {
                 vec![Part::Quotient(0, divisor), Part::Whole(1), Part::Remainder(0, divisor)];
             LayoutText { parts }
         };
-        let read = CacheRead { tensor: "A".into(), at: "k".into(), layout: Some(parts(number)) };
+        let read = CacheRead { layout: Some(parts(number)), ..CacheRead::new("A", "k") };
         let steps: [Primitive; 5] = [
             Split::new("k", &[4, number]).into(),
             Phases { target: "m".into(), by: number }.into(),

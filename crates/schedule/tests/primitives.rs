@@ -225,6 +225,13 @@ shows! {
     split_shift: BLUR, [("N", 24)], "out: split i 8 [shift]\n";
     split_round_up: BLUR, [("N", 24)], "out: split i 8 [round_up]\nout: vectorize i.1\n";
     split_three_ways: BLUR, [("N", 42)], "out: split i 2 4 -> outer middle inner\n";
+    bind: GEMM, [("M", 5), ("N", 12), ("K", 8)],
+        "C: split m 2\nC: split n 4\nC: split k 4\nC: reorder m.0 n.0 k.0 m.1 n.1 k.1\nC: bind m.0 block.y\n\
+         C: bind n.0 block.x\nC: bind m.1 thread.y\nC: bind n.1 thread.x\nC: cache_read B at k.0\n\
+         B.pack: bind d0 thread.x\nC: cache_write at n.0\n";
+    bind_partial_sums: MV, [("M", 3), ("K", 20)],
+        "y: split k 8\ny: rfactor k.1 at i\ny: bind i block.x\ny.rf: reorder k.1 k.0\ny.rf: bind k.1 thread.x\n";
+    bind_threads_alone: BLUR, [("N", 24)], "out: split i 8\nout: bind i.1 thread.x\n";
     fuse: GEMM, [("M", 4), ("N", 6), ("K", 8)], "C: fuse m n -> mn\nC: parallel mn\n";
     reorder: GEMM, [("M", 4), ("N", 6), ("K", 8)], "C: reorder k m n\n";
     unroll: MV, [("M", 3), ("K", 8)], "y: unroll i\n";

@@ -1,14 +1,21 @@
 //! [`Gpu`]: a graphics processor.
 
+use std::fmt;
+
 /// A graphics processor: limits and sizes that decide which schedules are legal and which are good.
 /// Tensor Comprehensions (section 4), FlexTensor (section 4.2) and Anderson et al. (section 3) map
 /// loops to blocks and threads under these.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Gpu {
-    /// The name, such as `cuda:sm_90`.
+    /// The name, such as `cuda:sm_90` or `opencl:0`.
     pub name: String,
+    /// What its maker calls it, with the version of its driver if it is a device that is here: measurements of
+    /// one hold for another of the same model.
+    pub model: String,
     /// What it is programmed by.
     pub api: GpuApi,
+    /// The multiprocessors: what blocks are distributed to.
+    pub units: i64,
     /// The threads that run in step: a warp, a wavefront.
     pub warp: i64,
     /// The most threads of a block.
@@ -21,6 +28,14 @@ pub struct Gpu {
     pub registers_per_unit: i64,
     /// The most registers of a thread.
     pub registers_per_thread: i64,
+    /// The bytes of the cache that all multiprocessors share.
+    pub l2: i64,
+    /// The bytes per second of its memory, if that is known: OpenCL does not tell.
+    pub bandwidth: Option<i64>,
+    /// The cycles per second of a multiprocessor, at most.
+    pub clock: i64,
+    /// Whether it multiplies small matrices in one instruction.
+    pub tensor: bool,
 }
 
 /// What a graphics processor is programmed by.
@@ -34,18 +49,53 @@ pub enum GpuApi {
     OpenCl,
 }
 
+impl fmt::Display for GpuApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cuda => "CUDA",
+            Self::Hip => "HIP",
+            Self::OpenCl => "OpenCL",
+        })
+    }
+}
+
+/// The device that stands for a compute capability where only the name of the capability is given: the
+/// first large one that had it.
+pub(crate) struct Flagship {
+    /// What its maker calls it.
+    pub(crate) model: &'static str,
+    /// The KiB of shared memory that a block may have.
+    pub(crate) shared_per_block: i64,
+    /// The KiB of shared memory of a multiprocessor.
+    pub(crate) shared_per_unit: i64,
+    /// The multiprocessors.
+    pub(crate) units: i64,
+    /// The MiB of its second cache.
+    pub(crate) l2: i64,
+    /// The GB per second of its memory.
+    pub(crate) bandwidth: i64,
+    /// The MHz that it can be boosted to.
+    pub(crate) clock: i64,
+}
+
 impl Gpu {
-    /// An architecture of NVIDIA's, by the limits of its compute capability.
-    pub(crate) fn cuda(name: &str, shared_per_block: i64, shared_per_unit: i64) -> Self {
+    /// An architecture of NVIDIA's: the limits of its compute capability, the sizes of its flagship.
+    pub(crate) fn cuda(name: &str, flagship: &Flagship) -> Self {
         Self {
             name: name.to_owned(),
+            model: flagship.model.to_owned(),
             api: GpuApi::Cuda,
+            units: flagship.units,
             warp: 32,
             threads_per_block: 1024,
-            shared_per_block,
-            shared_per_unit,
+            shared_per_block: flagship.shared_per_block << 10,
+            shared_per_unit: flagship.shared_per_unit << 10,
             registers_per_unit: 64 << 10,
             registers_per_thread: 255,
+            l2: flagship.l2 << 20,
+            bandwidth: Some(flagship.bandwidth * 1_000_000_000),
+            clock: flagship.clock * 1_000_000,
+            tensor: true,
         }
     }
 }

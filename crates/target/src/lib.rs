@@ -124,7 +124,7 @@ impl Target {
     pub fn fingerprint(&self) -> String {
         match self {
             Self::Cpu(cpu) => cpu.fingerprint(),
-            Self::Gpu(gpu) => fingerprint(&gpu.name, []),
+            Self::Gpu(gpu) => fingerprint(&gpu.model, [gpu.api.to_string().as_str()]),
             Self::Fpga(fpga) => fingerprint(&fpga.name, []),
         }
     }

@@ -1,5 +1,6 @@
 //! The names of targets: one line each.
 
+use crate::gpu::Flagship;
 use crate::{Cpu, Gpu, Target, TargetError};
 
 /// Makes the target of a name.
@@ -17,7 +18,37 @@ const fn line(shown: &'static str, words: &'static [&'static str], make: Make) -
 }
 
 /// The shared memory of a block and of a multiprocessor is that of the CUDA C++ programming guide, "Technical
-/// specifications per compute capability".
+/// specifications per compute capability"; the rest is that of NVIDIA's data sheets.
+const VOLTA: Flagship = Flagship {
+    model: "Tesla V100-SXM2-16GB",
+    shared_per_block: 96,
+    shared_per_unit: 96,
+    units: 80,
+    l2: 6,
+    bandwidth: 900,
+    clock: 1530,
+};
+
+const AMPERE: Flagship = Flagship {
+    model: "NVIDIA A100-SXM4-40GB",
+    shared_per_block: 163,
+    shared_per_unit: 164,
+    units: 108,
+    l2: 40,
+    bandwidth: 1555,
+    clock: 1410,
+};
+
+const HOPPER: Flagship = Flagship {
+    model: "NVIDIA H100 80GB HBM3",
+    shared_per_block: 227,
+    shared_per_unit: 228,
+    units: 132,
+    l2: 50,
+    bandwidth: 3350,
+    clock: 1980,
+};
+
 #[rustfmt::skip]
 const LINES: &[Line] = &[
     line("native", &[], |_| Target::native()),
@@ -26,9 +57,9 @@ const LINES: &[Line] = &[
     line("avx512", &[], |_| Ok(Cpu::avx512().into())),
     line("neon", &[], |_| Ok(Cpu::neon().into())),
     line("opencl:N", &[], opencl),
-    line("cuda:sm_70", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, 96 << 10, 96 << 10)))),
-    line("cuda:sm_80", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, 163 << 10, 164 << 10)))),
-    line("cuda:sm_90", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, 227 << 10, 228 << 10)))),
+    line("cuda:sm_70", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &VOLTA)))),
+    line("cuda:sm_80", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &AMPERE)))),
+    line("cuda:sm_90", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &HOPPER)))),
 ];
 
 impl Line {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, Dialect, LoweredProgram, Source};
 use tensorwright_package::cc::Compiler;
 
 use crate::args::{CompileArgs, Emit, Format};
@@ -65,10 +65,38 @@ fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
         }
         Emit::C => lowered()?.c_source()?,
         Emit::Header => lowered()?.c_header(),
+        Emit::Opencl => for_device(&lowered()?, Dialect::OpenCl)?,
+        Emit::Cuda => for_device(&lowered()?, Dialect::Cuda)?,
         Emit::Llvm => lowered()?.llvm_ir()?,
         Emit::Asm => lowered()?.assembly()?,
         Emit::Object | Emit::Shared | Emit::Rust => return Ok(None),
     }))
+}
+
+/// The kernels of a device, after a comment that says how they are launched.
+fn for_device(lowered: &LoweredProgram, dialect: Dialect) -> Result<String, Diagnostics> {
+    let program = lowered.device_program(dialect)?;
+    let mut text = String::new();
+    for launch in &program.launches {
+        let (grid, block) = (join(&launch.grid), join(&launch.block));
+        let of = |position: &usize| program.interface.parameters.get(*position);
+        let mut arguments: Vec<&str> =
+            launch.parameters.iter().filter_map(of).map(|of| of.name.as_str()).collect();
+        arguments.extend(["workspace", "status"]);
+        let line = format!(
+            "// {}({}): {grid} blocks of {block} threads, {} bytes shared\n",
+            launch.kernel,
+            arguments.join(", "),
+            launch.shared_bytes
+        );
+        text.push_str(&line);
+    }
+    Ok(format!("{text}// workspace: {} bytes\n{}", program.workspace_bytes, program.source))
+}
+
+/// Extents, as people write them.
+fn join(extents: &[impl ToString; 3]) -> String {
+    extents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
 }
 
 /// Writes an object, a shared library or a Rust module, with what belongs to it.

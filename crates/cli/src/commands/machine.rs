@@ -1,5 +1,7 @@
 //! `tensorwright machine`
 
+mod devices;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &MachineArgs) -> Outcome {
     let target = Processor::native().map(|target| target.to_string()).unwrap_or_default();
     match format {
         Format::Json => {
+            let listings = tensorwright_device::devices();
             let Caches { line, l1d, l2, l3, .. } = machine.caches;
             report::json(&serde_json::json!({
                 "model": machine.model,
@@ -50,6 +53,8 @@ pub(crate) fn run(args: &MachineArgs) -> Outcome {
                 "caches": { "line": line, "l1d": l1d, "l2": l2, "l3": l3 },
                 "memory_bytes": machine.memory_bytes,
                 "measured": measured,
+                "devices": devices::json(&listings),
+                "missing_runtimes": devices::missing(&listings),
             }))?;
         }
         Format::Text => {
@@ -69,6 +74,9 @@ pub(crate) fn run(args: &MachineArgs) -> Outcome {
                 "bandwidth  {:.1} GB/s read, {:.1} GB/s copy (read and written), one thread",
                 measured.read_gbps, measured.copy_gbps
             )?;
+            // Runtimes of vendors come last: whatever they do, the rest is said.
+            out.flush()?;
+            devices::write(&mut out, &tensorwright_device::devices())?;
         }
     }
     Ok(())

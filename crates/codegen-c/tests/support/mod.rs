@@ -1,5 +1,8 @@
 //! Compiles emitted C and runs it, in a process of its own or in this one.
 
+#[allow(dead_code, reason = "for tests of devices alone")]
+pub(crate) mod fibres;
+
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fmt::Write as _;
@@ -78,15 +81,23 @@ impl Case {
     /// Compares the bytes of the outputs, in the order of the nest's parameters, with the
     /// reference.
     fn compare(&self, outputs: &BTreeMap<TensorId, Vec<u8>>) {
+        if let Some(mismatch) = self.mismatch(outputs) {
+            panic!("{}: {mismatch}", self.name);
+        }
+    }
+
+    /// What is not as the reference has it.
+    fn mismatch(&self, outputs: &BTreeMap<TensorId, Vec<u8>>) -> Option<String> {
         let reference = run(&self.program, &self.inputs).unwrap();
         for (id, expected) in self.program.outputs.iter().zip(&reference.outputs) {
             let tensor = self.program.tensor(*id);
             let bytes = &outputs[id];
             let actual = Buffer::from_bytes(tensor.dtype, &tensor.shape, bytes).unwrap();
             if let Some(mismatch) = expected.mismatch(&actual) {
-                panic!("{}: {}: {mismatch}", self.name, tensor.name);
+                return Some(format!("{}: {mismatch}", tensor.name));
             }
         }
+        None
     }
 }
 

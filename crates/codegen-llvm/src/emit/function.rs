@@ -168,6 +168,7 @@ impl Captures {
                     mentioned.insert(store.buffer);
                     mentioned.extend(store.reads().into_iter().map(|(_, read)| read.tensor));
                 }
+                Node::Barrier => {}
                 Node::Prefetch(prefetch) => {
                     mentioned.insert(prefetch.buffer);
                 }
@@ -246,7 +247,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             return Ok(*pointer);
         }
         match self.buffer(id)?.memory {
-            Some(Memory::Stack) => self.stack_buffer(id),
+            Some(Memory::Stack | Memory::Shared) => self.stack_buffer(id),
             Some(Memory::Workspace) => {
                 let Environment { workspace, private, .. } = self.frame.environment;
                 let (part, bytes) = match self.plan.offset(id) {

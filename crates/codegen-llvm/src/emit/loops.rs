@@ -17,6 +17,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             Node::Guard(guard) => self.guard(guard),
             Node::Store(store) => self.store(store),
             Node::Prefetch(prefetch) => self.prefetch(prefetch),
+            Node::Barrier => Ok(()),
         })
     }
 
@@ -25,7 +26,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
             return Err(Error::Build("a loop without iterations".into()));
         }
         match inner.kind {
-            LoopKind::Serial => {
+            // Read one after the other, blocks and threads of a device compute the same.
+            LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) => {
                 let (begin, end) = (self.ir.i64(0), self.ir.i64(inner.extent));
                 self.iterate(inner, begin, end)
             }
@@ -87,7 +89,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     /// `sroa` would not find them.
     fn locals(&mut self, inner: &Loop) -> Result<()> {
         for local in &inner.locals {
-            if self.buffer(*local)?.memory == Some(Memory::Stack) {
+            if matches!(self.buffer(*local)?.memory, Some(Memory::Stack | Memory::Shared)) {
                 self.stack_buffer(*local)?;
             }
         }

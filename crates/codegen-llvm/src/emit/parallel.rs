@@ -47,7 +47,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         for id in mentioned {
             let is_captured = match self.buffer(id)?.memory {
                 Some(Memory::Workspace) => false,
-                Some(Memory::Stack) => !own.contains(&id),
+                Some(Memory::Stack | Memory::Shared) => !own.contains(&id),
                 Some(Memory::Caller) | None => true,
             };
             if is_captured {

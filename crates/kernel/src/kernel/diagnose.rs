@@ -55,7 +55,8 @@ impl Diagnose for (LowerError, &Schedule) {
             LowerError::NotInnermost { vectorized, .. } => {
                 matches!(primitive, Primitive::Vectorize(v) if v.target == *vectorized)
             }
-            _ => false,
+            LowerError::Device(_) => matches!(primitive, Primitive::Bind(_)),
+            LowerError::Overflow | LowerError::Unfinished => false,
         };
         let culprit = schedule.steps.iter().rev().find(|step| is_culprit(&step.primitive));
         let span = culprit.map(|step| step.span).unwrap_or_default();
@@ -63,6 +64,7 @@ impl Diagnose for (LowerError, &Schedule) {
             LowerError::TooLarge => "unroll fewer loops, or loops of fewer iterations",
             LowerError::TooManyTails => "split fewer loops with the tail `peel`",
             LowerError::NotInnermost { .. } => "vectorize innermost loops",
+            LowerError::Device(error) => error.help(),
             LowerError::Overflow => "use smaller factors or sizes",
             LowerError::Unfinished => {
                 "please report this with the program, its sizes and its schedule"

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use tensorwright_codegen_c::Dialect;
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
 use tensorwright_lang::precision::Precision;
+use tensorwright_schedule::interface::DeviceProgram;
 use tensorwright_schedule::{
-    Interface, LoopNest, LoweredNest, Schedule, StageMap, canonical, lower_traced,
+    DeviceLimits, Interface, LoopNest, LowerOptions, LoweredNest, Schedule, StageMap, canonical,
+    lower_traced, lower_with,
 };
 use tensorwright_target::Target;
 
@@ -110,6 +113,35 @@ impl LoweredProgram {
             Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic])
         })?;
         Ok(source.code)
+    }
+
+    /// The program for a device whose loops the schedule binds to blocks and threads, in a dialect of C: the text of its kernels, and
+    /// how they are launched. What no step binds is launched with one thread.
+    ///
+    /// ```
+    /// use tensorwright_kernel::{Dialect, Module};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let text = "def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }";
+    /// let program = Module::parse("twice.tc", text)?.def("twice")?.bind([("N", 1000)])?;
+    /// let steps = "y: split i 128\ny: bind i.0 block.x\ny: bind i.1 thread.x";
+    /// let on_device = program.compile().schedule_text(steps)?.lower()?.device_program(Dialect::Cuda)?;
+    /// assert_eq!((on_device.launches[0].grid, on_device.launches[0].block), ([8, 1, 1], [128, 1, 1]));
+    /// assert!(on_device.source.contains("__global__"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the loops do not fit a device.
+    pub fn device_program(&self, dialect: Dialect) -> Result<DeviceProgram, Diagnostics> {
+        let options = LowerOptions::device(DeviceLimits::default());
+        let source = &self.program.ir().source;
+        let nest = lower_with(self.scheduled.clone(), &options, &mut |_, _| {})
+            .map_err(|error| (error, &Schedule::default()).diagnose(source))?;
+        tensorwright_codegen_c::emit_device(&nest, dialect).map_err(|error| {
+            let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
+            Diagnostics::new(source.clone(), vec![diagnostic])
+        })
     }
 
     /// What objects need of a processor.

@@ -14,6 +14,9 @@ use crate::worker::PROCESSOR_SECONDS;
 /// A first call may always take this long, however good the best is.
 const LEAST_LIMIT: Duration = Duration::from_millis(100);
 
+/// The same on a device: some runtimes finish compiling when a kernel is launched for the first time.
+const LEAST_DEVICE_LIMIT: Duration = Duration::from_secs(3);
+
 impl Measurer {
     /// Handles what happens until `is_done` or a point in time.
     pub(super) fn pump(&mut self, until: Instant, is_done: impl Fn(&Self) -> bool) {
@@ -171,12 +174,17 @@ impl Measurer {
             best: self.best,
             plan: self.config.timing,
         };
-        // Preparation runs once in the life of a kernel: only the call itself is hurried.
-        let (since, limit) = (Instant::now(), self.config.run_deadline);
+        // Texts for devices are compiled by the runner. Preparation runs once in the life of a kernel: only the
+        // call itself is hurried.
+        let (phase, limit) = match self.setup.device {
+            Some(_) => (Phase::Build, self.config.build_deadline),
+            None => (Phase::Check, self.config.run_deadline),
+        };
+        let since = Instant::now();
         let child = self.runner.child.as_mut();
         let _ = child.map(|child| child.send(request, &message, &built.object));
         let what = Run::Trial(Box::new(built));
-        self.runner.task = Some(Task { request, what, phase: Phase::Check, since, limit });
+        self.runner.task = Some(Task { request, what, phase, since, limit });
     }
 
     /// How long a first call may take: shorter once it is known what is possible.
@@ -184,7 +192,8 @@ impl Measurer {
         let hopeless = self.best.map(|best| best * self.config.timing.hopeless);
         let hopeless = hopeless.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let limit = self.config.run_deadline;
-        hopeless.map_or(limit, |hopeless| hopeless.max(LEAST_LIMIT).min(limit))
+        let least = self.setup.device.as_ref().map_or(LEAST_LIMIT, |_| LEAST_DEVICE_LIMIT);
+        hopeless.map_or(limit, |hopeless| hopeless.max(least).min(limit))
     }
 
     /// Hands an outcome to whom it is for.

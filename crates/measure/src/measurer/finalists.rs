@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tensorwright_device::DeviceProgram;
 use tensorwright_kernel::Schedule;
 use tensorwright_outcome::{Outcome, Phase};
 
@@ -11,6 +12,14 @@ use crate::protocol::RunnerRequest;
 
 /// Until when whoever has no deadline of his own is waited for.
 const AGES: Duration = Duration::from_secs(24 * 3600);
+
+/// Who takes part in a comparison.
+enum Entrant<'a> {
+    /// A schedule, and machine code that takes the place of the compiler's.
+    Schedule(&'a Schedule, Option<&'a Vec<u8>>),
+    /// A program for a device, with the growth of its errors.
+    Program(&'a DeviceProgram, f64),
+}
 
 /// What became of a candidate in a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +45,19 @@ impl Measurer {
     ///
     /// Candidates that were submitted and not returned yet stay where they are.
     pub fn finalists(&mut self, schedules: &[Schedule], budget: Duration) -> Vec<Finalist> {
-        self.contest(schedules.iter().map(|schedule| (schedule, None)).collect(), budget)
+        let entrant = |schedule| Entrant::Schedule(schedule, None);
+        self.contest(schedules.iter().map(entrant).collect(), budget)
+    }
+
+    /// The same for programs for the device that is the target, each with the growth of its errors
+    /// ([`Measurer::submit_program`]).
+    pub fn finalist_programs(
+        &mut self,
+        programs: &[(DeviceProgram, f64)],
+        budget: Duration,
+    ) -> Vec<Finalist> {
+        let programs = programs.iter().map(|(program, growth)| Entrant::Program(program, *growth));
+        self.contest(programs.collect(), budget)
     }
 
     /// The same with machine code as if schedules had been compiled to it: for tests.
@@ -46,20 +67,27 @@ impl Measurer {
         candidates: &[(Schedule, Vec<u8>)],
         budget: Duration,
     ) -> Vec<Finalist> {
-        let entrants = candidates.iter().map(|(schedule, object)| (schedule, Some(object.clone())));
-        self.contest(entrants.collect(), budget)
+        let objects = candidates.iter();
+        let objects = objects.map(|(schedule, object)| Entrant::Schedule(schedule, Some(object)));
+        self.contest(objects.collect(), budget)
     }
 
-    fn contest(
-        &mut self,
-        entrants: Vec<(&Schedule, Option<Vec<u8>>)>,
-        budget: Duration,
-    ) -> Vec<Finalist> {
+    fn contest(&mut self, entrants: Vec<Entrant<'_>>, budget: Duration) -> Vec<Finalist> {
         self.is_comparing = true;
         self.finalists = entrants.iter().map(|_| None).collect();
         let mut outcomes: Vec<Finalist> = vec![Outcome::DeviceLost.into(); entrants.len()];
-        for (place, (schedule, object)) in entrants.into_iter().enumerate() {
-            self.enqueue(Purpose::Finalist(place), schedule, object);
+        for (place, entrant) in entrants.into_iter().enumerate() {
+            let purpose = Purpose::Finalist(place);
+            match entrant {
+                Entrant::Schedule(schedule, object) => {
+                    self.enqueue(purpose, schedule, object.cloned());
+                }
+                Entrant::Program(program, error_growth) => {
+                    let built = Built::of_program(purpose, program, error_growth);
+                    let built = built.map(|built| *built).map_err(|(_, outcome)| outcome);
+                    self.finalists[place] = Some(built);
+                }
+            }
         }
         self.await_all();
         let mut candidates = Vec::new();
@@ -115,7 +143,11 @@ impl Measurer {
         }
         // Each is called a few times whatever the budget says.
         let calls = u32::try_from(candidates.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let limit = budget.saturating_add(self.config.run_deadline.saturating_mul(calls)).min(AGES);
+        let mut each = self.config.run_deadline;
+        if self.setup.device.is_some() {
+            each = each.saturating_add(self.config.build_deadline);
+        }
+        let limit = budget.saturating_add(each.saturating_mul(calls)).min(AGES);
         let (what, since) = (Run::Comparison, Instant::now());
         self.compared = None;
         self.runner.task = Some(Task { request, what, phase: Phase::Time, since, limit });

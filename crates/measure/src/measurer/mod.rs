@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use tensorwright_device::DeviceProgram;
 use tensorwright_kernel::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
@@ -80,11 +81,18 @@ impl Measurer {
         self.enqueue(Purpose::Trial(id), schedule, Some(object));
     }
 
+    /// Queues a program for the device that is the target. `error_growth` says by how much its rounding errors may
+    /// exceed those of the program's own sums: one if it adds up what the source text says.
+    pub fn submit_program(&mut self, id: u64, program: &DeviceProgram, error_growth: f64) {
+        match Built::of_program(Purpose::Trial(id), program, error_growth) {
+            Ok(built) => self.built.push_back(*built),
+            Err((job, outcome)) => self.finish(*job, outcome),
+        }
+        self.dispatch();
+    }
+
     fn enqueue(&mut self, purpose: Purpose, schedule: &Schedule, object: Option<Vec<u8>>) {
-        let schedule = schedule.to_string();
-        let spent = Spent::default();
-        let job =
-            Job { purpose, schedule, object, spent, is_second_build: false, is_second_run: false };
+        let job = Job { object, ..Job::new(purpose, schedule.to_string()) };
         self.queue.push_back(job);
         self.dispatch();
     }

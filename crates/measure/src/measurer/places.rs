@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tensorwright_kernel::Target;
 use tensorwright_runtime::affinity;
 
 use crate::Config;
@@ -17,6 +18,10 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(config: &Config) -> Self {
+        // The runtime of a device has threads of its own, and a device may be all processors of this machine.
+        if let Target::Gpu(_) = config.target {
+            return Self::crowded();
+        }
         let cores = cores(&affinity::allowed(), affinity::siblings);
         Self::of(&cores, config.threads, config.builders)
     }

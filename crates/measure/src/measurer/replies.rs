@@ -82,6 +82,12 @@ impl Measurer {
         let first_call = self.first_call_limit();
         let task = self.runner.task.as_mut().filter(|task| task.request == number)?;
         match (reply, &mut task.what) {
+            (RunnerReply::Loaded, Run::Trial(built)) if task.phase == Phase::Build => {
+                built.job.spent.build += task.since.elapsed();
+                task.phase = Phase::Check;
+                task.since = Instant::now();
+                task.limit = self.config.run_deadline;
+            }
             (RunnerReply::Prepared, Run::Trial(built)) if task.phase == Phase::Check => {
                 built.job.spent.check += task.since.elapsed();
                 task.since = Instant::now();
@@ -100,6 +106,12 @@ impl Measurer {
             (RunnerReply::Compared(compared, roofline), Run::Comparison) => {
                 self.roofline = roofline;
                 self.runner.done();
+                if compared.iter().any(|compared| compared.verdict.is_contagious()) {
+                    // What one of them left behind may have been the others' undoing.
+                    self.runner.child = None;
+                    self.compared = Some(Vec::new());
+                    return Some(());
+                }
                 let finalist = |compared: Compared| Finalist {
                     outcome: outcome(compared.verdict),
                     rounds: compared.rounds,
@@ -119,10 +131,12 @@ impl Measurer {
             return;
         };
         built.job.spent.add(phase, since);
-        if matches!(verdict, Verdict::Wrong(_)) {
+        let is_wrong = matches!(verdict, Verdict::Wrong(_));
+        if is_wrong || verdict.is_contagious() {
             // Whatever wrote wrong results may have written elsewhere too.
             self.runner.child = None;
-            if earlier > 0 && self.try_again(&mut built) {
+            let is_blameless = earlier > 0 || matches!(verdict, Verdict::Lost(_));
+            if is_blameless && self.try_again(&mut built) {
                 return;
             }
         }
@@ -273,7 +287,10 @@ pub(super) fn outcome(verdict: Verdict) -> Outcome {
         Verdict::Right(timing) => Outcome::Measured(timing),
         Verdict::Wrong(reason) => Outcome::WrongResult { reason },
         Verdict::TooLarge(reason) => Outcome::Illegal { rule: "memory".to_owned(), reason },
+        Verdict::OverLimits(reason) => Outcome::Illegal { rule: "limits".to_owned(), reason },
         Verdict::Unlinkable(reason) => Outcome::BuildFailed { reason },
+        Verdict::Failed(reason) => Outcome::Crashed { reason, stderr: String::new() },
+        Verdict::Lost(_) => Outcome::DeviceLost,
     }
 }
 
@@ -287,5 +304,9 @@ mod tests {
         assert_eq!(large.to_string(), "illegal: memory: 1 TB");
         assert_eq!(outcome(Verdict::Wrong("x".into())).kind(), "wrong-result");
         assert_eq!(outcome(Verdict::Unlinkable("x".into())).kind(), "build-failed");
+        let limits = outcome(Verdict::OverLimits("2048 threads".into()));
+        assert_eq!(limits.to_string(), "illegal: limits: 2048 threads");
+        assert_eq!(outcome(Verdict::Failed("x".into())).kind(), "crashed");
+        assert_eq!(outcome(Verdict::Lost("x".into())), Outcome::DeviceLost);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::Program;
+use tensorwright_kernel::{Program, Target};
 
 use super::Measurer;
 use super::places::Places;
@@ -20,8 +20,11 @@ const EXPECT: u64 = 1;
 pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, MeasureError> {
     config.threads = config.threads.max(1);
     config.builders = config.builders.max(1);
-    let runs_here = config.target.check_runs_here();
-    runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
+    // Whether there is such a device, the runner says.
+    if !matches!(config.target, Target::Gpu(_)) {
+        let runs_here = config.target.check_runs_here();
+        runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
+    }
     let layout = Layout::of(program)
         .ok_or_else(|| MeasureError::Expected("the tensors are too large".to_owned()))?;
     let system = |what, error| MeasureError::System { what, error };
@@ -72,6 +75,10 @@ fn setup(program: &Program, config: &Config) -> Setup {
         def: program.name().to_owned(),
         hash: program.hash().to_string(),
         target: config.target.name().to_owned(),
+        device: match &config.target {
+            Target::Gpu(gpu) => Some(gpu.name.clone()),
+            Target::Cpu(_) | Target::Fpga(_) => None,
+        },
         threads: config.threads,
         processors: Vec::new(),
         seed: config.seed,

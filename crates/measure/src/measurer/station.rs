@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tensorwright_device::DeviceProgram;
 use tensorwright_outcome::{Outcome, Phase};
 
 use crate::child::Child;
@@ -64,6 +65,29 @@ pub(super) struct Built {
     pub(super) job: Job,
     pub(super) description: Description,
     pub(super) object: Vec<u8>,
+}
+
+impl Job {
+    pub(super) fn new(purpose: Purpose, schedule: String) -> Self {
+        let (object, spent) = (None, Spent::default());
+        Self { purpose, schedule, object, spent, is_second_build: false, is_second_run: false }
+    }
+}
+
+impl Built {
+    /// A program for a device, which the runner compiles; or what becomes of one that cannot be sent there.
+    pub(super) fn of_program(
+        purpose: Purpose,
+        program: &DeviceProgram,
+        error_growth: f64,
+    ) -> Result<Box<Self>, (Box<Job>, Outcome)> {
+        let job = Job::new(purpose, String::new());
+        let description = Description { interface: program.interface.clone(), error_growth };
+        match serde_json::to_vec(program) {
+            Ok(object) => Ok(Box::new(Self { job, description, object })),
+            Err(error) => Err((Box::new(job), Outcome::BuildFailed { reason: error.to_string() })),
+        }
+    }
 }
 
 /// What a child works on.

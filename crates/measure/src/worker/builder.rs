@@ -13,13 +13,17 @@ const LEAST_MEMORY: u64 = 2 << 30;
 
 struct Builder {
     program: Program,
-    target: Target,
+    /// `None` for a device: texts for it come from whoever submits them.
+    target: Option<Target>,
     threads: usize,
 }
 
 pub(super) fn serve(mut connection: Connection) -> Served {
     let Some((setup, program)) = connection.setup()? else { return Ok(()) };
-    let target = Target::named(&setup.target).map_err(|error| error.to_string())?;
+    let target = match setup.device {
+        None => Some(Target::named(&setup.target).map_err(|error| error.to_string())?),
+        Some(_) => None,
+    };
     let builder = Builder { program, target, threads: setup.threads };
     connection.reply(GREETING, &BuilderReply::Ready, &[])?;
     let mut is_limited = false;
@@ -83,7 +87,9 @@ impl Builder {
 
     fn lower(&self, text: &str) -> Result<LoweredProgram, BuilderReply> {
         let schedule = Schedule::parse(text).map_err(|error| refused(&error))?;
-        let builder = self.program.compile().target(self.target.clone()).threads(self.threads);
+        let no_device = || illegal("target", "no code is generated for devices yet".to_owned());
+        let target = self.target.clone().ok_or_else(no_device)?;
+        let builder = self.program.compile().target(target).threads(self.threads);
         builder.schedule(schedule).try_lower().map_err(|failed| match &failed.refusal {
             Some(error) => refused(error),
             None => illegal("lower", messages(&failed.diagnostics)),

@@ -39,18 +39,14 @@ impl Arena {
         workers: i32,
         shared: &File,
     ) -> io::Result<Self> {
-        let read = |part: &crate::shared::Part| {
-            let mut region = Region::new(part.bytes)?;
-            part.read(shared, region.bytes_mut())?;
-            region.freeze()
-        };
-        let inputs = layout.inputs.iter().map(read).collect::<io::Result<_>>()?;
+        let inputs = layout
+            .inputs
+            .iter()
+            .map(|part| ReadOnlyRegion::filled(part.bytes, |bytes| part.read(shared, bytes)));
+        let inputs = inputs.collect::<io::Result<_>>()?;
         let outputs = layout.outputs.iter().map(|(values, _)| Region::new(values.bytes));
         let outputs = outputs.collect::<io::Result<_>>()?;
-        let expected = layout.outputs.iter().map(|(values, tolerances)| {
-            Ok(Tensor { dtype: values.dtype, values: read(values)?, tolerances: read(tolerances)? })
-        });
-        let expected = expected.collect::<io::Result<_>>()?;
+        let expected = Tensor::outputs(layout, shared)?;
         let (workspace, output_ids) = (Reused::default(), program.ir().outputs.clone());
         Ok(Self { inputs, outputs, expected, workspace, output_ids, workers })
     }

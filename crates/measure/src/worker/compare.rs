@@ -1,8 +1,12 @@
 //! Every element against what is expected, at the speed of memory.
 
+use std::fs::File;
+use std::io;
+
 use tensorwright_kernel::{Buffer, DType};
 
 use super::memory::ReadOnlyRegion;
+use crate::shared::{Layout, Part};
 
 /// Elements that are looked at together: if one of them is suspicious, all are looked at closely.
 const BLOCK: usize = 1024;
@@ -13,6 +17,18 @@ pub(super) struct Tensor {
     pub(super) dtype: DType,
     pub(super) values: ReadOnlyRegion,
     pub(super) tolerances: ReadOnlyRegion,
+}
+
+impl Tensor {
+    /// All outputs of a program, from the shared file.
+    pub(super) fn outputs(layout: &Layout, shared: &File) -> io::Result<Vec<Self>> {
+        let read =
+            |part: &Part| ReadOnlyRegion::filled(part.bytes, |bytes| part.read(shared, bytes));
+        let outputs = layout.outputs.iter().map(|(values, tolerances)| {
+            Ok(Self { dtype: values.dtype, values: read(values)?, tolerances: read(tolerances)? })
+        });
+        outputs.collect()
+    }
 }
 
 /// How a tensor differs from what is expected by more than the tolerance times a factor; `None` if

@@ -4,6 +4,8 @@
 use std::io;
 use std::ptr::{self, NonNull};
 
+use tensorwright_device::HostMemory;
+
 /// The size of a huge page; regions that fill one start at one, as with
 /// [`AlignedBuffer`](tensorwright_runtime::AlignedBuffer).
 const HUGE_PAGE: usize = 2 << 20;
@@ -118,6 +120,16 @@ impl Drop for Region {
 pub(super) struct ReadOnlyRegion(Region);
 
 impl ReadOnlyRegion {
+    /// A region of so many bytes that are written once.
+    pub(super) fn filled(
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let mut region = Region::new(len)?;
+        fill(region.bytes_mut())?;
+        region.freeze()
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
@@ -125,6 +137,37 @@ impl ReadOnlyRegion {
     /// Where it starts, for a kernel to read from.
     pub(super) fn pointer(&self) -> *const u8 {
         self.0.start.as_ptr()
+    }
+}
+
+// SAFETY: the mapping stays where it is until the region is dropped, which is mapped for reading and writing, and which nobody
+// but its owner can reach.
+unsafe impl HostMemory for Region {
+    fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn is_read_only(&self) -> bool {
+        false
+    }
+}
+
+// SAFETY: as for `Region`, but that it is mapped for reading alone.
+unsafe impl HostMemory for ReadOnlyRegion {
+    fn start(&self) -> *mut u8 {
+        self.0.start.as_ptr()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len
+    }
+
+    fn is_read_only(&self) -> bool {
+        true
     }
 }
 

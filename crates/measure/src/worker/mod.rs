@@ -1,8 +1,11 @@
 //! The child's side: [`serve`].
 
+mod bench;
 mod builder;
 mod candidate;
 mod compare;
+mod cpu;
+mod device;
 mod expected;
 mod memory;
 mod probes;
@@ -42,7 +45,7 @@ pub fn serve(args: impl IntoIterator<Item = String>) -> u8 {
     let args: Vec<String> = args.into_iter().collect();
     let served = match (args.first().map(String::as_str), args.get(1).map(|text| text.parse())) {
         (Some("builder"), Some(Ok(parent))) => connect(parent).and_then(builder::serve),
-        (Some("runner"), Some(Ok(parent))) => connect(parent).and_then(runner::serve),
+        (Some("runner"), Some(Ok(parent))) => connect(parent).and_then(run),
         _ => Err("this is started by `tensorwright tune`, not by people".to_owned()),
     };
     match served {
@@ -52,6 +55,15 @@ pub fn serve(args: impl IntoIterator<Item = String>) -> u8 {
             let _ = writeln!(io::stderr(), "{reason}");
             1
         }
+    }
+}
+
+/// Runs candidates on what the parent says.
+fn run(mut connection: Connection) -> Served {
+    let Some((setup, program)) = connection.setup()? else { return Ok(()) };
+    match &setup.device {
+        None => cpu::serve(connection, &setup, &program),
+        Some(name) => device::serve(connection, &setup, &program, name),
     }
 }
 

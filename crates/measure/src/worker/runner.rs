@@ -1,63 +1,25 @@
-//! The runner: objects in, verdicts and times out, in a sandbox.
+//! The runner: code in, verdicts and times out.
 
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tensorwright_codegen_llvm::Processor;
-use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_outcome::Timing;
-use tensorwright_runtime::probe::Probe;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
-use tensorwright_runtime::{Machine, Pool};
 
-use super::candidate::{Arena, Candidate};
-use super::memory::Reused;
-use super::{Connection, Served, probes, sandbox, timing};
+use super::bench::Bench;
+use super::{Connection, Served, timing};
 use crate::TimingPlan;
 use crate::protocol::{Compared, Description, GREETING, RunnerReply, RunnerRequest, Verdict};
 use crate::roofline::Roofline;
-use crate::shared::Layout;
-use crate::system::AddressSpace;
 
 /// Everything that a candidate meets.
-struct Runner<'p> {
-    jit: Jit,
-    arena: Arena,
-    pool: Option<&'p Pool>,
-    probe: Box<dyn Probe + 'p>,
+struct Runner<B> {
+    bench: B,
     roofline: Roofline,
-    flush: Reused,
-    cache_bytes: usize,
 }
 
-pub(super) fn serve(mut connection: Connection) -> Served {
-    let Some((setup, program)) = connection.setup()? else { return Ok(()) };
-    let layout = Layout::of(&program).ok_or("the tensors are too large")?;
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let machine = Machine::detect();
-    let jit = Processor::native().and_then(|native| Jit::new(&native)).map_err(|e| text(&e))?;
-    // The linker asks the system about itself when it is first used; that must not be in the sandbox.
-    let _ = jit.load(&[]).map(drop);
-    let workers = i32::try_from(setup.threads).unwrap_or(i32::MAX);
-    let arena = Arena::new(&program, &layout, workers, &connection.shared);
-    let arena = arena.map_err(|error| text(&error))?;
-    let used = AddressSpace::open().map_err(|error| text(&error))?;
-    sandbox::leave_files()?;
-    let pool = match setup.threads {
-        1 => None,
-        threads => Some(Pool::new(threads).map_err(|error| text(&error))?),
-    };
-    if let Some(Ok(pin)) = pool.as_ref().map(Pool::pin_caller) {
-        // For as long as the process lives.
-        std::mem::forget(pin);
-    }
-    let pool = pool.as_ref();
-    let (probe, roofline) =
-        probes::nearer(&program, pool, setup.roofline).map_err(|error| text(&error))?;
-    let cache_bytes = 2 * machine.caches.l3.unwrap_or(machine.caches.l2);
-    let flush = Reused::default();
-    let mut runner = Runner { jit, arena, pool, probe, roofline, flush, cache_bytes };
-    sandbox::enter(&used, setup.memory_bytes)?;
+/// Answers requests until the parent is gone.
+pub(super) fn work(mut connection: Connection, bench: impl Bench, roofline: Roofline) -> Served {
+    let mut runner = Runner { bench, roofline };
     connection.reply(GREETING, &RunnerReply::Ready(runner.roofline), &[])?;
     while let Some(frame) = connection.next()? {
         let request = frame.message().map_err(|error| format!("cannot read: {error}"))?;
@@ -77,19 +39,25 @@ pub(super) fn serve(mut connection: Connection) -> Served {
     Ok(())
 }
 
-impl Runner<'_> {
+impl<B: Bench> Runner<B> {
     fn run(
         &mut self,
         description: &Description,
-        object: &[u8],
+        code: &[u8],
         best: Option<f64>,
         plan: &TimingPlan,
         say: &mut dyn FnMut(&RunnerReply) -> Served,
     ) -> Result<Verdict, String> {
-        let mut candidate = match self.prepare(description, object) {
+        let mut candidate = match self.bench.load(description, code) {
             Ok(candidate) => candidate,
             Err(verdict) => return Ok(verdict),
         };
+        if B::COMPILES {
+            say(&RunnerReply::Loaded)?;
+        }
+        if let Err(verdict) = self.bench.prepare(&mut candidate) {
+            return Ok(verdict);
+        }
         say(&RunnerReply::Prepared)?;
         let first = match self.check(&mut candidate) {
             Ok(first) => first,
@@ -99,42 +67,25 @@ impl Runner<'_> {
         Ok(self.time(&mut candidate, first, best, plan).map_or_else(|no| no, Verdict::Right))
     }
 
-    /// Links a candidate and runs what runs ahead of all calls.
-    fn prepare(&mut self, description: &Description, object: &[u8]) -> Result<Candidate, Verdict> {
-        let mut candidate = Candidate::load(&self.jit, description, object, &mut self.arena)?;
-        candidate.prepare(&mut self.arena, self.pool)?;
-        Ok(candidate)
-    }
-
     /// Calls a candidate once; how long that took, if the result is right.
-    fn check(&mut self, candidate: &mut Candidate) -> Result<Duration, Verdict> {
-        self.arena.spoil(candidate);
-        let start = Instant::now();
-        candidate.call(&mut self.arena, self.pool)?;
-        let first = start.elapsed();
-        self.confirm(candidate)?;
-        Ok(first)
-    }
-
-    fn confirm(&self, candidate: &Candidate) -> Result<(), Verdict> {
-        let overrun = self.arena.overrun(candidate);
-        let mismatch = overrun.or_else(|| self.arena.mismatch(candidate.error_growth()));
-        mismatch.map_or(Ok(()), |reason| Err(Verdict::Wrong(reason)))
+    fn check(&mut self, candidate: &mut B::Candidate) -> Result<Duration, Verdict> {
+        self.bench.spoil(candidate)?;
+        let first = self.bench.sample(candidate, 1)?;
+        self.bench.confirm(candidate)?;
+        Ok(Duration::try_from_secs_f64(first).unwrap_or(Duration::MAX))
     }
 
     fn time(
         &mut self,
-        candidate: &mut Candidate,
+        candidate: &mut B::Candidate,
         first: Duration,
         best: Option<f64>,
         plan: &TimingPlan,
     ) -> Result<Timing, Verdict> {
-        let Self { arena, pool, probe, roofline, flush, cache_bytes, .. } = self;
-        let mut call = || candidate.call(arena, *pool);
-        let flush = &mut || empty_caches(flush, *cache_bytes);
-        let timing = timing::time(&mut call, first, best, plan, probe.as_mut(), roofline, flush)?;
+        let Self { bench, roofline } = self;
+        let timing = timing::time(bench, candidate, first, best, plan, roofline)?;
         // Threads that race may be right once and wrong the next time.
-        self.confirm(candidate)?;
+        self.bench.confirm(candidate)?;
         Ok(timing)
     }
 
@@ -143,7 +94,7 @@ impl Runner<'_> {
     fn compare(
         &mut self,
         candidates: &[(Description, usize)],
-        objects: &[u8],
+        codes: &[u8],
         budget: Duration,
         plan: &TimingPlan,
     ) -> Vec<Compared> {
@@ -151,8 +102,8 @@ impl Runner<'_> {
         let mut entrants = Vec::new();
         for (description, length) in candidates {
             let end = offset.saturating_add(*length);
-            let object = objects.get(offset..end).unwrap_or_default();
-            entrants.push(self.enter(description, object, plan));
+            let code = codes.get(offset..end).unwrap_or_default();
+            entrants.push(self.enter(description, code, plan));
             offset = end;
         }
         let rates = self.take_turns(&mut entrants, budget, plan);
@@ -170,12 +121,13 @@ impl Runner<'_> {
     fn enter(
         &mut self,
         description: &Description,
-        object: &[u8],
+        code: &[u8],
         plan: &TimingPlan,
-    ) -> Result<Entrant, Verdict> {
-        let mut candidate = self.prepare(description, object)?;
+    ) -> Result<Entrant<B::Candidate>, Verdict> {
+        let mut candidate = self.bench.load(description, code)?;
+        self.bench.prepare(&mut candidate)?;
         let first = self.check(&mut candidate)?;
-        let warm = timing::warm(&mut || candidate.call(&mut self.arena, self.pool), first, plan)?;
+        let warm = timing::warm(&mut self.bench, &mut candidate, first, plan)?;
         let batch = timing::batch(plan, Duration::from_secs_f64(warm));
         Ok(Entrant { candidate, batch, samples: Vec::new() })
     }
@@ -184,28 +136,27 @@ impl Runner<'_> {
     /// probe between the rounds.
     fn take_turns(
         &mut self,
-        entrants: &mut [Result<Entrant, Verdict>],
+        entrants: &mut [Result<Entrant<B::Candidate>, Verdict>],
         budget: Duration,
         plan: &TimingPlan,
     ) -> Vec<f64> {
         let start = Instant::now();
-        let mut rates = vec![self.probe.run_once().rate()];
+        let mut rates = vec![self.bench.rate()];
         for round in 0.. {
             for place in 0..entrants.len() {
                 let place = (place + round) % entrants.len();
                 if plan.flush_caches {
-                    empty_caches(&mut self.flush, self.cache_bytes);
+                    self.bench.flush();
                 }
                 let Ok(Entrant { candidate, batch, samples }) = &mut entrants[place] else {
                     continue;
                 };
-                let mut call = || candidate.call(&mut self.arena, self.pool);
-                match timing::sample(&mut call, *batch) {
+                match self.bench.sample(candidate, *batch) {
                     Ok(sample) => samples.push(sample),
                     Err(verdict) => entrants[place] = Err(verdict),
                 }
             }
-            rates.push(self.probe.run_once().rate());
+            rates.push(self.bench.rate());
             let (rounds, elapsed) = (round + 1, start.elapsed());
             let least = plan.least_rounds as usize;
             let is_over = elapsed >= budget && rounds >= least
@@ -219,15 +170,15 @@ impl Runner<'_> {
 }
 
 /// A candidate in a comparison, with a sample of every round.
-struct Entrant {
-    candidate: Candidate,
+struct Entrant<C> {
+    candidate: C,
     batch: u32,
     samples: Vec<f64>,
 }
 
 /// What came of a comparison: a timing and the rounds of each candidate that is right.
-fn weigh(
-    entrants: Vec<Result<Entrant, Verdict>>,
+fn weigh<C>(
+    entrants: Vec<Result<Entrant<C>, Verdict>>,
     rates: &[f64],
     roofline: &mut Roofline,
 ) -> Vec<Compared> {
@@ -271,14 +222,6 @@ fn timings(turns: &[Turns<'_>], rates: &[f64], roofline: &mut Roofline) -> Vec<T
         Timing { seconds, raw_seconds, spread, runs, roofline: roofline.share(seconds), cut: false }
     };
     turns.iter().map(timing).collect()
-}
-
-/// Fills the caches with something else. Without memory for that, they stay as they are.
-fn empty_caches(buffer: &mut Reused, bytes: usize) {
-    let Ok(region) = buffer.at_least(bytes) else { return };
-    let lines = region.bytes_mut().iter_mut().step_by(64);
-    lines.for_each(|byte| *byte = byte.wrapping_add(1));
-    black_box(region.bytes());
 }
 
 #[cfg(test)]

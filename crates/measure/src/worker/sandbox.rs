@@ -93,6 +93,20 @@ pub(super) fn enter(used: &AddressSpace, memory: u64) -> Result<(), String> {
         .map_err(|error| format!("cannot filter system calls: {error}"))
 }
 
+/// What is taken away where kernels run on a device: core files, and memory beyond what is used if it is the memory of
+/// this machine. Runtimes compile, keep caches and talk to drivers, all by files, and kernels make no system calls: how
+/// long they take and what becomes of the process is for the parent to watch.
+pub(super) fn limit_device(shares_memory: bool, memory: u64) -> Result<(), String> {
+    let limits = || -> io::Result<()> {
+        if shares_memory {
+            let used = AddressSpace::open()?.bytes()?;
+            system::limit(Resource::AddressSpace, used.saturating_add(memory))?;
+        }
+        system::limit(Resource::Core, 0)
+    };
+    limits().map_err(|error| format!("cannot limit the process: {error}"))
+}
+
 fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         ALLOWED.iter().map(|call| (*call, Vec::new())).collect();

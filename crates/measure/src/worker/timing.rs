@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use tensorwright_outcome::Timing;
-use tensorwright_runtime::probe::Probe;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
 
+use super::bench::Bench;
 use crate::TimingPlan;
+use crate::protocol::Verdict;
 use crate::roofline::Roofline;
 
 /// The most that a slow probe may take off a time: beyond that, the probe was interrupted.
@@ -18,9 +19,6 @@ const LONG: u32 = 4;
 /// The most calls of a sample.
 const MOST_CALLS: f64 = 1e6;
 
-/// Reads through a buffer that is larger than the caches, so that nothing else is in them.
-pub(super) type Flush<'f> = &'f mut dyn FnMut();
-
 /// How many calls make a sample, for calls that take so long.
 pub(super) fn batch(plan: &TimingPlan, call: Duration) -> u32 {
     // With empty caches, every call of a sample but the first would find them full.
@@ -31,8 +29,8 @@ pub(super) fn batch(plan: &TimingPlan, call: Duration) -> u32 {
     calls.ceil().clamp(1.0, MOST_CALLS) as u32
 }
 
-/// Seconds per call of a batch.
-pub(super) fn sample<E>(call: &mut dyn FnMut() -> Result<(), E>, batch: u32) -> Result<f64, E> {
+/// Seconds per call of a batch, by the clock.
+pub(super) fn clocked<E>(batch: u32, call: &mut dyn FnMut() -> Result<(), E>) -> Result<f64, E> {
     let start = Instant::now();
     for _ in 0..batch {
         call()?;
@@ -42,18 +40,19 @@ pub(super) fn sample<E>(call: &mut dyn FnMut() -> Result<(), E>, batch: u32) -> 
 
 /// Seconds of a warm call, after a first one that took `first`. That one met cold caches and branches that
 /// were never taken: of a short kernel it may take many times as long as the next.
-pub(super) fn warm<E>(
-    call: &mut dyn FnMut() -> Result<(), E>,
+pub(super) fn warm<B: Bench>(
+    bench: &mut B,
+    candidate: &mut B::Candidate,
     first: Duration,
     plan: &TimingPlan,
-) -> Result<f64, E> {
+) -> Result<f64, Verdict> {
     let mut least = first.as_secs_f64();
     if first >= plan.sample * LONG {
         return Ok(least);
     }
     let start = Instant::now();
     while start.elapsed() < plan.sample {
-        least = least.min(sample(call, 1)?);
+        least = least.min(bench.sample(candidate, 1)?);
     }
     Ok(least)
 }
@@ -61,24 +60,23 @@ pub(super) fn warm<E>(
 /// Times calls after the first one, which took `first`, in turns with a probe. Timing ends early if the
 /// candidate loses for certain: that is decided on warm calls, and on times that the probe has corrected
 /// as it has corrected that of the best.
-pub(super) fn time<E>(
-    call: &mut dyn FnMut() -> Result<(), E>,
+pub(super) fn time<B: Bench>(
+    bench: &mut B,
+    candidate: &mut B::Candidate,
     first: Duration,
     best: Option<f64>,
     plan: &TimingPlan,
-    probe: &mut dyn Probe,
     roofline: &mut Roofline,
-    flush: Flush<'_>,
-) -> Result<Timing, E> {
-    let batch = batch(plan, Duration::from_secs_f64(warm(call, first, plan)?));
-    let (mut samples, mut rates) = (Vec::new(), vec![probe.run_once().rate()]);
+) -> Result<Timing, Verdict> {
+    let batch = batch(plan, Duration::from_secs_f64(warm(bench, candidate, first, plan)?));
+    let (mut samples, mut rates) = (Vec::new(), vec![bench.rate()]);
     let start = Instant::now();
     let cut = loop {
         if plan.flush_caches {
-            flush();
+            bench.flush();
         }
-        samples.push(sample(call, batch)?);
-        rates.push(probe.run_once().rate());
+        samples.push(bench.sample(candidate, batch)?);
+        rates.push(bench.rate());
         if loses(&samples, &rates, best, plan, roofline) {
             break true;
         }
@@ -132,18 +130,38 @@ pub(super) fn factor(rates: &[f64], roofline: &mut Roofline) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::convert::Infallible;
-    use tensorwright_runtime::probe::Sample;
+    use crate::protocol::Description;
 
+    /// A machine whose probe is steady, on which kernels pretend to work.
     struct Steady(f64);
 
-    impl Probe for Steady {
-        fn name(&self) -> &'static str {
-            "steady"
+    impl Bench for Steady {
+        type Candidate = Kernel;
+
+        const COMPILES: bool = false;
+
+        fn load(&mut self, _: &Description, _: &[u8]) -> Result<Kernel, Verdict> {
+            Err(Verdict::Unlinkable(String::new()))
         }
-        fn run_once(&mut self) -> Sample {
-            Sample { nanoseconds: 1.0, work: self.0 }
+        fn prepare(&mut self, _: &mut Kernel) -> Result<(), Verdict> {
+            Ok(())
         }
+        fn spoil(&mut self, _: &Kernel) -> Result<(), Verdict> {
+            Ok(())
+        }
+        fn sample(&mut self, kernel: &mut Kernel, batch: u32) -> Result<f64, Verdict> {
+            clocked(batch, &mut || {
+                kernel.call();
+                Ok(())
+            })
+        }
+        fn confirm(&mut self, _: &Kernel) -> Result<(), Verdict> {
+            Ok(())
+        }
+        fn rate(&mut self) -> f64 {
+            self.0
+        }
+        fn flush(&mut self) {}
     }
 
     fn roofline() -> Roofline {
@@ -175,15 +193,8 @@ mod tests {
     impl Kernel {
         fn time(&mut self, best: f64) -> Timing {
             let first = self.call();
-            let (mut probe, mut roofline) = (Steady(100.0), roofline());
-            let mut call = || {
-                self.call();
-                Ok::<(), Infallible>(())
-            };
             let (plan, best) = (TimingPlan::default(), Some(best));
-            let Ok(timing) =
-                time(&mut call, first, best, &plan, &mut probe, &mut roofline, &mut || ());
-            timing
+            time(&mut Steady(100.0), self, first, best, &plan, &mut roofline()).unwrap()
         }
 
         fn call(&mut self) -> Duration {

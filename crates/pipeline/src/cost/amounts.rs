@@ -29,6 +29,12 @@ macro_rules! kinds {
                 let price: fn(&Machine) -> f64 = match self { $(Self::$name => $price,)* };
                 price(machine)
             }
+
+            /// The prices of all kinds, in order.
+            #[must_use]
+            pub fn prices(machine: &Machine) -> Vec<f64> {
+                Self::ALL.iter().map(|kind| kind.price(machine)).collect()
+            }
         }
     };
 }

@@ -7,9 +7,9 @@ use crate::dag::Dag;
 use crate::levels::Levels;
 use crate::state::Layout;
 
-use super::{CostModel, Describer, Kind, Machine};
+use super::{CostModel, Describer, Machine};
 
-/// Costs in cycles: amounts at the [prices](Kind::price) of a machine.
+/// Costs in cycles: amounts at the [prices](super::Kind::price) of a machine.
 #[derive(Debug, Clone)]
 pub struct Analytical<'a> {
     describer: Describer<'a>,
@@ -25,9 +25,8 @@ impl<'a> Analytical<'a> {
 
 impl CostModel for Analytical<'_> {
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
-        let machine = &self.describer.machine;
-        let prices: Vec<f64> = Kind::ALL.iter().map(|kind| kind.price(machine)).collect();
-        let cost = |amounts: &[f64]| amounts.iter().zip(&prices).map(|(a, price)| a * price).sum();
+        let prices = &self.describer.prices;
+        let cost = |amounts: &[f64]| amounts.iter().zip(prices).map(|(a, price)| a * price).sum();
         let found = self.describer.group(layout, group);
         found.iter().map(|of| (of.stage, cost(of.amounts.all()))).collect()
     }

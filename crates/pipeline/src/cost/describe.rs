@@ -27,14 +27,17 @@ pub struct Description {
 pub struct Describer<'a> {
     dag: &'a Dag,
     levels: &'a Levels,
-    pub(super) machine: Machine,
+    machine: Machine,
+    /// What one of each kind takes by the analytical model.
+    pub(super) prices: Vec<f64>,
 }
 
 impl<'a> Describer<'a> {
     /// Describes for a machine.
     #[must_use]
     pub fn new(dag: &'a Dag, levels: &'a Levels, machine: Machine) -> Self {
-        Self { dag, levels, machine }
+        let prices = Kind::prices(&machine);
+        Self { dag, levels, machine, prices }
     }
 
     /// The stages of a group.

@@ -1,29 +1,42 @@
 //! Where a stage may be computed.
 
-use crate::dag::{Dag, Source};
+use crate::dag::{Dag, Reach, Source, Stage};
 use crate::levels::Levels;
 use crate::state::{Decision, Layout};
 
 /// The most parts of an expression that inlining makes.
 const MOST_PARTS: f64 = 256.0;
 
+/// The most instructions of an element that is cheaper than to read it.
+const CHEAP: f64 = 2.0;
+
 /// A loop of a stage: the stage and the level.
 pub(super) type Scope = (usize, usize);
 
-/// How many elements of a stage are read per element of all that read it, those that are computed in place looked
-/// through; `None` if one of them is not decided.
-fn calls(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Option<f64> {
-    let mut calls = 0.0;
+/// How many elements of a stage are read, those that are computed in place looked through, where so many elements of each stage
+/// that reads it are computed; `None` if one of them is not decided.
+fn reads(
+    dag: &Dag,
+    layout: &Layout<'_>,
+    stage: usize,
+    elements: &impl Fn(&Stage) -> f64,
+) -> Option<f64> {
+    let mut reads = 0.0;
     for consumer in &dag.consumers[stage] {
         let of = &dag.stages[*consumer];
-        let times = match layout.decision(*consumer)? {
-            Decision::Inline => self::calls(dag, layout, *consumer)?,
-            _ => 1.0,
+        let computed = match layout.decision(*consumer)? {
+            Decision::Inline => self::reads(dag, layout, *consumer, elements)?,
+            _ => elements(of),
         };
         let edge = of.edges.iter().find(|edge| edge.source == Source::Stage(stage))?;
-        calls += times * edge.reads as f64 * of.terms();
+        reads += computed * edge.reads as f64 * of.terms();
     }
-    Some(calls)
+    Some(reads)
+}
+
+/// How many elements of a stage are read per element of all that read it.
+fn calls(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Option<f64> {
+    reads(dag, layout, stage, &|_| 1.0)
 }
 
 /// "If a Func consists of a single stage and is called point-wise by its consumer, we always inline it" (section 4).
@@ -39,13 +52,25 @@ pub(super) fn must_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool 
         && calls(dag, layout, stage) == Some(1.0)
 }
 
-/// Whether a stage is cheap enough to be computed again for every read.
-pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool {
+/// Whether an element takes hardly more than reading it would: a border, a conversion.
+fn is_cheap(of: &Stage) -> bool {
+    let mut positions = of.edges.iter().flat_map(|edge| &edge.footprint.dimensions);
+    of.operations <= CHEAP && positions.all(|reach| *reach != Reach::Whole)
+}
+
+/// Whether a stage is cheap enough to be computed again for every read: at most so many times as often (4.6: excessive
+/// recompute), but for what is cheaper than to read it.
+pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize, most: f64) -> bool {
     let of = &dag.stages[stage];
+    let again = || {
+        let computed = reads(dag, layout, stage, &Stage::points);
+        computed.is_some_and(|computed| computed <= most * of.points())
+    };
     let is_read_freely =
         dag.consumers[stage].iter().all(|reader| dag.stages[*reader].fixed.is_none());
     of.is_inlinable
         && is_read_freely
+        && (is_cheap(of) || again())
         && calls(dag, layout, stage).is_some_and(|calls| calls * of.parts as f64 <= MOST_PARTS)
 }
 

@@ -33,7 +33,7 @@ impl Space<'_> {
             return vec![state.with(stage, Decision::Inline)];
         }
         let mut found = vec![state.with(stage, Decision::Root(None))];
-        if locations::may_inline(self.dag, &layout, stage) {
+        if locations::may_inline(self.dag, &layout, stage, self.recompute) {
             found.push(state.with(stage, Decision::Inline));
         }
         if fuses && self.dag.stages[stage].is_movable {

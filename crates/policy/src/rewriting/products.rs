@@ -120,7 +120,7 @@ fn work(nodes: &[Node]) -> f64 {
             });
             products.max(1) as f64
         }
-        Node::Prefetch(_) => 0.0,
+        Node::Prefetch(_) | Node::Barrier => 0.0,
     };
     nodes.iter().map(one).sum()
 }

@@ -1,5 +1,6 @@
 //! Memory that knows which of its elements were written.
 
+use super::turn::{Stamp, Turn};
 use crate::nest::{Buffer, LoopNest, Owner};
 
 /// What is known of an element.
@@ -7,12 +8,14 @@ use crate::nest::{Buffer, LoopNest, Owner};
 struct Element {
     /// The life of the buffer in which it was written.
     life: u32,
-    /// The iteration of a parallel loop that wrote it last.
-    writer: u32,
-    /// The iteration that read it last.
-    reader: u32,
-    /// Whether others of the same loop have read it too.
-    shared: bool,
+    /// The turn that wrote it last.
+    writer: Stamp,
+    /// The turn that read it last.
+    reader: Stamp,
+    /// The turn of another thread that read it before that one.
+    before: Stamp,
+    /// The turn of another worker or block that read it last.
+    elsewhere: Stamp,
     /// Whether it is ever written.
     ever: bool,
 }
@@ -24,27 +27,8 @@ pub(super) struct Memory {
     elements: Vec<Element>,
     /// What was written in an earlier life is lost.
     life: u32,
-    /// The iteration in which this life began: what was before it was in a copy of another worker.
+    /// The turn since which there is this copy of it: what was before it was in a copy of somebody else.
     since: u32,
-}
-
-/// Iterations of parallel loops by number: those from `first` on run at the same time as `current`.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Iteration {
-    pub(super) first: u32,
-    pub(super) current: u32,
-}
-
-impl Iteration {
-    /// Whether another iteration of the same loop is meant.
-    fn meets(self, other: u32) -> bool {
-        self.current != 0 && other >= self.first && other != self.current
-    }
-
-    /// Leaves out iterations before another one.
-    fn since(self, other: u32) -> Self {
-        Self { first: self.first.max(other), ..self }
-    }
 }
 
 impl Memory {
@@ -72,9 +56,9 @@ impl Memory {
     }
 
     /// Forgets everything, as at the start of an iteration that the buffer lives for.
-    pub(super) fn forget(&mut self, by: Iteration) {
+    pub(super) fn forget(&mut self, by: Turn) {
         self.life += 1;
-        self.since = by.current;
+        self.since = by.copy();
     }
 
     /// The place of an element; `None` out of bounds.
@@ -117,25 +101,29 @@ impl Memory {
         self.elements.iter().position(|element| element.life != self.life)
     }
 
-    /// Notes a read; says whether it meets a write of another iteration.
-    pub(super) fn read(&mut self, place: usize, by: Iteration) -> bool {
+    /// Notes a read; says whether it meets a write of another turn.
+    pub(super) fn read(&mut self, place: usize, by: Turn) -> bool {
         let by = by.since(self.since);
         let element = &mut self.elements[place];
-        if by.current != 0 {
-            let of_this_loop = element.reader >= by.first;
-            element.shared = of_this_loop && (element.shared || element.reader != by.current);
-            element.reader = by.current;
+        if by.is_shared() {
+            if by.is_elsewhere(element.reader) {
+                element.elsewhere = element.reader;
+            }
+            if by.meets(element.reader) {
+                element.before = element.reader;
+            }
+            element.reader = by.stamp();
         }
         by.meets(element.writer)
     }
 
-    /// Notes a write of a defined or undefined value; says whether it meets another iteration.
-    pub(super) fn write(&mut self, place: usize, defined: bool, by: Iteration) -> bool {
+    /// Notes a write of a defined or undefined value; says whether it meets another turn.
+    pub(super) fn write(&mut self, place: usize, defined: bool, by: Turn) -> bool {
         let (life, by) = (self.life, by.since(self.since));
         let element = &mut self.elements[place];
-        let shared = by.current != 0 && element.reader >= by.first && element.shared;
-        let races = by.meets(element.writer) || by.meets(element.reader) || shared;
-        element.writer = by.current;
+        let others = [element.writer, element.reader, element.before, element.elsewhere];
+        let races = others.into_iter().any(|other| by.meets(other));
+        element.writer = by.stamp();
         element.life = if defined { life } else { 0 };
         element.ever |= defined;
         races

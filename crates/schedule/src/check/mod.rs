@@ -20,6 +20,7 @@
 
 mod memory;
 mod run;
+mod turn;
 
 use std::fmt;
 
@@ -47,7 +48,7 @@ pub enum Flaw {
         /// The subscripts.
         element: Vec<i128>,
     },
-    /// Two iterations of a parallel loop access one element, and one of them writes.
+    /// Two workers, blocks or threads access one element at the same time, and one of them writes.
     Race {
         /// The stage whose store does so last.
         stage: String,
@@ -102,7 +103,7 @@ impl fmt::Display for Flaw {
             }
             Flaw::Race { stage, buffer, element } => write!(
                 f,
-                "`{stage}` accesses `{buffer}({})`, as does another iteration of a parallel loop",
+                "`{stage}` accesses `{buffer}({})`, as does another iteration that runs at the same time",
                 list(element)
             ),
         }

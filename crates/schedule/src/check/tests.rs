@@ -77,7 +77,7 @@ fn iterations_of_a_parallel_loop_do_not_meet() {
     if let Node::Loop(l) = &mut nest.body[1] {
         l.kind = LoopKind::Parallel;
     }
-    let race = "`out` accesses `out(0, 0)`, as does another iteration of a parallel loop";
+    let race = "`out` accesses `out(0, 0)`, as does another iteration that runs at the same time";
     assert_eq!(flaw(&nest), race);
 }
 
@@ -202,7 +202,10 @@ fn a_recurrence_out_of_order_is_found() {
     let mut nest = scheduled(SCAN, &[("N", 2), ("T", 4)], "y: reorder t n\n");
     let Node::Loop(outer) = &mut nest.body[0] else { panic!("it is a loop") };
     outer.kind = LoopKind::Parallel;
-    assert_eq!(flaw(&nest), "`y` accesses `y(0, 0)`, as does another iteration of a parallel loop");
+    assert_eq!(
+        flaw(&nest),
+        "`y` accesses `y(0, 0)`, as does another iteration that runs at the same time"
+    );
     let mut nest = scheduled(SCAN, &[("N", 1), ("T", 4)], "y: split t 2\n");
     let (mut first, mut second) = (None, None);
     for_each_loop(&nest.body, &mut |l| match first {

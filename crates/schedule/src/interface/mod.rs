@@ -7,8 +7,10 @@
 //! number of the [checked read](Interface::checked) that failed.
 
 mod identifier;
+mod launches;
 
 pub use identifier::{alphanumeric, identifier};
+pub use launches::{DeviceProgram, LaunchPlan};
 
 use serde::{Deserialize, Serialize};
 use tensorwright_lang::dtype::DType;
@@ -73,7 +75,7 @@ pub struct CheckedRead {
 }
 
 /// Which function of a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Function {
     /// The one that fills the prepared buffers.
     Prepare,

@@ -129,7 +129,7 @@ fn collect(nodes: &[Node], var: Var, ranges: &Ranges, found: &mut Vec<Clamped>) 
             Node::Loop(l) => collect(&l.body, var, &ranges.with(l.var, l.extent), found),
             Node::Guard(guard) => collect(&guard.body, var, ranges, found),
             Node::Store(store) => found.extend(of_store(store, var, ranges)),
-            Node::Prefetch(_) => {}
+            Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 }

@@ -36,7 +36,7 @@ fn nodes(nest: &LoopNest, nodes: &mut [Node], ranges: &Ranges) -> Option<()> {
         let extent = |id, dimension: u32| nest.buffer(id).shape.get(dimension as usize).copied();
         let exact = Exact::new(&axis, &dtype, &extent);
         match node {
-            Node::Loop(_) => {}
+            Node::Loop(_) | Node::Barrier => {}
             Node::Guard(guard) => {
                 for condition in &mut guard.conditions {
                     *condition = exact.condition(condition)?;

@@ -57,7 +57,9 @@ fn lift_one(node: Node, ranges: &Ranges) -> Option<Guarded> {
             guard.body = wrap_all(lift(guard.body, ranges));
             Some(Guarded { conditions: Vec::new(), node: Node::Guard(guard) })
         }
-        prefetch @ Node::Prefetch(_) => Some(Guarded { conditions: Vec::new(), node: prefetch }),
+        other @ (Node::Prefetch(_) | Node::Barrier) => {
+            Some(Guarded { conditions: Vec::new(), node: other })
+        }
     }
 }
 

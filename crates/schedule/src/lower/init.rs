@@ -67,7 +67,7 @@ fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
                 }
                 Node::Guard(guard) => go(&mut guard.body, path, visit),
                 Node::Store(store) => visit(store, path),
-                Node::Prefetch(_) => {}
+                Node::Prefetch(_) | Node::Barrier => {}
             }
         }
     }

@@ -53,6 +53,7 @@ fn place_targets(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> 
                 place_targets(nest, &mut guard.body)?;
                 continue;
             }
+            Node::Barrier => continue,
             Node::Store(store) => (store.buffer, &mut store.subscripts),
             Node::Prefetch(prefetch) => (prefetch.buffer, &mut prefetch.subscripts),
         };

@@ -78,12 +78,14 @@ impl Pass {
     }
 
     fn node(&mut self, nest: &LoopNest, node: Node, scope: &Scope) -> Vec<Node> {
-        let apart = block(&node, scope).and_then(|block| self.apart(nest, &node, block, scope));
-        if let Some(apart) = apart {
+        // Blocks of a device are all of a launch: there is one loop over them.
+        let is_grid = matches!(&node, Node::Loop(l) if matches!(l.kind, LoopKind::Block(_)));
+        let block = if is_grid { None } else { block(&node, scope) };
+        if let Some(apart) = block.and_then(|block| self.apart(nest, &node, block, scope)) {
             return apart;
         }
         vec![match node {
-            Node::Loop(mut l) if matches!(l.kind, LoopKind::Serial | LoopKind::Parallel) => {
+            Node::Loop(mut l) if !matches!(l.kind, LoopKind::Unrolled | LoopKind::Vectorized) => {
                 let mut inner = scope.clone();
                 inner.ranges.insert(l.var, l.extent);
                 l.body = self.nodes(nest, l.body, &inner).into();
@@ -231,7 +233,7 @@ impl Found {
                     self.conditions.extend(new);
                 }
             }),
-            Node::Prefetch(_) => {}
+            Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 
@@ -300,7 +302,7 @@ fn guard_terms(
             }
             Node::Guard(guard) => guard_terms(nest, &mut guard.body, condition, lanes)?,
             Node::Store(store) => guard_term(nest, store, condition, lanes)?,
-            Node::Prefetch(_) => {}
+            Node::Prefetch(_) | Node::Barrier => {}
         }
     }
     Some(())

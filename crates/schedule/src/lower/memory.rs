@@ -5,9 +5,13 @@
 //! is what a schedule gives a [layout](crate::primitives::SetLayout): it is meant to stay close. Buffers
 //! that are small one by one may together be more than a thread has: the largest of them then go to
 //! the workspace too.
+//!
+//! On a device, what lives for an iteration of a block loop, or of a loop between blocks and threads, is shared by the
+//! threads of the block; what lives for an iteration of a thread loop or of a loop in one is the thread's.
 
-use super::LowerError;
-use crate::nest::{Buffer, LoopNest, Memory, Owner};
+use super::device::has_bound;
+use super::{LowerError, LowerOptions};
+use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Memory, Node, Owner};
 
 /// How much of a kernel's own memory is on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +31,13 @@ impl Default for StackLimits {
 
 /// Settles where buffers live. Ahead of all passes: no other one changes the size of a buffer, and the next
 /// ones take layouts away.
-pub(super) fn run(nest: &mut LoopNest, limits: StackLimits) -> Result<(), LowerError> {
+pub(super) fn run(nest: &mut LoopNest, options: &LowerOptions) -> Result<(), LowerError> {
+    let limits = options.stack;
     for buffer in &mut nest.buffers {
         buffer.memory = Some(home(buffer, limits));
+    }
+    if options.device.is_some() {
+        return settle_on_device(nest);
     }
     let mut on_stack: Vec<(i64, usize)> = nest
         .buffers
@@ -47,6 +55,38 @@ pub(super) fn run(nest: &mut LoopNest, limits: StackLimits) -> Result<(), LowerE
         total -= bytes;
     }
     Ok(())
+}
+
+/// Settles where buffers live on a device: those of trees without bound loops, which one thread runs, are in the
+/// workspace. Whether blocks have room for the others is a matter of [launches](super::device).
+fn settle_on_device(nest: &mut LoopNest) -> Result<(), LowerError> {
+    for buffer in nest.buffers.iter_mut().filter(|buffer| buffer.owner.is_kernel()) {
+        buffer.memory = Some(Memory::Workspace);
+    }
+    let mut found: Vec<(BufferId, Memory)> = Vec::new();
+    for node in nest.body.iter().filter(|node| has_bound(std::slice::from_ref(node))) {
+        locals_of(std::slice::from_ref(node), false, &mut found);
+    }
+    for (id, memory) in found {
+        nest.buffers[id.0 as usize].memory = Some(memory);
+    }
+    Ok(())
+}
+
+/// The buffers of the loops of a launch.
+fn locals_of(nodes: &[Node], in_thread: bool, found: &mut Vec<(BufferId, Memory)>) {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => {
+                let in_thread = in_thread || matches!(l.kind, LoopKind::Thread(_));
+                let memory = if in_thread { Memory::Stack } else { Memory::Shared };
+                found.extend(l.locals.iter().map(|id| (*id, memory)));
+                locals_of(&l.body, in_thread, found);
+            }
+            Node::Guard(guard) => locals_of(&guard.body, in_thread, found),
+            Node::Store(_) | Node::Prefetch(_) | Node::Barrier => {}
+        }
+    }
 }
 
 fn home(buffer: &Buffer, limits: StackLimits) -> Memory {
@@ -92,7 +132,7 @@ mod tests {
             stack.map(crate::nest::Buffer::bytes).sum::<i64>()
         };
         let lowered = |stack: StackLimits| {
-            let options = LowerOptions { stack };
+            let options = LowerOptions { stack, ..LowerOptions::default() };
             lower_with(nest.clone(), &options, &mut |_, _| {}).unwrap()
         };
         let limits = StackLimits::default();

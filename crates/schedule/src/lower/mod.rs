@@ -4,6 +4,7 @@
 //! [`lower_traced`] shows the nest after each of them.
 
 mod borders;
+mod device;
 mod exact;
 mod guards;
 mod init;
@@ -19,6 +20,7 @@ mod vectorize;
 
 use std::fmt;
 
+pub use device::{DeviceError, DeviceLimits};
 pub use lowered::LoweredNest;
 pub use memory::StackLimits;
 pub(crate) use padding::{all_hold, zero};
@@ -31,6 +33,16 @@ use crate::nest::{Body, LoopNest};
 pub struct LowerOptions {
     /// How much is on the stack.
     pub stack: StackLimits,
+    /// What a device has; `None` for a processor, which runs blocks and threads one after the other.
+    pub device: Option<DeviceLimits>,
+}
+
+impl LowerOptions {
+    /// For a device.
+    #[must_use]
+    pub fn device(limits: DeviceLimits) -> Self {
+        Self { device: Some(limits), ..Self::default() }
+    }
 }
 
 /// Lowers a scheduled nest.
@@ -62,7 +74,7 @@ pub fn lower_with(
     options: &LowerOptions,
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoweredNest, LowerError> {
-    let settle = |nest: &mut LoopNest| memory::run(nest, options.stack);
+    let settle = |nest: &mut LoopNest| memory::run(nest, options);
     let passes: [(&str, &Pass<'_>); 12] = [
         ("memory", &settle),
         ("padding", &padding::run),
@@ -77,7 +89,18 @@ pub fn lower_with(
         ("guards", &guards::run),
         ("exact", &exact::run),
     ];
-    for (name, pass) in passes {
+    let cut = |nest: &mut LoopNest| match &options.device {
+        Some(limits) => device::launches::run(nest, limits),
+        None => Ok(()),
+    };
+    let for_device: [(&str, &Pass<'_>); 4] = [
+        ("lives", &device::lives::run),
+        ("registers", &device::registers::run),
+        ("barriers", &device::barriers::run),
+        ("launches", &cut),
+    ];
+    let last = for_device.into_iter().filter(|_| options.device.is_some());
+    for (name, pass) in passes.into_iter().chain(last) {
         pass(&mut nest)?;
         show(name, &nest);
     }
@@ -101,6 +124,8 @@ pub enum LowerError {
         /// A loop in it.
         inner: String,
     },
+    /// A nest that does not fit the device.
+    Device(DeviceError),
     /// Index arithmetic that leaves 64 bits.
     Overflow,
     /// The passes leave something to do: a defect of theirs.
@@ -123,6 +148,7 @@ impl fmt::Display for LowerError {
                 "the vectorized loop `{vectorized}` holds the loop `{inner}`; reorder it to be \
                  innermost, or unroll `{inner}`"
             ),
+            LowerError::Device(error) => error.fmt(f),
             LowerError::Overflow => f.write_str("index arithmetic leaves 64 bits"),
             LowerError::Unfinished => f.write_str("lowering leaves something to do"),
         }

@@ -61,7 +61,7 @@ impl Scope<'_> {
                 }
                 Node::Guard(guard) => self.nodes(&mut guard.body)?,
                 Node::Store(store) => self.store(store)?,
-                Node::Prefetch(_) => {}
+                Node::Prefetch(_) | Node::Barrier => {}
             }
         }
         Ok(())

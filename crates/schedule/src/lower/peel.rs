@@ -45,7 +45,7 @@ fn peel(nodes: Body, ranges: &Ranges, left: &mut usize) -> Result<Body, LowerErr
                     all.push(Node::Store(store));
                 }
             }
-            prefetch @ Node::Prefetch(_) => all.push(prefetch),
+            other @ (Node::Prefetch(_) | Node::Barrier) => all.push(other),
         }
     }
     Ok(all.into())
@@ -74,7 +74,7 @@ fn is_cut(l: &Loop, ranges: &Ranges) -> bool {
             Node::Store(store) => store.domain.iter().any(|bound| {
                 bound.index.mentions(&|other| other == var) && !ranges.always(&bound.index)
             }),
-            Node::Prefetch(_) => false,
+            Node::Prefetch(_) | Node::Barrier => false,
         })
     }
     cut(&l.body, l.var, &ranges.with(l.var, l.extent))

@@ -35,6 +35,7 @@ pub(super) fn nodes(nodes: &mut [Node], ranges: &Ranges) -> Result<(), LowerErro
                 }
                 rewrite_store(store, &mut Simplify(&inner)).ok_or(LowerError::Overflow)?;
             }
+            Node::Barrier => {}
             Node::Prefetch(prefetch) => {
                 for subscript in &mut prefetch.subscripts {
                     *subscript = ranges.simplify(subscript).ok_or(LowerError::Overflow)?;

@@ -24,7 +24,7 @@ pub(super) fn stores(nodes: &[Node]) -> u128 {
             copies.saturating_mul(stores(&l.body))
         }
         Node::Guard(guard) => stores(&guard.body),
-        Node::Store(_) | Node::Prefetch(_) => 1,
+        Node::Store(_) | Node::Prefetch(_) | Node::Barrier => 1,
     };
     nodes.iter().map(one).fold(0, u128::saturating_add)
 }

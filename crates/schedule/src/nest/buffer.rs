@@ -23,6 +23,11 @@ pub struct Buffer {
     pub owner: Owner,
     /// Where it lives; `None` until lowering [settles](crate::lower::StackLimits) it.
     pub memory: Option<Memory>,
+    /// Whether a schedule wants the threads of a block of a device to share it.
+    pub is_shared: bool,
+    /// The dimensions, in order, whose subscripts are the numbers of threads: on a device every thread holds what is its
+    /// own of them. Only after lowering for one, and empty otherwise.
+    pub by_thread: Vec<usize>,
 }
 
 /// Whose a buffer is, and how long it lives: what primitives decide.
@@ -48,8 +53,10 @@ pub enum Memory {
     /// The workspace that the caller hands over; contents are lost after the call. A buffer that
     /// is local to an iteration of a parallel loop has one copy per worker.
     Workspace,
-    /// The stack of the worker: small, and in registers where all subscripts are constant.
+    /// The stack of the worker or of the thread of a device: small, and in registers where all subscripts are constant.
     Stack,
+    /// The memory that the threads of a block of a device share.
+    Shared,
 }
 
 impl Owner {
@@ -67,7 +74,8 @@ impl Buffer {
     /// A buffer whose elements lie row by row.
     #[must_use]
     pub fn new(name: String, dtype: DType, shape: Vec<i64>, owner: Owner) -> Self {
-        Self { name, dtype, shape, layout: None, owner, memory: None }
+        let (layout, memory, is_shared, by_thread) = (None, None, false, Vec::new());
+        Self { name, dtype, shape, layout, owner, memory, is_shared, by_thread }
     }
 
     /// The number of elements of the memory, padding included.
@@ -90,6 +98,13 @@ impl Buffer {
     #[must_use]
     pub fn bytes(&self) -> i64 {
         self.elements().saturating_mul(self.dtype.bytes() as i64)
+    }
+
+    /// The number of bytes that a thread of a device holds: all of them, or those that are its own.
+    #[must_use]
+    pub fn thread_bytes(&self) -> i64 {
+        let threads = self.by_thread.iter().filter_map(|dimension| self.shape.get(*dimension));
+        threads.fold(self.bytes(), |bytes, threads| bytes / (*threads).max(1))
     }
 
     /// The position of an element of dense, row-major memory; `None` on overflow. Only without a

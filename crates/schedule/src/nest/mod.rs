@@ -7,11 +7,12 @@
 //!
 //! A nest has two forms. While primitives act on it, loops may be unrolled or vectorized, a
 //! reduction carries its [starting value](Store::init), and a store its [domain](Store::domain).
-//! After [lowering](crate::lower()) only serial and parallel loops are left, reductions are
+//! After [lowering](crate::lower()) no unrolled or vectorized loops are left, reductions are
 //! initialised by stores of their own, and domains have become [guards](Node::Guard) and
 //! [masks](Store::mask): a [`LoweredNest`](crate::LoweredNest).
 
 mod buffer;
+mod launch;
 mod operations;
 mod parts;
 mod print;
@@ -22,6 +23,7 @@ mod uses;
 mod walk;
 
 pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
+pub use launch::{Launch, Launches};
 pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
@@ -31,6 +33,7 @@ pub use uses::Uses;
 pub use walk::{for_each_loop, for_each_store, for_each_store_mut, substitute};
 pub(crate) use walk::{rewrite_nodes, rewrite_store};
 
+use std::fmt;
 use std::sync::Arc;
 
 use tensorwright_lang::dtype::DType;
@@ -74,6 +77,8 @@ pub struct LoopNest {
     pub error_growth: f64,
     /// How large the canonical nest of the program is: what [limits](crate::limits) always allow.
     pub own: Size,
+    /// How the nest runs on a device; only after [lowering](crate::lower()) for one.
+    pub launches: Option<Launches>,
 }
 
 /// A step of a nest.
@@ -87,6 +92,8 @@ pub enum Node {
     Store(Store),
     /// A hint that an element will be read soon. Its subscripts may be out of bounds.
     Prefetch(Prefetch),
+    /// The threads of a block wait for each other; only in a [launch](Launch), outside of thread loops.
+    Barrier,
 }
 
 /// A loop whose variable runs from 0 to below `extent` in steps of one.
@@ -124,10 +131,68 @@ pub enum LoopKind {
     Serial,
     /// In any order, by several workers.
     Parallel,
+    /// In any order, by the blocks of a grid of a device.
+    Block(Dim),
+    /// In any order, by the threads of a block of a device.
+    Thread(Dim),
     /// Written out one after the other; gone after lowering.
     Unrolled,
     /// As the lanes of vectors; gone after lowering, where stores have [`Store::lanes`].
     Vectorized,
+}
+
+/// A direction in which blocks and threads of a device are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dim {
+    /// The one in which neighbours run together.
+    X,
+    /// The next one.
+    Y,
+    /// The last one.
+    Z,
+}
+
+impl Dim {
+    /// All directions, with their names in the text of schedules.
+    pub const ALL: [(&'static str, Dim); 3] = [("x", Dim::X), ("y", Dim::Y), ("z", Dim::Z)];
+
+    /// The name in the text of schedules.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Dim::ALL[self.place()].0
+    }
+
+    /// The place in lists of extents, `x` first.
+    #[must_use]
+    pub fn place(self) -> usize {
+        match self {
+            Dim::X => 0,
+            Dim::Y => 1,
+            Dim::Z => 2,
+        }
+    }
+}
+
+impl LoopKind {
+    /// Whether the iterations are blocks or threads of a device.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        matches!(self, LoopKind::Block(_) | LoopKind::Thread(_))
+    }
+}
+
+/// The kind as schedules and nests spell it.
+impl fmt::Display for LoopKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoopKind::Serial => f.write_str("serial"),
+            LoopKind::Parallel => f.write_str("parallel"),
+            LoopKind::Block(dim) => write!(f, "block.{}", dim.name()),
+            LoopKind::Thread(dim) => write!(f, "thread.{}", dim.name()),
+            LoopKind::Unrolled => f.write_str("unrolled"),
+            LoopKind::Vectorized => f.write_str("vectorized"),
+        }
+    }
 }
 
 /// What the iterations of a loop have to do with each other.
@@ -273,13 +338,13 @@ impl LoopNest {
         fn lowered(node: &Node) -> bool {
             match node {
                 Node::Loop(l) => {
-                    matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+                    !matches!(l.kind, LoopKind::Unrolled | LoopKind::Vectorized)
                         && !l.peel
                         && l.body.iter().all(lowered)
                 }
                 Node::Guard(guard) => guard.body.iter().all(lowered),
                 Node::Store(store) => store.init.is_none() && store.domain.is_empty(),
-                Node::Prefetch(_) => true,
+                Node::Prefetch(_) | Node::Barrier => true,
             }
         }
         self.prepare.iter().chain(&self.body).all(lowered)

@@ -41,6 +41,7 @@ fn of_node(nest: &LoopNest, node: &Node, lanes: Lanes) -> u128 {
         }
         Node::Guard(guard) => sum(guard.body.iter().map(|node| of_node(nest, node, lanes))),
         Node::Store(store) => of_store(nest, store, lanes),
+        Node::Barrier => 1,
         Node::Prefetch(prefetch) => 1 + sum(prefetch.subscripts.iter().map(of_index)),
     }
 }

@@ -98,10 +98,8 @@ impl Printer<'_> {
             match node {
                 Node::Loop(l) => {
                     let kind = match l.kind {
-                        LoopKind::Serial => "",
-                        LoopKind::Parallel => "parallel ",
-                        LoopKind::Unrolled => "unrolled ",
-                        LoopKind::Vectorized => "vectorized ",
+                        LoopKind::Serial => String::new(),
+                        kind => format!("{kind} "),
                     };
                     let peel = if l.peel { " peeled" } else { "" };
                     let name = self.nest.var_name(l.var);
@@ -119,6 +117,9 @@ impl Printer<'_> {
                 }
                 Node::Store(store) => {
                     let _ = writeln!(text, "{pad}{}", self.store(store));
+                }
+                Node::Barrier => {
+                    let _ = writeln!(text, "{pad}barrier;");
                 }
                 Node::Prefetch(Prefetch { buffer, subscripts }) => {
                     let _ = writeln!(text, "{pad}prefetch {};", self.element(*buffer, subscripts));

@@ -48,7 +48,7 @@ impl Size {
                     self.iterations = self.iterations.saturating_add(iterations);
                     self.add_store(store);
                 }
-                Node::Prefetch(_) => {}
+                Node::Prefetch(_) | Node::Barrier => {}
             }
         }
     }

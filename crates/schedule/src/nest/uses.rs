@@ -58,6 +58,7 @@ impl Uses {
                 guard.body.iter().for_each(|node| self.node(node));
             }
             Node::Store(store) => self.store(store),
+            Node::Barrier => {}
             Node::Prefetch(prefetch) => {
                 self.buffers.insert(prefetch.buffer);
                 prefetch.subscripts.iter().for_each(|subscript| self.index(subscript));

@@ -11,7 +11,7 @@ pub fn for_each_store<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Store)) 
             Node::Loop(l) => for_each_store(&l.body, visit),
             Node::Guard(guard) => for_each_store(&guard.body, visit),
             Node::Store(store) => visit(store),
-            Node::Prefetch(_) => {}
+            Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 }
@@ -23,7 +23,7 @@ pub fn for_each_store_mut(nodes: &mut [Node], change: &mut impl FnMut(&mut Store
             Node::Loop(l) => for_each_store_mut(&mut l.body, change),
             Node::Guard(guard) => for_each_store_mut(&mut guard.body, change),
             Node::Store(store) => change(store),
-            Node::Prefetch(_) => {}
+            Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 }
@@ -37,7 +37,7 @@ pub fn for_each_loop<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Loop)) {
                 for_each_loop(&l.body, visit);
             }
             Node::Guard(guard) => for_each_loop(&guard.body, visit),
-            Node::Store(_) | Node::Prefetch(_) => {}
+            Node::Store(_) | Node::Prefetch(_) | Node::Barrier => {}
         }
     }
 }
@@ -63,6 +63,7 @@ pub(crate) fn rewrite_nodes(nodes: &mut [Node], rules: &mut dyn Rewrite) -> Opti
                 rewrite_nodes(&mut guard.body, rules)?;
             }
             Node::Store(store) => rewrite_store(store, rules)?,
+            Node::Barrier => {}
             Node::Prefetch(prefetch) => rewrite_indices(&mut prefetch.subscripts, rules)?,
         }
     }

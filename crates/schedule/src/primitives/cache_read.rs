@@ -12,6 +12,10 @@
 //! The copy is a stage of its own, called `B.pack`, with the loops `d0`, `d1`, .... What of it lies
 //! outside of the tensor is zero. What a reduction around the loop starts from is read before the loop,
 //! from the tensor itself.
+//!
+//! On a device, a copy in a block loop, or in a loop between blocks and threads, is for all threads of the block, which may
+//! share the work of copying too (`B.pack: bind d1 thread.x`). `in shared` insists on that: without it, a copy of which
+//! every thread reads its own elements alone is held in registers.
 
 use std::fmt;
 
@@ -38,13 +42,24 @@ pub struct CacheRead {
     pub tensor: String,
     /// The loop in which the copy is made, of the stage that the step names.
     pub at: String,
+    /// Whether the threads of a block of a device are to share it.
+    pub is_shared: bool,
     /// How the copy is laid out, if not row by row.
     pub layout: Option<LayoutText>,
+}
+
+impl CacheRead {
+    /// A copy row by row, wherever it is best held.
+    #[must_use]
+    pub fn new(tensor: impl Into<String>, at: impl Into<String>) -> Self {
+        Self { tensor: tensor.into(), at: at.into(), is_shared: false, layout: None }
+    }
 }
 
 impl fmt::Display for CacheRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cache_read {} at {}", self.tensor, self.at)?;
+        f.write_str(if self.is_shared { " in shared" } else { "" })?;
         self.layout.iter().try_for_each(|layout| write!(f, " as {layout}"))
     }
 }
@@ -54,8 +69,12 @@ impl Rule for CacheRead {
         let tensor = words.name("the name of a tensor")?;
         words.symbol("at")?;
         let at = words.name("the name of a loop")?;
+        let is_shared = words.accept("in");
+        if is_shared {
+            words.symbol("shared")?;
+        }
         let layout = if words.accept("as") { Some(LayoutText::parse(words)?) } else { None };
-        Ok(CacheRead { tensor, at, layout })
+        Ok(CacheRead { tensor, at, is_shared, layout })
     }
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
@@ -80,6 +99,7 @@ impl Rule for CacheRead {
         let name = fresh_name(nest, &format!("{}.pack", source.name));
         let mut copy = Buffer::new(name, source.dtype, shape.clone(), Owner::Local);
         copy.layout = self.layout.as_ref().map(|text| text.layout(&shape)).transpose()?;
+        copy.is_shared = self.is_shared;
         let copy = nest.add_buffer(copy);
         let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
         let mut ranges = ranges_on(nest, &host);

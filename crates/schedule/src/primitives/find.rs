@@ -85,7 +85,7 @@ fn nth_store(nodes: &[Node], number: usize) -> Option<Path> {
                     *left -= 1;
                     false
                 }
-                Node::Guard(_) | Node::Prefetch(_) => false,
+                Node::Guard(_) | Node::Prefetch(_) | Node::Barrier => false,
             };
             if found {
                 return true;
@@ -106,7 +106,7 @@ pub(crate) fn store_paths(nodes: &[Node]) -> Vec<Path> {
             match node {
                 Node::Loop(l) => go(&l.body, at, found),
                 Node::Store(_) => found.push(at.clone()),
-                Node::Guard(_) | Node::Prefetch(_) => {}
+                Node::Guard(_) | Node::Prefetch(_) | Node::Barrier => {}
             }
             at.pop();
         }
@@ -287,28 +287,35 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a parallel loop around a loop with a shifted tail if its iterations may share elements.
+/// Refuses a parallel or bound loop around a loop with a shifted tail if its iterations may share elements.
 fn check_workers(
     nest: &LoopNest,
     store: &Store,
     loops: &[&Loop],
     ranges: &Ranges,
 ) -> Result<(), Refusal> {
-    let Some(outer) = loops.iter().position(|l| l.kind == LoopKind::Parallel) else {
-        return Ok(());
-    };
-    let shared = loops[outer].var;
-    for l in loops[outer + 1..].iter().filter(|l| l.overlaps) {
+    let is_shared = |l: &Loop| l.kind == LoopKind::Parallel || l.kind.is_bound();
+    let pairs =
+        loops.iter().enumerate().filter(|(_, l)| is_shared(l)).flat_map(|(outer, around)| {
+            loops[outer + 1..].iter().filter(|l| l.overlaps).map(move |l| (around, l))
+        });
+    for (around, l) in pairs {
+        let shared = around.var;
         let mentions = |index: &Index, var: Var| index.mentions(&|other| other == var);
         let both = |index: &&Index| mentions(index, l.var) && mentions(index, shared);
         if store.subscripts.iter().filter(both).any(|index| !is_apart(index, shared, ranges)) {
             let (workers, inner) = (nest.var_name(shared), nest.var_name(l.var));
+            let (who, kind) = match around.kind {
+                LoopKind::Block(_) => ("blocks", "bound"),
+                LoopKind::Thread(_) => ("threads", "bound"),
+                _ => ("workers", "parallel"),
+            };
             return Err(Refusal::new(format!(
-                "the tail of loop `{inner}` of `{}` is shifted inwards, so two workers of the parallel \
+                "the tail of loop `{inner}` of `{}` is shifted inwards, so two {who} of the {kind} \
                  loop `{workers}` around it would make the same elements",
                 nest.buffer(store.buffer).name
             ))
-            .help("use the tail `guard` or `peel`, or keep the parallel loop inside"));
+            .help(format!("use the tail `guard` or `peel`, or keep the {kind} loop inside")));
         }
     }
     Ok(())
@@ -330,9 +337,8 @@ fn is_apart(index: &Index, var: Var, ranges: &Ranges) -> bool {
 pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(), Refusal> {
     let state = match l.kind {
         LoopKind::Serial => return Ok(()),
-        LoopKind::Parallel => "parallel",
-        LoopKind::Unrolled => "unrolled",
-        LoopKind::Vectorized => "vectorized",
+        LoopKind::Block(_) | LoopKind::Thread(_) => format!("bound to {}", l.kind),
+        kind => kind.to_string(),
     };
     let name = nest.var_name(l.var);
     Err(Refusal::new(format!("loop `{name}` is {state} already"))

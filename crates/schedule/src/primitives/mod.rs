@@ -5,6 +5,7 @@
 //! same name, the inner one is meant.
 
 mod begun;
+mod bind;
 mod cache_read;
 mod cache_write;
 mod compute_at;
@@ -14,6 +15,7 @@ mod factor;
 mod find;
 mod footprint;
 mod fuse;
+mod independent;
 mod inline;
 mod layout;
 mod localize;
@@ -36,6 +38,7 @@ mod winograd;
 
 use std::fmt;
 
+pub use bind::{Bind, Place};
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
@@ -142,6 +145,7 @@ primitives! {
     "unroll" Unroll(Unroll) "a loop is written out";
     "vectorize" Vectorize(Vectorize) "a loop becomes the lanes of vectors";
     "parallel" Parallel(Parallel) "a loop is shared by workers";
+    "bind" Bind(Bind) "the iterations of a loop are the blocks or the threads of a device";
     "inline" Inline(Inline) "a stage is computed where it is read, again for every read";
     "compute_at" ComputeAt(ComputeAt) "a stage is computed inside a loop of its reader, as much as is read there";
     "compute_with" ComputeWith(ComputeWith) "a stage is computed in loops that it shares with another one";

@@ -11,11 +11,9 @@
 use std::fmt;
 
 use super::Rule;
-use super::find::{
-    check_overlaps, expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, loops_on,
-    refuse_window,
-};
-use crate::nest::{LoopKind, LoopNest, Role, for_each_loop};
+use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
+use super::independent::Manner;
+use crate::nest::{LoopKind, LoopNest, for_each_loop};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -41,41 +39,9 @@ impl Rule for Parallel {
         let path = find_loop(nest, stage, &self.target)?;
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "make")?;
-        refuse_window(nest, stage, l, "parallel")?;
-        let refuse = |why: String| {
-            Refusal::new(format!("loop `{}` of `{stage}` cannot be parallel: {why}", self.target))
-        };
-        match l.role {
-            Role::Spatial => {}
-            Role::Reduce if holds_scatter(l) => {
-                return Err(refuse(
-                    "it goes over terms of a scatter, and workers would add to the same elements"
-                        .into(),
-                )
-                .help(format!(
-                    "give each iteration a copy of its own: `{stage}: privatize {}`",
-                    self.target
-                )));
-            }
-            Role::Reduce => {
-                return Err(refuse(
-                    "it is a reduction, and workers would add to the same elements".into(),
-                )
-                .help("make partial results with `rfactor` first, or parallelize a spatial loop"));
-            }
-            Role::Scan => {
-                return Err(refuse(
-                    "it is a recurrence, and workers would need each other's results".into(),
-                )
-                .help("parallelize another loop of the stage"));
-            }
-        }
-        if l.overlaps {
-            return Err(refuse(
-                "its tail is shifted inwards, so two workers would make the same elements".into(),
-            )
-            .help("split it with the tail `guard` or `peel`"));
-        }
+        let (state, tails) = ("parallel".to_owned(), "`guard` or `peel`");
+        let manner = Manner { state, who: "workers", verb: "parallelize", tails };
+        manner.expect_independent(nest, stage, l)?;
         let mut other = loops_on(nest, &path).into_iter().find(|l| l.kind == LoopKind::Parallel);
         for_each_loop(&l.body, &mut |found| {
             if found.kind == LoopKind::Parallel {
@@ -83,8 +49,8 @@ impl Rule for Parallel {
             }
         });
         if let Some(other) = other {
-            return Err(refuse(format!("loop `{}` is already", nest.var_name(other.var)))
-                .help("fuse the two loops before"));
+            let why = format!("loop `{}` is already", nest.var_name(other.var));
+            return Err(manner.refuse(nest, stage, l, &why).help("fuse the two loops before"));
         }
         loop_at_mut(nest, &path)?.kind = LoopKind::Parallel;
         check_overlaps(nest)

@@ -13,6 +13,8 @@ pub(crate) enum Suspect {
     C,
     /// LLVM for AArch64, run by an emulator.
     Aarch64,
+    /// CUDA C++, run with threads as fibres.
+    Cuda,
 }
 
 /// What happened.
@@ -49,11 +51,12 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-const SUSPECTS: [(&str, Suspect); 4] = [
+const SUSPECTS: [(&str, Suspect); 5] = [
     ("schedule", Suspect::Schedule),
     ("llvm", Suspect::Llvm),
     ("c", Suspect::C),
     ("aarch64", Suspect::Aarch64),
+    ("cuda", Suspect::Cuda),
 ];
 
 const KINDS: [(&str, Kind); 9] = [

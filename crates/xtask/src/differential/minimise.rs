@@ -44,8 +44,8 @@ pub(crate) fn minimise(
     }
     // Whether the other code generator agrees tells who is to blame.
     attempt.emitters = vec![Suspect::Llvm, Suspect::C];
-    if problem.suspect == Suspect::Aarch64 {
-        attempt.emitters.push(Suspect::Aarch64);
+    if matches!(problem.suspect, Suspect::Aarch64 | Suspect::Cuda) {
+        attempt.emitters.push(problem.suspect);
     }
     let problems = problems(&attempt, &small)?;
     let _ = std::fs::remove_file(&file);

@@ -12,6 +12,7 @@ mod aarch64;
 mod batch;
 mod c;
 pub(crate) mod case;
+mod cuda;
 mod draw;
 mod failure;
 mod inputs;

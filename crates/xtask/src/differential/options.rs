@@ -87,7 +87,9 @@ impl Options {
             "--c-every" => self.c_every = number::<u64>(name, value)?.max(1),
             "--schedules" => {
                 self.schedules = Kind::named(value).ok_or_else(|| {
-                    format!("no schedules `{value}`; there are `random`, `space`, `policy` and `pipeline`")
+                    format!(
+                        "no schedules `{value}`; there are `random`, `space`, `policy`, `pipeline` and `gpu`"
+                    )
                 })?;
             }
             "--programs" => {
@@ -101,7 +103,9 @@ impl Options {
             "--emitters" => {
                 let emitter = |name: &str| match Suspect::named(name) {
                     Some(emitter) if emitter != Suspect::Schedule => Ok(emitter),
-                    _ => Err(format!("no emitter `{name}`; there are `llvm`, `c` and `aarch64`")),
+                    _ => Err(format!(
+                        "no emitter `{name}`; there are `llvm`, `c`, `aarch64` and `cuda`"
+                    )),
                 };
                 self.emitters = value.split(',').map(emitter).collect::<Result<_, _>>()?;
             }
@@ -167,7 +171,7 @@ mod tests {
     fn mistakes_are_named() {
         assert_eq!(parse("--count").unwrap_err(), "--count needs a value");
         assert_eq!(parse("--cuont 1").unwrap_err(), "no option --cuont");
-        let expected = "no emitter `cuda`; there are `llvm`, `c` and `aarch64`";
-        assert_eq!(parse("--emitters llvm,cuda").unwrap_err(), expected);
+        let expected = "no emitter `metal`; there are `llvm`, `c`, `aarch64` and `cuda`";
+        assert_eq!(parse("--emitters llvm,metal").unwrap_err(), expected);
     }
 }

@@ -6,9 +6,10 @@ use tensorwright_kernel::allow_for_rewriting;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, Run};
 use tensorwright_schedule::check::check;
-use tensorwright_schedule::nest::{LoopKind, LoopNest, Node};
+use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, for_each_loop};
 use tensorwright_schedule::{
-    Interface, LowerError, LoweredNest, Schedule, canonical, lower_traced,
+    DeviceLimits, Interface, LowerError, LowerOptions, LoweredNest, Schedule, canonical,
+    lower_traced, lower_with,
 };
 
 use super::case::Case;
@@ -23,6 +24,8 @@ const MOST_STORES: u64 = 50_000;
 pub(crate) struct Pair {
     /// The nest.
     pub(crate) nest: LoweredNest,
+    /// The same for a device, if loops are bound to one and it fits.
+    pub(crate) device: Option<LoweredNest>,
     /// How it is called.
     pub(crate) interface: Interface,
     /// What memory holds that nothing has written.
@@ -132,14 +135,26 @@ impl Pair {
                 flawed = check_defined(nest, pass);
             }
         };
+        let mut is_bound = false;
+        for_each_loop(&nest.body, &mut |l| is_bound |= l.kind.is_bound());
+        let for_device = is_bound.then(|| nest.clone());
         let lowered = lower_traced(nest, &mut look);
+        let options = LowerOptions::device(DeviceLimits::default());
+        let device = for_device.map(|nest| lower_with(nest, &options, &mut look));
         flawed?;
         let nest = lowered.map_err(|why| not_lowered(&why, is_promised))?.named(name);
+        let device = match device {
+            // What the device has not is no mistake.
+            None | Some(Err(LowerError::Device(_))) => None,
+            Some(lowered) => {
+                Some(lowered.map_err(|why| not_lowered(&why, is_promised))?.named(name))
+            }
+        };
         let answer = oracle.answer(case.inputs).map_err(NotRun::Skipped)?;
         let rewritten = rewritten(&program, &nest, case.inputs, &answer)?;
         let (garbage, target) = (case.inputs.garbage(), case.target.clone());
         let interface = Interface::of(&nest);
-        Ok(Self { nest, interface, garbage, target, program, answer, rewritten })
+        Ok(Self { nest, device, interface, garbage, target, program, answer, rewritten })
     }
 
     /// The bytes that each parameter of the nest holds at first; `None` for those that it writes.

@@ -17,6 +17,7 @@ use super::aarch64::Aarch64;
 use super::batch::Workshop;
 use super::c::C;
 use super::case::Case;
+use super::cuda::Cuda;
 use super::draw::{SCHEDULES, Subject};
 use super::failure::{Kind, Problem, Suspect, in_one_line};
 use super::llvm::Llvm;
@@ -48,6 +49,9 @@ impl Emitters {
         if uses(Suspect::Aarch64) {
             workshops.push(Workshop::new(Aarch64::new()?)?);
         }
+        if uses(Suspect::Cuda) {
+            workshops.push(Workshop::new(Cuda::new()?)?);
+        }
         Ok(Self { llvm, workshops })
     }
 
@@ -65,9 +69,12 @@ impl Emitters {
     fn check_later(&self, options: &Options, pairs: &[(u64, Pair)]) -> Result<(), String> {
         for workshop in &self.workshops {
             let suspect = workshop.suspect();
-            let wanted = |index: u64| suspect != Suspect::C || options.makes_c(index);
-            let batch: Vec<&(u64, Pair)> =
-                pairs.iter().filter(|(index, _)| wanted(*index)).collect();
+            let wanted = |(index, pair): &&(u64, Pair)| match suspect {
+                Suspect::C => options.makes_c(*index),
+                Suspect::Cuda => pair.device.is_some(),
+                _ => true,
+            };
+            let batch: Vec<&(u64, Pair)> = pairs.iter().filter(wanted).collect();
             for some in batch.chunks(BATCH) {
                 say_at(some[0].0, suspect);
                 let pairs: Vec<&Pair> = some.iter().map(|(_, pair)| pair).collect();

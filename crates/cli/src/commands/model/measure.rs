@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
-use tensorwright::{Goal, Module, Program, Target};
+use tensorwright::{Diagnostics, Goal, Module, Program, Target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_model::{Plan, RandomPipeline, measure};
 use tensorwright_pipeline::{Machine, Sample, Samples};
@@ -49,8 +49,8 @@ pub(super) struct MeasureArgs {
     sizes: Vec<SizeList>,
 
     /// Schedules of each program, at most
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    schedules: usize,
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    schedules: u16,
 
     /// The longest that one program may take, in seconds
     #[arg(long, value_name = "S", default_value_t = 20)]
@@ -76,33 +76,42 @@ pub(super) fn run(args: &MeasureArgs, worker: WorkerCommand) -> Outcome {
         return Err(failure(&std::io::Error::other(text), format));
     };
     let machine = Machine::of(&goal.for_target(cpu.clone()));
+    let own = own_program(args)?;
+    if own.is_none() && args.random == 0 {
+        let text = "there is nothing to measure\n  help: `--random 100`, or `--file` with a program of yours";
+        return Err(failure(&std::io::Error::other(text), format));
+    }
     let known = known(args, &goal, &machine)?;
     let done: HashSet<(&str, usize)> =
         known.list.iter().map(|sample| (sample.program.as_str(), sample.threads)).collect();
-    let programs = programs(args)?;
+    let count = args.random.saturating_add(u64::from(own.is_some()));
+    let seeds = args.seed..args.seed.saturating_add(args.random);
+    // Random pipelines are made one at a time: there may be any number of them.
+    let programs = own.into_iter().map(Ok).chain(seeds.map(random_program));
     let stop = stop_on_signals();
     let wrong = |error: std::io::Error| {
         let text = format!("{} cannot be written: {error}", args.samples.display());
         failure(&std::io::Error::other(text), format)
     };
     let mut file = OpenOptions::new().append(true).open(&args.samples).map_err(wrong)?;
-    let (count, mut total) = (programs.len(), 0);
-    for (number, (name, program)) in programs.iter().enumerate() {
+    let mut total = 0;
+    for (number, program) in programs.enumerate() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
+        let (name, program) = program.in_format(format)?;
         if done.contains(&(name.as_str(), goal.threads())) {
             continue;
         }
         let plan = Plan {
             worker: worker.clone(),
             goal: goal.clone(),
-            schedules: args.schedules,
+            schedules: args.schedules.into(),
             longest: Duration::from_secs(args.longest),
             seed: args.seed.wrapping_add(number as u64),
         };
         // A program that cannot be measured here is passed over, and said.
-        let found = measure(name, program, &plan, &stop).unwrap_or_else(|error| {
+        let found = measure(&name, &program, &plan, &stop).unwrap_or_else(|error| {
             eprintln!("{name}: {error}");
             Vec::new()
         });
@@ -143,34 +152,27 @@ fn known(args: &MeasureArgs, goal: &Goal, machine: &Machine) -> Result<Samples, 
         );
         return Err(failure(&std::io::Error::other(text), format));
     }
-    let text = known.header() + &known.list.iter().map(Sample::to_line).collect::<String>();
-    files::write_bytes(&args.samples, text.as_bytes()).in_format(format)?;
+    files::end_with_a_line(&args.samples).in_format(format)?;
     Ok(known)
 }
 
-/// What is measured, with names that tell programs apart.
-fn programs(args: &MeasureArgs) -> Result<Vec<(String, Program)>, Failure> {
+/// The program of the command line, with a name that tells it apart from others.
+fn own_program(args: &MeasureArgs) -> Result<Option<(String, Program)>, Failure> {
     let format = args.output.format;
-    let mut found = Vec::new();
-    if let Some(path) = &args.file {
-        let module = files::module(path).in_format(format)?;
-        let sizes = crate::sizes::exact(&args.sizes).in_format(format)?;
-        let named: Vec<String> =
-            sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
-        let def = crate::commands::chosen_def(&module, args.def.as_deref()).in_format(format)?;
-        let name = format!("{} {}", def.name(), named.join(","));
-        found.push((name, def.bind(sizes).in_format(format)?));
-    }
-    for seed in args.seed..args.seed.saturating_add(args.random) {
-        let name = format!("random {seed}");
-        let module = Module::parse(&name, &RandomPipeline::new(seed).text).in_format(format)?;
-        let def = crate::commands::chosen_def(&module, None).in_format(format)?;
-        let none: [(&str, i64); 0] = [];
-        found.push((name, def.bind(none).in_format(format)?));
-    }
-    if found.is_empty() {
-        let text = "there is nothing to measure\n  help: `--random 100`, or `--file` with a program of yours";
-        return Err(failure(&std::io::Error::other(text), format));
-    }
-    Ok(found)
+    let Some(path) = &args.file else { return Ok(None) };
+    let module = files::module(path).in_format(format)?;
+    let sizes = crate::sizes::exact(&args.sizes).in_format(format)?;
+    let named: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+    let def = crate::commands::chosen_def(&module, args.def.as_deref()).in_format(format)?;
+    let name = format!("{} {}", def.name(), named.join(","));
+    Ok(Some((name, def.bind(sizes).in_format(format)?)))
+}
+
+/// A random pipeline.
+fn random_program(seed: u64) -> Result<(String, Program), Diagnostics> {
+    let name = format!("random {seed}");
+    let module = Module::parse(&name, &RandomPipeline::new(seed).text)?;
+    let none: [(&str, i64); 0] = [];
+    let program = crate::commands::chosen_def(&module, None)?.bind(none)?;
+    Ok((name, program))
 }

@@ -1,7 +1,7 @@
 //! How good the choices of a model are, on programs of which many schedules were measured.
 
 use super::super::Kind;
-use super::network::Network;
+use super::network::{Network, cost};
 use super::samples::Samples;
 use super::weights::Weights;
 
@@ -56,11 +56,9 @@ fn expected(samples: &Samples, number: usize, network: &Network) -> f64 {
     let sample = &samples.list[number];
     let features: Vec<f32> = sample.features.iter().flatten().copied().collect();
     let factors = network.factors(&features);
-    let of_stage = |(amounts, factors): (&Vec<f64>, &[f32])| -> f64 {
-        let terms = amounts.iter().zip(&samples.prices).zip(factors);
-        terms.map(|((amount, price), by)| amount * price * f64::from(*by)).sum()
-    };
-    sample.amounts.iter().zip(factors.chunks(Kind::ALL.len())).map(of_stage).sum()
+    let of_stage =
+        |(amounts, factors): (&Vec<f64>, &[f32])| cost(amounts, &samples.prices, factors);
+    sample.amounts.iter().zip(factors.chunks(Kind::ALL.len())).map(of_stage).sum::<f64>()
 }
 
 /// The rank of every value; equal ones share the mean of theirs.

@@ -56,15 +56,13 @@ impl<'a> Learned<'a> {
 
 impl CostModel for Learned<'_> {
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
-        let machine = &self.describer.machine;
-        let prices: Vec<f64> = Kind::ALL.iter().map(|kind| kind.price(machine)).collect();
         let found = self.describer.group(layout, group);
         let features: Vec<f32> =
             found.iter().flat_map(|of| of.features.values()).copied().collect();
         let factors = self.weights.network().factors(&features);
+        let prices = &self.describer.prices;
         let cost = |(of, factors): (&Description, &[f32])| {
-            let terms = of.amounts.all().iter().zip(&prices).zip(factors);
-            (of.stage, terms.map(|((amount, price), by)| amount * price * f64::from(*by)).sum())
+            (of.stage, network::cost(of.amounts.all(), prices, factors))
         };
         found.iter().zip(factors.chunks(Kind::ALL.len())).map(cost).collect()
     }

@@ -8,6 +8,12 @@ use super::super::features::COUNT;
 /// Prices differ from those of the analytical model by at most this power of e.
 const REACH: f32 = 2.0;
 
+/// What a stage costs: its amounts at prices that differ by factors.
+pub(super) fn cost(amounts: &[f64], prices: &[f64], factors: &[f32]) -> f64 {
+    let terms = amounts.iter().zip(prices).zip(factors);
+    terms.map(|((amount, price), by)| amount * price * f64::from(*by)).sum()
+}
+
 /// From the features of stages to the factors of their prices, which are positive.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Network(pub(super) Mlp);

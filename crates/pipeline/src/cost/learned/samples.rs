@@ -122,7 +122,7 @@ impl Samples {
     /// No samples of a machine.
     #[must_use]
     pub fn new(name: &str, target: &str, machine: &Machine) -> Self {
-        let prices = Kind::ALL.iter().map(|kind| kind.price(machine)).collect();
+        let prices = Kind::prices(machine);
         let (machine, target) = (name.to_owned(), target.to_owned());
         Self { machine, target, prices, list: Vec::new() }
     }

@@ -182,7 +182,7 @@ impl Columns {
         let by_rows = by_rows.chain([(&self.maxima, &of_maxima), (&self.weights, &of_weights)]);
         for (stage, at) in by_rows.chain([(&block.root, row)]) {
             let depth = rows::depth(draft, stage, at);
-            Row { draft, stage, at, depth, vectors: VECTORS, goal }.schedule()?;
+            Row { draft, stage, at, depth, vectors: VECTORS, is_short: false, goal }.schedule()?;
         }
         share(draft, block, cut, goal)
     }

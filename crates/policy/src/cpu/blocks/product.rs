@@ -238,7 +238,7 @@ fn turn(
     let mut parts = vec![Part::Quotient(dimension as u32, tiles.width)];
     parts.extend(whole.chain([Part::Remainder(dimension as u32, tiles.width)]));
     let layout = Some(LayoutText { parts });
-    let read = CacheRead { tensor: tensor.to_owned(), at: copies.to_owned(), layout };
+    let read = CacheRead { layout, ..CacheRead::new(tensor, copies) };
     let copy = format!("{tensor}.pack");
     let lane = format!("d{dimension}");
     draft.steps(|draft| {

@@ -75,7 +75,7 @@ pub(crate) fn compute(
     let last = last.filter(|unit| matches!(unit, Unit::Group { .. }) && tiles.is_none());
     for stage in by_rows.into_iter().chain(last).flat_map(|unit| unit.stages(chains)) {
         let depth = if *stage == block.root { rows::depth(draft, stage, row) } else { 0 };
-        Row { draft, stage, at, depth, vectors: VECTORS, goal }.schedule()?;
+        Row { draft, stage, at, depth, vectors: VECTORS, is_short: false, goal }.schedule()?;
     }
     if let Some(tiles) = tiles {
         product::finish(draft, &tiles, all)?;
@@ -119,7 +119,7 @@ pub(super) fn in_tiles<'a>(
     }
     for stage in by_rows {
         let at = &cut.block;
-        Row { draft, stage, at, depth: 0, vectors: VECTORS, goal }.schedule()?;
+        Row { draft, stage, at, depth: 0, vectors: VECTORS, is_short: false, goal }.schedule()?;
     }
     tile.finish(draft, goal)?;
     Ok(Some(tile))

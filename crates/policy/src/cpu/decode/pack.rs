@@ -42,7 +42,7 @@ impl Decoder<'_> {
                 return Err(Rejection { rule: "pack", reason });
             };
             let layout = turned(pack, tiling);
-            let step = CacheRead { tensor: pack.tensor.clone(), at, layout };
+            let step = CacheRead { layout, ..CacheRead::new(&pack.tensor, at) };
             self.apply(&stage, step)?;
             self.vectors_in_copy(pack, tiling);
         }

@@ -56,7 +56,8 @@ pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<
     }
     for (stage, tiling) in tiled.iter().rev() {
         let at_a_time = (body(tiling) / of.goal.target.lanes(4)).clamp(1, most_vectors);
-        vectors(&mut draft, of, &names[*stage], at_a_time, &hosts[*stage])?;
+        let is_short = matches!(state.decision(*stage), Some(Decision::At { .. }));
+        vectors(&mut draft, of, &names[*stage], (at_a_time, is_short), &hosts[*stage])?;
     }
     for (stage, tiling) in &tiled {
         if matches!(state.decision(*stage), Some(Decision::Root(_))) {
@@ -86,14 +87,15 @@ fn vectors(
     draft: &mut Draft,
     of: &Pipeline,
     stage: &str,
-    vectors: i64,
+    (vectors, is_short): (i64, bool),
     hosts: &Hosts,
 ) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let Some(row) = accesses.of_role(Role::Spatial).last().map(|axis| axis.name.clone()) else {
         return Ok(());
     };
-    let mut row = Row { draft, stage, at: &row, depth: hosts.depth(), vectors, goal: &of.goal };
+    let (depth, goal) = (hosts.depth(), &of.goal);
+    let mut row = Row { draft, stage, at: &row, depth, vectors, is_short, goal };
     let refused = |error: ScheduleError| Rejection { rule: "vector", reason: error.to_string() };
     row.schedule().map_err(refused)
 }

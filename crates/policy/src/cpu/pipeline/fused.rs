@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Options;
 use tensorwright_schedule::nest::{BufferId, LoopNest, for_each_loop, for_each_store};
+use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::stage_map::MappedStage;
 use tensorwright_schedule::{Schedule, StageMap, canonical};
 use tensorwright_target::{Cpu, Goal};
@@ -24,7 +25,7 @@ const MOST_ASKED: usize = 1 << 14;
 /// What the search finds moves at most this part of the bytes.
 const LESS_MOVED: f64 = 0.75;
 
-/// And computes at most so many times as many elements.
+/// And computes at most so many times as many terms.
 const MORE_WORK: f64 = 1.15;
 
 /// A schedule that sends far fewer bytes through memory than another one, and computes little more; `None` if there is none.
@@ -54,15 +55,15 @@ pub(crate) fn instead_of(
     let schedule = pipeline.decode(state).ok()?;
     let own = Moved::of(&canonical, &schedule)?;
     let is_less = own.bytes <= LESS_MOVED * other.bytes && other.bytes - own.bytes >= 2.0 * cache;
-    (is_less && own.elements <= MORE_WORK * other.elements).then_some(schedule)
+    (is_less && own.terms <= MORE_WORK * other.terms).then_some(schedule)
 }
 
 /// What a schedule moves and computes.
 struct Moved {
     /// The bytes of whole tensors that loops at the root read and write, once for each of these loops.
     bytes: f64,
-    /// The elements that are computed.
-    elements: f64,
+    /// The elements that are computed, or the terms of those that are reductions.
+    terms: f64,
 }
 
 impl Moved {
@@ -85,10 +86,9 @@ impl Moved {
         }
         let map = StageMap::of(canonical, &nest);
         let computed = |stage: &MappedStage| {
-            let buffer = canonical.buffers.iter().find(|buffer| buffer.name == stage.name);
-            let shape = buffer.map_or(&[][..], |buffer| &buffer.shape);
-            stage.times * shape.iter().map(|extent| *extent as f64).product::<f64>()
+            let loops = loops_of(canonical, &stage.name);
+            stage.times * loops.iter().map(|l| l.extent as f64).product::<f64>()
         };
-        Some(Self { bytes, elements: map.stages.iter().map(computed).sum() })
+        Some(Self { bytes, terms: map.stages.iter().map(computed).sum() })
     }
 }

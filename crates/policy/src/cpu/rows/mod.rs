@@ -15,12 +15,15 @@
 
 mod find;
 mod knobs;
+mod phases;
+mod results;
 mod steps;
 
 use std::ops::Range;
 
 pub(crate) use find::{MOST_TERMS, find, is_product, iterations};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
+pub(crate) use phases::phases;
 pub(crate) use steps::{Row, compute, depth, in_registers, lane_axis, place};
 
 /// Stages that may be computed together, row by row.

@@ -5,11 +5,12 @@ use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
-    CacheWrite, ComputeAt, MAX_LANES, Parallel, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,
+    ComputeAt, MAX_LANES, Parallel, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,
 };
 use tensorwright_schedule::{ScheduleError, primitives::Primitive};
 use tensorwright_target::{Cpu, Goal};
 
+use super::phases::phases;
 use super::{Chain, RowStage, RowTiling};
 
 /// Computes the stages of a chain row by row.
@@ -32,7 +33,7 @@ pub(crate) fn compute(
     for (stage, vectors) in by_rows {
         let stage = stage.name.as_str();
         let depth = if stage == chain.root { depth(draft, &chain.root, &chain.row) } else { 0 };
-        Row { draft, stage, at: &chain.row, depth, vectors, goal }.schedule()?;
+        Row { draft, stage, at: &chain.row, depth, vectors, is_short: false, goal }.schedule()?;
     }
     for (stage, _) in tiled.into_iter().rev() {
         let at = ComputeAt { consumer: chain.root.clone(), at: tile.clone() };
@@ -141,7 +142,9 @@ pub(crate) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
     let results = || inner().filter(|axis| axis.role == Role::Spatial);
     let terms = || inner().filter(|axis| axis.role == Role::Reduce);
     let both = results().filter(written).find(contiguous);
-    both.or_else(|| terms().filter(contiguous).max_by_key(|axis| axis.extent))
+    let in_phases = || results().filter(written).find(|axis| phases(accesses, axis).is_some());
+    both.or_else(in_phases)
+        .or_else(|| terms().filter(contiguous).max_by_key(|axis| axis.extent))
         .or_else(|| results().find(written))
 }
 
@@ -155,6 +158,8 @@ pub(crate) struct Row<'a> {
     pub(crate) depth: usize,
     /// The vectors that are computed at a time.
     pub(crate) vectors: i64,
+    /// Whether rows have few vectors: what is left at the end of one is computed in whole vectors, with elements before it again.
+    pub(crate) is_short: bool,
     pub(crate) goal: &'a Goal<Cpu>,
 }
 
@@ -176,7 +181,11 @@ impl Row<'_> {
         }
     }
 
-    fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), ScheduleError> {
+    pub(super) fn apply(
+        &mut self,
+        stage: &str,
+        primitive: impl Into<Primitive>,
+    ) -> Result<(), ScheduleError> {
         self.draft.apply(stage, primitive)
     }
 
@@ -207,36 +216,5 @@ impl Row<'_> {
         }
         self.apply(&partial, Vectorize { target })?;
         self.apply(stage, Vectorize { target: block })
-    }
-
-    /// Results along the row: several vectors at a time.
-    fn results(
-        &mut self,
-        accesses: &Accesses,
-        axis: &Axis,
-        lanes: i64,
-    ) -> Result<(), ScheduleError> {
-        let (stage, name) = (self.stage, &axis.name);
-        let vectors = self.vectors.min(axis.extent / lanes).max(1);
-        let (outer, unrolled, lane) =
-            (format!("{name}.0"), format!("{name}.vectors"), format!("{name}.lanes"));
-        let mut split = Split::new(name, &[vectors, lanes]).tail(Tail::Peel);
-        split.names = vec![outer.clone(), unrolled.clone(), lane.clone()];
-        self.apply(stage, split)?;
-        let others = accesses.axes.iter().skip(self.depth).filter(|other| other.var != axis.var);
-        let (terms, results): (Vec<&Axis>, Vec<&Axis>) =
-            others.partition(|other| other.role == Role::Reduce);
-        let has_terms = !terms.is_empty();
-        let mut names: Vec<String> = results.into_iter().map(|axis| axis.name.clone()).collect();
-        names.push(outer.clone());
-        names.extend(terms.into_iter().map(|axis| axis.name.clone()));
-        names.extend([unrolled.clone(), lane.clone()]);
-        self.apply(stage, Reorder { order: names })?;
-        self.apply(stage, Unroll { target: unrolled })?;
-        self.apply(stage, Vectorize { target: lane })?;
-        if has_terms {
-            self.apply(stage, CacheWrite { at: outer })?;
-        }
-        Ok(())
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn inner_work(l: &Loop) -> i128 {
             Node::Loop(l) => i128::from(l.extent).saturating_mul(count(&l.body)),
             Node::Guard(guard) => count(&guard.body),
             Node::Store(_) => 1,
-            Node::Prefetch(_) => 0,
+            Node::Prefetch(_) | Node::Barrier => 0,
         };
         nodes.iter().map(one).fold(0, i128::saturating_add)
     }

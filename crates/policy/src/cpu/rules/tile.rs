@@ -11,6 +11,7 @@ use tensorwright_schedule::primitives::{
 use tensorwright_target::{Cpu, Goal};
 
 use crate::cpu::register_tile::{Along, register_tile};
+use crate::cpu::rows::{Row, lane_axis, phases};
 
 /// Rows longer than this, in bytes, are packed into panels: beyond it a column of a tile touches a
 /// page per row.
@@ -34,15 +35,24 @@ pub(super) fn schedule(draft: &mut Draft, group: &Group, goal: &Goal<Cpu>) {
         return;
     }
     let partial = plan.reduction_axis().filter(|_| is_reduction && plan.vector_axis().is_none());
-    let partial = partial
-        .is_some_and(|reduction| draft.steps(|draft| plan.partial(draft, stage, &reduction)));
+    let phased = is_reduction && draft.steps(|draft| in_phases(draft, stage, &accesses, goal));
+    let partial = !phased
+        && partial
+            .is_some_and(|reduction| draft.steps(|draft| plan.partial(draft, stage, &reduction)));
     // What is not tiled together is scheduled apart.
-    if !partial {
+    if !partial && !phased {
         rows(draft, stage, goal);
     }
     if group.reduction.is_some() {
         rows(draft, &group.root, goal);
     }
+}
+
+/// Schedules a reduction that reads at even distances only where results are some apart.
+fn in_phases(draft: &mut Draft, stage: &str, accesses: &Accesses, goal: &Goal<Cpu>) -> bool {
+    let is_phased = lane_axis(accesses, 0).is_some_and(|axis| phases(accesses, axis).is_some());
+    let row = &mut Row { draft, stage, at: "", depth: 0, vectors: 1, is_short: false, goal };
+    is_phased && row.schedule().is_ok()
 }
 
 /// Schedules a stage in rows of vectors.
@@ -263,7 +273,7 @@ impl<'a> Plan<'a> {
             if constant && self.lay(draft, &tensor, &read, tile) {
                 continue;
             }
-            let step = CacheRead { tensor: tensor.clone(), at: at.to_owned(), layout: None };
+            let step = CacheRead::new(&tensor, at);
             if rank < 1 || !draft.step(stage, step) {
                 continue;
             }

@@ -70,8 +70,8 @@ impl Run<'_> {
 
     /// Reads the element at a place.
     pub(super) fn read_place(&mut self, id: BufferId, place: usize) -> Result<Value, Box<Flaw>> {
-        let iteration = self.iteration;
-        if self.memory_mut(id).read(place, iteration) {
+        let turn = self.turn;
+        if self.memory_mut(id).read(place, turn) {
             return Err(self.race(id, place));
         }
         let changes = self.preparing

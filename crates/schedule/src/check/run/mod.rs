@@ -9,9 +9,13 @@ use std::collections::HashMap;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Expr, Index, TensorId};
 
-use super::memory::{Iteration, Memory};
+use super::memory::Memory;
+use super::turn::Turn;
 use super::{Flaw, Verdict};
-use crate::nest::{BufferId, Loop, LoopKind, LoopNest, Node, Owner, StageId, Store, Var};
+use crate::nest::{
+    BufferId, Loop, LoopKind, LoopNest, Memory as Place, Node, Owner, StageId, Store, Var,
+    for_each_loop,
+};
 use value::Value;
 
 /// A nest being run.
@@ -21,8 +25,10 @@ pub(super) struct Run<'a> {
     vars: Vec<i64>,
     left: u64,
     limit: u64,
-    iteration: Iteration,
-    iterations: u32,
+    turn: Turn,
+    turns: u32,
+    /// Whether threads wait for each other at barriers alone; else they do between thread loops.
+    has_barriers: bool,
     /// Whether this is what runs ahead of all calls.
     preparing: bool,
     /// The stage whose store runs.
@@ -58,8 +64,9 @@ impl<'a> Run<'a> {
             vars: vec![0; nest.vars.len()],
             left: limit,
             limit,
-            iteration: Iteration::default(),
-            iterations: 0,
+            turn: Turn::default(),
+            turns: 0,
+            has_barriers: nest.launches.is_some(),
             preparing: false,
             stage: StageId(TensorId(0)),
             guesses: 0,
@@ -82,14 +89,14 @@ impl<'a> Run<'a> {
     /// Runs everything: first what runs ahead of all calls, then a call.
     pub(super) fn all(&mut self) -> Result<Verdict, Box<Flaw>> {
         self.preparing = true;
-        self.nodes(&self.nest.prepare)?;
+        self.trees(&self.nest.prepare)?;
         self.preparing = false;
         for (memory, buffer) in self.memory.iter_mut().zip(&self.nest.buffers) {
             if buffer.owner.is_kernel() {
-                memory.forget(Iteration::default());
+                memory.forget(Turn::default());
             }
         }
-        self.nodes(&self.nest.body)?;
+        self.trees(&self.nest.body)?;
         if self.left == 0 {
             return Ok(Verdict::TooLong);
         }
@@ -114,6 +121,37 @@ impl<'a> Run<'a> {
         expr.dtype(&|id| self.nest.dtype(id))
     }
 
+    /// Runs what is outside of all loops, one after the other. With bound loops, each is a launch.
+    fn trees(&mut self, nodes: &[Node]) -> Result<(), Box<Flaw>> {
+        for node in nodes {
+            let mut is_bound = false;
+            let own = std::slice::from_ref(node);
+            for_each_loop(own, &mut |l| is_bound |= l.kind.is_bound());
+            if self.has_barriers {
+                self.begin_launch();
+            }
+            self.turn = if is_bound { Turn::launch(self.next_turn()) } else { Turn::default() };
+            self.nodes(own)?;
+        }
+        self.turn = Turn::default();
+        Ok(())
+    }
+
+    /// Forgets what a launch does not find of those before it: what blocks share, and what threads have.
+    fn begin_launch(&mut self) {
+        for (memory, buffer) in self.memory.iter_mut().zip(&self.nest.buffers) {
+            if matches!(buffer.memory, Some(Place::Shared | Place::Stack)) {
+                memory.forget(Turn::default());
+            }
+        }
+    }
+
+    /// The number of a turn that begins.
+    fn next_turn(&mut self) -> u32 {
+        self.turns += 1;
+        self.turns
+    }
+
     fn nodes(&mut self, nodes: &[Node]) -> Result<(), Box<Flaw>> {
         for node in nodes {
             match node {
@@ -129,32 +167,58 @@ impl<'a> Run<'a> {
                 }
                 Node::Store(store) => self.store(store)?,
                 Node::Prefetch(_) => {}
+                Node::Barrier => {
+                    let turn = self.next_turn();
+                    self.turn = self.turn.next(turn).epoch(turn);
+                }
             }
         }
         Ok(())
     }
 
     fn iterate(&mut self, l: &Loop) -> Result<(), Box<Flaw>> {
-        let outside = self.iteration;
-        let is_parallel = l.kind == LoopKind::Parallel;
-        let first = self.iterations + 1;
+        let outside = self.turn;
+        let inside = self.enter(l.kind);
         for value in 0..l.extent {
             self.left = self.left.saturating_sub(1);
             if self.left == 0 {
                 break;
             }
-            if is_parallel {
-                self.iterations += 1;
-                self.iteration = Iteration { first, current: self.iterations };
+            match l.kind {
+                LoopKind::Parallel | LoopKind::Block(_) => {
+                    self.turn = inside.block(self.next_turn());
+                }
+                LoopKind::Thread(dim) => self.turn = inside.thread(self.next_turn(), dim, value),
+                LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized => {}
             }
             self.vars[l.var.0 as usize] = value;
             for local in &l.locals {
-                self.memory[local.0 as usize].forget(self.iteration);
+                self.memory[local.0 as usize].forget(self.turn);
             }
             self.nodes(&l.body)?;
         }
-        self.iteration = outside;
+        match l.kind {
+            LoopKind::Parallel => self.turn = outside,
+            LoopKind::Thread(_) if !outside.in_thread() => {
+                let turn = self.next_turn();
+                let after = outside.next(turn);
+                self.turn = if self.has_barriers { after } else { after.epoch(turn) };
+            }
+            LoopKind::Thread(_) => self.turn = outside,
+            LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized | LoopKind::Block(_) => {}
+        }
         Ok(())
+    }
+
+    /// What the turns of a loop have in common.
+    fn enter(&mut self, kind: LoopKind) -> Turn {
+        match kind {
+            LoopKind::Parallel => Turn::launch(self.turns + 1),
+            LoopKind::Thread(_) if !self.turn.in_thread() && !self.has_barriers => {
+                self.turn.epoch(self.turns + 1)
+            }
+            _ => self.turn,
+        }
     }
 
     /// Whether a condition holds; what data decide is taken to.
@@ -206,8 +270,8 @@ impl<'a> Run<'a> {
                 None if self.blames.is_empty() => {}
                 None => drop(self.blames.remove(&(store.buffer, place))),
             }
-            let iteration = self.iteration;
-            if self.memory_mut(store.buffer).write(place, defined, iteration) {
+            let turn = self.turn;
+            if self.memory_mut(store.buffer).write(place, defined, turn) {
                 return Err(self.race(store.buffer, place));
             }
         }

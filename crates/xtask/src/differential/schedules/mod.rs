@@ -28,13 +28,16 @@ pub(crate) enum Kind {
     Policy,
     /// What the search over pipelines proposes.
     Pipeline,
+    /// Random primitives, most of which bind loops to blocks and threads of a device.
+    Gpu,
 }
 
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 5] = [
     ("random", Kind::Random),
     ("space", Kind::Space),
     ("policy", Kind::Policy),
     ("pipeline", Kind::Pipeline),
+    ("gpu", Kind::Gpu),
 ];
 
 impl Kind {
@@ -51,7 +54,7 @@ impl Kind {
     /// Whether what makes the schedules promises that they can be applied and lowered. Random ones
     /// may turn out not to go together.
     pub(crate) fn is_promised(self) -> bool {
-        self != Kind::Random
+        !matches!(self, Kind::Random | Kind::Gpu)
     }
 
     /// What makes schedules of a program.
@@ -60,6 +63,7 @@ impl Kind {
             Kind::Random => Ok(Maker::Random),
             Kind::Policy => Ok(Maker::Policy),
             Kind::Pipeline => Ok(Maker::Pipeline),
+            Kind::Gpu => Ok(Maker::Gpu),
             Kind::Space => guarded(|| space::Spaces::of(program, rng)).map(Maker::Space),
         }
     }
@@ -75,6 +79,8 @@ pub(crate) enum Maker {
     Policy,
     /// Of [`Kind::Pipeline`].
     Pipeline,
+    /// Of [`Kind::Gpu`].
+    Gpu,
 }
 
 /// A schedule.
@@ -98,6 +104,7 @@ impl Maker {
     ) -> Result<Option<Made>, Failed> {
         match self {
             Maker::Random => Ok(Some(random::random(canonical(program), rng, tally))),
+            Maker::Gpu => Ok(Some(random::for_device(canonical(program), rng, tally))),
             Maker::Space(spaces) => guarded(|| Ok(spaces.draw(program, rng, tally))),
             Maker::Policy => guarded(|| policy::draw(program, rng, tally)),
             Maker::Pipeline => guarded(|| pipeline::draw(program, rng, tally)),

@@ -4,6 +4,7 @@
 //! reordered, vectorized and accumulated in registers. So a schedule is made of *recipes*, which
 //! propose what belongs together, and of single primitives in between.
 
+mod bound;
 mod propose;
 mod recipes;
 mod size;
@@ -41,6 +42,22 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
     }
     if draft.rng.percent(70) {
         recipes::finish(&mut draft);
+    }
+    let nest = (!draft.is_broken).then_some(draft.nest);
+    Made { schedule: draft.schedule, nest }
+}
+
+/// A random schedule for a device.
+pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
+    let (schedule, is_broken) = (Schedule::default(), false);
+    let mut draft = Draft { nest, schedule, is_broken, rng, tally };
+    if draft.rng.percent(15) {
+        recipes::rewritten(&mut draft);
+    }
+    recipes::privatized(&mut draft);
+    bound::bound(&mut draft);
+    for _ in 0..draft.rng.index(3) {
+        propose::single(&mut draft);
     }
     let nest = (!draft.is_broken).then_some(draft.nest);
     Made { schedule: draft.schedule, nest }
@@ -112,6 +129,10 @@ impl Draft<'_> {
             Primitive::CacheRead(read) if read.layout.is_some() => {
                 kinds.push("cache_read as".to_owned());
             }
+            Primitive::CacheRead(read) if read.is_shared => {
+                kinds.push("cache_read in shared".to_owned());
+            }
+            Primitive::Bind(bind) => kinds.push(format!("bind to {}", bind.to)),
             Primitive::Layout(_) => {
                 let is_input =
                     self.nest.constants.iter().any(|id| self.nest.buffer(*id).name == step.stage);

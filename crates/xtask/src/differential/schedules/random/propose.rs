@@ -1,10 +1,10 @@
 //! Single primitives with random arguments.
 
-use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{
-    CacheRead, CacheWrite, ComputeAt, ComputeWith, Expand, Factor, Fuse, Inline, LayoutText, Pad,
-    Parallel, Part, Phases, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split, Tail, Unroll,
-    Vectorize, Winograd,
+    Bind, CacheRead, CacheWrite, ComputeAt, ComputeWith, Expand, Factor, Fuse, Inline, LayoutText,
+    Pad, Parallel, Part, Phases, Place, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split,
+    Tail, Unroll, Vectorize, Winograd,
 };
 use tensorwright_testkit::Rng;
 
@@ -20,6 +20,7 @@ pub(super) fn single(d: &mut Draft<'_>) -> bool {
         unroll,
         vectorize,
         parallel,
+        bind,
         inline,
         compute_at,
         compute_with,
@@ -116,6 +117,13 @@ fn parallel(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     Some(d.accept(stage, Parallel { target }))
 }
 
+fn bind(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let target = d.any_loop(stage)?.name;
+    let dim = d.rng.pick(&Dim::ALL).1;
+    let to = if d.rng.percent(50) { Place::Block(dim) } else { Place::Thread(dim) };
+    Some(d.accept(stage, Bind { target, to }))
+}
+
 fn inline(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     Some(d.accept(stage, Inline))
 }
@@ -149,7 +157,7 @@ pub(super) fn cache_read(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let at = d.any_loop(stage)?.name;
     let rank = d.nest.buffers.iter().find(|buffer| buffer.name == tensor)?.shape.len();
     let layout = (rank > 0 && d.rng.percent(50)).then(|| layout_of(d.rng, rank));
-    Some(d.accept(stage, CacheRead { tensor, at, layout }))
+    Some(d.accept(stage, CacheRead { layout, ..CacheRead::new(tensor, at) }))
 }
 
 fn cache_write(d: &mut Draft<'_>, stage: &str) -> Option<bool> {

@@ -1,0 +1,109 @@
+//! CUDA C++, which HIP takes too.
+//!
+//! The text also compiles with a compiler of the system that knows blocks and threads from a header
+//! ([`CUDA_FIBRES`](super::CUDA_FIBRES)).
+
+use tensorwright_schedule::nest::Dim;
+
+use super::{DeviceSyntax, Syntax};
+
+/// CUDA C++.
+#[derive(Debug)]
+pub(super) struct Cuda;
+
+impl Syntax for Cuda {
+    fn function(&self) -> &'static str {
+        "static __device__ inline"
+    }
+
+    fn math(&self, name: &str, is_single: bool) -> String {
+        if is_single { format!("{name}f") } else { name.to_owned() }
+    }
+
+    fn to_bits(&self, bits: &str, value: &str) -> String {
+        format!("{bits} = __float_as_uint({value});")
+    }
+
+    fn to_float(&self, value: &str, bits: &str) -> String {
+        format!("{value} = __uint_as_float({bits});")
+    }
+}
+
+impl DeviceSyntax for Cuda {
+    fn as_syntax(&self) -> &dyn Syntax {
+        self
+    }
+
+    fn preamble(&self, _doubles: bool) -> String {
+        TYPES.to_owned()
+    }
+
+    fn kernel(&self, name: &str, [x, y, z]: [u32; 3]) -> String {
+        let threads = u64::from(x) * u64::from(y) * u64::from(z);
+        format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}")
+    }
+
+    fn global(&self) -> &'static str {
+        ""
+    }
+
+    fn shared(&self) -> &'static str {
+        "__shared__ "
+    }
+
+    fn restrict(&self) -> &'static str {
+        "__restrict__ "
+    }
+
+    fn byte(&self) -> &'static str {
+        "unsigned char"
+    }
+
+    fn block(&self, dim: Dim) -> String {
+        format!("blockIdx.{}", dim.name())
+    }
+
+    fn thread(&self, dim: Dim) -> String {
+        format!("threadIdx.{}", dim.name())
+    }
+
+    fn barrier(&self) -> &'static str {
+        "__syncthreads();"
+    }
+
+    fn reserved(&self) -> &'static str {
+        "threadIdx blockIdx blockDim gridDim warpSize dim3 uint uchar ushort ulong half"
+    }
+}
+
+const TYPES: &str = "\
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT64_C(x) x##LL
+#define UINT64_C(x) x##ULL
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define UINT32_MAX 4294967295u
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT64_MAX 18446744073709551615ULL
+#define INFINITY __uint_as_float(0x7f800000u)
+#define NAN __uint_as_float(0x7fc00000u)
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+";

@@ -1,0 +1,175 @@
+//! [`Cuda`]: a device of NVIDIA's.
+#![allow(unsafe_code, reason = "launches kernels that nothing is known of")]
+
+use std::sync::Arc;
+
+use tensorwright_schedule::interface::Function;
+
+use super::calls::{Buffer, Context, Driver, Failure, Kernel, Module, Stream};
+use super::{ffi, list};
+use crate::cuda::nvrtc::{Compiled, Nvrtc};
+use crate::device::{Arguments, Elapsed, Loaded, Memory, Owner};
+use crate::{Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan};
+
+/// A device of NVIDIA's, with a stream of its own.
+struct Cuda {
+    owner: Owner,
+    description: Description,
+    /// What code is compiled for.
+    architecture: String,
+    /// Found when the first program is loaded.
+    compiler: Option<Nvrtc>,
+    context: Arc<Context>,
+    stream: Stream,
+}
+
+/// The kernels of a program, one per launch.
+struct Kernels(Vec<Kernel>);
+
+/// Opens the device of a number.
+pub(super) fn open(driver: Driver, number: usize) -> Result<Box<dyn Device>, DeviceError> {
+    let found = list::found(driver)?;
+    let known = || found.iter().map(|(_, known)| known.name().to_owned()).collect();
+    let Some((device, description)) = found.get(number).cloned() else {
+        let name = format!("cuda:{number}");
+        return Err(DeviceError::NoSuchDevice { name, known: known() });
+    };
+    let failed = |failure: Failure| failure.on(description.name());
+    let architecture = list::architecture(device).map_err(failed)?;
+    let context = device.context().map_err(failed)?;
+    let stream = Stream::new(&context).map_err(failed)?;
+    let (owner, compiler) = (Owner::new(), None);
+    Ok(Box::new(Cuda { owner, description, architecture, compiler, context, stream }))
+}
+
+impl Cuda {
+    fn failed(&self, failure: Failure) -> DeviceError {
+        failure.on(self.description.name())
+    }
+
+    /// A failure of something that needs so much memory.
+    fn starved(&self, bytes: u64, failure: Failure) -> DeviceError {
+        let device = self.description.name().to_owned();
+        match failure.code() {
+            ffi::OUT_OF_MEMORY => DeviceError::OutOfMemory { device, bytes },
+            _ => self.failed(failure),
+        }
+    }
+
+    /// A failure of a launch. An illegal access is reported when the stream is waited for, and from then on by
+    /// every call: the context is of no use any more.
+    fn fell(&self, kernel: &str, failure: Failure) -> DeviceError {
+        self.failed(failure).in_launch(kernel)
+    }
+
+    /// The kernel of a launch, if the text has it as the launch describes it.
+    fn kernel(
+        &self,
+        compiled: &Compiled,
+        module: &Arc<Module>,
+        launch: &LaunchPlan,
+    ) -> Result<Kernel, DeviceError> {
+        let (name, description) = (&launch.kernel, &self.description);
+        let kernel = Kernel::new(module, name).map_err(|failure| match failure.code() {
+            ffi::NOT_FOUND => description.mismatch(format!("the text has no kernel `{name}`")),
+            _ => self.failed(failure),
+        })?;
+        let asked = |what| kernel.attribute(what).map_err(|failure| self.failed(failure));
+        let takes = compiled.arguments(name).map(|takes| takes as u64);
+        let most_threads = asked(ffi::FUNCTION_MAX_THREADS_PER_BLOCK)?;
+        let shared = asked(ffi::FUNCTION_SHARED_SIZE_BYTES)?;
+        description.check_compiled(launch, takes, most_threads, shared)?;
+        Ok(kernel)
+    }
+
+    fn buffer<'m>(&self, memory: &'m Memory) -> Result<&'m Buffer, DeviceError> {
+        memory.inner(self.owner, &self.description)
+    }
+}
+
+impl Device for Cuda {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn load(&mut self, program: &DeviceProgram) -> Result<Loaded, DeviceError> {
+        self.description.check(program)?;
+        let compiler = match self.compiler.take() {
+            Some(compiler) => compiler,
+            None => Nvrtc::find()?,
+        };
+        let compiled =
+            self.compiler.insert(compiler).compile(&program.source, &self.architecture)?;
+        let module = Module::new(&self.context, &compiled.cubin);
+        let module = module.map_err(|failure| self.failed(failure))?;
+        let kernels = program.launches.iter().map(|launch| self.kernel(&compiled, &module, launch));
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        Ok(Loaded::new(program, self.owner, Kernels(kernels)))
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+        let device = self.description.name().to_owned();
+        // An allocation has at least one byte.
+        let size = usize::try_from(bytes.max(1));
+        let size = size.map_err(|_| DeviceError::OutOfMemory { device, bytes })?;
+        let buffer = Buffer::new(&self.context, size);
+        let buffer = buffer.map_err(|failure| self.starved(bytes, failure))?;
+        Ok(Memory::new(bytes, self.owner, buffer))
+    }
+
+    fn adopt(&mut self, _: Box<dyn HostMemory>) -> Result<Memory, DeviceError> {
+        Err(self.description.mismatch("the device does not work on the memory of this process"))
+    }
+
+    fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        to.check(&self.description, offset, bytes.len())?;
+        let buffer = self.buffer(to)?;
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => buffer.write(offset, bytes).map_err(|failure| self.failed(failure)),
+        }
+    }
+
+    fn download(&mut self, from: &Memory, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        from.check(&self.description, offset, into.len())?;
+        let buffer = self.buffer(from)?;
+        match into.is_empty() {
+            true => Ok(()),
+            false => buffer.read(offset, into).map_err(|failure| self.failed(failure)),
+        }
+    }
+
+    unsafe fn launch(
+        &mut self,
+        program: &Loaded,
+        function: Function,
+        arguments: &Arguments<'_>,
+    ) -> Result<Elapsed, DeviceError> {
+        arguments.check(&self.description, program)?;
+        let Kernels(kernels) = program.inner(self.owner, &self.description)?;
+        let mut marks = vec![self.stream.mark().map_err(|failure| self.failed(failure))?];
+        let mut last = "";
+        for (place, launch) in program.launches(function) {
+            last = &launch.kernel;
+            let kernel = kernels.get(place);
+            let kernel = kernel.ok_or_else(|| self.description.mismatch("a kernel is missing"))?;
+            let buffers = arguments.of(launch).map(|memory| self.buffer(memory));
+            let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
+            // Checked when the program was loaded.
+            let grid = launch.grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
+            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface is passed to
+            // each.
+            let launched = unsafe { self.stream.launch(kernel, grid, launch.block, &buffers) };
+            let marked = launched.and_then(|()| self.stream.mark());
+            marks.push(marked.map_err(|failure| self.fell(last, failure))?);
+        }
+        self.stream.finish().map_err(|failure| self.fell(last, failure))?;
+        let (mut now, mut times) = (0, Vec::new());
+        for pair in marks.windows(2) {
+            let taken = pair[0].until(&pair[1]).map_err(|failure| self.failed(failure))?;
+            times.push((now, now + taken));
+            now += taken;
+        }
+        Ok(Elapsed::from_nanoseconds(&times))
+    }
+}

@@ -1,0 +1,197 @@
+//! [`OpenCl`]: a device of OpenCL.
+#![allow(unsafe_code, reason = "launches kernels that nothing is known of")]
+
+use std::sync::{Mutex, PoisonError};
+
+use tensorwright_schedule::interface::Function;
+
+use super::calls::{Adopted, Buffer, Context, DeviceId, Event, Failure, Kernel, Queue};
+use super::{ffi, list};
+use crate::device::{Arguments, Elapsed, Loaded, Memory, Owner};
+use crate::{BuildLog, Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan};
+
+/// Results are compared with a reference that rounds as C does, so nothing may be relaxed.
+const OPTIONS: &std::ffi::CStr = c"-cl-std=CL1.2";
+
+/// A device of OpenCL, with a context and a queue of its own.
+struct OpenCl {
+    owner: Owner,
+    device: DeviceId,
+    context: Context,
+    queue: Queue,
+    description: Description,
+}
+
+/// Memory as OpenCL has it.
+enum Place {
+    Own(Buffer),
+    Adopted(Adopted),
+}
+
+/// The kernels of a program, one per launch. They remember their arguments, so that only one call at a time
+/// may use them.
+struct Kernels(Mutex<Vec<Kernel>>);
+
+/// Opens the device of a number.
+pub(super) fn open(number: usize) -> Result<Box<dyn Device>, DeviceError> {
+    let found = list::found()?;
+    let known = || found.iter().map(|(_, known)| known.name().to_owned()).collect();
+    let Some((device, description)) = found.get(number).cloned() else {
+        let name = format!("opencl:{number}");
+        return Err(DeviceError::NoSuchDevice { name, known: known() });
+    };
+    let failed = |failure: Failure| failure.on(description.name());
+    let context = device.context().map_err(failed)?;
+    let queue = context.queue(device).map_err(failed)?;
+    Ok(Box::new(OpenCl { owner: Owner::new(), device, context, queue, description }))
+}
+
+impl OpenCl {
+    fn failed(&self, failure: Failure) -> DeviceError {
+        failure.on(self.description.name())
+    }
+
+    /// A failure of something that needs so much memory.
+    fn starved(&self, bytes: u64, failure: Failure) -> DeviceError {
+        match failure.code {
+            ffi::MEM_OBJECT_ALLOCATION_FAILURE
+            | ffi::OUT_OF_RESOURCES
+            | ffi::OUT_OF_HOST_MEMORY
+            | ffi::INVALID_BUFFER_SIZE => {
+                DeviceError::OutOfMemory { device: self.description.name().to_owned(), bytes }
+            }
+            _ => self.failed(failure),
+        }
+    }
+
+    /// A failure of a launch.
+    fn fell(&self, kernel: &str, failure: Failure) -> DeviceError {
+        self.failed(failure).in_launch(kernel)
+    }
+
+    /// The kernel of a launch, if the text has it as the launch describes it.
+    fn kernel(
+        &self,
+        program: &super::calls::Program,
+        launch: &LaunchPlan,
+    ) -> Result<Kernel, DeviceError> {
+        let (name, description) = (&launch.kernel, &self.description);
+        let kernel = program.kernel(name).map_err(|failure| match failure.code {
+            ffi::INVALID_KERNEL_NAME => {
+                description.mismatch(format!("the text has no kernel `{name}`"))
+            }
+            _ => self.failed(failure),
+        })?;
+        let takes = kernel.arguments().map_err(|failure| self.failed(failure))?;
+        let asked = |what| kernel.number(self.device, what).map_err(|failure| self.failed(failure));
+        let most_threads = asked(ffi::KERNEL_WORK_GROUP_SIZE)?;
+        let shared = asked(ffi::KERNEL_LOCAL_MEM_SIZE)?;
+        description.check_compiled(launch, Some(takes), most_threads, shared)?;
+        Ok(kernel)
+    }
+
+    /// The buffer of a piece of memory.
+    fn buffer<'m>(&self, memory: &'m Memory) -> Result<&'m Buffer, DeviceError> {
+        Ok(match memory.inner::<Place>(self.owner, &self.description)? {
+            Place::Own(buffer) => buffer,
+            Place::Adopted(adopted) => &adopted.buffer,
+        })
+    }
+}
+
+impl Device for OpenCl {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn load(&mut self, program: &DeviceProgram) -> Result<Loaded, DeviceError> {
+        self.description.check(program)?;
+        let text = self.context.program(&program.source).map_err(|failure| self.failed(failure))?;
+        text.build(self.device, OPTIONS).map_err(|failure| match failure.code {
+            ffi::BUILD_PROGRAM_FAILURE => DeviceError::Build {
+                device: self.description.name().to_owned(),
+                log: BuildLog::new(text.log(self.device), &program.source),
+            },
+            _ => self.failed(failure),
+        })?;
+        let kernels = program.launches.iter().map(|launch| self.kernel(&text, launch));
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        Ok(Loaded::new(program, self.owner, Kernels(Mutex::new(kernels))))
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+        let starved =
+            DeviceError::OutOfMemory { device: self.description.name().to_owned(), bytes };
+        // Not all runtimes refuse by themselves what is more than they say there is.
+        if bytes > self.description.limits.allocation {
+            return Err(starved);
+        }
+        // A buffer has at least one byte.
+        let size = usize::try_from(bytes.max(1)).map_err(|_| starved)?;
+        let buffer = self.context.buffer(size).map_err(|failure| self.starved(bytes, failure))?;
+        Ok(Memory::new(bytes, self.owner, Place::Own(buffer)))
+    }
+
+    fn adopt(&mut self, memory: Box<dyn HostMemory>) -> Result<Memory, DeviceError> {
+        let bytes = memory.len() as u64;
+        let adopted = self.context.adopt(memory).map_err(|failure| self.starved(bytes, failure))?;
+        Ok(Memory::new(bytes, self.owner, Place::Adopted(adopted)))
+    }
+
+    fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        to.check(&self.description, offset, bytes.len())?;
+        let buffer = self.buffer(to)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let written = self.queue.write(buffer, offset as usize, bytes);
+        written.map_err(|failure| self.starved(bytes.len() as u64, failure))
+    }
+
+    fn download(&mut self, from: &Memory, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        from.check(&self.description, offset, into.len())?;
+        let buffer = self.buffer(from)?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        let read = self.queue.read(buffer, offset as usize, into);
+        read.map_err(|failure| self.starved(into.len() as u64, failure))
+    }
+
+    unsafe fn launch(
+        &mut self,
+        program: &Loaded,
+        function: Function,
+        arguments: &Arguments<'_>,
+    ) -> Result<Elapsed, DeviceError> {
+        arguments.check(&self.description, program)?;
+        let kernels = program.inner::<Kernels>(self.owner, &self.description)?;
+        let mut kernels = kernels.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events: Vec<(&str, Event)> = Vec::new();
+        for (place, launch) in program.launches(function) {
+            let kernel = kernels.get_mut(place);
+            let kernel = kernel.ok_or_else(|| self.description.mismatch("a kernel is missing"))?;
+            for (place, memory) in (0..).zip(arguments.of(launch)) {
+                let passed = kernel.pass(place, self.buffer(memory)?);
+                passed.map_err(|failure| self.fell(&launch.kernel, failure))?;
+            }
+            let local = launch.block.map(|threads| threads as usize);
+            let global = std::array::from_fn(|axis| {
+                // Checked when the program was loaded.
+                (launch.grid[axis] as usize).saturating_mul(local[axis])
+            });
+            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface was passed
+            // to each.
+            let event = unsafe { self.queue.launch(kernel, global, local) };
+            let event = event.map_err(|failure| self.fell(&launch.kernel, failure))?;
+            events.push((&launch.kernel, event));
+        }
+        let last = events.last().map_or("", |(kernel, _)| kernel);
+        self.queue.finish().map_err(|failure| self.fell(last, failure))?;
+        let times = events.iter().map(|(kernel, event)| {
+            let ended = event.outcome().and_then(|()| event.times());
+            ended.map_err(|failure| self.fell(kernel, failure))
+        });
+        Ok(Elapsed::from_nanoseconds(&times.collect::<Result<Vec<_>, _>>()?))
+    }
+}

@@ -1,0 +1,112 @@
+//! The devices of OpenCL, and what they say of themselves.
+
+use tensorwright_target::{Gpu, GpuApi};
+
+use super::calls::{self, DeviceId, Failure, Platform};
+use super::{INSTALL, ffi, functions};
+use crate::description::{DeviceKind, Limits};
+use crate::{Description, DeviceError};
+
+/// OpenCL tells nothing of registers. These are what most graphics processors have: a schedule that needs more
+/// spills on all of them.
+const REGISTERS_PER_UNIT: i64 = 64 << 10;
+const REGISTERS_PER_THREAD: i64 = 255;
+
+/// The devices of all platforms. Graphics processors come first and processors last; otherwise they have the
+/// order of the loader.
+pub(super) fn list() -> Result<Vec<Description>, DeviceError> {
+    Ok(found()?.into_iter().map(|(_, description)| description).collect())
+}
+
+/// The devices that can be used, with what they say.
+pub(super) fn found() -> Result<Vec<(DeviceId, Description)>, DeviceError> {
+    let platforms = calls::platforms(functions()?).map_err(|failure| failure.on("OpenCL"))?;
+    // A platform or device that cannot say what it is is left out: another may be able to.
+    let devices = platforms.into_iter().filter_map(|platform| {
+        let devices = platform.devices().ok()?;
+        Some(
+            devices
+                .into_iter()
+                .filter_map(move |device| Some((device, describe(platform, device).ok()??))),
+        )
+    });
+    let mut devices: Vec<(DeviceId, Description)> = devices.flatten().collect();
+    devices.sort_by_key(|(_, description)| description.kind);
+    for (number, (_, description)) in devices.iter_mut().enumerate() {
+        description.gpu.name = format!("opencl:{number}");
+    }
+    match devices.is_empty() {
+        true => Err(DeviceError::NoDevices { api: GpuApi::OpenCl, install: INSTALL }),
+        false => Ok(devices),
+    }
+}
+
+/// What a device is; `None` if it cannot be used.
+fn describe(platform: Platform, device: DeviceId) -> Result<Option<Description>, Failure> {
+    let is_usable = device.number(ffi::DEVICE_AVAILABLE)? != 0
+        && device.number(ffi::DEVICE_COMPILER_AVAILABLE)? != 0
+        && device.number(ffi::DEVICE_ADDRESS_BITS)? == u64::from(usize::BITS);
+    if !is_usable {
+        return Ok(None);
+    }
+    let kind = match device.number(ffi::DEVICE_TYPE)? {
+        kind if kind & ffi::DEVICE_TYPE_GPU != 0 => DeviceKind::Gpu,
+        kind if kind & ffi::DEVICE_TYPE_CPU != 0 => DeviceKind::Cpu,
+        _ => DeviceKind::Accelerator,
+    };
+    let driver = device.text(ffi::DRIVER_VERSION)?;
+    let limits = Limits {
+        block: block(&device.sizes(ffi::DEVICE_MAX_WORK_ITEM_SIZES)?),
+        // Of OpenCL, only sizes limit how many blocks there are.
+        grid: [i64::MAX as u64; 3],
+        memory: device.number(ffi::DEVICE_GLOBAL_MEM_SIZE)?,
+        allocation: device.number(ffi::DEVICE_MAX_MEM_ALLOC_SIZE)?,
+    };
+    let shared = signed(device.number(ffi::DEVICE_LOCAL_MEM_SIZE)?);
+    let gpu = Gpu {
+        name: String::new(),
+        model: format!("{} ({driver})", device.text(ffi::DEVICE_NAME)?),
+        api: GpuApi::OpenCl,
+        units: signed(device.number(ffi::DEVICE_MAX_COMPUTE_UNITS)?),
+        warp: warp(device),
+        threads_per_block: signed(device.number(ffi::DEVICE_MAX_WORK_GROUP_SIZE)?),
+        shared_per_block: shared,
+        shared_per_unit: shared,
+        registers_per_unit: REGISTERS_PER_UNIT,
+        registers_per_thread: REGISTERS_PER_THREAD,
+        l2: signed(device.number(ffi::DEVICE_GLOBAL_MEM_CACHE_SIZE)?),
+        bandwidth: None,
+        clock: signed(device.number(ffi::DEVICE_MAX_CLOCK_FREQUENCY)?).saturating_mul(1_000_000),
+        tensor: false,
+    };
+    Ok(Some(Description {
+        platform: platform.name()?,
+        version: device.text(ffi::DEVICE_VERSION)?,
+        driver,
+        kind,
+        gpu,
+        limits,
+        shares_memory: kind == DeviceKind::Cpu
+            && device.number(ffi::DEVICE_HOST_UNIFIED_MEMORY)? != 0,
+    }))
+}
+
+/// The most threads of a block in x, y and z; one where a device has fewer dimensions.
+fn block(sizes: &[u64]) -> [u64; 3] {
+    std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
+}
+
+/// How many threads run in step: what vendors tell in their own words, or the lanes of a processor's vectors.
+fn warp(device: DeviceId) -> i64 {
+    let words = [
+        ffi::DEVICE_WARP_SIZE_NV,
+        ffi::DEVICE_WAVEFRONT_WIDTH_AMD,
+        ffi::DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
+    ];
+    let told = words.into_iter().filter_map(|word| device.number(word).ok());
+    told.map(signed).find(|warp| *warp > 0).unwrap_or(1)
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

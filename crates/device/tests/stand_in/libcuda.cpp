@@ -1,0 +1,171 @@
+// A stand-in for the driver of CUDA: no graphics processor, and nothing here says anything about one. It notes which
+// functions are called in which order, keeps memory of devices in that of the process, and runs the text of kernels,
+// which is included as C++, block by block with the threads of a block as fibres.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <string>
+#include <ucontext.h>
+#include <vector>
+
+struct Index { unsigned x, y, z; };
+static Index threadIdx, blockIdx, blockDim, gridDim;
+
+// Fibres: a thread runs until a barrier, then the next one does.
+static ucontext_t scheduler;
+static std::vector<ucontext_t> fibres;
+static size_t current;
+static void __syncthreads() { swapcontext(&fibres[current], &scheduler); }
+
+#define __global__
+#define __shared__ static
+#define __restrict__
+#define __launch_bounds__(...)
+#include TEXT
+
+struct Entry { const char *name; void *function; int arguments; int shared; };
+static const Entry entries[] = { ENTRIES };
+
+static std::string calls;
+static std::string failing;
+static int failure;
+static std::map<uint64_t, size_t> memory;
+
+static int note(const char *name) {
+  calls += name;
+  calls += '\n';
+  return failing == name ? failure : 0;
+}
+#define NOTE() do { int code = note(__func__); if (code) return code; } while (0)
+
+static void call(const Entry *entry, void **a) {
+  auto p = [&](int i) { return *(void **)a[i]; };
+  switch (entry->arguments) {
+    case 3: ((void (*)(void *, void *, void *))entry->function)(p(0), p(1), p(2)); break;
+    case 4: ((void (*)(void *, void *, void *, void *))entry->function)(p(0), p(1), p(2), p(3)); break;
+    case 5: ((void (*)(void *, void *, void *, void *, void *))entry->function)(p(0), p(1), p(2), p(3), p(4)); break;
+    default: abort();
+  }
+}
+
+static const Entry *running;
+static void **running_arguments;
+static std::vector<bool> ended;
+static std::vector<Index> ids;
+static void run_fibre() {
+  call(running, running_arguments);
+  ended[current] = true;
+}
+
+static void run_block(const Entry *entry, void **arguments) {
+  size_t threads = (size_t)blockDim.x * blockDim.y * blockDim.z, stack = 64 << 10;
+  std::vector<char> stacks(threads * stack);
+  fibres.assign(threads, ucontext_t());
+  ended.assign(threads, false);
+  running = entry;
+  running_arguments = arguments;
+  for (size_t i = 0; i < threads; i++) {
+    getcontext(&fibres[i]);
+    fibres[i].uc_stack.ss_sp = &stacks[i * stack];
+    fibres[i].uc_stack.ss_size = stack;
+    fibres[i].uc_link = &scheduler;
+    makecontext(&fibres[i], run_fibre, 0);
+  }
+  for (bool any = true; any;) {
+    any = false;
+    for (current = 0; current < threads; current++) {
+      if (ended[current]) continue;
+      any = true;
+      threadIdx = {unsigned(current % blockDim.x), unsigned(current / blockDim.x % blockDim.y),
+                   unsigned(current / blockDim.x / blockDim.y)};
+      swapcontext(&scheduler, &fibres[current]);
+    }
+  }
+}
+
+extern "C" {
+const char *stand_in_calls() { return calls.c_str(); }
+void stand_in_forget() { calls.clear(); }
+void stand_in_fail(const char *name, int code) { failing = name; failure = code; }
+size_t stand_in_memory() { return memory.size(); }
+
+int cuInit(unsigned) { NOTE(); return 0; }
+int cuDriverGetVersion(int *version) { *version = 12090; return 0; }
+int cuGetErrorName(int code, const char **name) {
+  *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : nullptr;
+  return 0;
+}
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuDeviceGet(int *device, int) { *device = 0; return 0; }
+int cuDeviceGetName(char *name, int room, int) { snprintf(name, room, "Stand-in"); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int) { *bytes = size_t(1) << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int) {
+  static const std::map<int, int> values = {
+      {1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152}, {10, 32},
+      {13, 1410000}, {16, 108}, {36, 1215000}, {37, 5120}, {38, 40 << 20}, {75, 8}, {76, 0}, {81, 164 << 10}, {82, 65536}};
+  auto found = values.find(attribute);
+  if (found == values.end()) return 1;
+  *value = found->second;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int) { NOTE(); *context = (void *)1; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { NOTE(); return 0; }
+int cuCtxSetCurrent(void *context) { return context == (void *)1 ? 0 : 201; }
+int cuStreamCreate(void **stream, unsigned) { NOTE(); *stream = (void *)2; return 0; }
+int cuStreamDestroy_v2(void *) { NOTE(); return 0; }
+int cuStreamSynchronize(void *) { NOTE(); return 0; }
+int cuModuleLoadData(void **module, const void *image) {
+  NOTE();
+  if (memcmp(image, "\177ELF", 4)) return 200;
+  *module = (void *)3;
+  return 0;
+}
+int cuModuleUnload(void *) { NOTE(); return 0; }
+int cuModuleGetFunction(void **function, void *, const char *name) {
+  for (const Entry &entry : entries)
+    if (!strcmp(entry.name, name)) return *function = (void *)&entry, 0;
+  return 500;
+}
+int cuFuncGetAttribute(int *value, int attribute, void *function) {
+  *value = attribute == 0 ? 1024 : attribute == 1 ? ((Entry *)function)->shared : 32;
+  return 0;
+}
+int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  NOTE();
+  if (bytes > size_t(1) << 30) return 2;
+  *address = (uint64_t)malloc(bytes);
+  memory[*address] = bytes;
+  return 0;
+}
+int cuMemFree_v2(uint64_t address) {
+  NOTE();
+  if (!memory.erase(address)) return 1;
+  free((void *)address);
+  return 0;
+}
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) { NOTE(); memcpy((void *)to, from, bytes); return 0; }
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { NOTE(); memcpy(to, (void *)from, bytes); return 0; }
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                   void *stream, void **arguments, void **) {
+  NOTE();
+  if (shared || stream != (void *)2) return 1;
+  gridDim = {gx, gy, gz};
+  blockDim = {bx, by, bz};
+  for (blockIdx.z = 0; blockIdx.z < gz; blockIdx.z++)
+    for (blockIdx.y = 0; blockIdx.y < gy; blockIdx.y++)
+      for (blockIdx.x = 0; blockIdx.x < gx; blockIdx.x++) run_block((const Entry *)function, arguments);
+  return 0;
+}
+int cuEventCreate(void **event, unsigned) { *event = malloc(sizeof(timespec)); return 0; }
+int cuEventDestroy_v2(void *event) { free(event); return 0; }
+int cuEventRecord(void *event, void *) { NOTE(); clock_gettime(CLOCK_MONOTONIC, (timespec *)event); return 0; }
+int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+  auto *a = (timespec *)start, *b = (timespec *)end;
+  *milliseconds = (b->tv_sec - a->tv_sec) * 1e3f + (b->tv_nsec - a->tv_nsec) * 1e-6f;
+  return 0;
+}
+}

@@ -1,0 +1,78 @@
+//! Memory of a device that notices what is written behind its end.
+//!
+//! Where a device works on the memory of this process, tensors lie in regions between pages that cannot be
+//! accessed: whoever leaves them ends the process, and what inputs hold cannot be written at all. The rest of the last page, and
+//! on other devices a page more, holds a pattern that is looked at afterwards.
+
+use std::io;
+
+use tensorwright_device::{Device, DeviceError, Memory};
+
+use crate::worker::memory::{ReadOnlyRegion, Region, UNWRITTEN};
+
+const PAGE: u64 = 4096;
+
+/// How much is uploaded at once.
+const CHUNK: usize = 1 << 20;
+
+/// Memory of so many bytes and the rest of a page, all [`UNWRITTEN`]. No kernel may count on zeros.
+pub(super) fn guarded(device: &mut dyn Device, bytes: u64) -> Result<Memory, DeviceError> {
+    let (starved, whole) = size(device, bytes)?;
+    if device.describe().shares_memory {
+        let mut region = Region::new(whole as usize).map_err(|_| starved)?;
+        region.bytes_mut().fill(UNWRITTEN);
+        return device.adopt(Box::new(region));
+    }
+    let memory = device.allocate(whole.checked_add(PAGE).ok_or(starved)?)?;
+    fill(device, &memory, &[])?;
+    Ok(memory)
+}
+
+/// Memory with these bytes, which cannot be written where that can be forbidden.
+pub(super) fn constant(device: &mut dyn Device, bytes: &[u8]) -> Result<Memory, DeviceError> {
+    let (starved, whole) = size(device, bytes.len() as u64)?;
+    if device.describe().shares_memory {
+        let region = ReadOnlyRegion::filled(whole as usize, |region| {
+            let (start, rest) = region.split_at_mut(bytes.len());
+            start.copy_from_slice(bytes);
+            rest.fill(UNWRITTEN);
+            io::Result::Ok(())
+        });
+        return device.adopt(Box::new(region.map_err(|_| starved)?));
+    }
+    let memory = device.allocate(whole)?;
+    fill(device, &memory, bytes)?;
+    Ok(memory)
+}
+
+/// Writes bytes, and [`UNWRITTEN`] behind them.
+pub(super) fn fill(
+    device: &mut dyn Device,
+    memory: &Memory,
+    bytes: &[u8],
+) -> Result<(), DeviceError> {
+    device.upload(memory, 0, bytes)?;
+    let (mut offset, pattern) = (bytes.len() as u64, vec![UNWRITTEN; CHUNK]);
+    while offset < memory.bytes() {
+        let left = memory.bytes() - offset;
+        let chunk = &pattern[..CHUNK.min(usize::try_from(left).unwrap_or(CHUNK))];
+        device.upload(memory, offset, chunk)?;
+        offset += chunk.len() as u64;
+    }
+    Ok(())
+}
+
+/// Whether nothing was written to bytes that [`fill`] or [`guarded`] filled.
+pub(super) fn is_unwritten(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == UNWRITTEN)
+}
+
+/// The bytes up to the end of a page, and the error if there are not so many.
+fn size(device: &dyn Device, bytes: u64) -> Result<(DeviceError, u64), DeviceError> {
+    let device = device.describe().name().to_owned();
+    let starved = DeviceError::OutOfMemory { device, bytes };
+    match bytes.max(1).checked_next_multiple_of(PAGE) {
+        Some(whole) => Ok((starved, whole)),
+        None => Err(starved),
+    }
+}

@@ -1,0 +1,141 @@
+//! Owners: which thread of a block accesses an element, where that can be told from its subscripts.
+//!
+//! ```text
+//! thread.x for n.1 { for n.2 in 0..4 { C(m, 64*n.0 + 4*n.1 + n.2) += ..; } }
+//! ->  the thread of direction x that owns C(m, n) is (n - 64*n.0) / 4
+//! for d.0 { thread.x for d.1 in 0..8 { e(8*d.0 + d.1) = ..; } }
+//! ->  the one that owns e(d) is d % 8
+//! ```
+//!
+//! Two accesses in one block that tell the same owner of each element are those of one thread, and need no barrier.
+
+use std::collections::BTreeMap;
+
+use tensorwright_lang::program::{Atom, Index, Interval};
+
+use crate::nest::{Buffer, Loop, LoopKind, Ranges, Var};
+
+/// Where the number of a thread is read off an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Clue {
+    /// A subscript, by its dimension.
+    Subscript(usize),
+    /// The position in memory.
+    Position,
+    /// There is no loop over the direction: the first thread does it.
+    First,
+}
+
+/// The number of a thread: `step` times it, and what varies between bounds, is added to what is the same in a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Number {
+    step: i64,
+    uniform: Index,
+    rest: Interval,
+    /// How many threads there are.
+    threads: i64,
+    /// Whether what is a multiple of `step` times `threads` is added to it too.
+    is_cyclic: bool,
+}
+
+impl Number {
+    /// Whether different threads access different elements.
+    fn is_apart(&self) -> bool {
+        self.rest.hi - self.rest.lo < i128::from(self.step.unsigned_abs())
+    }
+}
+
+/// The owners of elements: for each direction, by which clues their number can be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Owners(BTreeMap<(usize, Clue), Number>);
+
+/// The loops around an access in a block.
+#[derive(Clone, Default)]
+pub(super) struct Around {
+    /// The loops over threads, by direction.
+    pub(super) threads: [Option<Var>; 3],
+    /// The loops over blocks.
+    pub(super) blocks: Vec<Var>,
+    /// What all loops around can be.
+    pub(super) ranges: Ranges,
+}
+
+impl Around {
+    /// The same inside of a loop.
+    pub(super) fn inside(&self, l: &Loop) -> Self {
+        let mut inner = self.clone();
+        inner.ranges.insert(l.var, l.extent);
+        match l.kind {
+            LoopKind::Thread(dim) => inner.threads[dim.place()] = Some(l.var),
+            LoopKind::Block(_) => inner.blocks.push(l.var),
+            _ => {}
+        }
+        inner
+    }
+}
+
+impl Owners {
+    /// The owners of the elements that one access reaches.
+    pub(super) fn of(buffer: &Buffer, subscripts: &[Index], around: &Around) -> Self {
+        let mut owners = Self::default();
+        let position = buffer.offset(subscripts);
+        for (place, thread) in around.threads.iter().enumerate() {
+            let Some(thread) = *thread else {
+                let (uniform, rest) = (Index::constant(0), Interval { lo: 0, hi: 0 });
+                let number = Number { step: 1, uniform, rest, threads: 1, is_cyclic: false };
+                owners.0.insert((place, Clue::First), number);
+                continue;
+            };
+            let dimensions = subscripts.iter().enumerate();
+            let clues = dimensions.map(|(dimension, index)| (Clue::Subscript(dimension), index));
+            for (clue, index) in clues.chain(position.iter().map(|at| (Clue::Position, at))) {
+                if let Some(number) = number(index, thread, around).filter(Number::is_apart) {
+                    owners.0.insert((place, clue), number);
+                }
+            }
+        }
+        owners
+    }
+
+    /// What is known of the owners if an element is accessed in either way.
+    pub(super) fn join(&self, other: &Self) -> Self {
+        let both = self.0.iter().filter_map(|(key, a)| {
+            let b = other.0.get(key).filter(|b| (b.step, &b.uniform) == (a.step, &a.uniform))?;
+            let is_cyclic = a.is_cyclic || b.is_cyclic;
+            if is_cyclic && a.threads != b.threads {
+                return None;
+            }
+            let joined = Number { rest: a.rest.hull(b.rest), is_cyclic, ..a.clone() };
+            joined.is_apart().then_some((*key, joined))
+        });
+        Self(both.collect())
+    }
+
+    /// Whether every element has one owner among the threads of a block.
+    pub(super) fn are_known(&self, block: [i64; 3]) -> bool {
+        let known = |place: usize| self.0.keys().any(|(known, _)| *known == place);
+        block.iter().enumerate().all(|(place, extent)| *extent == 1 || known(place))
+    }
+}
+
+/// The number of a thread in an index; `None` if the index does not move with it in equal steps.
+fn number(index: &Index, thread: Var, around: &Around) -> Option<Number> {
+    let step = index.coefficient_of(thread).filter(|step| *step != 0)?;
+    let threads = around.ranges.extent(thread)?;
+    let cycle = step.checked_mul(threads)?;
+    let (mut uniform, mut is_cyclic) = (Index::constant(0), false);
+    let mut rest = Index::constant(index.constant_term());
+    for term in index.terms().iter().filter(|term| term.atom != Atom::Axis(thread)) {
+        let part = Index::atom(term.atom.clone()).scale(term.coefficient)?;
+        let is_uniform = part.outermost_values().is_empty()
+            && !part.mentions(&|var| !around.blocks.contains(&var));
+        if !is_uniform && term.coefficient % cycle == 0 {
+            is_cyclic = true;
+            continue;
+        }
+        let side = if is_uniform { &mut uniform } else { &mut rest };
+        *side = side.add(&part)?;
+    }
+    let rest = around.ranges.interval(&rest);
+    Some(Number { step, uniform, rest, threads, is_cyclic })
+}

@@ -1,0 +1,96 @@
+//! `bind`: the iterations of a loop are the blocks of a grid, or the threads of a block, of a device.
+//!
+//! ```text
+//! C: bind m.0 block.x
+//! C: bind m.1 thread.x
+//! for m.0 in 0..M/64 {                     block.x for m.0 in 0..M/64 {
+//!   for m.1 in 0..64 { S(m.0, m.1); }  ->    thread.x for m.1 in 0..64 { S(m.0, m.1); }
+//! }                                        }
+//! ```
+//!
+//! The iterations must be as independent as those of a parallel loop. Read one after the other they still compute the
+//! program: thread loops of different stages stand side by side in a block, and lowering finds out where threads have to
+//! wait for each other. [`bound`](crate::bound) has the rules about where bound loops may stand.
+
+use std::fmt;
+
+use super::Rule;
+use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut};
+use super::independent::Manner;
+use crate::nest::{Dim, LoopKind, LoopNest};
+use crate::refusal::Refusal;
+use crate::words::Words;
+
+/// Binds a loop to blocks or threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// The loop.
+    pub target: String,
+    /// What its iterations are.
+    pub to: Place,
+}
+
+/// What the iterations of a bound loop are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The blocks of a grid, in a direction.
+    Block(Dim),
+    /// The threads of a block, in a direction.
+    Thread(Dim),
+}
+
+impl Place {
+    /// All places, in the order of messages.
+    fn all() -> impl Iterator<Item = Place> {
+        let blocks = Dim::ALL.into_iter().map(|(_, dim)| Place::Block(dim));
+        blocks.chain(Dim::ALL.into_iter().map(|(_, dim)| Place::Thread(dim)))
+    }
+
+    /// The kind of loop.
+    fn kind(self) -> LoopKind {
+        match self {
+            Place::Block(dim) => LoopKind::Block(dim),
+            Place::Thread(dim) => LoopKind::Thread(dim),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind().fmt(f)
+    }
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bind {} {}", self.target, self.to)
+    }
+}
+
+impl Rule for Bind {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
+        let target = words.name("the name of a loop")?;
+        let word = words.name("a place")?;
+        let to = Place::all().find(|place| place.to_string() == word).ok_or_else(|| {
+            let known: Vec<String> = Place::all().map(|place| place.to_string()).collect();
+            Refusal::new(format!("there is no place `{word}` to bind a loop to"))
+                .help(format!("the places are {}", known.join(", ")))
+        })?;
+        Ok(Bind { target, to })
+    }
+
+    fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
+        let path = find_loop(nest, stage, &self.target)?;
+        let l = loop_at(nest, &path)?;
+        expect_serial(nest, l, "bind")?;
+        let (kind, who) = match self.to {
+            Place::Block(_) => (self.to.kind(), "blocks"),
+            Place::Thread(_) => (self.to.kind(), "threads"),
+        };
+        let state = format!("bound to {kind}");
+        let manner = Manner { state, who, verb: "bind", tails: "`guard`" };
+        manner.expect_independent(nest, stage, l)?;
+        loop_at_mut(nest, &path)?.kind = kind;
+        check_overlaps(nest)
+    }
+}
