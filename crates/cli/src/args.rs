@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tensorwright::{Cpu, Precision};
+use tensorwright::{Precision, Target};
 use tensorwright_search::registry::STRATEGIES;
 use tensorwright_tuner::Mode;
 
@@ -145,6 +145,12 @@ pub(crate) enum Emit {
     Opencl,
     /// The same in CUDA C++
     Cuda,
+    /// What NVIDIA's compiler makes of these for `--target cuda:sm_80` or another architecture: its virtual machine's text
+    Ptx,
+    /// Machine code of NVIDIA's, as text, with what kernels take of a multiprocessor
+    Sass,
+    /// Machine code of NVIDIA's, as a file
+    Cubin,
     /// LLVM's IR, optimised
     Llvm,
     /// Assembly
@@ -258,17 +264,15 @@ pub(crate) struct KernelArgs {
 }
 
 /// The help of `--target`.
-fn processors() -> String {
-    match Cpu::NAMES.split_last() {
-        Some((last, others)) => format!("The processor: {} or {last}", others.join(", ")),
-        None => String::new(),
-    }
+fn targets() -> String {
+    let names = Target::names().join(", ");
+    format!("What code is made for: {names}; `tensorwright machine` lists the devices")
 }
 
 /// What a definition is compiled for.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    #[arg(long, value_name = "NAME", default_value = "native", help = processors())]
+    #[arg(long, value_name = "NAME", default_value = "native", help = targets())]
     pub(crate) target: String,
 
     /// The threads that parallel loops use

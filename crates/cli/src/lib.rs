@@ -8,6 +8,7 @@
 mod args;
 mod command_line;
 mod commands;
+mod cuda;
 mod failure;
 mod files;
 mod measure;

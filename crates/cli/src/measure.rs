@@ -4,6 +4,8 @@
 //! once at the bandwidth of a buffer as large as the kernel's data (so that what fits into a cache is
 //! compared with that cache). The nearer roof is then measured in turns with the kernel.
 
+mod device;
+
 use std::time::Duration;
 
 use serde::Serialize;
@@ -42,6 +44,9 @@ pub(crate) struct Measurement {
 
 /// Times a call that succeeds.
 pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measurement, Diagnostics> {
+    if kernel.device_program().is_some() {
+        return device::measure(kernel, call);
+    }
     let _pin = pin(kernel.pool());
     let program = kernel.program();
     let analysis = program.analysis();

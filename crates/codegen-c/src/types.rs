@@ -69,10 +69,12 @@ pub(crate) fn literal(scalar: Scalar) -> String {
 
 /// The shortest decimal that C reads back as the same number.
 fn float_literal(value: f64, single: bool) -> String {
+    // Both are of type `float`, and functions of OpenCL C take arguments of one type alone.
+    let special = |name: &str| if single { name.to_owned() } else { format!("(double){name}") };
     let text = if value.is_nan() {
-        "NAN".to_owned()
+        special("NAN")
     } else if value.is_infinite() {
-        "INFINITY".to_owned()
+        special("INFINITY")
     } else if single {
         format!("{:?}f", value.abs() as f32)
     } else {
@@ -101,6 +103,7 @@ mod tests {
         assert_eq!(float(DType::Half, 1e-7), "1.1920929e-7f");
         assert_eq!(float(DType::Double, -0.0), "(-0.0)");
         assert_eq!(float(DType::Float, f64::NEG_INFINITY), "(-INFINITY)");
+        assert_eq!(float(DType::Double, f64::NEG_INFINITY), "(-(double)INFINITY)");
         assert_eq!(float(DType::Float, 1e30), "1e30f");
         let integer = |dtype, value| literal(Scalar::integer(dtype, value));
         assert_eq!(integer(DType::Int8, -128), "(-128)");

@@ -26,7 +26,7 @@
 //! | `kernel.rs` | [`Kernel`]: a program with the memory that is its own |
 //! | `description.rs`, `limits.rs` | [`Description`]: what a device is; what it refuses is refused before its driver sees it |
 //! | `probe.rs` | [`Probe`]: what a device can do at this moment |
-//! | `registry.rs`, `api.rs` | [`devices`], [`open`]: the APIs, one line each |
+//! | `registry.rs`, `api.rs` | [`devices`], [`open`], [`shared`], [`target`]: the APIs, one line each |
 //! | `error.rs`, `build_log.rs` | [`DeviceError`]: where, what, what to do; where a compiler found a mistake |
 //! | `library.rs` | libraries at run time |
 //! | `opencl/`, [`cuda`] | OpenCL and CUDA |
@@ -50,5 +50,5 @@ pub use device::{Arguments, Device, Elapsed, HostMemory, Loaded, Memory, STATUS_
 pub use error::{DeviceError, Status};
 pub use kernel::{Allocate, Kernel};
 pub use probe::{Probe, ProbeKind};
-pub use registry::{Listing, devices, open};
+pub use registry::{Listing, SharedDevice, devices, open, shared, target};
 pub use tensorwright_schedule::interface::{DeviceProgram, LaunchPlan};

@@ -1,6 +1,9 @@
 //! The APIs, one line each, and the devices that they know by name.
 
-use tensorwright_target::GpuApi;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use tensorwright_target::{GpuApi, Target, TargetError};
 
 use crate::api::Api;
 use crate::{Description, Device, DeviceError, cuda, opencl};
@@ -47,14 +50,67 @@ pub fn devices() -> Vec<Listing> {
 /// assert_eq!(error.to_string(), "there is no device `vax:3`");
 /// ```
 pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
-    let Some((api, number)) = APIS.iter().find_map(|api| Some((api, api.number(name)?))) else {
-        return Err(no_such_device(name));
-    };
-    let devices = (api.list)()?;
-    if number >= devices.len() {
-        return Err(no_such_device(name));
-    }
+    let Some((api, number)) = numbered(name) else { return Err(no_such_device(name)) };
+    describe(api, number, name)?;
     (api.open)(number)
+}
+
+/// A device that several kernels of this process use, one at a time.
+pub type SharedDevice = Arc<Mutex<Box<dyn Device>>>;
+
+/// The device of a name, opened once for all who have it at the same time: what one of them allocates,
+/// the others can use.
+///
+/// # Errors
+/// As [`open`].
+pub fn shared(name: &str) -> Result<SharedDevice, DeviceError> {
+    type Opened = Mutex<HashMap<String, Weak<Mutex<Box<dyn Device>>>>>;
+    static OPENED: OnceLock<Opened> = OnceLock::new();
+    // Every change is one insertion, so the map is whole even after a panic.
+    let opened = OPENED.get_or_init(Mutex::default).lock();
+    let mut opened = opened.unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = opened.get(name).and_then(Weak::upgrade) {
+        return Ok(found);
+    }
+    let device = Arc::new(Mutex::new(open(name)?));
+    opened.insert(name.to_owned(), Arc::downgrade(&device));
+    Ok(device)
+}
+
+/// The target of a name: as [`Target::named`], and the devices of this machine, which their runtimes describe.
+///
+/// ```
+/// use tensorwright_device::target;
+///
+/// assert!(target("avx2")?.cpu().is_some());
+/// match target("opencl:0") {
+///     Ok(device) => println!("{} units", device.gpu().map_or(0, |gpu| gpu.units)),
+///     Err(error) => println!("{error}; {}", error.help()),
+/// }
+/// # Ok::<(), tensorwright_target::TargetError>(())
+/// ```
+///
+/// # Errors
+/// A name that nothing has, and a device that is not there.
+pub fn target(name: &str) -> Result<Target, TargetError> {
+    let Some((api, number)) = numbered(name) else { return Target::named(name) };
+    match describe(api, number, name) {
+        Ok(device) => Ok(Target::Gpu(device.gpu)),
+        Err(error) => {
+            let (name, reason, help) = (name.to_owned(), error.to_string(), error.help());
+            Err(TargetError::NoDevice { name, reason, help })
+        }
+    }
+}
+
+/// The API that a name is of, and the number of the device.
+fn numbered(name: &str) -> Option<(&'static Api, usize)> {
+    APIS.iter().find_map(|api| Some((api, api.number(name)?)))
+}
+
+/// The device of a number.
+fn describe(api: &Api, number: usize, name: &str) -> Result<Description, DeviceError> {
+    (api.list)()?.into_iter().nth(number).ok_or_else(|| no_such_device(name))
 }
 
 fn no_such_device(name: &str) -> DeviceError {

@@ -34,9 +34,10 @@ pub use tensorwright_reference::{
 pub use tensorwright_codegen_c::Dialect;
 pub use tensorwright_codegen_llvm::Options as CodegenOptions;
 pub use tensorwright_codegen_llvm::Processor;
+pub use tensorwright_device::target;
 pub use tensorwright_runtime::View;
 pub use tensorwright_schedule::Schedule;
-pub use tensorwright_target::{Cpu, Goal, Target, TargetError, VectorIsa};
+pub use tensorwright_target::{Cpu, Goal, Gpu, Target, TargetError, VectorIsa};
 
 /// What kernels run on, and how they are measured.
 pub use tensorwright_runtime as runtime;

@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | `rewriting/`, `algorithm.rs` | other ways to compute a program, for all targets: beginnings of schedules |
 //! | `cpu/` | the sketch of processors: groups of stages, knobs, decoding, rules, cost, ranking |
+//! | `gpu/` | the sketch of graphics processors: blocks, threads, operands in shared memory |
+//! | `stages/` | what is known of stages, whatever they are scheduled for |
 //! | `sketch.rs` | `Policy` and `Sketch`: what a kind of target has, and what it makes of a program: parameters and their meaning |
 //! | `targets.rs` | the kinds of targets that there is policy for: one line each |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
@@ -21,12 +23,14 @@
 
 mod algorithm;
 pub mod cpu;
+mod gpu;
 mod options;
 mod pipelines;
 mod proposals;
 mod rewriting;
 mod schedule_space;
 mod sketch;
+mod stages;
 mod targets;
 mod untuned;
 
@@ -36,4 +40,5 @@ pub use pipelines::pipeline_schedules;
 pub use proposals::PipelineSchedules;
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
+pub use targets::lower_options;
 pub use untuned::{Untuned, untuned_schedule};

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use tensorwright_lang::program::Program;
+use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_space::{Parameter, Point, Rejection};
 
@@ -16,6 +17,9 @@ pub(crate) trait Policy {
 
     /// The schedule by rules alone of what a draft has begun.
     fn by_rules(&self, begun: Draft) -> Schedule;
+
+    /// Whether a nest can be lowered for the target.
+    fn lowers(&self, nest: LoopNest) -> bool;
 
     /// The cycles that arithmetic and bytes of a program need at least.
     fn least_cycles(&self, program: &Program) -> f64;

@@ -1,9 +1,10 @@
 //! The schedule of a program of which nothing was measured.
 
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::{Draft, Schedule, canonical, lower};
+use tensorwright_schedule::{Draft, Schedule, canonical};
 use tensorwright_target::{Goal, TargetError};
 
+use crate::sketch::Policy;
 use crate::targets::policy;
 use crate::{Preset, ScheduleSpace, alternatives};
 
@@ -68,7 +69,7 @@ impl Untuned {
         let begun = begun.unwrap_or_else(|| Draft::new(canonical(program)));
         if program.stages.len() <= MOST_STAGES {
             let space = ScheduleSpace::of(begun.clone(), goal, &Preset::Full.options())?;
-            if let Some(modelled) = modelled(program, &space) {
+            if let Some(modelled) = modelled(program, &space, policy.as_ref()) {
                 return Ok(modelled);
             }
         }
@@ -77,12 +78,12 @@ impl Untuned {
 }
 
 /// What the model chooses; `None` where there is nothing to model, or nothing of it applies.
-fn modelled(program: &Program, space: &ScheduleSpace) -> Option<Untuned> {
+fn modelled(program: &Program, space: &ScheduleSpace, policy: &dyn Policy) -> Option<Untuned> {
     if !space.has_sums() {
         return None;
     }
     let applies = |schedule: &Schedule| {
-        schedule.apply(canonical(program)).is_ok_and(|nest| lower(nest).is_ok())
+        schedule.apply(canonical(program)).is_ok_and(|nest| policy.lowers(nest))
     };
     let points = space.ranked(TRIES);
     let decoded = |point| Some((space.decode(point).ok()?, point));

@@ -31,15 +31,13 @@ fn said(goal: &Goal) -> Vec<Option<TargetError>> {
 fn every_target_is_served_or_refused_by_all_alike() {
     let fpga =
         Fpga { name: "fpga".to_owned(), multipliers: 1 << 12, memory: 1 << 23, bandwidth: 1 << 34 };
-    // Which OpenCL devices there are is not known yet.
+    // Which devices there are only their runtimes know.
     let named = Target::names().into_iter().filter_map(|name| Target::named(name).ok());
     for target in named.chain([Target::Fpga(fpga)]) {
         let name = target.name().to_owned();
         let refused = match &target {
-            Target::Cpu(_) => None,
-            Target::Gpu(_) | Target::Fpga(_) => {
-                Some(TargetError::Unavailable { name: name.clone() })
-            }
+            Target::Cpu(_) | Target::Gpu(_) => None,
+            Target::Fpga(_) => Some(TargetError::Unavailable { name: name.clone() }),
         };
         for said in said(&Goal::new(target).with_workers(2)) {
             assert_eq!(said, refused, "{name}");

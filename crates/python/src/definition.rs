@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use tensorwright::{DType, Def, Module, Precision};
+use tensorwright::{DType, Def, Module, Precision, Target};
 
 /// A definition of a text, with the choices that hold for it.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct Choices {
     pub(crate) threads: usize,
     pub(crate) precision: Precision,
     pub(crate) db: Option<PathBuf>,
+    pub(crate) target: Target,
 }
 
 /// What a definition takes: its parameters, then results that its first statement about them continues,

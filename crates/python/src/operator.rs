@@ -272,13 +272,15 @@ impl Operator {
     /// in calls; they are copied. It shares kernels, and has what is frozen beside, of an operator `like` it:
     /// of the same definition, with the same choices.
     #[new]
-    #[pyo3(signature = (source, name, threads, precision, db, frozen, like = None))]
+    #[pyo3(signature = (source, name, threads, precision, db, target, frozen, like = None))]
+    #[expect(clippy::too_many_arguments, reason = "the choices of Python's function")]
     fn new(
         source: &Bound<'_, Source>,
         name: &str,
         threads: usize,
         precision: &str,
         db: Option<PathBuf>,
+        target: &str,
         frozen: &Bound<'_, PyDict>,
         like: Option<&Bound<'_, Self>>,
     ) -> PyResult<Self> {
@@ -288,7 +290,9 @@ impl Operator {
         let signature = Signature::new(&def);
         let mut bound = bound(&signature, frozen)?;
         let precision = precision.parse::<Precision>().map_err(PyValueError::new_err::<String>)?;
-        let choices = Choices { threads: threads.max(1), precision, db };
+        let target = tensorwright::target(target)
+            .map_err(|error| PyValueError::new_err(format!("{error}; {}", error.help())))?;
+        let choices = Choices { threads: threads.max(1), precision, db, target };
         let like = like.map(|like| like.get()).filter(|like| {
             let like = &like.definition;
             let is_same_text = like.module.source() == module.source();
@@ -451,8 +455,8 @@ impl Operator {
             "llvm" => lowered.llvm_ir(),
             "asm" => lowered.assembly(),
             "loops" => Ok(lowered.loops()),
-            "header" => Ok(lowered.c_header()),
-            "rust" => Ok(lowered.rust_module()),
+            "header" => lowered.c_header(),
+            "rust" => lowered.rust_module(),
             other => {
                 let message =
                     format!("no source of kind `{other}`: c, llvm, asm, loops, header, rust");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use tensorwright::{
-    Arguments as KernelArguments, DType, Diagnostics, Frozen, Goal, Kernel, Program, Target, View,
+    Arguments as KernelArguments, DType, Diagnostics, Frozen, Goal, Kernel, Program, View,
 };
 use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
@@ -96,7 +96,10 @@ impl Specialised {
     pub(crate) fn compile(definition: &Definition, sizes: Sizes) -> Result<Self, Diagnostics> {
         let program = Self::program(definition, &sizes)?;
         let choices = &definition.choices;
-        let builder = || program.compile().threads(choices.threads).precision(choices.precision);
+        let builder = || {
+            let builder = program.compile().target(choices.target.clone());
+            builder.threads(choices.threads).precision(choices.precision)
+        };
         let Recalled { found: remembered, notes } = remembered(&program, choices);
         let tuned =
             remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
@@ -197,7 +200,7 @@ impl Specialised {
 /// What the records have for a program. Records that cannot be read are as good as none.
 fn remembered(program: &Program, choices: &Choices) -> Recalled {
     let look = || {
-        let goal = Goal::new(Target::native().ok()?).with_precision(choices.precision);
+        let goal = Goal::new(choices.target.clone()).with_precision(choices.precision);
         let goal = goal.with_threads(choices.threads);
         let store = open_existing(choices.db.as_deref()).ok()??;
         Remembered::best(&store, &Wanted { program, goal: &goal }).ok()

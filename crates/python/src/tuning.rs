@@ -56,6 +56,7 @@ pub(crate) fn tune<'py>(
     let mut tuner = Tuner::new(&program, worker_command(py)?)
         .map_err(|error| failed(&error))?
         .sizes(sizes)
+        .target(choices.target.clone())
         .threads(choices.threads)
         .precision(choices.precision)
         .budget(Budget::asked(wishes.trials, time, TRIALS))

@@ -130,7 +130,7 @@ fn without(nodes: &mut Body, number: &mut i64) -> bool {
 fn threads_meet_without_a_barrier() {
     let gemm = scheduled(&program(GEMM, &[("M", 33), ("N", 40), ("K", 10)]), TILED);
     let softmax = scheduled(&program(SOFTMAX, &[("N", 3), ("D", 20)]), ROWS);
-    for (nest, barriers) in [(gemm, 2), (softmax, 3)] {
+    for (nest, barriers) in [(gemm, 4), (softmax, 3)] {
         let lowered = lowered(nest);
         for barrier in 0..=barriers {
             let mut nest = lowered.as_nest().clone();

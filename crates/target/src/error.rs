@@ -4,7 +4,7 @@ use std::fmt;
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
 
-use crate::{Cpu, Target};
+use crate::Target;
 
 /// Why there is no such target, or not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +14,19 @@ pub enum TargetError {
         /// The name.
         name: String,
     },
-    /// A device that exists, but for which no code can be generated yet.
+    /// A kind of target that no code can be generated for.
     Unavailable {
         /// The target.
         name: String,
+    },
+    /// A device that is not here, or whose runtime is not.
+    NoDevice {
+        /// The target.
+        name: String,
+        /// Why there is none.
+        reason: String,
+        /// What to do about that.
+        help: String,
     },
     /// A processor that this machine is not.
     Foreign {
@@ -45,14 +54,15 @@ impl TargetError {
     pub fn help(&self) -> String {
         match self {
             Self::Unknown { .. } => {
-                let planned = Target::names().into_iter().filter(|name| !Cpu::NAMES.contains(name));
-                let planned: Vec<&str> = planned.collect();
-                let (known, planned) = (Cpu::NAMES.join(", "), planned.join(", "));
-                format!("the targets are {known}; not available yet are {planned}")
+                let names = Target::names().join(", ");
+                format!("the targets are {names}; `tensorwright machine` lists the devices")
             }
             Self::Unavailable { .. } => {
-                "only processors can be compiled for today, such as native, avx2 or neon".to_owned()
+                "code can be generated for processors, such as native or avx2, and for devices, such as \
+                 opencl:0 or cuda:sm_80"
+                    .to_owned()
             }
+            Self::NoDevice { help, .. } => help.clone(),
             Self::Foreign { .. } => {
                 "compile for `native`, or run the code on a machine of that kind".to_owned()
             }
@@ -68,7 +78,10 @@ impl fmt::Display for TargetError {
         match self {
             Self::Unknown { name } => write!(f, "there is no target `{name}`"),
             Self::Unavailable { name } => {
-                write!(f, "the target `{name}` is not available yet")
+                write!(f, "no code can be generated for the target `{name}`")
+            }
+            Self::NoDevice { name, reason, .. } => {
+                write!(f, "the target `{name}` is not here: {reason}")
             }
             Self::Foreign { name, here } => {
                 write!(f, "this machine (`{here}`) cannot run code for `{name}`")

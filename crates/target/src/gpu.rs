@@ -36,6 +36,8 @@ pub struct Gpu {
     pub clock: i64,
     /// Whether it multiplies small matrices in one instruction.
     pub tensor: bool,
+    /// Whether it is a processor that runs threads as lanes of vectors: what a block shares is then memory like any other.
+    pub is_processor: bool,
 }
 
 /// What a graphics processor is programmed by.
@@ -79,6 +81,22 @@ pub(crate) struct Flagship {
 }
 
 impl Gpu {
+    /// Whether it is a device of this machine, which has a number, and not an architecture.
+    #[must_use]
+    pub fn is_device(&self) -> bool {
+        self.name.split_once(':').is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+    }
+
+    /// The bytes of shared memory that the text of a kernel may declare. CUDA has more for those who ask for it at run time.
+    #[must_use]
+    pub fn declared_shared(&self) -> i64 {
+        const OF_CUDA: i64 = 48 << 10;
+        match self.api {
+            GpuApi::Cuda => self.shared_per_block.min(OF_CUDA),
+            GpuApi::Hip | GpuApi::OpenCl => self.shared_per_block,
+        }
+    }
+
     /// An architecture of NVIDIA's: the limits of its compute capability, the sizes of its flagship.
     pub(crate) fn cuda(name: &str, flagship: &Flagship) -> Self {
         Self {
@@ -96,6 +114,7 @@ impl Gpu {
             bandwidth: Some(flagship.bandwidth * 1_000_000_000),
             clock: flagship.clock * 1_000_000,
             tensor: true,
+            is_processor: false,
         }
     }
 }

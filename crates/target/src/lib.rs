@@ -98,6 +98,15 @@ impl Target {
         }
     }
 
+    /// The graphics processor, if it is one.
+    #[must_use]
+    pub fn gpu(&self) -> Option<&Gpu> {
+        match self {
+            Self::Gpu(gpu) => Some(gpu),
+            _ => None,
+        }
+    }
+
     /// The same with what this machine has, if this machine runs its code.
     #[must_use]
     pub fn on_this_machine(self) -> Self {
@@ -107,14 +116,18 @@ impl Target {
         }
     }
 
-    /// Checks that this machine can run code for the target.
+    /// Checks that this machine can run code for the target. A device that was found here is believed to be here still.
     ///
     /// # Errors
     /// If it cannot.
     pub fn check_runs_here(&self) -> Result<(), TargetError> {
         match self {
             Self::Cpu(cpu) => cpu.check_runs_here(),
-            other => Err(TargetError::Unavailable { name: other.name().to_owned() }),
+            Self::Gpu(gpu) if gpu.is_device() => Ok(()),
+            other => {
+                let here = Cpu::native()?.name().to_owned();
+                Err(TargetError::Foreign { name: other.name().to_owned(), here })
+            }
         }
     }
 
@@ -141,6 +154,12 @@ impl FromStr for Target {
 
     fn from_str(name: &str) -> Result<Self, TargetError> {
         Self::named(name)
+    }
+}
+
+impl From<Gpu> for Target {
+    fn from(gpu: Gpu) -> Self {
+        Self::Gpu(gpu)
     }
 }
 

@@ -56,10 +56,11 @@ const LINES: &[Line] = &[
     line("avx2", &[], |_| Ok(Cpu::avx2().into())),
     line("avx512", &[], |_| Ok(Cpu::avx512().into())),
     line("neon", &[], |_| Ok(Cpu::neon().into())),
-    line("opencl:N", &[], opencl),
+    line("opencl:N", &[], device),
     line("cuda:sm_70", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &VOLTA)))),
     line("cuda:sm_80", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &AMPERE)))),
     line("cuda:sm_90", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &HOPPER)))),
+    line("cuda:N", &[], device),
 ];
 
 impl Line {
@@ -88,9 +89,11 @@ pub(crate) fn named(name: &str) -> Result<Target, TargetError> {
     }
 }
 
-/// Devices are numbered by the runtime, which is not asked yet.
-fn opencl(name: &str) -> Result<Target, TargetError> {
-    Err(TargetError::Unavailable { name: name.to_owned() })
+/// Devices are numbered by their runtimes, which nothing here loads.
+fn device(name: &str) -> Result<Target, TargetError> {
+    let reason = "only its runtime knows what it is".to_owned();
+    let help = "ask `tensorwright::target`, which loads the runtimes of devices".to_owned();
+    Err(TargetError::NoDevice { name: name.to_owned(), reason, help })
 }
 
 #[cfg(test)]
@@ -103,7 +106,9 @@ mod tests {
             let name = name.replace('N', "0");
             match named(&name) {
                 Ok(target) => assert_eq!(target.name(), name),
-                Err(error) => assert_eq!(error, TargetError::Unavailable { name }),
+                Err(error) => {
+                    assert!(matches!(error, TargetError::NoDevice { name: n, .. } if n == name))
+                }
             }
         }
     }
@@ -125,8 +130,8 @@ mod tests {
         assert_eq!(error.to_string(), "there is no target `vax`");
         assert_eq!(
             error.help(),
-            "the targets are native, sse, avx2, avx512, neon; not available yet are opencl:N, cuda:sm_70, \
-             cuda:sm_80, cuda:sm_90"
+            "the targets are native, sse, avx2, avx512, neon, opencl:N, cuda:sm_70, cuda:sm_80, cuda:sm_90, cuda:N; \
+             `tensorwright machine` lists the devices"
         );
     }
 

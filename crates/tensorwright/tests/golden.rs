@@ -1,14 +1,15 @@
 //! The example kernels and pipelines, run on the reference interpreter, give what NumPy computed; compiled with the
-//! default schedule or with none, they give what the reference computes.
+//! default schedule or with none, for this processor or for a device, they give what the reference computes.
 //!
 //! `examples/golden/make.py` writes the inputs, the expected outputs, `cases.json` (of `kernels`) and
 //! `pipelines.json` (of `pipelines`).
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use tensorwright::{Buffer, DType, Diagnostics, Inputs, Module, Program, Schedule, npy};
+use tensorwright::{Buffer, DType, Diagnostics, Inputs, Module, Program, Schedule, Target, npy};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -64,7 +65,7 @@ impl Case {
     }
 
     /// Compares the reference with another way to compute the same.
-    fn run(&self, other: Other) -> Result<(), String> {
+    fn run(&self, other: &Other) -> Result<(), String> {
         let path = examples().join(self.folder).join(&self.file);
         let module = Module::parse_bytes(&self.file, &std::fs::read(path).unwrap())
             .map_err(|error| error.to_string())?;
@@ -96,7 +97,7 @@ impl Case {
     /// What the outputs are compared with.
     fn others(
         &self,
-        other: Other,
+        other: &Other,
         program: &Program,
         inputs: &Inputs,
     ) -> Result<BTreeMap<String, Buffer>, Diagnostics> {
@@ -107,6 +108,7 @@ impl Case {
                 return Ok(self.outputs.iter().map(golden).collect());
             }
             Other::DefaultSchedule => program.compile().build()?,
+            Other::OnDevice(target) => program.compile().target(target.clone()).build()?,
             Other::NoSchedule => program.compile().schedule(Schedule::default()).build()?,
         };
         Ok(kernel.run(inputs)?.into_iter().collect())
@@ -114,12 +116,16 @@ impl Case {
 }
 
 /// What the reference is compared with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Other {
     NumPy,
     DefaultSchedule,
     NoSchedule,
+    OnDevice(Target),
 }
+
+/// Of the cases, one in so many runs on each device but the first: some compile for a second or two.
+const ON_OTHERS: usize = 5;
 
 #[test]
 fn every_case_gives_what_numpy_computed() {
@@ -136,13 +142,35 @@ fn every_case_compiled_without_a_schedule_agrees() {
     all_cases(Other::NoSchedule);
 }
 
+/// `TENSORWRIGHT_ALL_CASES=1` runs all of them on all devices.
+#[test]
+fn cases_on_devices_agree() {
+    let devices = (0..).map_while(|number| tensorwright::target(&format!("opencl:{number}")).ok());
+    let devices: Vec<Target> = devices.collect();
+    if devices.is_empty() {
+        assert!(std::env::var_os("TENSORWRIGHT_NEEDS_DEVICES").is_none(), "there is no OpenCL");
+        println!("skipped: there is no OpenCL here");
+    }
+    let all = std::env::var_os("TENSORWRIGHT_ALL_CASES").is_some();
+    for (number, device) in devices.into_iter().enumerate() {
+        let every = if number == 0 || all { 1 } else { ON_OTHERS };
+        some_cases(&Other::OnDevice(device), every);
+    }
+}
+
 fn all_cases(other: Other) {
+    some_cases(&other, 1);
+}
+
+/// One case in so many.
+fn some_cases(other: &Other, every: usize) {
     let failures: Vec<String> = cases()
         .iter()
         .chain(&pipelines())
+        .step_by(every)
         .filter_map(|case| {
             let error = case.run(other).err()?;
-            Some(format!("{} {} {:?}:\n{error}", case.file, case.def, case.sizes))
+            Some(format!("{} {} {:?}, {other:?}:\n{error}", case.file, case.def, case.sizes))
         })
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -121,7 +121,7 @@ fn kernels_of_other_machines_are_written_and_not_run() {
     let program = program(DENSE, &DENSE_SIZES);
     let foreign = if cfg!(target_arch = "x86_64") { "neon" } else { "avx2" };
     let kernel = program.compile().target(Target::named(foreign).unwrap()).build().unwrap();
-    assert!(!kernel.object().is_empty());
+    assert!(!kernel.object().unwrap().is_empty());
     assert!(kernel.assembly().unwrap().contains("dense"));
     let error = kernel.run(&program.random_inputs(0).unwrap()).unwrap_err();
     assert_eq!(error.list()[0].code, Code::UnknownTarget);
@@ -148,9 +148,9 @@ fn every_text_of_a_kernel_names_it() {
         kernel.c_source().unwrap(),
         kernel.llvm_ir().unwrap(),
         kernel.assembly().unwrap(),
-        lowered.c_header(),
-        lowered.c_wrapper(),
-        lowered.rust_module(),
+        lowered.c_header().unwrap(),
+        lowered.c_wrapper().unwrap(),
+        lowered.rust_module().unwrap(),
     ] {
         assert!(text.contains(lowered.symbol()), "{text}");
     }

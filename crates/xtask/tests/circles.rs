@@ -17,8 +17,6 @@ const ALLOWED: &[&str] = &[
     "codegen-llvm: math::lanes::mask uses math::lanes::float",
     // Arguments may be frozen, and what is frozen is made of arguments.
     "kernel: kernel::arguments uses kernel::constants",
-    // An error lists the processors that there are, and to look for one may fail.
-    "target: error uses cpu",
 ];
 
 #[test]

@@ -7,6 +7,7 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Dialect, LoweredProgram, Sourc
 use tensorwright_package::cc::Compiler;
 
 use crate::args::{CompileArgs, Emit, Format};
+use crate::cuda::Kernels;
 use crate::failure::{InFormat, Outcome};
 use crate::{files, report};
 
@@ -64,12 +65,14 @@ fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
             steps.iter().map(step).collect()
         }
         Emit::C => lowered()?.c_source()?,
-        Emit::Header => lowered()?.c_header(),
+        Emit::Header => lowered()?.c_header()?,
         Emit::Opencl => for_device(&lowered()?, Dialect::OpenCl)?,
         Emit::Cuda => for_device(&lowered()?, Dialect::Cuda)?,
+        Emit::Ptx => Kernels::of(&lowered()?)?.ptx(),
+        Emit::Sass => Kernels::of(&lowered()?)?.sass()?,
         Emit::Llvm => lowered()?.llvm_ir()?,
         Emit::Asm => lowered()?.assembly()?,
-        Emit::Object | Emit::Shared | Emit::Rust => return Ok(None),
+        Emit::Object | Emit::Shared | Emit::Rust | Emit::Cubin => return Ok(None),
     }))
 }
 
@@ -103,14 +106,19 @@ fn join(extents: &[impl ToString; 3]) -> String {
 fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
     let path = args.output.as_deref().ok_or_else(|| output_needed(args.emit))?;
     let program = super::program(&args.program)?;
+    if args.emit == Emit::Cubin {
+        let lowered = super::kernel(&program, &args.kernel)?.lower()?;
+        files::write_bytes(path, Kernels::of(&lowered)?.cubin())?;
+        return Ok(Written { files: vec![path.to_owned()], advice: None });
+    }
     let kernel = super::kernel(&program, &args.kernel)?.build()?;
     let lowered = kernel.lowered();
     let header = path.with_extension("h");
     match args.emit {
         Emit::Rust => {
             let object = path.with_extension("o");
-            files::write_bytes(path, lowered.rust_module().as_bytes())?;
-            files::write_bytes(&object, kernel.object())?;
+            files::write_bytes(path, lowered.rust_module()?.as_bytes())?;
+            files::write_bytes(&object, kernel.object()?)?;
             let advice = format!(
                 "use it as a module and link the object: \
                  `rustc main.rs -C link-arg={o}`, or in build.rs \
@@ -120,15 +128,15 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
             Ok(Written { files: vec![path.to_owned(), object], advice: Some(advice) })
         }
         Emit::Shared => {
-            files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper(), kernel.object())?)?;
-            files::write_bytes(&header, lowered.c_header().as_bytes())?;
+            files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper()?, kernel.object()?)?)?;
+            files::write_bytes(&header, lowered.c_header()?.as_bytes())?;
             Ok(Written { files: vec![path.to_owned(), header], advice: None })
         }
         _ => {
             let wrapper = sibling(path, "_call.c");
-            files::write_bytes(path, kernel.object())?;
-            files::write_bytes(&header, lowered.c_header().as_bytes())?;
-            files::write_bytes(&wrapper, lowered.c_wrapper().as_bytes())?;
+            files::write_bytes(path, kernel.object()?)?;
+            files::write_bytes(&header, lowered.c_header()?.as_bytes())?;
+            files::write_bytes(&wrapper, lowered.c_wrapper()?.as_bytes())?;
             let advice = format!(
                 "link {} with -lm; compile {} along for `{}_call` and the other functions with \
                  typed parameters",
@@ -160,6 +168,7 @@ fn output_needed(emit: Emit) -> Diagnostics {
     let (what, example) = match emit {
         Emit::Shared => ("a shared library", "-o libkernel.so"),
         Emit::Rust => ("a Rust module with its object", "-o kernel.rs"),
+        Emit::Cubin => ("machine code of NVIDIA's", "-o kernel.cubin"),
         _ => ("an object file", "-o kernel.o"),
     };
     let message = format!("{what} cannot be written to standard output");

@@ -84,7 +84,7 @@ pub(crate) fn goal(args: &TargetArgs) -> Result<Goal, Diagnostics> {
 
 /// The target of a name.
 pub(crate) fn target(name: &str) -> Result<Target, Diagnostics> {
-    Target::named(name).map_err(|error| unavailable(&error))
+    tensorwright::target(name).map_err(|error| unavailable(&error))
 }
 
 /// Says what is wrong with a target.

@@ -76,7 +76,7 @@ fn compiled(program: &Program, inputs: &Inputs, args: &RunArgs) -> Result<Report
     let outputs =
         outputs.map(|(name, buffer)| Computed { name, buffer, tolerance: None }).collect();
     let engine = Engine::Compiled {
-        target: kernel.lowered().processor().to_string(),
+        target: kernel.lowered().generated_for(),
         threads: kernel.threads(),
         compile_seconds: kernel.compile_times().total().as_secs_f64(),
         precision: kernel.lowered().precision(),

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Outcome {
         Format::Json => report::json(&serde_json::json!({
             "def": program.name(),
             "hash": program.hash().to_string(),
-            "target": lowered.processor().to_string(),
+            "target": lowered.generated_for(),
             "threads": args.kernel.target.threads,
             "schedule": schedule,
         }))?,

@@ -1,6 +1,7 @@
 //! `tensorwright tune`
 
 mod many;
+mod model_only;
 mod progress;
 mod summary;
 
@@ -37,6 +38,7 @@ const TRIALS: u64 = 200;
   tensorwright tune examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024 --time 60s
   tensorwright tune gemm.tc --def gemm --size M=512,N=512,K=512 --trials 500 --strategy opevo
   tensorwright tune examples/kernels/harris.tc --size H=1536,W=2560 --mode top5   # in seconds
+  tensorwright tune gemm.tc --def gemm --size M=1024,N=1024,K=1024 --target cuda:sm_80 --model-only > gemm.sched
   tensorwright tune --all examples/kernels/norm.tc --size N=1024,D=1024 --trials 100
   tensorwright tune --manifest tensorwright.toml       # many operators, a common budget")]
 pub(crate) struct TuneArgs {
@@ -66,6 +68,10 @@ pub(crate) struct TuneArgs {
     /// How much is measured before a schedule is chosen [default: autotune]
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<Mode>,
+
+    /// Choose a schedule by the model and print it; nothing is measured, and the device need not be here
+    #[arg(long, conflicts_with_all = ["all", "manifest", "mode", "strategy", "trials", "time"])]
+    model_only: bool,
 
     /// Weights of `tensorwright model train`, for the cost model that chooses between pipelines
     #[arg(long, value_name = "WEIGHTS.json")]
@@ -126,6 +132,9 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     let program = super::chosen_def(&module, args.def.as_deref())
         .and_then(|def| def.bind(sizes.clone()))
         .in_format(format)?;
+    if args.model_only {
+        return model_only::run(args, &program);
+    }
     let tuner = tuner(args, &program, sizes, &around)?;
     let tuned = tune(&tuner, &mut journal(args)?, args)?;
     match format {

@@ -12,6 +12,9 @@ use crate::{Description, DeviceError};
 const REGISTERS_PER_UNIT: i64 = 64 << 10;
 const REGISTERS_PER_THREAD: i64 = 255;
 
+/// The registers of a thread of a processor, which is a lane: the vectors of AVX-512.
+const VECTOR_REGISTERS: i64 = 32;
+
 /// The devices of all platforms. Graphics processors come first and processors last; otherwise they have the
 /// order of the loader.
 pub(super) fn list() -> Result<Vec<Description>, DeviceError> {
@@ -73,11 +76,15 @@ fn describe(platform: Platform, device: DeviceId) -> Result<Option<Description>,
         shared_per_block: shared,
         shared_per_unit: shared,
         registers_per_unit: REGISTERS_PER_UNIT,
-        registers_per_thread: REGISTERS_PER_THREAD,
+        registers_per_thread: match kind {
+            DeviceKind::Cpu => VECTOR_REGISTERS,
+            DeviceKind::Gpu | DeviceKind::Accelerator => REGISTERS_PER_THREAD,
+        },
         l2: signed(device.number(ffi::DEVICE_GLOBAL_MEM_CACHE_SIZE)?),
         bandwidth: None,
         clock: signed(device.number(ffi::DEVICE_MAX_CLOCK_FREQUENCY)?).saturating_mul(1_000_000),
         tensor: false,
+        is_processor: kind == DeviceKind::Cpu,
     };
     Ok(Some(Description {
         platform: platform.name()?,

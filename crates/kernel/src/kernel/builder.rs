@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use tensorwright_codegen_llvm::{Options, Processor};
 use tensorwright_lang::precision::Precision;
-use tensorwright_policy::untuned_schedule;
+use tensorwright_policy::{lower_options, untuned_schedule};
 use tensorwright_schedule::interface::identifier;
-use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower};
+use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower_with};
 use tensorwright_target::{Goal, Target};
 
 use super::Kernel;
@@ -123,7 +123,7 @@ impl KernelBuilder<'_> {
         Ok(self)
     }
 
-    /// Compiles for a processor other than this machine's.
+    /// Compiles for something other than this machine's processor: another kind of processor, or a [device](crate::target).
     pub fn target(mut self, target: Target) -> Self {
         self.target = Some(target);
         self
@@ -180,7 +180,11 @@ impl KernelBuilder<'_> {
                 Some(given) => given,
                 None => spelled(untuned_schedule(program.ir(), &goal)?),
             };
-            Ok((Processor::try_from(&goal.target)?, target, given))
+            let processor = match &goal.target {
+                Target::Gpu(_) => None,
+                other => Some(Processor::try_from(other)?),
+            };
+            Ok((processor, target, given))
         });
         let (processor, target, (schedule, source)) = known.map_err(|error| {
             let diagnostics = error.diagnose(&program.ir().source);
@@ -196,7 +200,8 @@ impl KernelBuilder<'_> {
         }
         // Loops are shown under the name that is exported.
         scheduled.name = identifier(&scheduled.name);
-        let nest = lower(scheduled.clone()).map_err(|error| {
+        let nest = lower_with(scheduled.clone(), &lower_options(&target), &mut |_, _| {});
+        let nest = nest.map_err(|error| {
             let diagnostics = (error, &schedule).diagnose(&source);
             NotLowered { refusal: None, diagnostics }
         })?;

@@ -1,5 +1,7 @@
 //! Calls of a kernel: once, or again and again on the same memory.
 
+use std::time::Duration;
+
 use tensorwright_runtime::{AlignedBuffer, Element};
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::{BufferId, Owner};
@@ -92,7 +94,7 @@ impl Kernel {
         arguments: impl Into<Arguments<'a>>,
     ) -> Result<Call<'a>, Diagnostics> {
         let arguments = arguments.into();
-        self.loaded()?;
+        self.engine()?;
         let constants = self.constants_of_call(&arguments)?;
         let memory = |parameter: &Parameter| match constants.memory(parameter.id) {
             Some(memory) => Ok(memory),
@@ -173,6 +175,13 @@ impl Call<'_> {
     /// If a subscript from data is out of bounds.
     pub fn run(&mut self) -> Result<(), Diagnostics> {
         self.kernel.call_bound(&mut self.bound)
+    }
+
+    /// How long the last run took by the clock of the device that it ran on, without bringing and fetching tensors; `None`
+    /// for kernels that run on this processor.
+    #[must_use]
+    pub fn device_time(&self) -> Option<Duration> {
+        self.bound.elapsed()
     }
 
     /// The elements of an output, if they have this type; 16-bit floats are read as `u16`.

@@ -1,35 +1,46 @@
-//! Machine code, which equal kernels share.
+//! Code for a processor or a device, which equal kernels share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_runtime::Pool;
 use tensorwright_runtime::fork::hold_forks;
+use tensorwright_schedule::interface::DeviceProgram;
 use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
-use super::invoke::Loaded;
+use super::engine::{Engine, OnDevice, OnProcessor};
 use super::lowered::LoweredProgram;
 use crate::{CodegenOptions, Diagnostics, ProgramHash};
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How many kernels this process has compiled to machine code. Kernels of equal programs, with the same
+/// How many kernels this process has compiled. Kernels of equal programs, with the same
 /// schedule, processor and threads, share their code while one of them exists, and count once.
 #[must_use]
 pub fn compilations() -> u64 {
     COMPILATIONS.load(Ordering::Relaxed)
 }
 
-/// Machine code, and the means to call it.
+/// Code, and the means to call it.
 #[derive(Debug)]
 pub(super) struct Code {
-    pub(super) compiled: codegen::Compiled,
+    pub(super) text: Text,
     /// Not there if this machine cannot run the code.
-    pub(super) loaded: Option<Loaded>,
+    pub(super) engine: Option<Box<dyn Engine>>,
+}
+
+/// What was generated.
+#[derive(Debug)]
+pub(super) enum Text {
+    /// An object for a processor.
+    Object(codegen::Compiled),
+    /// Kernels for a device, which its runtime compiles, and how long it took to write them.
+    Kernels(DeviceProgram, Duration),
 }
 
 /// All that decides what the code is, and which places of the text its errors are about.
@@ -81,11 +92,20 @@ impl Code {
     }
 
     fn new(lowered: &LoweredProgram) -> Result<Self, Diagnostics> {
+        let runs_here = lowered.target.check_runs_here().is_ok();
+        let made = match lowered.target.gpu() {
+            Some(_) => Self::for_device(lowered, runs_here),
+            None => Self::for_processor(lowered, runs_here),
+        };
+        COMPILATIONS.fetch_add(1, Ordering::Relaxed);
+        made
+    }
+
+    fn for_processor(lowered: &LoweredProgram, runs_here: bool) -> Result<Self, Diagnostics> {
         let source = &lowered.program.ir().source;
         let compiled = lowered.compile()?;
-        COMPILATIONS.fetch_add(1, Ordering::Relaxed);
-        if lowered.target.check_runs_here().is_err() {
-            return Ok(Self { compiled, loaded: None });
+        if !runs_here {
+            return Ok(Self { text: Text::Object(compiled), engine: None });
         }
         let pool = match lowered.threads {
             1 => None,
@@ -94,8 +114,22 @@ impl Code {
         let kernel = jit()
             .and_then(|jit| codegen::JitKernel::load(jit, &compiled.interface, &compiled.object))
             .map_err(|error| error.diagnose(source))?;
-        let loaded = Some(Loaded::new(kernel, pool));
-        Ok(Self { compiled, loaded })
+        let engine = Box::new(OnProcessor::new(kernel, pool));
+        Ok(Self { text: Text::Object(compiled), engine: Some(engine) })
+    }
+
+    fn for_device(lowered: &LoweredProgram, runs_here: bool) -> Result<Self, Diagnostics> {
+        let source = &lowered.program.ir().source;
+        let start = Instant::now();
+        let program = lowered.kernels()?;
+        let emit = start.elapsed();
+        let mut engine: Option<Box<dyn Engine>> = None;
+        if runs_here {
+            let device = tensorwright_device::shared(lowered.target.name());
+            let loaded = device.and_then(|device| OnDevice::load(device, &program));
+            engine = Some(Box::new(loaded.map_err(|error| error.diagnose(source))?));
+        }
+        Ok(Self { text: Text::Kernels(program, emit), engine })
     }
 }
 

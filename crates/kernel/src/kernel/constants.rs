@@ -222,8 +222,8 @@ impl Kernel {
     ) -> Result<Bound<'a>, Diagnostics> {
         use super::invoke::BindError;
         let source = &self.program().ir().source;
-        Bound::new(self.loaded()?, function, memory).map_err(|error| match error {
-            BindError::Alloc(error) => error.diagnose(source),
+        Bound::new(self.engine()?, function, memory).map_err(|error| match error {
+            BindError::Call(error) => error.diagnose(source),
             BindError::Unfit => {
                 let message = "the buffers do not fit the kernel".to_owned();
                 super::Error::Link(message).diagnose(source)

@@ -1,12 +1,14 @@
 //! Errors of the layers below as diagnostics.
 
 use tensorwright_codegen_llvm::error::Error as CodegenError;
+use tensorwright_device::DeviceError;
 use tensorwright_runtime::{AllocError, PoolError};
 use tensorwright_schedule::interface::CheckedRead;
 use tensorwright_schedule::primitives::{Primitive, Tail};
 use tensorwright_schedule::{LowerError, Schedule, ScheduleError};
 use tensorwright_target::TargetError;
 
+use super::engine::CallError;
 use crate::{Code, Diagnostic, Diagnostics, Program, Source, Span};
 
 /// What a line of a schedule looks like.
@@ -88,6 +90,22 @@ impl Diagnose for CodegenError {
             }
             _ => Diagnostic::without_place(Code::KernelFailed, self.to_string())
                 .help("please report this with the program, its sizes and its schedule"),
+        }
+    }
+}
+
+impl Diagnose for DeviceError {
+    fn diagnostic(&self) -> Diagnostic {
+        Diagnostic::without_place(Code::KernelFailed, self.to_string()).help(self.help())
+    }
+}
+
+impl Diagnose for CallError {
+    fn diagnostic(&self) -> Diagnostic {
+        match self {
+            CallError::Kernel(error) => error.diagnostic(),
+            CallError::Alloc(error) => error.diagnostic(),
+            CallError::Device(error) => error.diagnostic(),
         }
     }
 }

@@ -4,11 +4,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use tensorwright_schedule::interface::Parameter;
+use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::BufferId;
 
 use super::constants::Constants;
-use super::invoke::CallError;
 use super::{Diagnose, Frozen, Kernel, memory};
 use crate::ir::Tensor;
 use crate::{Code, Diagnostic, Diagnostics, Inputs};
@@ -39,7 +38,7 @@ impl Kernel {
         inputs: &[*const u8],
         outputs: &[*mut u8],
     ) -> Result<(), Diagnostics> {
-        let loaded = self.loaded()?;
+        let engine = self.engine()?;
         let constants = self.snapshot(frozen)?.map(Arc::as_ref);
         let ir = self.program().ir();
         let pointer = |parameter: &Parameter| {
@@ -62,12 +61,10 @@ impl Kernel {
             let diagnostic = Diagnostic::without_place(Code::InputType, message);
             return Err(Diagnostics::new(ir.source.clone(), vec![diagnostic]));
         };
+        let mut session = engine.session().map_err(|error| error.diagnose(&ir.source))?;
         // SAFETY: the caller vouches for inputs and outputs; constants are ours, and only read.
-        let status = unsafe { loaded.call_on(&pointers) };
-        let status = status.map_err(|error| match error {
-            CallError::Kernel(error) => error.diagnose(&ir.source),
-            CallError::Alloc(error) => error.diagnose(&ir.source),
-        })?;
+        let status = unsafe { session.call(Function::Compute, &pointers) };
+        let status = status.map_err(|error| error.diagnose(&ir.source))?;
         // SAFETY: as above.
         self.judge(status, || unsafe { self.inputs_at(constants, inputs) })
     }

@@ -2,22 +2,14 @@
 #![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
+use std::time::Duration;
 
-use tensorwright_codegen_llvm as codegen;
-use tensorwright_codegen_llvm::error::Error;
-use tensorwright_runtime::{AlignedBuffer, AllocError, Element, Pool, View, abi};
+use tensorwright_runtime::{AlignedBuffer, AllocError, Element, View};
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
-/// Compiled code in this process, with what its calls need.
-#[derive(Debug)]
-pub(super) struct Loaded {
-    kernel: codegen::JitKernel,
-    pool: Option<Arc<Pool>>,
-    /// Workspaces that no call uses at the moment.
-    workspaces: Mutex<Vec<AlignedBuffer>>,
-}
+use super::engine::{CallError, Engine, Session};
 
 /// The memory of one parameter.
 #[derive(Debug)]
@@ -35,72 +27,11 @@ pub(super) enum Memory<'a> {
 /// Memory that fits a kernel: all that a call needs.
 #[derive(Debug)]
 pub(super) struct Bound<'a> {
-    loaded: &'a Loaded,
+    session: Box<dyn Session + 'a>,
     function: Function,
     memory: Vec<Memory<'a>>,
-    workspace: AlignedBuffer,
     /// Where `memory` is. The buffers are never exchanged while they are bound.
     pointers: Vec<*mut c_void>,
-}
-
-impl Loaded {
-    /// Code, and the threads that it may use.
-    pub(super) fn new(kernel: codegen::JitKernel, pool: Option<Arc<Pool>>) -> Self {
-        Self { kernel, pool, workspaces: Mutex::default() }
-    }
-
-    /// The code.
-    pub(super) fn kernel(&self) -> &codegen::JitKernel {
-        &self.kernel
-    }
-
-    /// The threads that parallel loops use beside the caller's.
-    pub(super) fn pool(&self) -> Option<&Pool> {
-        self.pool.as_deref()
-    }
-
-    fn workspace(&self) -> Result<AlignedBuffer, AllocError> {
-        let workers = self.pool().map_or(1, Pool::workers);
-        let workers = i32::try_from(workers).unwrap_or(i32::MAX);
-        let bytes = self.kernel.interface().workspace.bytes(workers);
-        AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
-    }
-
-    /// Computes on memory that the caller vouches for, one pointer per parameter, and returns the
-    /// status.
-    ///
-    /// # Safety
-    /// Every pointer points to initialised memory of its parameter's size, aligned to its elements,
-    /// which nobody writes during the call; memory of an output is written by nobody else, read by
-    /// nobody else, and overlaps no other parameter's.
-    pub(super) unsafe fn call_on(&self, pointers: &[*mut c_void]) -> Result<i32, CallError> {
-        let kept = self.idle().and_then(|mut idle| idle.pop());
-        let mut workspace = match kept {
-            Some(workspace) => workspace,
-            None => self.workspace().map_err(CallError::Alloc)?,
-        };
-        let pointer = workspace.as_mut_ptr().cast();
-        // SAFETY: the caller vouches for the parameters; the workspace is this call's alone.
-        let status = unsafe { self.kernel.call(pointers, pointer, self.pool_pointer()) };
-        if let Some(mut idle) = self.idle() {
-            idle.push(workspace);
-        }
-        status.map_err(CallError::Kernel)
-    }
-
-    /// The workspaces of earlier calls, if they can be had at once: a call never waits for them. In a
-    /// child that was forked while another thread had them, they can never be had.
-    fn idle(&self) -> Option<std::sync::MutexGuard<'_, Vec<AlignedBuffer>>> {
-        match self.workspaces.try_lock() {
-            Ok(idle) => Some(idle),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    fn pool_pointer(&self) -> *mut abi::Pool {
-        self.pool().map_or(std::ptr::null_mut(), Pool::as_abi)
-    }
 }
 
 /// Whether memory can be passed for a parameter.
@@ -155,37 +86,33 @@ impl<'a> Memory<'a> {
 impl<'a> Bound<'a> {
     /// Checks memory, one entry per parameter, against what a function expects.
     pub(super) fn new(
-        loaded: &'a Loaded,
+        engine: &'a dyn Engine,
         function: Function,
         mut memory: Vec<Memory<'a>>,
     ) -> Result<Self, BindError> {
-        let parameters = &loaded.kernel.interface().parameters;
+        let parameters = &engine.interface().parameters;
         let fits = memory.len() == parameters.len()
             && parameters.iter().zip(&memory).all(|(p, memory)| takes(p, memory, function));
         if !fits {
             return Err(BindError::Unfit);
         }
-        let workspace = loaded.workspace().map_err(BindError::Alloc)?;
+        let session = engine.session().map_err(BindError::Call)?;
         let pointers = memory.iter_mut().map(Memory::pointer).collect();
-        Ok(Self { loaded, function, memory, workspace, pointers })
+        Ok(Self { session, function, memory, pointers })
     }
 
     /// Calls the function, and returns its status.
-    pub(super) fn call(&mut self) -> Result<i32, Error> {
-        let pool = self.loaded.pool_pointer();
-        let (kernel, workspace) = (&self.loaded.kernel, self.workspace.as_mut_ptr().cast());
+    pub(super) fn call(&mut self) -> Result<i32, CallError> {
         // SAFETY: `new` checked that every parameter has memory of its size, initialised, owned
         // by this call if it is written, and aligned at least to its elements: buffers are
         // aligned to 64 bytes, and a view comes from a slice of elements. Distinct parameters
-        // have distinct memory unless both are only read. `&mut self` makes the workspace ours
-        // alone; it has the size that the kernel asks for with the workers of this pool. The pool
-        // lives as long as `loaded`.
-        unsafe {
-            match self.function {
-                Function::Prepare => kernel.prepare(&self.pointers, workspace, pool),
-                Function::Compute => kernel.call(&self.pointers, workspace, pool),
-            }
-        }
+        // have distinct memory unless both are only read.
+        unsafe { self.session.call(self.function, &self.pointers) }
+    }
+
+    /// How long the last call took by the clock of a device.
+    pub(super) fn elapsed(&self) -> Option<Duration> {
+        self.session.elapsed()
     }
 
     /// The memory of a parameter.
@@ -196,6 +123,7 @@ impl<'a> Bound<'a> {
     /// The elements of a parameter, to write, if the call owns them. (Not the buffer: exchanging
     /// it would leave the pointer behind.)
     pub(super) fn owned_mut<T: Element>(&mut self, parameter: usize) -> Option<&mut [T]> {
+        self.session.touch(parameter);
         match self.memory.get_mut(parameter) {
             Some(Memory::Owned(buffer)) => Some(buffer.as_mut_slice()),
             _ => None,
@@ -208,20 +136,11 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Why a call on memory of the caller's could not be made.
-#[derive(Debug)]
-pub(super) enum CallError {
-    /// The code refused it.
-    Kernel(Error),
-    /// There is no memory for the workspace.
-    Alloc(AllocError),
-}
-
 /// Why memory cannot be bound.
 #[derive(Debug)]
 pub(super) enum BindError {
     /// It is not what the kernel expects.
     Unfit,
-    /// There is none for the workspace.
-    Alloc(AllocError),
+    /// There is none for the rest that a call needs.
+    Call(CallError),
 }

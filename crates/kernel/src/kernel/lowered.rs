@@ -5,12 +5,13 @@ use std::time::Duration;
 use tensorwright_codegen_c::Dialect;
 use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
 use tensorwright_lang::precision::Precision;
+use tensorwright_policy::lower_options;
 use tensorwright_schedule::interface::DeviceProgram;
 use tensorwright_schedule::{
     DeviceLimits, Interface, LoopNest, LowerOptions, LoweredNest, Schedule, StageMap, canonical,
-    lower_traced, lower_with,
+    lower, lower_with,
 };
-use tensorwright_target::Target;
+use tensorwright_target::{GpuApi, Target, TargetError};
 
 use super::diagnose::Diagnose;
 use crate::{Code, Diagnostic, Diagnostics, Program};
@@ -22,7 +23,8 @@ pub struct LoweredProgram {
     pub(super) program: Program,
     pub(super) schedule: Schedule,
     pub(super) target: Target,
-    pub(super) processor: Processor,
+    /// `None` for a device.
+    pub(super) processor: Option<Processor>,
     pub(super) threads: usize,
     pub(super) options: Options,
     /// After the schedule, before lowering.
@@ -52,10 +54,34 @@ impl LoweredProgram {
         &self.target
     }
 
-    /// What LLVM has to know of the target.
+    /// What LLVM has to know of the target, if that is a processor.
     #[must_use]
-    pub fn processor(&self) -> &Processor {
-        &self.processor
+    pub fn processor(&self) -> Option<&Processor> {
+        self.processor.as_ref()
+    }
+
+    /// What code is generated for, for people: the features of a processor, the model of a device.
+    #[must_use]
+    pub fn generated_for(&self) -> String {
+        match (&self.processor, &self.target) {
+            (Some(processor), _) => processor.to_string(),
+            (None, Target::Gpu(gpu)) => format!("{}, {}", gpu.name, gpu.model),
+            (None, target) => target.name().to_owned(),
+        }
+    }
+
+    /// What LLVM has to know of the target, for the sake of something.
+    fn for_processor(&self, what: &str) -> Result<&Processor, Diagnostics> {
+        self.processor.as_ref().ok_or_else(|| self.is_for_device(what))
+    }
+
+    /// Says that there is no such thing for a device.
+    pub(super) fn is_for_device(&self, what: &str) -> Diagnostics {
+        let name = self.target.name();
+        let message = format!("there is no {what} of a kernel for the device `{name}`");
+        let help = "`compile --emit opencl` and `--emit cuda` write the text of its kernels";
+        let diagnostic = Diagnostic::without_place(Code::UnknownTarget, message).help(help);
+        Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic])
     }
 
     /// The lowered loops, for tools that look inside.
@@ -97,9 +123,10 @@ impl LoweredProgram {
             ("schedule".to_owned(), self.scheduled.to_string()),
         ];
         // It was lowered before, so it does not fail; a failure would end the list early.
-        let _ = lower_traced(self.scheduled.clone(), &mut |pass, nest| {
-            steps.push((pass.to_owned(), nest.to_string()));
-        });
+        let _ =
+            lower_with(self.scheduled.clone(), &lower_options(&self.target), &mut |pass, nest| {
+                steps.push((pass.to_owned(), nest.to_string()));
+            });
         steps
     }
 
@@ -108,11 +135,17 @@ impl LoweredProgram {
     /// # Errors
     /// If C cannot express the loops.
     pub fn c_source(&self) -> Result<String, Diagnostics> {
-        let source = tensorwright_codegen_c::emit(&self.nest).map_err(|error| {
-            let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
-            Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic])
-        })?;
-        Ok(source.code)
+        let source = match self.target.gpu() {
+            None => tensorwright_codegen_c::emit(&self.nest),
+            // Blocks and threads one after the other.
+            Some(_) => {
+                let source = &self.program.ir().source;
+                let nest = lower(self.scheduled.clone());
+                let nest = nest.map_err(|error| (error, &Schedule::default()).diagnose(source))?;
+                tensorwright_codegen_c::emit(&nest)
+            }
+        };
+        source.map(|source| source.code).map_err(|error| self.not_emitted(&error))
     }
 
     /// The program for a device whose loops the schedule binds to blocks and threads, in a dialect of C: the text of its kernels, and
@@ -134,41 +167,82 @@ impl LoweredProgram {
     /// # Errors
     /// If the loops do not fit a device.
     pub fn device_program(&self, dialect: Dialect) -> Result<DeviceProgram, Diagnostics> {
+        if self.target.gpu().is_some() {
+            return self.written_in(dialect, &self.nest);
+        }
         let options = LowerOptions::device(DeviceLimits::default());
         let source = &self.program.ir().source;
         let nest = lower_with(self.scheduled.clone(), &options, &mut |_, _| {})
             .map_err(|error| (error, &Schedule::default()).diagnose(source))?;
-        tensorwright_codegen_c::emit_device(&nest, dialect).map_err(|error| {
-            let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
-            Diagnostics::new(source.clone(), vec![diagnostic])
-        })
+        self.written_in(dialect, &nest)
     }
 
-    /// What objects need of a processor.
-    fn requirement(&self) -> tensorwright_codegen_c::Requirement {
-        let Self { processor, .. } = self;
+    /// The program in the dialect of the device that is the target.
+    ///
+    /// # Errors
+    /// If the target is no device, or its dialect cannot express the loops.
+    pub fn kernels(&self) -> Result<DeviceProgram, Diagnostics> {
+        let dialect = match self.target.gpu().map(|gpu| gpu.api) {
+            Some(GpuApi::OpenCl) => Dialect::OpenCl,
+            Some(GpuApi::Cuda) => Dialect::Cuda,
+            Some(GpuApi::Hip) | None => {
+                let name = self.target.name().to_owned();
+                return Err(TargetError::Unavailable { name }.diagnose(&self.program.ir().source));
+            }
+        };
+        self.written_in(dialect, &self.nest)
+    }
+
+    /// A nest that was lowered for a device, in a dialect.
+    fn written_in(
+        &self,
+        dialect: Dialect,
+        nest: &LoweredNest,
+    ) -> Result<DeviceProgram, Diagnostics> {
+        let written = tensorwright_codegen_c::emit_device(nest, dialect);
+        written.map_err(|error| self.not_emitted(&error))
+    }
+
+    /// Says that no text can be written.
+    fn not_emitted(&self, error: &tensorwright_codegen_c::EmitError) -> Diagnostics {
+        let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
+        Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic])
+    }
+
+    /// What objects need of a processor, for the sake of something.
+    fn requirement(&self, what: &str) -> Result<tensorwright_codegen_c::Requirement, Diagnostics> {
+        let processor = self.for_processor(what)?;
         let (triple, needs) = (processor.triple(), processor.needs());
-        tensorwright_codegen_c::Requirement::new(&processor.to_string(), triple, needs)
+        Ok(tensorwright_codegen_c::Requirement::new(&processor.to_string(), triple, needs))
     }
 
     /// The C header of the kernel, for the C source and for objects. It says for which processor objects
     /// are.
-    #[must_use]
-    pub fn c_header(&self) -> String {
-        tensorwright_codegen_c::header(&self.interface, Some(&self.requirement()))
+    ///
+    /// # Errors
+    /// If the target is a device.
+    pub fn c_header(&self) -> Result<String, Diagnostics> {
+        let requirement = self.requirement("header")?;
+        Ok(tensorwright_codegen_c::header(&self.interface, Some(&requirement)))
     }
 
     /// C source of the functions of the header that an object does not have: those with typed
     /// parameters.
-    #[must_use]
-    pub fn c_wrapper(&self) -> String {
-        tensorwright_codegen_c::wrapper(&self.interface, &self.requirement())
+    ///
+    /// # Errors
+    /// If the target is a device.
+    pub fn c_wrapper(&self) -> Result<String, Diagnostics> {
+        let requirement = self.requirement("wrapper")?;
+        Ok(tensorwright_codegen_c::wrapper(&self.interface, &requirement))
     }
 
     /// A Rust module with safe functions that call the compiled kernel.
-    #[must_use]
-    pub fn rust_module(&self) -> String {
-        tensorwright_codegen_c::rust_module(&self.interface, &self.requirement())
+    ///
+    /// # Errors
+    /// If the target is a device.
+    pub fn rust_module(&self) -> Result<String, Diagnostics> {
+        let requirement = self.requirement("Rust module")?;
+        Ok(tensorwright_codegen_c::rust_module(&self.interface, &requirement))
     }
 
     /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
@@ -230,12 +304,14 @@ impl LoweredProgram {
 
     /// Generates code.
     pub(super) fn compile(&self) -> Result<Compiled, Diagnostics> {
-        compile(&self.nest, &self.processor, &self.options)
+        let processor = self.for_processor("object file")?;
+        compile(&self.nest, processor, &self.options)
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 
     fn listing(&self, kind: Listing) -> Result<String, Diagnostics> {
-        listing(&self.nest, &self.processor, &self.options, kind)
+        let processor = self.for_processor("assembly")?;
+        listing(&self.nest, processor, &self.options, kind)
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 }

@@ -7,6 +7,7 @@ mod code;
 mod constants;
 mod diagnose;
 mod direct;
+mod engine;
 mod invoke;
 mod lowered;
 mod memory;
@@ -27,14 +28,16 @@ pub use verify::Verification;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tensorwright_codegen_llvm as codegen;
 use tensorwright_codegen_llvm::error::Error;
 use tensorwright_runtime::Pool;
+use tensorwright_schedule::interface::DeviceProgram;
 use tensorwright_schedule::{Interface, Schedule};
 
-use self::code::Code;
+use self::code::{Code, Text};
 use self::constants::Constants;
 use self::diagnose::Diagnose;
-use self::invoke::Loaded;
+use self::engine::Engine;
 use crate::{Diagnostics, Program};
 
 /// A compiled program.
@@ -60,13 +63,13 @@ pub struct Kernel {
 pub struct CompileTimes {
     /// Making or applying the schedule, and lowering.
     pub lowering: Duration,
-    /// From loops to LLVM's IR.
+    /// From loops to LLVM's IR, or to the text of kernels for a device.
     pub emit: Duration,
     /// LLVM's passes.
     pub passes: Duration,
     /// From IR to an object.
     pub codegen: Duration,
-    /// Linking the object into this process.
+    /// Linking the object into this process, or what the runtime of a device takes to compile.
     pub load: Duration,
 }
 
@@ -139,26 +142,38 @@ impl Kernel {
     }
 
     /// The relocatable object file, which exports [`LoweredProgram::symbol`].
+    ///
+    /// # Errors
+    /// If the kernel is for a device, which has no such files.
+    pub fn object(&self) -> Result<&[u8], Diagnostics> {
+        match &self.code.text {
+            Text::Object(compiled) => Ok(&compiled.object),
+            Text::Kernels(..) => Err(self.lowered.is_for_device("object file")),
+        }
+    }
+
+    /// The kernels for a device and how they are launched, if the target is one.
     #[must_use]
-    pub fn object(&self) -> &[u8] {
-        &self.code.compiled.object
+    pub fn device_program(&self) -> Option<&DeviceProgram> {
+        match &self.code.text {
+            Text::Object(_) => None,
+            Text::Kernels(program, _) => Some(program),
+        }
     }
 
     /// How long the steps to this kernel took, those to code that it shares with an earlier one included.
     #[must_use]
     pub fn compile_times(&self) -> CompileTimes {
-        let times = self.code.compiled.times;
-        CompileTimes {
-            lowering: self.lowered.lowering,
-            emit: times.emit,
-            passes: times.passes,
-            codegen: times.codegen,
-            load: self
-                .code
-                .loaded
-                .as_ref()
-                .map(|loaded| loaded.kernel().load_time())
-                .unwrap_or_default(),
+        let load = self.code.engine.as_ref().map(|engine| engine.load_time()).unwrap_or_default();
+        let lowering = self.lowered.lowering;
+        match &self.code.text {
+            Text::Object(codegen::Compiled { times, .. }) => {
+                let (emit, passes, codegen) = (times.emit, times.passes, times.codegen);
+                CompileTimes { lowering, emit, passes, codegen, load }
+            }
+            Text::Kernels(_, emit) => {
+                CompileTimes { lowering, emit: *emit, load, ..CompileTimes::default() }
+            }
         }
     }
 
@@ -171,7 +186,7 @@ impl Kernel {
     /// The threads that parallel loops use beside the caller's, if there are any: for measurements.
     #[must_use]
     pub fn pool(&self) -> Option<&Pool> {
-        self.code.loaded.as_ref().and_then(Loaded::pool)
+        self.code.engine.as_ref().and_then(|engine| engine.pool())
     }
 
     fn interface(&self) -> &Interface {
@@ -179,9 +194,9 @@ impl Kernel {
     }
 
     /// The code, if this machine can run it.
-    fn loaded(&self) -> Result<&Loaded, Diagnostics> {
+    fn engine(&self) -> Result<&dyn Engine, Diagnostics> {
         let source = &self.program().ir().source;
-        self.code.loaded.as_ref().ok_or_else(|| match self.lowered.target.check_runs_here() {
+        self.code.engine.as_deref().ok_or_else(|| match self.lowered.target.check_runs_here() {
             Err(error) => error.diagnose(source),
             Ok(()) => Error::Target("the kernel is not loaded".to_owned()).diagnose(source),
         })

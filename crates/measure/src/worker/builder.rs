@@ -1,7 +1,9 @@
-//! The builder: schedules in, objects out.
+//! The builder: schedules in, objects or texts of kernels out.
 
 use tensorwright_codegen_llvm as codegen;
-use tensorwright_kernel::{CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target};
+use tensorwright_kernel::{
+    CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target, target,
+};
 use tensorwright_schedule::ScheduleError;
 
 use super::{Connection, Served, expected};
@@ -13,17 +15,13 @@ const LEAST_MEMORY: u64 = 2 << 30;
 
 struct Builder {
     program: Program,
-    /// `None` for a device: texts for it come from whoever submits them.
-    target: Option<Target>,
+    target: Target,
     threads: usize,
 }
 
 pub(super) fn serve(mut connection: Connection) -> Served {
     let Some((setup, program)) = connection.setup()? else { return Ok(()) };
-    let target = match setup.device {
-        None => Some(Target::named(&setup.target).map_err(|error| error.to_string())?),
-        Some(_) => None,
-    };
+    let target = target(&setup.target).map_err(|error| format!("{error}; {}", error.help()))?;
     let builder = Builder { program, target, threads: setup.threads };
     connection.reply(GREETING, &BuilderReply::Ready, &[])?;
     let mut is_limited = false;
@@ -75,21 +73,15 @@ impl Builder {
         if lower_only {
             return (built, Vec::new());
         }
-        match codegen::compile(lowered.nest(), lowered.processor(), &CodegenOptions::default()) {
-            Ok(compiled) => (built, compiled.object),
-            // Only the emitter counts exactly; the limits of schedules are an estimate.
-            Err(codegen::error::Error::TooLarge(reason)) => {
-                (illegal("operations", reason), Vec::new())
-            }
-            Err(error) => (failed(&error.to_string()), Vec::new()),
+        match code(&lowered) {
+            Ok(code) => (built, code),
+            Err(refusal) => (refusal, Vec::new()),
         }
     }
 
     fn lower(&self, text: &str) -> Result<LoweredProgram, BuilderReply> {
         let schedule = Schedule::parse(text).map_err(|error| refused(&error))?;
-        let no_device = || illegal("target", "no code is generated for devices yet".to_owned());
-        let target = self.target.clone().ok_or_else(no_device)?;
-        let builder = self.program.compile().target(target).threads(self.threads);
+        let builder = self.program.compile().target(self.target.clone()).threads(self.threads);
         builder.schedule(schedule).try_lower().map_err(|failed| match &failed.refusal {
             Some(error) => refused(error),
             None => illegal("lower", messages(&failed.diagnostics)),
@@ -97,8 +89,20 @@ impl Builder {
     }
 }
 
-fn failed(reason: &str) -> BuilderReply {
-    BuilderReply::Failed(reason.to_owned())
+/// The code of loops: an object for a processor, a program with its texts for a device.
+fn code(lowered: &LoweredProgram) -> Result<Vec<u8>, BuilderReply> {
+    let failed = |error: &dyn std::fmt::Display| BuilderReply::Failed(error.to_string());
+    let Some(processor) = lowered.processor() else {
+        let program = lowered.kernels();
+        let program = program.map_err(|diagnostics| failed(&messages(&diagnostics)))?;
+        return serde_json::to_vec(&program).map_err(|error| failed(&error));
+    };
+    let compiled = codegen::compile(lowered.nest(), processor, &CodegenOptions::default());
+    compiled.map(|compiled| compiled.object).map_err(|error| match error {
+        // Only the emitter counts exactly; the limits of schedules are an estimate.
+        codegen::error::Error::TooLarge(reason) => illegal("operations", reason),
+        error => failed(&error),
+    })
 }
 
 fn illegal(rule: &str, reason: String) -> BuilderReply {

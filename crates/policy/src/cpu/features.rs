@@ -1,8 +1,8 @@
 //! What a model should know of a tiling beyond the parameters themselves.
 
 use crate::cpu::group::{Group, Packable};
-use crate::cpu::operand::Mover;
 use crate::cpu::tiling::Tiling;
+use crate::stages::operand::Mover;
 
 /// Logarithms of the sizes that decide how fast a tile runs: accumulators, vectors, the terms and the
 /// loads per multiplication, the tile that stays in the first cache and the one that stays in the second.

@@ -6,10 +6,11 @@ use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Role};
 use tensorwright_schedule::placement::with_epilogues;
 
-use crate::cpu::group::{FEWEST, Group};
-use crate::cpu::kinds::{is_in_order, is_movement};
+use crate::cpu::group::Group;
 use crate::cpu::knobs::{Wish, pack, tile, vector};
-use crate::cpu::operand::Operand;
+use crate::stages::kinds::{is_in_order, is_movement};
+use crate::stages::operand::Operand;
+use crate::stages::split::FEWEST;
 
 /// The groups of a program, and the stages that rules schedule.
 pub(crate) struct Groups {

@@ -4,7 +4,7 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `kinds.rs`, `operand.rs`, `group.rs` | facts: what a stage is, which stages are tiled together, how their operands move with loops |
+//! | `group.rs` | facts: which stages are tiled together, with what is known of them |
 //! | `tiling.rs` | decisions about a group, as numbers and names |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
 //! | `rows/` | stages that are computed together, row by row: facts, decisions, steps |
@@ -23,9 +23,7 @@ mod entry;
 pub(crate) mod features;
 pub(crate) mod group;
 pub(crate) mod groups;
-pub(crate) mod kinds;
 pub(crate) mod knobs;
-pub(crate) mod operand;
 pub(crate) mod pipeline;
 mod policy;
 pub(crate) mod rank;

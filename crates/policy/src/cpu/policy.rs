@@ -1,7 +1,8 @@
 //! What there is for processors.
 
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::{Draft, Schedule};
+use tensorwright_schedule::nest::LoopNest;
+use tensorwright_schedule::{Draft, Schedule, lower};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
@@ -18,6 +19,10 @@ impl Policy for Goal<Cpu> {
 
     fn by_rules(&self, begun: Draft) -> Schedule {
         complete(begun, self).schedule
+    }
+
+    fn lowers(&self, nest: LoopNest) -> bool {
+        lower(nest).is_ok()
     }
 
     /// A vector of each at a time.

@@ -10,18 +10,19 @@ use tensorwright_space::Point;
 use tensorwright_space::parameter::Domain;
 
 use crate::cpu::cost::{self, Constants, TERMS, cycles};
-use crate::cpu::group::{Group, Packable, Split, Vector};
+use crate::cpu::group::{Group, Packable, Vector};
 use crate::cpu::knobs::outer_order::outermost;
 use crate::cpu::knobs::parallel::share_outermost;
 use crate::cpu::knobs::unroll::{rounded, whole_window};
 use crate::cpu::knobs::{self, store};
-use crate::cpu::operand::{Mover, Operand};
 use crate::cpu::register_tile::{Along, register_tiles};
 use crate::cpu::rows::{Chain, RowKnob};
 use crate::cpu::rules::PACK_ROW_BYTES;
 use crate::cpu::sketch::CpuSketch;
 use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
 use crate::sketch::Values;
+use crate::stages::operand::{Mover, Operand};
+use crate::stages::split::Split;
 
 /// Register tiles that are considered for a pair of loops.
 const MOST_TILES: usize = 4;

@@ -2,7 +2,8 @@
 
 use tensorwright_schedule::primitives::Tail;
 
-use crate::cpu::group::{Group, Split, Vector};
+use crate::cpu::group::{Group, Vector};
+use crate::stages::split::Split;
 
 /// Where a tensor is copied into panels that are in the order of the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,7 @@ class Operator:
         threads: int,
         precision: str,
         db: str | PathLike[str] | None,
+        target: str,
         frozen: dict[str, Any],
         like: Operator | None = None,
     ) -> Operator: ...

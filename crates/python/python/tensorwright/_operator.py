@@ -19,18 +19,21 @@ def define(
     threads: int | None = None,
     precision: Literal["exact", "fast"] = "exact",
     db: str | os.PathLike[str] | None = None,
+    target: str = "native",
 ) -> Module:
     """Parses a text of definitions.
 
     ``threads`` is how many threads kernels may use (the environment variable TENSORWRIGHT_THREADS, or one);
     ``precision`` is "exact", with sums of the numbers that the text names in any order, or "fast", which allows
     algorithms that compute with other numbers and round differently (Winograd's for convolutions);
-    ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB).
+    ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB);
+    ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
+    lists them). Arrays are copied to a device and back at every call.
     """
     text = _native.define(source, name)
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
-    return Module(text, _threads(threads), precision, db)
+    return Module(text, _threads(threads), precision, db, target)
 
 
 def load(path: str | os.PathLike[str], **choices: Any) -> Module:
@@ -53,9 +56,11 @@ def _threads(given: int | None) -> int:
 class Module:
     """The definitions of a text, each an attribute: ``module.matmul``, or ``module["matmul"]``."""
 
-    def __init__(self, text: _native.Source, threads: int, precision: str, db: str | os.PathLike[str] | None) -> None:
+    def __init__(
+        self, text: _native.Source, threads: int, precision: str, db: str | os.PathLike[str] | None, target: str = "native"
+    ) -> None:
         self._text = text
-        self._choices = (threads, precision, db)
+        self._choices = (threads, precision, db, target)
         self._operators: dict[str, Operator] = {}
 
     @property

@@ -94,7 +94,7 @@ fn interior(l: &Loop, ranges: &Ranges) -> Option<(i64, i64)> {
 }
 
 /// The least number up to `most` from which on something holds; it holds for `most`.
-fn boundary(mut least: i64, mut most: i64, holds: impl Fn(i64) -> bool) -> i64 {
+pub(super) fn boundary(mut least: i64, mut most: i64, holds: impl Fn(i64) -> bool) -> i64 {
     while least < most {
         let middle = least + (most - least) / 2;
         if holds(middle) {
@@ -166,7 +166,7 @@ fn clamps(index: &Index, lane: Var) -> bool {
 }
 
 /// An index with a loop that begins so many iterations later; `None` on overflow.
-fn moved(index: &Index, var: Var, by: i64) -> Option<Index> {
+pub(super) fn moved(index: &Index, var: Var, by: i64) -> Option<Index> {
     struct Move(Var, i64);
     impl Rewrite for Move {
         fn axis(&mut self, axis: Var) -> Option<Index> {

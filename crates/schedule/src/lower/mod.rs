@@ -75,7 +75,7 @@ pub fn lower_with(
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoweredNest, LowerError> {
     let settle = |nest: &mut LoopNest| memory::run(nest, options);
-    let passes: [(&str, &Pass<'_>); 12] = [
+    let passes: [(&str, &Pass<'_>); 10] = [
         ("memory", &settle),
         ("padding", &padding::run),
         ("layouts", &layouts::run),
@@ -86,9 +86,9 @@ pub fn lower_with(
         ("vectorize", &vectorize::run),
         ("simplify", &simplify::run),
         ("borders", &borders::run),
-        ("guards", &guards::run),
-        ("exact", &exact::run),
     ];
+    let interior: [(&str, &Pass<'_>); 1] = [("interior", &device::interior::run)];
+    let bounds: [(&str, &Pass<'_>); 2] = [("guards", &guards::run), ("exact", &exact::run)];
     let cut = |nest: &mut LoopNest| match &options.device {
         Some(limits) => device::launches::run(nest, limits),
         None => Ok(()),
@@ -99,8 +99,10 @@ pub fn lower_with(
         ("barriers", &device::barriers::run),
         ("launches", &cut),
     ];
-    let last = for_device.into_iter().filter(|_| options.device.is_some());
-    for (name, pass) in passes.into_iter().chain(last) {
+    let on_device = |_: &(&str, &Pass<'_>)| options.device.is_some();
+    let passes = passes.into_iter().chain(interior.into_iter().filter(on_device));
+    let passes = passes.chain(bounds).chain(for_device.into_iter().filter(on_device));
+    for (name, pass) in passes {
         pass(&mut nest)?;
         show(name, &nest);
     }

@@ -15,6 +15,8 @@ pub(crate) enum Suspect {
     Aarch64,
     /// CUDA C++, run with threads as fibres.
     Cuda,
+    /// OpenCL C, run by a device of this machine.
+    OpenCl,
 }
 
 /// What happened.
@@ -51,12 +53,13 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-const SUSPECTS: [(&str, Suspect); 5] = [
+const SUSPECTS: [(&str, Suspect); 6] = [
     ("schedule", Suspect::Schedule),
     ("llvm", Suspect::Llvm),
     ("c", Suspect::C),
     ("aarch64", Suspect::Aarch64),
     ("cuda", Suspect::Cuda),
+    ("opencl", Suspect::OpenCl),
 ];
 
 const KINDS: [(&str, Kind); 9] = [

@@ -44,7 +44,7 @@ pub(crate) fn minimise(
     }
     // Whether the other code generator agrees tells who is to blame.
     attempt.emitters = vec![Suspect::Llvm, Suspect::C];
-    if matches!(problem.suspect, Suspect::Aarch64 | Suspect::Cuda) {
+    if matches!(problem.suspect, Suspect::Aarch64 | Suspect::Cuda | Suspect::OpenCl) {
         attempt.emitters.push(problem.suspect);
     }
     let problems = problems(&attempt, &small)?;

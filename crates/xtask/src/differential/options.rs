@@ -32,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) schedules: Kind,
     /// The only source of programs; all if there is none.
     pub(crate) programs: Option<String>,
+    /// The device of OpenCL.
+    pub(crate) device: String,
     /// C is made of one program in so many: its compiler takes longer than all the rest.
     pub(crate) c_every: u64,
     /// Whether C is compiled with sanitizers.
@@ -59,6 +61,7 @@ impl Options {
             emitters: vec![Suspect::Llvm, Suspect::C],
             schedules: Kind::Random,
             programs: None,
+            device: "opencl:0".to_owned(),
             c_every: 1,
             sanitize: false,
             max_failures: 20,
@@ -85,11 +88,11 @@ impl Options {
             "--replay" => self.replay = Some(PathBuf::from(value)),
             "--summary" => self.summary = Some(PathBuf::from(value)),
             "--c-every" => self.c_every = number::<u64>(name, value)?.max(1),
+            "--device" => self.device = value.to_owned(),
             "--schedules" => {
                 self.schedules = Kind::named(value).ok_or_else(|| {
-                    format!(
-                        "no schedules `{value}`; there are `random`, `space`, `policy`, `pipeline` and `gpu`"
-                    )
+                    let names: Vec<&str> = Kind::names().collect();
+                    format!("no schedules `{value}`; there are {}", names.join(", "))
                 })?;
             }
             "--programs" => {
@@ -104,7 +107,7 @@ impl Options {
                 let emitter = |name: &str| match Suspect::named(name) {
                     Some(emitter) if emitter != Suspect::Schedule => Ok(emitter),
                     _ => Err(format!(
-                        "no emitter `{name}`; there are `llvm`, `c`, `aarch64` and `cuda`"
+                        "no emitter `{name}`; there are `llvm`, `c`, `aarch64`, `cuda` and `opencl`"
                     )),
                 };
                 self.emitters = value.split(',').map(emitter).collect::<Result<_, _>>()?;
@@ -131,10 +134,11 @@ impl Options {
         let emitters: Vec<&str> = self.emitters.iter().map(|emitter| emitter.name()).collect();
         let text = format!(
             "--child --count {count} --seed {seed} --from {from} --emitters {} --schedules {} \
-             --c-every {}",
+             --c-every {} --device {}",
             emitters.join(","),
             self.schedules.name(),
-            self.c_every
+            self.c_every,
+            self.device
         );
         let mut arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         arguments.extend(self.sanitize.then(|| "--sanitize".to_owned()));
@@ -171,7 +175,7 @@ mod tests {
     fn mistakes_are_named() {
         assert_eq!(parse("--count").unwrap_err(), "--count needs a value");
         assert_eq!(parse("--cuont 1").unwrap_err(), "no option --cuont");
-        let expected = "no emitter `metal`; there are `llvm`, `c`, `aarch64` and `cuda`";
+        let expected = "no emitter `metal`; there are `llvm`, `c`, `aarch64`, `cuda` and `opencl`";
         assert_eq!(parse("--emitters llvm,metal").unwrap_err(), expected);
     }
 }

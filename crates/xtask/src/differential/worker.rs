@@ -21,6 +21,7 @@ use super::cuda::Cuda;
 use super::draw::{SCHEDULES, Subject};
 use super::failure::{Kind, Problem, Suspect, in_one_line};
 use super::llvm::Llvm;
+use super::opencl::OpenCl;
 use super::pair::{NotRun, Pair};
 use super::programs::Programs;
 use super::tally::Tally;
@@ -34,6 +35,7 @@ const BATCH: usize = 64;
 /// The code generators that a child uses.
 struct Emitters {
     llvm: Option<Llvm>,
+    opencl: Option<OpenCl>,
     /// What runs in other processes.
     workshops: Vec<Workshop>,
 }
@@ -42,6 +44,7 @@ impl Emitters {
     fn new(options: &Options) -> Result<Self, String> {
         let uses = |emitter| options.emitters.contains(&emitter);
         let llvm = uses(Suspect::Llvm).then(Llvm::new).transpose()?;
+        let opencl = uses(Suspect::OpenCl).then(|| OpenCl::new(&options.device)).transpose()?;
         let mut workshops = Vec::new();
         if uses(Suspect::C) {
             workshops.push(Workshop::new(C { sanitize: options.sanitize })?);
@@ -52,16 +55,22 @@ impl Emitters {
         if uses(Suspect::Cuda) {
             workshops.push(Workshop::new(Cuda::new()?)?);
         }
-        Ok(Self { llvm, workshops })
+        Ok(Self { llvm, opencl, workshops })
     }
 
-    /// Runs LLVM's code of a pair.
-    fn check_llvm(&self, index: u64, pair: &Pair) {
-        if let Some(llvm) = &self.llvm {
-            say_at(index, Suspect::Llvm);
-            if let Err(problem) = llvm.check(pair) {
+    /// Runs what runs in this process.
+    fn check_here(&self, index: u64, pair: &Pair) {
+        let check = |suspect, check: &dyn Fn() -> Result<(), Problem>| {
+            say_at(index, suspect);
+            if let Err(problem) = check() {
                 say_failed(index, &problem);
             }
+        };
+        if let Some(llvm) = &self.llvm {
+            check(Suspect::Llvm, &|| llvm.check(pair));
+        }
+        if let Some(opencl) = &self.opencl {
+            check(Suspect::OpenCl, &|| opencl.check(pair));
         }
     }
 
@@ -109,7 +118,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         let Some((_, Some(subject))) = &subject else { continue };
         if let Some(pair) = ready(options, subject, index, &mut tally) {
-            emitters.check_llvm(index, &pair);
+            emitters.check_here(index, &pair);
             if !emitters.workshops.is_empty() {
                 pairs.push((index, pair));
             }
@@ -176,7 +185,7 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
             // Others first: they cannot take this process down.
             let pairs = [(0, pair)];
             emitters.check_later(options, &pairs)?;
-            pairs.iter().for_each(|(index, pair)| emitters.check_llvm(*index, pair));
+            pairs.iter().for_each(|(index, pair)| emitters.check_here(*index, pair));
         }
         Err(NotRun::Problem(problem)) => say_failed(0, &problem),
         // Whoever replays a defect must not take this for a good answer.

@@ -59,6 +59,7 @@ fn describe(driver: Driver, device: DeviceId, number: usize) -> Result<Descripti
         bandwidth: Some(bandwidth).filter(|bandwidth| *bandwidth > 0),
         clock: attribute(ffi::CLOCK_RATE)?.saturating_mul(1000),
         tensor: attribute(ffi::COMPUTE_CAPABILITY_MAJOR)? >= 7,
+        is_processor: false,
     };
     let memory = device.memory()?;
     Ok(Description {

@@ -13,8 +13,8 @@ use super::cut::cut;
 use super::product::is_product_unit;
 use super::steps::{RowTilings, in_tiles};
 use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, tile};
-use crate::cpu::kinds::{is_in_order, is_movement, is_written_out};
 use crate::cpu::rows::{self, Chain, RowTiling};
+use crate::stages::kinds::{is_in_order, is_movement, is_written_out};
 
 /// How many second-level caches an operand may fill that every block reads again.
 const PANELS: i64 = 4;

@@ -16,8 +16,8 @@ pub(crate) use terms::{Constants, TERMS};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::cpu::group::{Group, Vector};
-use crate::cpu::operand::{Extents, Mover, Operand};
 use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
+use crate::stages::operand::{Extents, Mover, Operand};
 
 /// Bytes of the first-level cache that differ in their place: 64 sets of 64 bytes.
 const L1_PERIOD: f64 = 4096.0;

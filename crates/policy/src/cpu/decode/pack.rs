@@ -8,8 +8,8 @@ use super::Decoder;
 use super::loops::Loops;
 use crate::cpu::group::{Group, Packable, Vector};
 use crate::cpu::knobs::place::Place;
-use crate::cpu::operand::Mover;
 use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
+use crate::stages::operand::Mover;
 use tensorwright_space::Rejection;
 
 impl Decoder<'_> {

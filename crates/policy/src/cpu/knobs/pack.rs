@@ -9,9 +9,9 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::{Beside, Knob, Offer, Rule, Value, Wish, rank_of};
 use crate::cpu::group::{Group, Packable, Vector};
-use crate::cpu::operand::{Mover, movers};
 use crate::cpu::rules::PACK_ROW_BYTES;
 use crate::cpu::tiling::{PackAt, Tiling};
+use crate::stages::operand::{Mover, movers};
 
 /// Where an operand is packed.
 #[derive(Debug)]

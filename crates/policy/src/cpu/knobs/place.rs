@@ -10,7 +10,7 @@ use tensorwright_schedule::placement::{is_inlined_by_default, only_reader, store
 use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use crate::cpu::kinds::is_written_out;
+use crate::stages::kinds::is_written_out;
 
 /// The name of the parameter.
 pub(crate) const NAME: &str = "place";

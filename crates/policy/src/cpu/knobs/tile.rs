@@ -10,9 +10,10 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::{Beside, Knob, Offer, Rule, Value, Wish};
 use crate::Options;
-use crate::cpu::group::{FEWEST, Group, Split, Vector};
+use crate::cpu::group::{Group, Vector};
 use crate::cpu::register_tile::{Along, RegisterTile, register_tiles};
 use crate::cpu::tiling::Tiling;
+use crate::stages::split::{FEWEST, Split};
 
 /// The largest register tile along a loop that is not vectorized.
 const MOST_ROWS: u64 = 32;

@@ -9,7 +9,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::steps::{lane_axis, most_vectors};
 use super::{Chain, RowStage};
-use crate::cpu::kinds::{is_in_order, is_written_out};
+use crate::stages::kinds::{is_in_order, is_written_out};
 
 /// Programs with more stages are not looked at: every stage that is tried copies the nest.
 const MOST_STAGES: usize = 128;

@@ -31,8 +31,8 @@ use tensorwright_target::{Cpu, Goal};
 
 use crate::alternatives;
 use crate::cpu::blocks::{self, Block, Shape};
-use crate::cpu::kinds::{is_in_order, is_movement, is_recurrence, is_scatter};
 use crate::cpu::rows::{Chain, RowTiling};
+use crate::stages::kinds::{is_in_order, is_movement, is_recurrence, is_scatter};
 use share::parallelize;
 
 /// The schedule of a program by rules alone. It applies to the program's canonical nest, and the result

@@ -21,7 +21,7 @@ use tensorwright_schedule::primitives::{
 };
 use tensorwright_target::{Cpu, Goal};
 
-use crate::cpu::kinds::written_loops;
+use crate::stages::kinds::written_loops;
 
 /// The written-out stage that a written-out stage alone reads.
 fn producer_of(draft: &Draft, root: &str) -> Option<(String, BufferId)> {

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::program::Index;
 
+use super::interior::negated;
 use super::owners::{Around, Owners};
 use super::{block_of, has_threads, is_thread};
 use crate::lower::LowerError;
@@ -92,7 +93,9 @@ impl Pass<'_> {
     /// one, before and after.
     fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &Around) {
         let mut all = Vec::with_capacity(nodes.len());
+        let mut alternative: Option<(Index, Touched)> = None;
         for mut node in std::mem::take(nodes) {
+            let other = alternative.take();
             let is_together = has_threads(std::slice::from_ref(&node));
             match &mut node {
                 Node::Barrier => *since = Touched::default(),
@@ -101,7 +104,19 @@ impl Pass<'_> {
                         all.push(Node::Barrier);
                     }
                 }
-                Node::Guard(guard) if is_together => self.guard(guard, since, around),
+                Node::Guard(guard) if is_together => {
+                    let before = since.clone();
+                    match other {
+                        // Of two alternatives, one runs.
+                        Some((condition, before)) if guard.conditions == [condition.clone()] => {
+                            let first = std::mem::replace(since, before);
+                            self.guard(guard, since, around);
+                            since.extend(&first);
+                        }
+                        _ => self.guard(guard, since, around),
+                    }
+                    alternative = negated(&guard.conditions).map(|not| (not, before));
+                }
                 _ => {
                     let mut here = Touched::default();
                     self.touch(std::slice::from_ref(&node), around, &mut here);

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{LoopNest, Schedule, canonical};
-use tensorwright_target::{Cpu, Goal, TargetError};
+use tensorwright_target::{Cpu, Goal, Target, TargetError};
 use tensorwright_testkit::Rng;
 
 use super::tally::Tally;
@@ -30,20 +30,31 @@ pub(crate) enum Kind {
     Pipeline,
     /// Random primitives, most of which bind loops to blocks and threads of a device.
     Gpu,
+    /// Legal points of spaces for devices.
+    GpuSpace,
+    /// What is used on devices where nothing was tuned.
+    GpuPolicy,
 }
 
-const KINDS: [(&str, Kind); 5] = [
+const KINDS: [(&str, Kind); 7] = [
     ("random", Kind::Random),
     ("space", Kind::Space),
     ("policy", Kind::Policy),
     ("pipeline", Kind::Pipeline),
     ("gpu", Kind::Gpu),
+    ("gpu-space", Kind::GpuSpace),
+    ("gpu-policy", Kind::GpuPolicy),
 ];
 
 impl Kind {
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// All names.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        KINDS.iter().map(|(name, _)| *name)
     }
 
     /// The one of a name.
@@ -64,7 +75,11 @@ impl Kind {
             Kind::Policy => Ok(Maker::Policy),
             Kind::Pipeline => Ok(Maker::Pipeline),
             Kind::Gpu => Ok(Maker::Gpu),
-            Kind::Space => guarded(|| space::Spaces::of(program, rng)).map(Maker::Space),
+            Kind::GpuPolicy => Ok(Maker::GpuPolicy),
+            Kind::Space | Kind::GpuSpace => {
+                let goal = if self == Kind::Space { goal(rng).into() } else { device_goal(rng) };
+                guarded(|| space::Spaces::of(program, &goal, rng)).map(Maker::Space)
+            }
         }
     }
 }
@@ -81,6 +96,8 @@ pub(crate) enum Maker {
     Pipeline,
     /// Of [`Kind::Gpu`].
     Gpu,
+    /// Of [`Kind::GpuPolicy`].
+    GpuPolicy,
 }
 
 /// A schedule.
@@ -107,6 +124,7 @@ impl Maker {
             Maker::Gpu => Ok(Some(random::for_device(canonical(program), rng, tally))),
             Maker::Space(spaces) => guarded(|| Ok(spaces.draw(program, rng, tally))),
             Maker::Policy => guarded(|| policy::draw(program, rng, tally)),
+            Maker::GpuPolicy => guarded(|| policy::for_device(program, rng, tally)),
             Maker::Pipeline => guarded(|| pipeline::draw(program, rng, tally)),
         }
     }
@@ -131,6 +149,15 @@ fn goal(rng: &mut Rng) -> Goal<Cpu> {
     };
     let precision = if rng.percent(20) { Precision::Exact } else { Precision::Fast };
     goal.with_workers(rng.range(1, 2)).with_precision(precision)
+}
+
+/// The sizes of a device, with or without other algorithms.
+fn device_goal(rng: &mut Rng) -> Goal {
+    let name = *rng.pick(&["cuda:sm_70", "cuda:sm_80", "cuda:sm_90"]);
+    let precision = if rng.percent(20) { Precision::Exact } else { Precision::Fast };
+    // Without such names there is no device to make schedules for: whoever applies them will see.
+    let target = Target::named(name).unwrap_or_else(|_| Cpu::avx512().into());
+    Goal::new(target).with_precision(precision)
 }
 
 /// A schedule with its nest, if that is small. A schedule that is refused passes: whoever applies it

@@ -6,7 +6,7 @@ use tensorwright_policy::untuned_schedule;
 use tensorwright_target::TargetError;
 use tensorwright_testkit::Rng;
 
-use super::{Made, goal, small};
+use super::{Made, device_goal, goal, small};
 use crate::differential::tally::Tally;
 
 /// One of them, for random sizes of a processor.
@@ -23,5 +23,17 @@ pub(super) fn draw(
     };
     let made = small(schedule, program, tally);
     tally.count(name, made.is_some());
+    Ok(made)
+}
+
+/// The one for random sizes of a device.
+pub(super) fn for_device(
+    program: &Program,
+    rng: &mut Rng,
+    tally: &mut Tally,
+) -> Result<Option<Made>, TargetError> {
+    let schedule = untuned_schedule(program, &device_goal(rng))?;
+    let made = small(schedule, program, tally);
+    tally.count("[untuned]", made.is_some());
     Ok(made)
 }

@@ -3,10 +3,10 @@
 use tensorwright_lang::program::Program;
 use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_space::Rng as SpaceRng;
-use tensorwright_target::TargetError;
+use tensorwright_target::{Goal, TargetError};
 use tensorwright_testkit::Rng;
 
-use super::{Made, goal, small};
+use super::{Made, small};
 use crate::differential::tally::Tally;
 
 /// How many points are drawn until one is small.
@@ -19,12 +19,11 @@ const FULL: usize = 70;
 pub(crate) struct Spaces(Vec<ScheduleSpace>);
 
 impl Spaces {
-    /// The spaces for a random target and preset.
-    pub(super) fn of(program: &Program, rng: &mut Rng) -> Result<Self, TargetError> {
-        let goal = goal(rng).into();
+    /// The spaces for a goal and a random preset.
+    pub(super) fn of(program: &Program, goal: &Goal, rng: &mut Rng) -> Result<Self, TargetError> {
         let (_, other) = rng.pick(&Preset::ALL);
         let preset = if rng.percent(FULL) { Preset::default() } else { *other };
-        ScheduleSpace::alternatives(program, &goal, &preset.options()).map(Self)
+        ScheduleSpace::alternatives(program, goal, &preset.options()).map(Self)
     }
 
     /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.

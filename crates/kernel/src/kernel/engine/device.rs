@@ -1,0 +1,200 @@
+//! A device: kernels that its runtime compiled, on copies of the memory of calls.
+#![allow(unsafe_code, reason = "launches compiled kernels, and copies from and to pointers")]
+
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tensorwright_device::{
+    Arguments, Device, DeviceError, DeviceProgram, Loaded, Memory, STATUS_BYTES, SharedDevice,
+};
+use tensorwright_schedule::Interface;
+use tensorwright_schedule::interface::{Function, Parameter};
+use tensorwright_schedule::nest::Owner;
+
+use super::{CallError, Engine, Session};
+
+/// Kernels on a device.
+#[derive(Debug)]
+pub(in super::super) struct OnDevice {
+    interface: Interface,
+    workspace_bytes: u64,
+    inner: Inner,
+    load_time: Duration,
+}
+
+/// What cannot be looked at.
+struct Inner {
+    device: SharedDevice,
+    loaded: Mutex<Loaded>,
+    /// Memory that no call uses at the moment.
+    idle: Mutex<Vec<Tensors>>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a device")
+    }
+}
+
+/// Memory on the device for all that a call is passed.
+#[derive(Debug)]
+struct Tensors {
+    parameters: Vec<Memory>,
+    workspace: Memory,
+    status: Memory,
+}
+
+/// Memory for calls that follow each other.
+#[derive(Debug)]
+struct Call<'a> {
+    engine: &'a OnDevice,
+    /// There until the call is dropped.
+    tensors: Option<Tensors>,
+    /// Whether the device has the values of each parameter.
+    is_there: Vec<bool>,
+    elapsed: Option<Duration>,
+}
+
+/// What the lock guards is whole even after a panic: it is only read, or replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a function writes a parameter.
+fn is_written(parameter: &Parameter, function: Function) -> bool {
+    match function {
+        Function::Prepare => parameter.owner == Owner::Prepared,
+        Function::Compute => parameter.owner == Owner::Output,
+    }
+}
+
+impl OnDevice {
+    /// Compiles a program on a device.
+    pub(in super::super) fn load(
+        device: SharedDevice,
+        program: &DeviceProgram,
+    ) -> Result<Self, DeviceError> {
+        let start = Instant::now();
+        let loaded = lock(&device).load(program)?;
+        let (loaded, idle) = (Mutex::new(loaded), Mutex::default());
+        Ok(Self {
+            interface: program.interface.clone(),
+            workspace_bytes: program.workspace_bytes,
+            inner: Inner { device, loaded, idle },
+            load_time: start.elapsed(),
+        })
+    }
+
+    /// Memory for a call.
+    fn tensors(&self, device: &mut dyn Device) -> Result<Tensors, DeviceError> {
+        let parameters = self.interface.parameters.iter();
+        // Some runtimes know no memory of no bytes.
+        let parameters =
+            parameters.map(|parameter| device.allocate(parameter.bytes().unsigned_abs().max(1)));
+        let parameters = parameters.collect::<Result<_, _>>()?;
+        let workspace = device.allocate(self.workspace_bytes.max(1))?;
+        let status = device.allocate(STATUS_BYTES)?;
+        device.upload(&status, 0, &[0; STATUS_BYTES as usize])?;
+        Ok(Tensors { parameters, workspace, status })
+    }
+}
+
+impl Engine for OnDevice {
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, CallError> {
+        let kept = lock(&self.inner.idle).pop();
+        let tensors = match kept {
+            Some(tensors) => tensors,
+            None => {
+                let mut device = lock(&self.inner.device);
+                self.tensors(device.as_mut()).map_err(CallError::Device)?
+            }
+        };
+        let is_there = vec![false; tensors.parameters.len()];
+        Ok(Box::new(Call { engine: self, tensors: Some(tensors), is_there, elapsed: None }))
+    }
+
+    fn load_time(&self) -> Duration {
+        self.load_time
+    }
+}
+
+impl Call<'_> {
+    /// Brings what the device has not yet, launches, and fetches what was computed.
+    ///
+    /// # Safety
+    /// As [`Session::call`].
+    unsafe fn call(
+        &mut self,
+        function: Function,
+        pointers: &[*mut c_void],
+    ) -> Result<i32, DeviceError> {
+        let Inner { device, loaded, .. } = &self.engine.inner;
+        let mut device = lock(device);
+        let Some(Tensors { parameters, workspace, status }) = &self.tensors else { return Ok(0) };
+        let of_interface = &self.engine.interface.parameters;
+        let each = || of_interface.iter().zip(parameters).zip(pointers);
+        for (((parameter, memory), pointer), is_there) in each().zip(&mut self.is_there) {
+            let bytes = usize::try_from(parameter.bytes()).unwrap_or(0);
+            if is_written(parameter, function) || *is_there || pointer.is_null() || bytes == 0 {
+                continue;
+            }
+            // SAFETY: the caller vouches for as many bytes as the parameter has.
+            let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), bytes) };
+            device.upload(memory, 0, bytes)?;
+            *is_there = true;
+        }
+        let all: Vec<&Memory> = parameters.iter().collect();
+        let arguments = Arguments { parameters: &all, workspace, status };
+        // SAFETY: the kernels were emitted for the interface that the memory was allocated for. They read and write
+        // inside of their tensors: subscripts that are not proven to be are checked, and set the status.
+        let elapsed = unsafe { device.launch(&lock(loaded), function, &arguments) }?;
+        self.elapsed = Some(elapsed.total);
+        let mut failed = [0; STATUS_BYTES as usize];
+        device.download(status, 0, &mut failed)?;
+        if failed != [0; STATUS_BYTES as usize] {
+            device.upload(status, 0, &[0; STATUS_BYTES as usize])?;
+            return Ok(i32::from_le_bytes(failed));
+        }
+        for ((parameter, memory), pointer) in each() {
+            let bytes = usize::try_from(parameter.bytes()).unwrap_or(0);
+            if is_written(parameter, function) && !pointer.is_null() && bytes > 0 {
+                // SAFETY: the caller vouches for as many bytes as the parameter has, which are this call's alone.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>(), bytes) };
+                device.download(memory, 0, bytes)?;
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl Session for Call<'_> {
+    unsafe fn call(
+        &mut self,
+        function: Function,
+        pointers: &[*mut c_void],
+    ) -> Result<i32, CallError> {
+        // SAFETY: the caller vouches for the pointers.
+        unsafe { Call::call(self, function, pointers) }.map_err(CallError::Device)
+    }
+
+    fn touch(&mut self, parameter: usize) {
+        if let Some(is_there) = self.is_there.get_mut(parameter) {
+            *is_there = false;
+        }
+    }
+
+    fn elapsed(&self) -> Option<Duration> {
+        self.elapsed
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        lock(&self.engine.inner.idle).extend(self.tensors.take());
+    }
+}

@@ -1,0 +1,112 @@
+//! This processor: machine code in this process, on the memory of calls.
+#![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use tensorwright_codegen_llvm::JitKernel;
+use tensorwright_runtime::{AlignedBuffer, AllocError, Pool, abi};
+use tensorwright_schedule::Interface;
+use tensorwright_schedule::interface::Function;
+
+use super::{CallError, Engine, Session};
+
+/// Machine code in this process, with what its calls need.
+#[derive(Debug)]
+pub(in super::super) struct OnProcessor {
+    kernel: JitKernel,
+    pool: Option<Arc<Pool>>,
+    /// Workspaces that no call uses at the moment.
+    idle: Mutex<Vec<AlignedBuffer>>,
+}
+
+/// A workspace for calls that follow each other.
+#[derive(Debug)]
+struct Workspace<'a> {
+    engine: &'a OnProcessor,
+    buffer: AlignedBuffer,
+}
+
+impl OnProcessor {
+    /// Code, and the threads that it may use.
+    pub(in super::super) fn new(kernel: JitKernel, pool: Option<Arc<Pool>>) -> Self {
+        Self { kernel, pool, idle: Mutex::default() }
+    }
+
+    fn workspace(&self) -> Result<AlignedBuffer, AllocError> {
+        let workers = self.pool().map_or(1, Pool::workers);
+        let workers = i32::try_from(workers).unwrap_or(i32::MAX);
+        let bytes = self.kernel.interface().workspace.bytes(workers);
+        AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// The workspaces of earlier calls, if they can be had at once: a call never waits for them. In a
+    /// child that was forked while another thread had them, they can never be had.
+    fn idle(&self) -> Option<MutexGuard<'_, Vec<AlignedBuffer>>> {
+        match self.idle.try_lock() {
+            Ok(idle) => Some(idle),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+impl Engine for OnProcessor {
+    fn interface(&self) -> &Interface {
+        self.kernel.interface()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, CallError> {
+        let kept = self.idle().and_then(|mut idle| idle.pop());
+        let buffer = match kept {
+            Some(workspace) => workspace,
+            None => self.workspace().map_err(CallError::Alloc)?,
+        };
+        Ok(Box::new(Workspace { engine: self, buffer }))
+    }
+
+    fn load_time(&self) -> Duration {
+        self.kernel.load_time()
+    }
+
+    fn pool(&self) -> Option<&Pool> {
+        self.pool.as_deref()
+    }
+}
+
+impl Session for Workspace<'_> {
+    unsafe fn call(
+        &mut self,
+        function: Function,
+        pointers: &[*mut c_void],
+    ) -> Result<i32, CallError> {
+        let kernel = &self.engine.kernel;
+        let workspace = self.buffer.as_mut_ptr().cast();
+        let pool = self.engine.pool().map_or(std::ptr::null_mut::<abi::Pool>(), Pool::as_abi);
+        // SAFETY: the caller vouches for the parameters. `&mut self` makes the workspace this call's alone; it has the
+        // size that the kernel asks for with the workers of this pool, which lives as long as the engine.
+        let status = unsafe {
+            match function {
+                Function::Prepare => kernel.prepare(pointers, workspace, pool),
+                Function::Compute => kernel.call(pointers, workspace, pool),
+            }
+        };
+        status.map_err(CallError::Kernel)
+    }
+
+    /// Calls work on the memory itself.
+    fn touch(&mut self, _: usize) {}
+
+    fn elapsed(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl Drop for Workspace<'_> {
+    fn drop(&mut self) {
+        if let (Some(mut idle), Ok(nothing)) = (self.engine.idle(), AlignedBuffer::new(0)) {
+            idle.push(std::mem::replace(&mut self.buffer, nothing));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A reduction in the blocks of the stage that reads it in place.
+
+use tensorwright_schedule::primitives::{ComputeAt, Place};
+use tensorwright_space::Rejection;
+
+use super::Decoder;
+use super::levels::Levels;
+
+impl Decoder<'_> {
+    /// A reduction, and the stage that reads it in place, in the same threads.
+    pub(super) fn fused(&mut self, reduction: &str) -> Result<(), Rejection> {
+        let root = self.group.root.clone();
+        let mut levels = self.cut_results(&root, &self.group.root_loops.clone())?;
+        self.reorder(&root, levels.order())?;
+        self.bind_blocks(&root, &mut levels)?;
+        self.bind(&root, &levels.threads, Place::Thread)?;
+        let at = levels.blocks.last().cloned().unwrap_or_default();
+        self.apply(reduction, ComputeAt { consumer: root.clone(), at })?;
+        let mut inside = self.cut_block(reduction)?;
+        self.cut_terms(reduction, &mut inside)?;
+        self.reorder_own(reduction, &inside)?;
+        self.bind(reduction, &inside.threads, Place::Thread)?;
+        self.stage(reduction, &inside)?;
+        self.write_out(reduction, &inside)?;
+        self.write_out(&root, &levels)
+    }
+
+    /// The loops over the results of a block as threads and what is written out.
+    fn cut_block(&mut self, stage: &str) -> Result<Levels, Rejection> {
+        let mut levels = Levels::default();
+        let x = self.tiling.x;
+        let others = (0..self.group.spatial.len()).filter(|axis| *axis != x);
+        for axis in others.chain([x]) {
+            let split = &self.group.spatial[axis];
+            let (threads, inner) = (self.tiling.threads(axis), self.tiling.inner(axis));
+            let name = split.axis.name.clone();
+            let tile = self.tiling.tile(axis).min(split.extent());
+            if tile <= 1 {
+                // One result, of which nothing is left to decide.
+                levels.written.extend(self.own_loop(stage, &name));
+                continue;
+            }
+            let of_threads = threads.saturating_mul(inner).max(1);
+            let apart = (tile + of_threads - 1) / of_threads;
+            let cut = self.cut(stage, (&name, tile), &[apart, threads, inner], false)?;
+            let mut cut = cut.into_iter();
+            let apart = cut.next().flatten();
+            levels.threads.extend(cut.next().flatten());
+            levels.written.extend(apart.into_iter().chain(cut.next().flatten()));
+        }
+        Ok(levels)
+    }
+
+    /// A loop of a stage, if it has one of that name.
+    fn own_loop(&self, stage: &str, name: &str) -> Option<String> {
+        self.draft.loop_names(stage).into_iter().find(|found| found == name)
+    }
+
+    /// Brings the loops of a stage that is computed in a block into order, below those that are not its own.
+    fn reorder_own(&mut self, stage: &str, levels: &Levels) -> Result<(), Rejection> {
+        let own = levels.order();
+        let all = self.draft.loop_names(stage);
+        let is_in_order = all.iter().filter(|name| own.contains(name)).eq(own.iter());
+        if is_in_order { Ok(()) } else { self.reorder(stage, own) }
+    }
+}

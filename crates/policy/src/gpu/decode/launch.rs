@@ -1,0 +1,48 @@
+//! A stage on its own: blocks, threads, and a register tile in each thread.
+
+use tensorwright_schedule::primitives::{CacheWrite, Place, Unroll};
+use tensorwright_space::Rejection;
+
+use super::Decoder;
+use super::levels::Levels;
+
+impl Decoder<'_> {
+    /// A stage on its own.
+    pub(super) fn alone(&mut self) -> Result<(), Rejection> {
+        let stage = self.group.root.clone();
+        let mut levels = self.cut_results(&stage, &self.group.root_loops.clone())?;
+        self.cut_terms(&stage, &mut levels)?;
+        self.reorder(&stage, levels.order())?;
+        self.bind_blocks(&stage, &mut levels)?;
+        self.bind(&stage, &levels.threads, Place::Thread)?;
+        self.stage(&stage, &levels)?;
+        let mut tile = stage.clone();
+        if self.group.is_reduction()
+            && let Some(at) = levels.blocks.last()
+        {
+            self.apply(&stage, CacheWrite { at: at.clone() })?;
+            tile.push_str(".tile");
+        }
+        self.write_out(&tile, &levels)?;
+        if tile != stage {
+            // The results of a thread go to memory in loops of their own.
+            let results = levels.written.iter().filter(|name| self.has(&stage, name));
+            let results = Levels { written: results.cloned().collect(), ..Levels::default() };
+            self.write_out(&stage, &results)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a stage has a loop.
+    fn has(&self, stage: &str, name: &str) -> bool {
+        self.draft.loop_names(stage).iter().any(|found| found == name)
+    }
+
+    /// Writes out what a thread does for a term.
+    pub(super) fn write_out(&mut self, stage: &str, levels: &Levels) -> Result<(), Rejection> {
+        for name in &levels.written {
+            self.apply(stage, Unroll { target: name.clone() })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! [`Levels`]: what the loops of a stage become.
+
+use tensorwright_schedule::nest::Dim;
+use tensorwright_schedule::primitives::{Bind, Fuse, Place, Split};
+use tensorwright_space::Rejection;
+
+use super::Decoder;
+
+/// What the loops of a stage become, by name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Levels {
+    /// Loops over blocks, the one whose blocks are next to each other last.
+    pub(super) blocks: Vec<String>,
+    /// Loops over steps, between which operands are staged.
+    pub(super) steps: Vec<String>,
+    /// Loops over threads, the one whose threads are next to each other last.
+    pub(super) threads: Vec<String>,
+    /// Loops over terms in a thread.
+    pub(super) terms: Vec<String>,
+    /// What is written out: terms, then the results of a thread.
+    pub(super) written: Vec<String>,
+}
+
+impl Levels {
+    /// All loops, outermost first.
+    pub(super) fn order(&self) -> Vec<String> {
+        let parts = [&self.blocks, &self.steps, &self.threads, &self.terms, &self.written];
+        parts.into_iter().flatten().cloned().collect()
+    }
+}
+
+/// The loops that a loop is cut into, by level, outermost first; `None` where a level has one iteration.
+pub(super) type Cut = Vec<Option<String>>;
+
+impl Decoder<'_> {
+    /// Cuts a loop into parts of so many iterations, outermost first; the outermost takes what it takes. If that is one, there
+    /// is a loop for it only if it is to be kept.
+    pub(super) fn cut(
+        &mut self,
+        stage: &str,
+        (name, extent): (&str, i64),
+        parts: &[i64],
+        keeps_outermost: bool,
+    ) -> Result<Cut, Rejection> {
+        let mut cut: Cut = vec![None; parts.len().max(1)];
+        let inner: Vec<usize> = (1..parts.len()).filter(|level| parts[*level] > 1).collect();
+        let factors: Vec<i64> = inner.iter().map(|level| parts[*level]).collect();
+        match inner.as_slice() {
+            [] => cut[0] = Some(name.to_owned()),
+            [level] if parts[*level] == extent && !keeps_outermost => {
+                cut[*level] = Some(name.to_owned());
+            }
+            levels => {
+                self.apply(stage, Split::new(name, &factors))?;
+                cut[0] = Some(format!("{name}.0"));
+                for (number, level) in levels.iter().enumerate() {
+                    cut[*level] = Some(format!("{name}.{}", number + 1));
+                }
+            }
+        }
+        Ok(cut)
+    }
+
+    /// The loops over results of a stage as blocks, threads and what is written out.
+    pub(super) fn cut_results(
+        &mut self,
+        stage: &str,
+        names: &[String],
+    ) -> Result<Levels, Rejection> {
+        let mut levels = Levels::default();
+        let x = self.tiling.x;
+        let others = (0..names.len()).filter(|axis| *axis != x);
+        let order: Vec<usize> = others.chain([x]).filter(|axis| *axis < names.len()).collect();
+        for axis in order {
+            let extent = self.group.spatial[axis].extent();
+            let parts =
+                [1, self.tiling.apart(axis), self.tiling.threads(axis), self.tiling.inner(axis)];
+            // One block needs a loop around it too.
+            let is_first = axis == x && levels.blocks.is_empty();
+            let cut = self.cut(stage, (&names[axis], extent), &parts, is_first)?;
+            let mut cut = cut.into_iter();
+            levels.blocks.extend(cut.next().flatten());
+            let apart = cut.next().flatten();
+            levels.threads.extend(cut.next().flatten());
+            levels.written.extend(apart.into_iter().chain(cut.next().flatten()));
+        }
+        Ok(levels)
+    }
+
+    /// Fuses loops over blocks until there are as many as there are directions, and binds them.
+    pub(super) fn bind_blocks(
+        &mut self,
+        stage: &str,
+        levels: &mut Levels,
+    ) -> Result<(), Rejection> {
+        while levels.blocks.len() > 3 || levels.blocks.len() > 1 && self.has_many(stage, levels) {
+            let (outer, inner) = (levels.blocks[0].clone(), levels.blocks[1].clone());
+            let name = format!("{outer}_{inner}");
+            self.apply(stage, Fuse { outer, inner, name: Some(name.clone()) })?;
+            levels.blocks.splice(..2, [name]);
+        }
+        self.bind(stage, &levels.blocks, Place::Block)
+    }
+
+    /// Whether a direction other than x has more blocks than devices count in it.
+    fn has_many(&self, stage: &str, levels: &Levels) -> bool {
+        const MOST: i64 = 65_535;
+        let loops = tensorwright_schedule::primitives::loops_of(&self.draft.nest, stage);
+        let name = |l: &tensorwright_schedule::nest::Loop| self.draft.nest.var_name(l.var);
+        let others = &levels.blocks[..levels.blocks.len().saturating_sub(1)];
+        loops.iter().any(|l| l.extent > MOST && others.iter().any(|other| other == name(l)))
+    }
+
+    /// Binds loops, outermost first, the last one in direction x.
+    pub(super) fn bind(
+        &mut self,
+        stage: &str,
+        names: &[String],
+        place: fn(Dim) -> Place,
+    ) -> Result<(), Rejection> {
+        const DIRECTIONS: [Dim; 3] = [Dim::Z, Dim::Y, Dim::X];
+        let directions = &DIRECTIONS[DIRECTIONS.len().saturating_sub(names.len())..];
+        for (name, dim) in names.iter().zip(directions) {
+            self.apply(stage, Bind { target: name.clone(), to: place(*dim) })?;
+        }
+        Ok(())
+    }
+
+    /// Cuts the loops over terms into steps, terms and what is written out.
+    pub(super) fn cut_terms(&mut self, stage: &str, levels: &mut Levels) -> Result<(), Rejection> {
+        let is_staged = self.tiling.staged.contains(&true);
+        let is_whole = |axis: usize| self.tiling.step(axis) >= self.group.reduce[axis].extent();
+        // All terms may be one step, which needs a loop around it.
+        let is_one = is_staged && (0..self.group.reduce.len()).all(is_whole);
+        let last = self.group.reduce.len().saturating_sub(1);
+        let mut written = None;
+        for (axis, split) in self.group.reduce.iter().enumerate() {
+            let (name, extent) = (&split.axis.name, split.extent());
+            let step = if is_staged { self.tiling.step(axis).min(extent) } else { extent };
+            let unroll = if axis == last { self.tiling.unroll.min(step) } else { 1 };
+            let is_cut = step < extent || is_one && axis == 0;
+            let parts = match is_cut {
+                true => vec![1, (step + unroll - 1) / unroll, unroll],
+                false => vec![1, unroll],
+            };
+            let cut = self.cut(stage, (name, extent), &parts, is_cut)?;
+            match cut.as_slice() {
+                [outer, terms, inner] => {
+                    levels.steps.extend(outer.clone());
+                    levels.terms.extend(terms.clone());
+                    written.clone_from(inner);
+                }
+                [terms, inner] => {
+                    levels.terms.extend(terms.clone());
+                    written.clone_from(inner);
+                }
+                _ => {}
+            }
+        }
+        levels.written.splice(..0, written);
+        Ok(())
+    }
+}

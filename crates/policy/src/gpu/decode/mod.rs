@@ -1,0 +1,48 @@
+//! Tilings as steps of a schedule.
+
+mod fused;
+mod launch;
+mod levels;
+mod stage;
+mod sum;
+
+use tensorwright_schedule::primitives::{Primitive, Reorder};
+use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_space::Rejection;
+
+use super::group::Group;
+use super::tiling::Tiling;
+
+/// Adds the steps that compute a group as a tiling says.
+pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<(), Rejection> {
+    let mut decoder = Decoder { draft, group, tiling };
+    match (&group.epilogue_of, tiling.shares_sum()) {
+        (Some(reduction), _) => decoder.fused(reduction),
+        (None, true) => decoder.shared_sum(),
+        (None, false) => decoder.alone(),
+    }
+}
+
+/// A group that becomes a launch.
+struct Decoder<'a> {
+    draft: &'a mut Draft,
+    group: &'a Group,
+    tiling: &'a Tiling,
+}
+
+impl Decoder<'_> {
+    fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), Rejection> {
+        let primitive = primitive.into();
+        let rule = primitive.keyword();
+        let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
+        self.draft.apply(stage, primitive).map_err(refused)
+    }
+
+    /// Brings loops into an order, if it is another one.
+    fn reorder(&mut self, stage: &str, order: Vec<String>) -> Result<(), Rejection> {
+        if order.len() < 2 || self.draft.loop_names(stage) == order {
+            return Ok(());
+        }
+        self.apply(stage, Reorder { order })
+    }
+}

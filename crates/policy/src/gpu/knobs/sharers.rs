@@ -1,0 +1,50 @@
+//! `sharers`: how many threads share the sum of a result.
+
+use tensorwright_space::parameter::{Discrete, Domain};
+use tensorwright_target::{Goal, Gpu};
+
+use super::{Knob, Offer, Rule};
+use crate::gpu::group::Group;
+use crate::gpu::tiling::Tiling;
+
+/// The numbers of threads that may share a sum; one if each has its own.
+const VALUES: [i64; 6] = [1, 16, 32, 64, 128, 256];
+
+/// How many threads share the sum of a result.
+#[derive(Debug)]
+pub(super) struct SharersKnob;
+
+impl Knob for SharersKnob {
+    fn offers(&self, group: &Group) -> Vec<Offer> {
+        let terms = group.shared_sum.and_then(|place| group.reduce.get(place));
+        // A reduction that is computed in the blocks of its reader has its own threads there.
+        let most = match &group.epilogue_of {
+            Some(_) => 1,
+            None => terms.map_or(1, |split| split.extent()),
+        };
+        let domain = Discrete::new(VALUES.into_iter().filter(|value| *value <= most)).into();
+        vec![Offer { name: "sharers".to_owned(), place: 0, domain }]
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, domain: &Domain, rank: u32) {
+        if let Domain::Discrete(values) = domain {
+            tiling.sharers = values.value(rank);
+        }
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
+        let Domain::Discrete(values) = domain else { return 0 };
+        values.values().iter().position(|value| *value == tiling.sharers).unwrap_or(0) as u32
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        &[("sharers", alone)]
+    }
+}
+
+/// Threads that share sums have one at a time.
+fn alone(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
+    let results = tiling.accumulators();
+    (tiling.shares_sum() && results > 1)
+        .then(|| format!("threads share {results} sums at a time, of one"))
+}

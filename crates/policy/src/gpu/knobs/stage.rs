@@ -1,0 +1,48 @@
+//! `stage.TENSOR`: whether the threads of a block stage what they read of a tensor in shared memory.
+
+use tensorwright_space::parameter::{Categorical, Domain};
+use tensorwright_target::{Goal, Gpu};
+
+use super::{Knob, Offer, Rule};
+use crate::gpu::group::Group;
+use crate::gpu::tiling::Tiling;
+
+/// Whether operands are staged.
+#[derive(Debug)]
+pub(super) struct StageKnob;
+
+impl Knob for StageKnob {
+    fn offers(&self, group: &Group) -> Vec<Offer> {
+        let offer = |(place, tensor): (usize, &String)| Offer {
+            name: format!("stage.{tensor}"),
+            place,
+            domain: Categorical::new(["no", "shared"]).into(),
+        };
+        group.staged.iter().enumerate().map(offer).collect()
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, place: usize, _: &Domain, rank: u32) {
+        if let Some(staged) = tiling.staged.get_mut(place) {
+            *staged = rank == 1;
+        }
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, place: usize, _: &Domain) -> u32 {
+        u32::from(tiling.staged.get(place) == Some(&true))
+    }
+
+    fn idle(&self, tiling: &Tiling, _: &Group, _: usize) -> Option<&'static str> {
+        tiling.shares_sum().then_some("threads share the sum of a result")
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        &[("shared", shared)]
+    }
+}
+
+/// What the threads of a block share fits the memory that a block may have.
+fn shared(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
+    let (bytes, most) = (tiling.shared_bytes(group), goal.target.declared_shared());
+    (bytes > most as f64)
+        .then(|| format!("the threads of a block share {bytes:.0} bytes, of {most}"))
+}

@@ -1,0 +1,38 @@
+//! `unroll`: how many iterations of the innermost loop over terms are written out.
+
+use tensorwright_space::parameter::{Discrete, Domain};
+
+use super::{Knob, Offer};
+use crate::gpu::group::Group;
+use crate::gpu::tiling::Tiling;
+
+/// The numbers of iterations that may be written out.
+const VALUES: [i64; 5] = [1, 2, 4, 8, 16];
+
+/// How many iterations of the innermost loop over terms are written out.
+#[derive(Debug)]
+pub(super) struct UnrollKnob;
+
+impl Knob for UnrollKnob {
+    fn offers(&self, group: &Group) -> Vec<Offer> {
+        let terms = group.reduce.last().map_or(1, |split| split.extent());
+        let values = VALUES.into_iter().filter(|value| *value <= terms.max(1));
+        let domain = Discrete::new(values).into();
+        vec![Offer { name: "unroll".to_owned(), place: 0, domain }]
+    }
+
+    fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, domain: &Domain, rank: u32) {
+        if let Domain::Discrete(values) = domain {
+            tiling.unroll = values.value(rank);
+        }
+    }
+
+    fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
+        let Domain::Discrete(values) = domain else { return 0 };
+        values.values().iter().position(|value| *value == tiling.unroll).unwrap_or(0) as u32
+    }
+
+    fn idle(&self, tiling: &Tiling, _: &Group, _: usize) -> Option<&'static str> {
+        tiling.shares_sum().then_some("threads share the sum of a result")
+    }
+}

@@ -1,0 +1,34 @@
+//! `x`: the loop over results along which the threads of a warp are.
+
+use tensorwright_space::parameter::{Categorical, Domain};
+
+use super::{Knob, Offer};
+use crate::gpu::group::Group;
+use crate::gpu::tiling::Tiling;
+
+/// The loop along which the threads of a warp are.
+#[derive(Debug)]
+pub(super) struct XKnob;
+
+/// The loops that may be it: the one along which results are next to each other first.
+fn candidates(group: &Group) -> Vec<usize> {
+    let others = (0..group.spatial.len()).filter(|place| *place != group.contiguous);
+    let split = others.filter(|place| group.spatial[*place].is_tiled());
+    [group.contiguous].into_iter().chain(split).collect()
+}
+
+impl Knob for XKnob {
+    fn offers(&self, group: &Group) -> Vec<Offer> {
+        let names = candidates(group).into_iter().map(|place| &group.spatial[place].axis.name);
+        let domain = Categorical::new(names.cloned()).into();
+        vec![Offer { name: "x".to_owned(), place: 0, domain }]
+    }
+
+    fn read(&self, tiling: &mut Tiling, group: &Group, _: usize, _: &Domain, rank: u32) {
+        tiling.x = candidates(group).get(rank as usize).copied().unwrap_or(group.contiguous);
+    }
+
+    fn write(&self, tiling: &Tiling, group: &Group, _: usize, _: &Domain) -> u32 {
+        candidates(group).iter().position(|place| *place == tiling.x).unwrap_or(0) as u32
+    }
+}

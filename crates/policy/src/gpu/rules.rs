@@ -1,0 +1,82 @@
+//! Schedules by rules: of stages that no tiling is for, and of all stages where nothing is searched.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::Accesses;
+use tensorwright_schedule::nest::{Dim, Role};
+use tensorwright_schedule::primitives::{Bind, Fuse, Place, Reorder, Split};
+use tensorwright_target::{Goal, Gpu};
+
+use super::lowering::lowers;
+use super::sketch::GpuSketch;
+use super::{decode, rank};
+
+/// The threads of a block of stages that have no tiling.
+const THREADS: i64 = 64;
+
+/// The tilings of a group that are tried before rules are left.
+const TRIES: usize = 6;
+
+/// Schedules all stages of what a draft has begun. Whatever is refused is left out, so the result always applies.
+pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
+    let sketch = GpuSketch::of(begun.clone(), goal, &crate::Options::default());
+    let mut draft = sketch.prepared.clone();
+    for group in &sketch.groups {
+        let tilings = rank::ranked(group, goal, TRIES);
+        let applies = |draft: &mut Draft| {
+            tilings.iter().any(|tiling| {
+                let mut trial = draft.clone();
+                let fits = decode::launch(&mut trial, group, tiling).is_ok()
+                    && lowers(&trial.nest, &goal.target);
+                if fits {
+                    *draft = trial;
+                }
+                fits
+            })
+        };
+        if !applies(&mut draft) {
+            let stages = group.epilogue_of.iter().chain([&group.root]);
+            stages.for_each(|stage| lines(&mut draft, stage));
+        }
+    }
+    sketch.fixed.iter().for_each(|stage| lines(&mut draft, stage));
+    if lowers(&draft.nest, &goal.target) { draft } else { begun }
+}
+
+/// Gives every line of a stage that depends on no other a thread of its own.
+pub(crate) fn lines(draft: &mut Draft, stage: &str) {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
+    let of = |role| accesses.of_role(role).map(|axis| axis.name.clone());
+    let (results, lines): (Vec<String>, Vec<String>) =
+        (of(Role::Spatial).collect(), of(Role::Scan).chain(of(Role::Reduce)).collect());
+    // Fewer loops are tried if some of them cannot be bound.
+    for first in 0..results.len() {
+        let bound = &results[first..];
+        let rest = results[..first].iter().chain(&lines);
+        let order: Vec<String> = bound.iter().chain(rest).cloned().collect();
+        let all = draft.steps(|draft| {
+            (draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order)))
+                && in_threads(draft, stage, bound)
+        });
+        if all {
+            return;
+        }
+    }
+}
+
+/// Fuses loops, and gives every iteration a thread.
+fn in_threads(draft: &mut Draft, stage: &str, loops: &[String]) -> bool {
+    let Some((first, others)) = loops.split_first() else { return false };
+    let mut fused = first.clone();
+    for inner in others {
+        let name = format!("{fused}_{inner}");
+        let fuse = Fuse { outer: fused, inner: inner.clone(), name: Some(name.clone()) };
+        if !draft.step(stage, fuse) {
+            return false;
+        }
+        fused = name;
+    }
+    let (blocks, threads) = (format!("{fused}.0"), format!("{fused}.1"));
+    draft.step(stage, Split::new(&fused, &[THREADS]))
+        && draft.step(stage, Bind { target: blocks, to: Place::Block(Dim::X) })
+        && draft.step(stage, Bind { target: threads, to: Place::Thread(Dim::X) })
+}

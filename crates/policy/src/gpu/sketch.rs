@@ -1,0 +1,104 @@
+//! The sketch of graphics processors: a program as groups of stages with knobs.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::primitives::stages;
+use tensorwright_space::Parameter;
+use tensorwright_target::{Goal, Gpu};
+
+use super::group::Group;
+use super::groups::{groups, prepare};
+use super::knobs::{KNOBS, Knob};
+use super::tiling::Tiling;
+use crate::Options;
+use crate::sketch::Values;
+
+/// A parameter of a group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    /// The knob that knows what its values mean.
+    pub(crate) knob: &'static dyn Knob,
+    /// The loop or the tensor that it is about, by place among the group's.
+    pub(crate) place: usize,
+}
+
+/// A program as groups of stages with knobs.
+#[derive(Debug, Clone)]
+pub(crate) struct GpuSketch {
+    /// The nest to schedule, and the steps that chose the algorithm.
+    pub(crate) begun: Draft,
+    /// The same with what rules decide: stages that are computed where they are read.
+    pub(crate) prepared: Draft,
+    pub(crate) goal: Goal<Gpu>,
+    pub(crate) parameters: Vec<Parameter>,
+    settings: Vec<Setting>,
+    /// Groups in the order of the program.
+    pub(crate) groups: Vec<Group>,
+    /// Stages that rules schedule.
+    pub(crate) fixed: Vec<String>,
+}
+
+impl GpuSketch {
+    /// The sketch of what a draft has begun: it may have rewritten stages, and nothing else.
+    pub(crate) fn of(begun: Draft, goal: &Goal<Gpu>, options: &Options) -> Self {
+        let mut prepared = begun.clone();
+        prepare(&mut prepared);
+        // A program of one stage needs no mention of its name.
+        let is_alone = stages(&begun.nest).len() == 1;
+        let found = groups(&prepared, options);
+        let mut sketch = Self {
+            begun,
+            prepared,
+            goal: goal.clone(),
+            parameters: Vec::new(),
+            settings: Vec::new(),
+            groups: found.tiled,
+            fixed: found.fixed,
+        };
+        for group in &mut sketch.groups {
+            let first = sketch.parameters.len();
+            for knob in KNOBS {
+                for offer in knob.offers(group) {
+                    let name = match is_alone {
+                        true => offer.name,
+                        false => format!("{}:{}", group.stage(), offer.name),
+                    };
+                    let parameter = Parameter::new(name, offer.domain);
+                    if parameter.count() > 1 {
+                        sketch.parameters.push(parameter);
+                        sketch.settings.push(Setting { knob: *knob, place: offer.place });
+                    }
+                }
+            }
+            group.parameters = first..sketch.parameters.len();
+        }
+        sketch
+    }
+
+    /// The parameters of a group, by place among all.
+    pub(crate) fn of_group(
+        &self,
+        group: &Group,
+    ) -> impl Iterator<Item = (usize, &Parameter, Setting)> {
+        let all = group.parameters.clone();
+        all.filter_map(|at| Some((at, self.parameters.get(at)?, *self.settings.get(at)?)))
+    }
+
+    /// What values say about a group.
+    pub(crate) fn tiling(&self, group: &Group, values: Values<'_>) -> Tiling {
+        let mut tiling = Tiling::plain(group);
+        for (at, parameter, Setting { knob, place }) in self.of_group(group) {
+            let rank = values.ranks.get(at).copied().unwrap_or(0);
+            knob.read(&mut tiling, group, place, parameter.domain(), rank);
+        }
+        tiling.settle(group)
+    }
+
+    /// Writes a tiling of a group into the ranks of all parameters.
+    pub(crate) fn write(&self, group: &Group, tiling: &Tiling, ranks: &mut [u32]) {
+        for (at, parameter, Setting { knob, place }) in self.of_group(group) {
+            if let Some(rank) = ranks.get_mut(at) {
+                *rank = knob.write(tiling, group, place, parameter.domain());
+            }
+        }
+    }
+}

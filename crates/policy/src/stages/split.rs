@@ -1,0 +1,72 @@
+//! [`Split`]: a loop, and how it may be split.
+
+use tensorwright_schedule::access::Axis;
+use tensorwright_space::parameter::Factorization;
+
+/// Loops with fewer iterations are not split.
+pub(crate) const FEWEST: i64 = 4;
+
+/// A loop, and how it may be split.
+#[derive(Debug, Clone)]
+pub(crate) struct Split {
+    pub(crate) axis: Axis,
+    /// The ways to split it; `None` if it stays whole.
+    pub(crate) tile: Option<Factorization>,
+}
+
+impl Split {
+    /// A loop that is split in one of these ways, if there are several.
+    pub(crate) fn new(axis: Axis, tile: Option<Factorization>) -> Self {
+        let splits = |tile: &Factorization| tile.count() > 1;
+        Self { axis, tile: tile.filter(splits) }
+    }
+
+    /// The number of iterations; at least one.
+    pub(crate) fn extent(&self) -> i64 {
+        self.axis.extent.max(1)
+    }
+
+    /// Whether it is split at all.
+    pub(crate) fn is_tiled(&self) -> bool {
+        self.tile.is_some()
+    }
+
+    /// The parts of the loop as it is written: all iterations in the outermost.
+    pub(crate) fn whole(&self) -> Vec<i64> {
+        match &self.tile {
+            Some(tile) => self.parts(tile.plain()),
+            None => vec![self.axis.extent],
+        }
+    }
+
+    /// The parts of a split, outermost first.
+    pub(crate) fn parts(&self, rank: u32) -> Vec<i64> {
+        match &self.tile {
+            Some(tile) => tile.value(rank).iter().map(|part| part.cast_signed()).collect(),
+            None => vec![self.axis.extent],
+        }
+    }
+
+    /// The parts whose inner ones are exactly these, if there are any.
+    pub(crate) fn exactly(&self, inner: &[i64]) -> Option<Vec<i64>> {
+        let inner: Vec<u64> = inner.iter().map(|part| part.cast_unsigned()).collect();
+        Some(self.parts(self.tile.as_ref()?.rank_of_inner(&inner)?))
+    }
+
+    /// The parts whose inner ones are these, or the nearest to them that there are: fewer of the outermost
+    /// of them that is not one.
+    pub(crate) fn nearest(&self, inner: &[i64]) -> Vec<i64> {
+        let Some(tile) = &self.tile else { return self.whole() };
+        let mut wanted: Vec<u64> = vec![1; tile.parts().saturating_sub(1)];
+        for (to, from) in wanted.iter_mut().rev().zip(inner.iter().rev()) {
+            *to = (*from).max(1).cast_unsigned();
+        }
+        while let Some(outermost) = wanted.iter().position(|part| *part > 1) {
+            if let Some(rank) = tile.rank_of_inner(&wanted) {
+                return self.parts(rank);
+            }
+            wanted[outermost] -= 1;
+        }
+        self.whole()
+    }
+}

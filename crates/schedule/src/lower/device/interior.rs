@@ -1,0 +1,246 @@
+//! Interior: blocks in which no clamp acts and no tail ends run without asking.
+//!
+//! ```text
+//! block.x for x.0 in 0..17 {                          block.x for x.0 in 0..17 {
+//!   thread.x for x.1 in 0..128 {                        if (x.0 >= 1 && x.0 <= 15) {
+//!     if (128 * x.0 + x.1 <= 2049)                        thread.x for x.1 { b(128*x.0 + x.1) = a(128*x.0 + x.1 - 1); }
+//!       b(128*x.0 + x.1) =                      ->      }
+//!         a(max(128*x.0 + x.1 - 1, 0));                 if (x.0 < 1 || x.0 > 15) { as before }
+//!   }                                                 }
+//! }
+//! ```
+//!
+//! All threads of a block go the same way. What is left of index arithmetic is plain, so that compilers see which loads of
+//! neighbours are next to each other. Nothing but speed depends on it: where it would make too much code, or where
+//! most blocks are at a border, launches stay as they are.
+
+use tensorwright_lang::program::{Atom, Expr, Index};
+
+use crate::lower::borders::{boundary, moved};
+use crate::lower::{LowerError, simplify};
+use crate::nest::{
+    Body, Guard, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store,
+    for_each_store_mut, substitute,
+};
+
+/// The most stores of a launch that is copied.
+const MOST_STORES: usize = 512;
+
+pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
+    crate::lower::both(nest, |_, mut nodes| {
+        for node in nodes.iter_mut() {
+            if let Node::Loop(l) = node {
+                launch(l, &Ranges::default(), &mut Vec::new())?;
+            }
+        }
+        Ok(nodes)
+    })
+}
+
+/// A loop over blocks.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    var: Var,
+    extent: i64,
+}
+
+/// Some of the blocks of a loop.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    var: Var,
+    first: i64,
+    end: i64,
+}
+
+fn is_block(l: &Loop) -> bool {
+    matches!(l.kind, LoopKind::Block(_))
+}
+
+/// Takes the body of the innermost loop over blocks apart.
+fn launch(l: &mut Loop, ranges: &Ranges, around: &mut Vec<Blocks>) -> Result<(), LowerError> {
+    if !is_block(l) {
+        return Ok(());
+    }
+    around.push(Blocks { var: l.var, extent: l.extent });
+    let inner = ranges.with(l.var, l.extent);
+    if let [Node::Loop(next)] = l.body.as_mut_slice()
+        && is_block(next)
+    {
+        return launch(next, &inner, around);
+    }
+    let mut stores = 0;
+    for_each_store(&l.body, &mut |_| stores += 1);
+    let spans = if stores > MOST_STORES { Vec::new() } else { interior(&l.body, &inner, around) };
+    if !spans.is_empty() {
+        let (inside, outside) = conditions(&spans).ok_or(LowerError::Overflow)?;
+        let undecided = l.body.clone();
+        let mut decided = std::mem::take(&mut l.body);
+        decide(&mut decided, &inner, &spans)?;
+        let guard = |conditions, body| Node::Guard(Guard { conditions, body });
+        l.body = vec![guard(inside, decided), guard(vec![outside], undecided)].into();
+    }
+    Ok(())
+}
+
+/// The blocks in which something is decided that is not decided in all of them.
+fn interior(nodes: &[Node], ranges: &Ranges, blocks: &[Blocks]) -> Vec<Span> {
+    let mut questions = Vec::new();
+    collect(nodes, ranges, &mut questions);
+    let span = |Blocks { var, extent }: &Blocks| {
+        let middle = extent / 2;
+        let of_middle = |question: &&Question| {
+            question.index.mentions(&|other| other == *var)
+                && !question.is_decided(*var, 0, *extent)
+                && question.is_decided(*var, middle, 1)
+        };
+        let questions: Vec<&Question> = questions.iter().filter(of_middle).collect();
+        if questions.is_empty() {
+            return None;
+        }
+        let all = |first: i64, count: i64| {
+            questions.iter().all(|question| question.is_decided(*var, first, count))
+        };
+        let first = boundary(0, middle, |block| all(block, 1));
+        let behind = boundary(0, extent - 1 - middle, |behind| all(extent - 1 - behind, 1));
+        let end = extent - behind;
+        let is_most = end - first < *extent && 2 * (end - first) >= *extent;
+        (is_most && all(first, end - first)).then_some(Span { var: *var, first, end })
+    };
+    blocks.iter().filter_map(span).collect()
+}
+
+/// What a block may or may not decide, with the loops around it.
+struct Question {
+    index: Index,
+    kind: Asked,
+    ranges: Ranges,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Asked {
+    /// Which operands of minima and maxima it is.
+    Clamp,
+    /// Whether it is at least zero.
+    Condition,
+}
+
+impl Question {
+    /// Whether so many blocks decide it.
+    fn is_decided(&self, var: Var, first: i64, count: i64) -> bool {
+        let Some(index) = moved(&self.index, var, first) else { return false };
+        let ranges = self.ranges.with(var, count);
+        match self.kind {
+            Asked::Clamp => ranges.simplify(&index).is_some_and(|simple| !clamps(&simple)),
+            Asked::Condition => {
+                let interval = ranges.interval(&index);
+                interval.lo >= 0 || interval.hi < 0
+            }
+        }
+    }
+}
+
+/// What the stores of nodes ask.
+fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Question>) {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => collect(&l.body, &ranges.with(l.var, l.extent), found),
+            Node::Guard(guard) => collect(&guard.body, ranges, found),
+            Node::Store(store) => of_store(store, ranges, found),
+            Node::Prefetch(_) | Node::Barrier => {}
+        }
+    }
+}
+
+fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Question>) {
+    let ranges = match store.lanes {
+        Some(lanes) => ranges.with(lanes.var, lanes.count),
+        None => ranges.clone(),
+    };
+    let mut ask = |index: Index, kind| {
+        if index.outermost_values().is_empty() {
+            found.push(Question { index, kind, ranges: ranges.clone() });
+        }
+    };
+    let reads = store.reads();
+    let of_reads = reads.iter().flat_map(|(_, read)| &read.subscripts);
+    for subscript in store.subscripts.iter().chain(of_reads).filter(|subscript| clamps(subscript)) {
+        ask(subscript.clone(), Asked::Clamp);
+    }
+    for bound in &store.domain {
+        ask(bound.index.clone(), Asked::Condition);
+    }
+    store.value.walk(&mut |expr| {
+        if let Expr::CompareIndex(_, left, right) = expr
+            && let Some(difference) = left.sub(right)
+        {
+            ask(difference, Asked::Condition);
+        }
+    });
+}
+
+/// Whether an index has a minimum or maximum that depends on a loop.
+fn clamps(index: &Index) -> bool {
+    index.terms().iter().any(|term| match &term.atom {
+        Atom::Min(a, b) | Atom::Max(a, b) => a.mentions(&|_| true) || b.mentions(&|_| true),
+        Atom::Div(inner, _) | Atom::Mod(inner, _) => clamps(inner),
+        Atom::Axis(_) | Atom::Value(_) => false,
+    })
+}
+
+/// Rewrites nodes for some blocks alone.
+fn decide(nodes: &mut Body, ranges: &Ranges, spans: &[Span]) -> Result<(), LowerError> {
+    let mut inner = ranges.clone();
+    for Span { var, first, end } in spans {
+        let moved = Index::axis(*var).add(&Index::constant(*first)).ok_or(LowerError::Overflow)?;
+        substitute(nodes, *var, &moved).ok_or(LowerError::Overflow)?;
+        inner.insert(*var, end - first);
+    }
+    simplify::nodes(nodes, &inner)?;
+    prune(nodes, &inner);
+    for Span { var, first, .. } in spans {
+        let back = Index::axis(*var).add(&Index::constant(-first)).ok_or(LowerError::Overflow)?;
+        substitute(nodes, *var, &back).ok_or(LowerError::Overflow)?;
+    }
+    Ok(())
+}
+
+/// Leaves out the bounds of stores that always hold.
+fn prune(nodes: &mut [Node], ranges: &Ranges) {
+    for node in nodes {
+        match node {
+            Node::Loop(l) => prune(&mut l.body, &ranges.with(l.var, l.extent)),
+            Node::Guard(guard) => prune(&mut guard.body, ranges),
+            Node::Store(_) => for_each_store_mut(std::slice::from_mut(node), &mut |store| {
+                let inner = store.lanes.map(|lanes| ranges.with(lanes.var, lanes.count));
+                let inner = inner.as_ref().unwrap_or(ranges);
+                store.domain.retain(|bound| !inner.always(&bound.index));
+                store.mask.retain(|bound| !inner.always(bound));
+            }),
+            Node::Prefetch(_) | Node::Barrier => {}
+        }
+    }
+}
+
+/// The conditions of blocks in all spans, each at least zero, and the one of all other blocks; `None` on overflow.
+fn conditions(spans: &[Span]) -> Option<(Vec<Index>, Index)> {
+    let mut inside = Vec::new();
+    for Span { var, first, end } in spans {
+        let var = Index::axis(*var);
+        if *first > 0 {
+            inside.push(var.sub(&Index::constant(*first))?);
+        }
+        inside.push(Index::constant(end - 1).sub(&var)?);
+    }
+    let outside = negated(&inside)?;
+    Some((inside, outside))
+}
+
+/// What is at least zero where not all conditions hold; `None` on overflow, or if there are none.
+pub(super) fn negated(conditions: &[Index]) -> Option<Index> {
+    let mut any: Option<Index> = None;
+    for condition in conditions {
+        let not = Index::constant(-1).sub(condition)?;
+        any = Some(any.map_or(not.clone(), |other| other.max(not)));
+    }
+    any
+}

@@ -1,0 +1,107 @@
+#![allow(unsafe_code, reason = "launches generated kernels")]
+//! Runs pairs as OpenCL C that a device of this machine compiles, in this process.
+
+use std::cell::RefCell;
+
+use tensorwright_codegen_c::{Dialect, emit_device};
+use tensorwright_device::{Arguments, Device, DeviceError, Memory, STATUS_BYTES, open};
+use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::nest::Owner;
+
+use super::failure::{Kind, Problem, Suspect};
+use super::pair::Pair;
+
+/// The bytes behind the end of memory that must stay as they are.
+const BEHIND: usize = 256;
+
+/// What these bytes hold.
+const CANARY: u8 = 0x5c;
+
+/// A device of OpenCL.
+pub(crate) struct OpenCl {
+    device: RefCell<Box<dyn Device>>,
+}
+
+impl OpenCl {
+    /// Opens a device.
+    pub(crate) fn new(name: &str) -> Result<Self, String> {
+        let device = open(name).map_err(|error| format!("{error}; {}", error.help()))?;
+        Ok(Self { device: RefCell::new(device) })
+    }
+
+    /// Compiles a pair that was lowered for a device, runs it, and compares. What was not lowered for one, or asks for more
+    /// than this one has, is right.
+    pub(crate) fn check(&self, pair: &Pair) -> Result<(), Problem> {
+        let problem = |kind, message: String| Problem::new(Suspect::OpenCl, kind, message);
+        let mut device = self.device.borrow_mut();
+        match run(device.as_mut(), pair) {
+            Ok(judged) => judged.map_err(|(kind, message)| problem(kind, message)),
+            Err(DeviceError::Limit { .. } | DeviceError::OutOfMemory { .. }) => Ok(()),
+            Err(error) => Err(problem(Kind::Compile, error.to_string())),
+        }
+    }
+}
+
+/// Memory that holds some bytes, or garbage, and canaries behind them.
+fn memory(
+    device: &mut dyn Device,
+    bytes: u64,
+    contents: Option<&[u8]>,
+    garbage: u8,
+) -> Result<Memory, DeviceError> {
+    let memory = device.allocate(bytes + BEHIND as u64)?;
+    let mut filled = match contents {
+        Some(contents) => contents.to_vec(),
+        None => vec![garbage; bytes as usize],
+    };
+    filled.resize(bytes as usize + BEHIND, CANARY);
+    device.upload(&memory, 0, &filled)?;
+    Ok(memory)
+}
+
+/// Runs a pair on a device.
+fn run(device: &mut dyn Device, pair: &Pair) -> Result<Result<(), (Kind, String)>, DeviceError> {
+    let Some(nest) = &pair.device else { return Ok(Ok(())) };
+    let program = match emit_device(nest, Dialect::OpenCl) {
+        Ok(program) => program,
+        Err(error) => return Ok(Err((Kind::Compile, error.to_string()))),
+    };
+    let loaded = device.load(&program)?;
+    let parameters = &program.interface.parameters;
+    let mut tensors = Vec::new();
+    for (parameter, contents) in parameters.iter().zip(pair.contents()) {
+        let bytes = parameter.bytes().unsigned_abs();
+        tensors.push(memory(device, bytes, contents, pair.garbage)?);
+    }
+    let workspace = memory(device, program.workspace_bytes, None, pair.garbage)?;
+    let status = device.allocate(STATUS_BYTES)?;
+    device.upload(&status, 0, &[0; STATUS_BYTES as usize])?;
+    let all: Vec<&Memory> = tensors.iter().collect();
+    let arguments = Arguments { parameters: &all, workspace: &workspace, status: &status };
+    for function in [Function::Prepare, Function::Compute] {
+        if function == Function::Compute || program.interface.has_prepare {
+            // SAFETY: memory is as large as the interface says. A kernel that does not keep to it is what we look for.
+            unsafe { device.launch(&loaded, function, &arguments) }?;
+        }
+    }
+    let mut failed = [0; STATUS_BYTES as usize];
+    device.download(&status, 0, &mut failed)?;
+    let mut outputs = Vec::new();
+    let sizes = parameters.iter().map(|parameter| parameter.bytes().unsigned_abs());
+    let owners = parameters.iter().map(|parameter| Some(parameter.owner));
+    let of_workspace = (program.workspace_bytes, None);
+    for (memory, (bytes, owner)) in
+        tensors.iter().chain([&workspace]).zip(sizes.zip(owners).chain([of_workspace]))
+    {
+        let mut held = vec![0; bytes as usize + BEHIND];
+        device.download(memory, 0, &mut held)?;
+        let behind = held.split_off(bytes as usize);
+        if behind.iter().any(|byte| *byte != CANARY) {
+            return Ok(Err((Kind::Memory, "wrote behind a buffer".to_owned())));
+        }
+        if owner == Some(Owner::Output) {
+            outputs.push(held);
+        }
+    }
+    Ok(pair.judge(i32::from_le_bytes(failed), &outputs))
+}
