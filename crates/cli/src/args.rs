@@ -145,6 +145,8 @@ pub(crate) enum Emit {
     Opencl,
     /// The same in CUDA C++
     Cuda,
+    /// The same in HIP
+    Hip,
     /// LLVM's IR, optimised
     Llvm,
     /// Assembly

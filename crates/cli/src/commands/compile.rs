@@ -67,6 +67,7 @@ fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
         Emit::Header => lowered()?.c_header(),
         Emit::Opencl => for_device(&lowered()?, Dialect::OpenCl)?,
         Emit::Cuda => for_device(&lowered()?, Dialect::Cuda)?,
+        Emit::Hip => for_device(&lowered()?, Dialect::Hip)?,
         Emit::Llvm => lowered()?.llvm_ir()?,
         Emit::Asm => lowered()?.assembly()?,
         Emit::Object | Emit::Shared | Emit::Rust => return Ok(None),

@@ -5,11 +5,13 @@
 
 mod c99;
 mod cuda;
+mod hip;
 mod opencl;
 
 pub(crate) use c99::C99;
 
 use cuda::Cuda;
+use hip::Hip;
 use opencl::OpenCl;
 use tensorwright_schedule::nest::Dim;
 
@@ -61,7 +63,7 @@ pub(crate) trait DeviceSyntax: Syntax {
     fn barrier(&self) -> &'static str;
 
     /// Words that the language keeps for itself, beyond those of C.
-    fn reserved(&self) -> &'static str;
+    fn reserved(&self) -> String;
 }
 
 /// A header with which a C++ compiler for processors compiles CUDA C++, and runs it with threads as fibres: for tests.
@@ -73,18 +75,21 @@ pub const CUDA_FIBRES: &str = include_str!("cuda_fibres.h");
 pub enum Dialect {
     /// OpenCL C 1.2.
     OpenCl,
-    /// CUDA C++, which is HIP as well.
+    /// CUDA C++, NVIDIA's.
     Cuda,
+    /// HIP, AMD's.
+    Hip,
 }
 
 impl Dialect {
     /// All dialects for devices.
-    pub const ALL: [Dialect; 2] = [Dialect::OpenCl, Dialect::Cuda];
+    pub const ALL: [Dialect; 3] = [Dialect::OpenCl, Dialect::Cuda, Dialect::Hip];
 
     pub(crate) fn syntax(self) -> &'static dyn DeviceSyntax {
         match self {
             Dialect::OpenCl => &OpenCl,
             Dialect::Cuda => &Cuda,
+            Dialect::Hip => &Hip,
         }
     }
 }
