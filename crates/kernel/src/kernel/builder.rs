@@ -203,6 +203,7 @@ impl KernelBuilder<'_> {
         Ok(LoweredProgram {
             program,
             schedule,
+            schedule_source: source,
             processor,
             target,
             threads: self.threads,

@@ -13,7 +13,7 @@ use tensorwright_schedule::{
 use tensorwright_target::Target;
 
 use super::diagnose::Diagnose;
-use crate::{Code, Diagnostic, Diagnostics, Program};
+use crate::{Code, Diagnostic, Diagnostics, Program, Source};
 
 /// A program with its schedule, its target and its [loops](LoweredNest), and the texts that can be made
 /// of them. [`KernelBuilder::lower`](crate::KernelBuilder::lower) makes it.
@@ -21,6 +21,8 @@ use crate::{Code, Diagnostic, Diagnostics, Program};
 pub struct LoweredProgram {
     pub(super) program: Program,
     pub(super) schedule: Schedule,
+    /// The text that steps of the schedule have their places in.
+    pub(super) schedule_source: Source,
     pub(super) target: Target,
     pub(super) processor: Processor,
     pub(super) threads: usize,
@@ -137,7 +139,7 @@ impl LoweredProgram {
         let options = LowerOptions::device(DeviceLimits::default());
         let source = &self.program.ir().source;
         let nest = lower_with(self.scheduled.clone(), &options, &mut |_, _| {})
-            .map_err(|error| (error, &Schedule::default()).diagnose(source))?;
+            .map_err(|error| (error, &self.schedule).diagnose(&self.schedule_source))?;
         tensorwright_codegen_c::emit_device(&nest, dialect).map_err(|error| {
             let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
             Diagnostics::new(source.clone(), vec![diagnostic])
