@@ -27,6 +27,7 @@ mod names;
 mod nodes;
 mod processor;
 mod rust;
+mod tensor;
 mod text;
 mod types;
 
@@ -143,7 +144,7 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
     parts.extend(kernels);
     parts.retain(|part| !part.is_empty());
     let text = parts.join("\n");
-    let preamble = device.preamble(text.contains("double"));
+    let preamble = device.preamble(&text);
     let source = [title(nest, &interface.symbol, &names), preamble, text].join("\n");
     let plans = launches.into_iter().map(|(plan, ..)| plan).collect();
     Ok(DeviceProgram::new(source, interface, plans))

@@ -5,7 +5,8 @@
 
 use tensorwright_schedule::nest::Dim;
 
-use super::{DeviceSyntax, Syntax};
+use super::wmma::Wmma;
+use super::{DeviceSyntax, Syntax, TensorSyntax};
 
 /// What tells the languages apart that spell the rest as CUDA C++ does.
 pub(super) trait LikeCuda: std::fmt::Debug + Sync {
@@ -17,6 +18,11 @@ pub(super) trait LikeCuda: std::fmt::Debug + Sync {
 
     /// Words that the language keeps for itself, beyond those of CUDA C++.
     fn own_words(&self) -> &'static str;
+
+    /// How tensor operations are spelled, if they are.
+    fn own_tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        None
+    }
 }
 
 /// CUDA C++.
@@ -33,7 +39,11 @@ impl LikeCuda for Cuda {
     }
 
     fn own_words(&self) -> &'static str {
-        ""
+        "nvcuda tw_a tw_b"
+    }
+
+    fn own_tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        Some(&Wmma)
     }
 }
 
@@ -60,8 +70,9 @@ impl<Language: LikeCuda> DeviceSyntax for Language {
         self
     }
 
-    fn preamble(&self, _doubles: bool) -> String {
-        self.types()
+    fn preamble(&self, text: &str) -> String {
+        let tensors = if text.contains("wmma::") { TENSORS } else { "" };
+        format!("{}{tensors}", self.types())
     }
 
     fn kernel(&self, name: &str, [x, y, z]: [u32; 3]) -> String {
@@ -97,6 +108,10 @@ impl<Language: LikeCuda> DeviceSyntax for Language {
         "__syncthreads();"
     }
 
+    fn tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        self.own_tensors()
+    }
+
     fn reserved(&self) -> String {
         format!("{WORDS} {}", self.own_words())
     }
@@ -104,6 +119,13 @@ impl<Language: LikeCuda> DeviceSyntax for Language {
 
 const WORDS: &str =
     "threadIdx blockIdx blockDim gridDim warpSize dim3 uint uchar ushort ulong half";
+
+/// Threads as fibres have tensor operations of their own.
+const TENSORS: &str = "\
+#if !defined(CUDA_FIBRES_H)
+#include <mma.h>
+#endif
+";
 
 const TYPES: &str = "\
 typedef signed char int8_t;

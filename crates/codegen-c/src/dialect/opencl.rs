@@ -34,9 +34,11 @@ impl DeviceSyntax for OpenCl {
         self
     }
 
-    fn preamble(&self, doubles: bool) -> String {
-        let extension =
-            if doubles { "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n\n" } else { "" };
+    fn preamble(&self, text: &str) -> String {
+        let extension = match text.contains("double") {
+            true => "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n\n",
+            false => "",
+        };
         format!("{extension}{TYPES}")
     }
 
