@@ -145,6 +145,8 @@ pub(crate) enum Emit {
     Opencl,
     /// The same in CUDA C++
     Cuda,
+    /// The same in HIP
+    Hip,
     /// What NVIDIA's compiler makes of these for `--target cuda:sm_80` or another architecture: its virtual machine's text
     Ptx,
     /// Machine code of NVIDIA's, as text, with what kernels take of a multiprocessor

@@ -184,7 +184,9 @@ fn kernels_of_devices_say_how_they_are_launched() {
         let args = [&args[..], &["--emit", emit]].concat();
         scratch.run(env!("CARGO_BIN_EXE_tensorwright"), &args)
     };
-    for (emit, expected) in [("opencl", "__kernel"), ("cuda", "__global__")] {
+    for (emit, expected) in
+        [("opencl", "__kernel"), ("cuda", "__global__"), ("hip", "hip_runtime.h")]
+    {
         let text = compile(emit);
         let launch = "// scale_1(x, y, workspace, status): 8 x 1 x 1 blocks of 128 x 1 x 1 threads, 0 bytes shared";
         assert_eq!(text.lines().next(), Some(launch), "{text}");

@@ -24,6 +24,7 @@ use tensorwright_schedule::nest::{
 use crate::dialect::DeviceSyntax;
 use crate::emitter::{Emitter, Kernel};
 use crate::error::EmitError;
+use crate::tensor::holds_tensors;
 use crate::types::memory_type;
 
 impl<'a> Emitter<'a> {
@@ -40,11 +41,15 @@ impl<'a> Emitter<'a> {
         let tree = std::slice::from_ref(node);
         let uses = Uses::of(tree);
         self.signature(plan, device)?;
+        let shared = match device.tensors().filter(|_| holds_tensors(tree, device)) {
+            Some(tensors) => tensors.shared(),
+            None => device.shared(),
+        };
         for id in Uses::mentioned(tree) {
             let buffer = self.buffer(id)?;
             if buffer.memory == Some(Memory::Shared) {
                 let (ctype, name) = (memory_type(buffer.dtype), self.names.buffer(id));
-                let (shared, elements) = (device.shared(), buffer.elements().max(1));
+                let elements = buffer.elements().max(1);
                 self.lines.line(format!("{shared}{ctype} {name}[{elements}];"));
             }
         }
@@ -84,6 +89,7 @@ impl<'a> Emitter<'a> {
     /// Nodes that all threads of a block go through together.
     fn together(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
         let Some(kernel) = self.launch else { return self.nodes(nodes) };
+        let is_bound = |node: &Node| is_bound(node, kernel.device);
         if kernel.launch.threads() == 1 && !nodes.iter().any(is_bound) {
             return self.nodes(nodes);
         }
@@ -99,7 +105,7 @@ impl<'a> Emitter<'a> {
                     self.lines.close();
                 }
                 _ => {
-                    let others = rest.iter().take_while(|node| is_alone(node)).count();
+                    let others = rest.iter().take_while(|node| !is_bound(node)).count();
                     let (alone, rest) = nodes.split_at(1 + others);
                     self.first_thread(alone, kernel)?;
                     nodes = rest;
@@ -137,15 +143,18 @@ impl<'a> Emitter<'a> {
                 self.leave();
                 Ok(())
             }
-            LoopKind::Thread(_) => {
-                let dims = dims(&l.body, l);
+            LoopKind::Thread(_) | LoopKind::Tensor => {
+                let dims = dims(l, kernel.device);
                 let conditions = idle(kernel, &dims);
                 let opening = match conditions.is_empty() {
                     true => String::new(),
                     false => format!("if ({})", conditions.join(" && ")),
                 };
                 self.lines.open(&opening);
-                self.thread_loop(l)?;
+                match kernel.device.tensors().filter(|_| l.kind == LoopKind::Tensor) {
+                    Some(tensors) => self.tensor_op(l, tensors)?,
+                    None => self.thread_loop(l)?,
+                }
                 self.lines.close();
                 Ok(())
             }
@@ -182,10 +191,11 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Whether a node is bound, holds what is, or is a barrier.
-fn is_bound(node: &Node) -> bool {
-    let mut found = holds_barrier(node);
-    for_each_loop(std::slice::from_ref(node), &mut |l| found |= l.kind.is_bound());
+/// Whether a node is bound, holds what is, is a barrier, or holds tensor operations.
+fn is_bound(node: &Node, device: &dyn DeviceSyntax) -> bool {
+    let tree = std::slice::from_ref(node);
+    let mut found = holds_barrier(node) || holds_tensors(tree, device);
+    for_each_loop(tree, &mut |l| found |= l.kind.is_bound());
     found
 }
 
@@ -199,21 +209,16 @@ fn holds_barrier(node: &Node) -> bool {
     }
 }
 
-/// Whether a node is left to the first thread.
-fn is_alone(node: &Node) -> bool {
-    !is_bound(node)
-}
-
-/// The directions of a thread loop and of those inside of it.
-fn dims(nodes: &[Node], outermost: &Loop) -> Vec<Dim> {
-    let mut found = Vec::new();
-    let mut add = |l: &Loop| {
-        if let LoopKind::Thread(dim) = l.kind {
-            found.push(dim);
-        }
+/// The directions of a thread loop and of those inside of it. Tensor operations are those of a warp, which is direction x.
+fn dims(outermost: &Loop, device: &dyn DeviceSyntax) -> Vec<Dim> {
+    let (mut found, has_tensors) = (Vec::new(), device.tensors().is_some());
+    let mut add = |l: &Loop| match l.kind {
+        LoopKind::Thread(dim) => found.push(dim),
+        LoopKind::Tensor if has_tensors => found.push(Dim::X),
+        _ => {}
     };
     add(outermost);
-    for_each_loop(nodes, &mut add);
+    for_each_loop(&outermost.body, &mut add);
     found
 }
 

@@ -4,8 +4,8 @@
 //! library, compiles without warnings, and has no undefined behaviour whatever the data. It is the
 //! portable target, and the one to read when a schedule does not do what it should.
 //!
-//! [`emit_device`] writes a nest that was lowered for a device as kernels in OpenCL C or CUDA C++, with how they
-//! are launched. Statements are the same; dialects say what differs.
+//! [`emit_device`] writes a nest that was lowered for a device as kernels in OpenCL C, CUDA C++ or HIP, with how
+//! they are launched. Statements are the same; dialects say what differs.
 //!
 //! [`header`], [`wrapper`] and [`rust_module`] write an [`Interface`] for callers. They serve for object
 //! files that other code generators make as well.
@@ -27,6 +27,7 @@ mod names;
 mod nodes;
 mod processor;
 mod rust;
+mod tensor;
 mod text;
 mod types;
 
@@ -119,7 +120,7 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
         return Err(EmitError::malformed("it was not lowered for a device"));
     }
     let device = dialect.syntax();
-    let names = Names::for_device(nest, &interface, device.reserved());
+    let names = Names::for_device(nest, &interface, &device.reserved());
     let launches = LaunchPlan::of(lowered, &interface);
     // Index arithmetic is in 32 bits if it turns out that nothing needs more.
     let written = |is_narrow: bool| {
@@ -143,7 +144,7 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
     parts.extend(kernels);
     parts.retain(|part| !part.is_empty());
     let text = parts.join("\n");
-    let preamble = device.preamble(text.contains("double"));
+    let preamble = device.preamble(&text);
     let source = [title(nest, &interface.symbol, &names), preamble, text].join("\n");
     let plans = launches.into_iter().map(|(plan, ..)| plan).collect();
     Ok(DeviceProgram::new(source, interface, plans))

@@ -20,17 +20,21 @@ impl Emitter<'_> {
     pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
         nodes.iter().try_for_each(|node| match node {
             Node::Loop(inner) => match inner.kind {
+                LoopKind::Tensor if let Some(syntax) = self.tensors() => {
+                    self.tensor_op(inner, syntax)
+                }
                 LoopKind::Thread(_) if self.launch.is_some() => self.thread_loop(inner),
                 // A launch without bound loops is that of one thread.
                 LoopKind::Parallel if self.launch.is_none() => self.parallel_loop(inner),
                 // Without lowering they are slower, and no less right.
-                // Read one after the other, blocks and threads of a device compute the same.
+                // Read one after the other, blocks, threads and tensor operations of a device compute the same.
                 LoopKind::Serial
                 | LoopKind::Parallel
                 | LoopKind::Block(_)
                 | LoopKind::Thread(_)
                 | LoopKind::Unrolled
-                | LoopKind::Vectorized => self.serial_loop(inner),
+                | LoopKind::Vectorized
+                | LoopKind::Tensor => self.serial_loop(inner),
             },
             Node::Guard(guard) => self.guard(guard),
             Node::Store(store) => self.store(store),
@@ -73,6 +77,13 @@ impl Emitter<'_> {
         let start = match (buffer.memory, self.plan.offset(id)) {
             // Those that threads share are declared at the start of a kernel.
             (Some(Memory::Shared), _) if self.launch.is_some() => return Ok(()),
+            (Some(Memory::Stack), _)
+                if let (Some(tiles), Some(syntax)) = (self.fragments(buffer), self.tensors()) =>
+            {
+                let count: i64 = tiles.iter().map(|(_, extent)| *extent).product();
+                self.lines.line(syntax.fragment(&name, count));
+                return Ok(());
+            }
             (Some(Memory::Stack | Memory::Shared), _) => {
                 let elements: i64 = self.held(buffer).iter().map(|(_, extent)| *extent).product();
                 self.lines.line(format!("{ctype} {name}[{}];", elements.max(1)));
@@ -108,7 +119,7 @@ impl Emitter<'_> {
 
     /// The dimensions of a buffer that memory holds, with their extents: all of them, but for those of which a thread
     /// of a device holds its own alone.
-    fn held(&self, buffer: &Buffer) -> Vec<(usize, i64)> {
+    pub(crate) fn held(&self, buffer: &Buffer) -> Vec<(usize, i64)> {
         let on_device = self.launch.is_some();
         let is_held = |dimension: &usize| !(on_device && buffer.by_thread.contains(dimension));
         let dimensions = buffer.shape.iter().copied().enumerate();
@@ -227,17 +238,21 @@ impl Emitter<'_> {
                 "`{name}` has other subscripts than extents"
             )));
         }
-        let offset = match self.launch.is_some() && !buffer.by_thread.is_empty() {
-            true => {
-                let held = self.held(buffer);
-                let mut part = Buffer::new(String::new(), buffer.dtype, Vec::new(), buffer.owner);
-                part.shape.extend(held.iter().map(|(_, extent)| *extent));
-                let own = held.iter().map(|(dimension, _)| subscripts[*dimension].clone());
-                part.offset(&own.collect::<Vec<Index>>())
-            }
-            false => buffer.offset(subscripts),
-        };
-        let offset = offset.ok_or_else(|| EmitError::Overflow { buffer: buffer.name.clone() })?;
+        let offset = self.part_offset(buffer, &self.held(buffer), subscripts)?;
         self.index(&offset)
+    }
+
+    /// The position of an element among the elements of some dimensions of a buffer.
+    pub(crate) fn part_offset(
+        &self,
+        buffer: &Buffer,
+        dimensions: &[(usize, i64)],
+        subscripts: &[Index],
+    ) -> Result<Index, EmitError> {
+        let mut part = Buffer::new(String::new(), buffer.dtype, Vec::new(), buffer.owner);
+        part.shape.extend(dimensions.iter().map(|(_, extent)| *extent));
+        let own = dimensions.iter().map(|(dimension, _)| subscripts[*dimension].clone());
+        let offset = part.offset(&own.collect::<Vec<Index>>());
+        offset.ok_or_else(|| EmitError::Overflow { buffer: buffer.name.clone() })
     }
 }

@@ -56,6 +56,14 @@ const CASES: &[Case] = &[
         &[("V", 9), ("D", 40), ("N", 13)],
         "out: bind n block.x\nout: bind d thread.x",
     ),
+    // A product of tiles, which OpenCL has no operation for.
+    (
+        "def tiles(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }",
+        &[("M", 48), ("N", 32), ("K", 64)],
+        "C: split m 16\nC: split n 16\nC: split k 16\nC: reorder m.0 k.0 n.0 m.1 n.1 k.1\nC: bind m.0 block.x\n\
+         C: bind n.0 thread.y\nC: tensorize m.1 n.1 k.1\nC: cache_read A at k.0 in shared\nA.pack: bind d0 thread.y\n\
+         A.pack: bind d1 thread.x\nC: cache_write at m.0",
+    ),
     // No loop is bound: one thread does all.
     ("def cumsum(float(N) x) -> (y) { y(t) = y(t-1) + x(t) scan t from 0 }", &[("N", 200)], ""),
 ];

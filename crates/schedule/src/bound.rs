@@ -57,7 +57,9 @@ impl<'a> Check<'a> {
                 Some(outer) => Err(self.mixed(l, outer)),
                 None => Ok(()),
             },
-            LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized => Ok(()),
+            LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized | LoopKind::Tensor => {
+                Ok(())
+            }
         }
     }
 

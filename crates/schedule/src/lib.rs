@@ -32,6 +32,7 @@ pub mod primitives;
 mod refusal;
 pub mod schedule;
 pub mod stage_map;
+mod tensors;
 pub mod words;
 pub mod workspace;
 

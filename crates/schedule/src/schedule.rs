@@ -28,6 +28,7 @@ use crate::limits::{self, MAX_BYTES, MAX_STEPS};
 use crate::nest::LoopNest;
 use crate::primitives::Primitive;
 use crate::refusal::Refusal;
+use crate::tensors;
 use crate::words::Words;
 
 /// A list of primitives to apply in order.
@@ -171,7 +172,10 @@ impl Step {
     /// Applies the step to a nest; one that refuses may be left half rewritten.
     fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
         let applied = self.primitive.apply(&self.stage, nest);
-        let checked = applied.and_then(|()| limits::check(nest)).and_then(|()| bound::check(nest));
+        let checked = applied
+            .and_then(|()| limits::check(nest))
+            .and_then(|()| bound::check(nest))
+            .and_then(|()| tensors::check(nest));
         checked.map_err(|refusal| ScheduleError {
             span: self.span,
             step: Some(Box::new(self.clone())),

@@ -144,6 +144,8 @@ const SUMMED: &str = "def summed(float(N,K) A) -> (s, m) {
 const GUARDED_SUM: &str = "def guarded(float(L,S) A, float(L) x) -> (y) {
   y(l) +=! x(l) > 0 ? log(x(l)) * A(l,s) : 0
 }";
+const HALVES_PRODUCT: &str =
+    "def gemm(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 const SQUARES: &str = "def squares(float(N,N) A) -> (out) {
   T(i,j) = A(j,i)
   out(i,j) = T(i,j)
@@ -215,6 +217,8 @@ macro_rules! shows {
 }
 
 shows! {
+    tensorize: HALVES_PRODUCT, [("M", 32), ("N", 16), ("K", 48)],
+        "C.sum: split m 16\nC.sum: split k 16\nC.sum: reorder m.0 k.0 m.1 n k.1\nC.sum: tensorize m.1 n k.1\nC.sum: cache_write at m.0\n";
     segment: RUNNING_SUM, [("T", 30)],
         "y: split t 8\ny: segment t.0\ny: split t.1 4\ny: vectorize t.1.1\ny: parallel t.0\ny.total: parallel t.0\n";
     private_copies: SCATTER_ONTO, [("N", 20), ("D", 6), ("B", 5)],

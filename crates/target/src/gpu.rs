@@ -7,7 +7,7 @@ use std::fmt;
 /// loops to blocks and threads under these.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Gpu {
-    /// The name, such as `cuda:sm_90` or `opencl:0`.
+    /// The name, such as `cuda:sm_90`, `hip:gfx90a` or `opencl:0`.
     pub name: String,
     /// What its maker calls it, with the version of its driver if it is a device that is here: measurements of
     /// one hold for another of the same model.
@@ -61,8 +61,8 @@ impl fmt::Display for GpuApi {
     }
 }
 
-/// The device that stands for a compute capability where only the name of the capability is given: the
-/// first large one that had it.
+/// The device that stands for an architecture where only the name of the architecture is given: the first large one that
+/// had it.
 pub(crate) struct Flagship {
     /// What its maker calls it.
     pub(crate) model: &'static str,
@@ -78,6 +78,16 @@ pub(crate) struct Flagship {
     pub(crate) bandwidth: i64,
     /// The MHz that it can be boosted to.
     pub(crate) clock: i64,
+}
+
+/// What tells the compute units of AMD's architectures apart.
+pub(crate) struct ComputeUnits {
+    /// The thousands (of 1024) of 32-bit registers.
+    pub(crate) registers: i64,
+    /// The most registers of a thread.
+    pub(crate) registers_per_thread: i64,
+    /// Whether they multiply small matrices in one instruction.
+    pub(crate) tensor: bool,
 }
 
 impl Gpu {
@@ -115,6 +125,19 @@ impl Gpu {
             clock: flagship.clock * 1_000_000,
             tensor: true,
             is_processor: false,
+        }
+    }
+
+    /// An architecture of AMD's: the limits of its compute units, the sizes of its flagship.
+    pub(crate) fn hip(name: &str, units: &ComputeUnits, flagship: &Flagship) -> Self {
+        Self {
+            api: GpuApi::Hip,
+            warp: 64,
+            registers_per_unit: units.registers << 10,
+            registers_per_thread: units.registers_per_thread,
+            tensor: units.tensor,
+            is_processor: false,
+            ..Self::cuda(name, flagship)
         }
     }
 }

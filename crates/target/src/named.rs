@@ -1,6 +1,6 @@
 //! The names of targets: one line each.
 
-use crate::gpu::Flagship;
+use crate::gpu::{ComputeUnits, Flagship};
 use crate::{Cpu, Gpu, Target, TargetError};
 
 /// Makes the target of a name.
@@ -49,6 +49,36 @@ const HOPPER: Flagship = Flagship {
     clock: 1980,
 };
 
+/// The sizes are those of "AMD GPU specifications" in the documentation of ROCm (compute units, LDS, L2 cache, VGPR file); bandwidths
+/// and clocks those of AMD's data sheets. A thread has 256 registers, and as many for accumulation where there are
+/// matrix instructions ("User Guide for AMDGPU Backend" of LLVM).
+const VEGA: Flagship = Flagship {
+    model: "AMD Radeon Instinct MI50",
+    shared_per_block: 64,
+    shared_per_unit: 64,
+    units: 60,
+    l2: 4,
+    bandwidth: 1024,
+    clock: 1725,
+};
+
+const VEGA_UNITS: ComputeUnits =
+    ComputeUnits { registers: 64, registers_per_thread: 256, tensor: false };
+
+/// One of the two dies of an MI250, which is a device of its own; an MI210 is one such die.
+const CDNA2: Flagship = Flagship {
+    model: "AMD Instinct MI250, one die",
+    shared_per_block: 64,
+    shared_per_unit: 64,
+    units: 104,
+    l2: 8,
+    bandwidth: 1638,
+    clock: 1700,
+};
+
+const CDNA2_UNITS: ComputeUnits =
+    ComputeUnits { registers: 128, registers_per_thread: 512, tensor: true };
+
 #[rustfmt::skip]
 const LINES: &[Line] = &[
     line("native", &[], |_| Target::native()),
@@ -60,6 +90,8 @@ const LINES: &[Line] = &[
     line("cuda:sm_70", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &VOLTA)))),
     line("cuda:sm_80", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &AMPERE)))),
     line("cuda:sm_90", &[], |name| Ok(Target::Gpu(Gpu::cuda(name, &HOPPER)))),
+    line("hip:gfx906", &[], |name| Ok(Target::Gpu(Gpu::hip(name, &VEGA_UNITS, &VEGA)))),
+    line("hip:gfx90a", &[], |name| Ok(Target::Gpu(Gpu::hip(name, &CDNA2_UNITS, &CDNA2)))),
     line("cuda:N", &[], device),
 ];
 
@@ -99,6 +131,7 @@ fn device(name: &str) -> Result<Target, TargetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GpuApi;
 
     #[test]
     fn every_name_that_is_shown_is_one() {
@@ -122,17 +155,36 @@ mod tests {
 
     #[test]
     fn names_that_nothing_has_are_unknown() {
-        for name in ["", "vax", "native:1", "avx2:", "cuda", "cuda:", "cuda:sm_1", "opencl:x", ":"]
-        {
+        for name in [
+            "",
+            "vax",
+            "native:1",
+            "avx2:",
+            "cuda",
+            "cuda:",
+            "cuda:sm_1",
+            "hip:gfx1",
+            "opencl:x",
+            ":",
+        ] {
             assert!(matches!(named(name), Err(TargetError::Unknown { .. })), "{name}");
         }
         let error = named("vax").unwrap_err();
         assert_eq!(error.to_string(), "there is no target `vax`");
         assert_eq!(
             error.help(),
-            "the targets are native, sse, avx2, avx512, neon, opencl:N, cuda:sm_70, cuda:sm_80, cuda:sm_90, cuda:N; \
-             `tensorwright machine` lists the devices"
+            "the targets are native, sse, avx2, avx512, neon, opencl:N, cuda:sm_70, cuda:sm_80, cuda:sm_90, hip:gfx906, \
+             hip:gfx90a, cuda:N; `tensorwright machine` lists the devices"
         );
+    }
+
+    #[test]
+    fn wavefronts_of_amd_are_twice_a_warp() {
+        for (name, tensor) in [("hip:gfx906", false), ("hip:gfx90a", true)] {
+            let Ok(Target::Gpu(gpu)) = named(name) else { panic!("{name} is no processor") };
+            assert_eq!((gpu.api, gpu.warp, gpu.tensor), (GpuApi::Hip, 64, tensor));
+            assert_eq!((gpu.threads_per_block, gpu.shared_per_block), (1024, 65536));
+        }
     }
 
     #[test]

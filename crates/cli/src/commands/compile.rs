@@ -68,6 +68,7 @@ fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
         Emit::Header => lowered()?.c_header()?,
         Emit::Opencl => for_device(&lowered()?, Dialect::OpenCl)?,
         Emit::Cuda => for_device(&lowered()?, Dialect::Cuda)?,
+        Emit::Hip => for_device(&lowered()?, Dialect::Hip)?,
         Emit::Ptx => Kernels::of(&lowered()?)?.ptx(),
         Emit::Sass => Kernels::of(&lowered()?)?.sass()?,
         Emit::Llvm => lowered()?.llvm_ir()?,

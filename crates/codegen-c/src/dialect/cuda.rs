@@ -1,17 +1,53 @@
-//! CUDA C++, which HIP takes too.
+//! CUDA C++, and what HIP shares with it: all but the names of a few things.
 //!
 //! The text also compiles with a compiler of the system that knows blocks and threads from a header
 //! ([`CUDA_FIBRES`](super::CUDA_FIBRES)).
 
 use tensorwright_schedule::nest::Dim;
 
-use super::{DeviceSyntax, Syntax};
+use super::wmma::Wmma;
+use super::{DeviceSyntax, Syntax, TensorSyntax};
+
+/// What tells the languages apart that spell the rest as CUDA C++ does.
+pub(super) trait LikeCuda: std::fmt::Debug + Sync {
+    /// What comes before everything else.
+    fn types(&self) -> String;
+
+    /// The attribute of a kernel for blocks of so many threads.
+    fn threads(&self, threads: u64) -> String;
+
+    /// Words that the language keeps for itself, beyond those of CUDA C++.
+    fn own_words(&self) -> &'static str;
+
+    /// How tensor operations are spelled, if they are.
+    fn own_tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        None
+    }
+}
 
 /// CUDA C++.
 #[derive(Debug)]
 pub(super) struct Cuda;
 
-impl Syntax for Cuda {
+impl LikeCuda for Cuda {
+    fn types(&self) -> String {
+        definitions("__CUDACC_RTC__", TYPES, &[])
+    }
+
+    fn threads(&self, threads: u64) -> String {
+        format!("__launch_bounds__({threads})")
+    }
+
+    fn own_words(&self) -> &'static str {
+        "nvcuda tw_a tw_b"
+    }
+
+    fn own_tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        Some(&Wmma)
+    }
+}
+
+impl<Language: LikeCuda> Syntax for Language {
     fn function(&self) -> &'static str {
         "static __device__ inline"
     }
@@ -29,18 +65,19 @@ impl Syntax for Cuda {
     }
 }
 
-impl DeviceSyntax for Cuda {
+impl<Language: LikeCuda> DeviceSyntax for Language {
     fn as_syntax(&self) -> &dyn Syntax {
         self
     }
 
-    fn preamble(&self, _doubles: bool) -> String {
-        TYPES.to_owned()
+    fn preamble(&self, text: &str) -> String {
+        let tensors = if text.contains("wmma::") { TENSORS } else { "" };
+        format!("{}{tensors}", self.types())
     }
 
     fn kernel(&self, name: &str, [x, y, z]: [u32; 3]) -> String {
-        let threads = u64::from(x) * u64::from(y) * u64::from(z);
-        format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}")
+        let threads = self.threads(u64::from(x) * u64::from(y) * u64::from(z));
+        format!("extern \"C\" __global__ void {threads} {name}")
     }
 
     fn global(&self) -> &'static str {
@@ -71,13 +108,26 @@ impl DeviceSyntax for Cuda {
         "__syncthreads();"
     }
 
-    fn reserved(&self) -> &'static str {
-        "threadIdx blockIdx blockDim gridDim warpSize dim3 uint uchar ushort ulong half"
+    fn tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        self.own_tensors()
+    }
+
+    fn reserved(&self) -> String {
+        format!("{WORDS} {}", self.own_words())
     }
 }
 
+const WORDS: &str =
+    "threadIdx blockIdx blockDim gridDim warpSize dim3 uint uchar ushort ulong half";
+
+/// Threads as fibres have tensor operations of their own.
+const TENSORS: &str = "\
+#if !defined(CUDA_FIBRES_H)
+#include <mma.h>
+#endif
+";
+
 const TYPES: &str = "\
-#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;
@@ -86,6 +136,17 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
+";
+
+/// What `stdint.h` and `math.h` define: by hand where a macro says that a compiler at run time reads the text, which has
+/// neither.
+pub(super) fn definitions(at_run_time: &str, types: &str, headers: &[&str]) -> String {
+    let headers = headers.iter().chain(&["math.h", "stdint.h"]);
+    let headers: String = headers.map(|header| format!("#include <{header}>\n")).collect();
+    format!("#if defined({at_run_time})\n{types}{LIMITS}#else\n{headers}#endif\n")
+}
+
+const LIMITS: &str = "\
 #define INT64_C(x) x##LL
 #define UINT64_C(x) x##ULL
 #define INT8_MIN (-128)
@@ -102,8 +163,4 @@ typedef unsigned long long uint64_t;
 #define UINT64_MAX 18446744073709551615ULL
 #define INFINITY __uint_as_float(0x7f800000u)
 #define NAN __uint_as_float(0x7fc00000u)
-#else
-#include <math.h>
-#include <stdint.h>
-#endif
 ";

@@ -3,7 +3,11 @@
    A fibre runs until it waits at a barrier. Those of a block take turns in an order that a seed decides, so that threads
    which rely on an order that nothing guarantees compute something else. Memory that threads share is filled with bytes 0xff,
    which are no number, when a block begins. A barrier to which some threads of a block do not come ends the program with
-   a message. For tests; speed does not matter. */
+   a message. For tests; speed does not matter.
+
+   Tensor operations (`mma.h`) are those of a warp, 32 threads that follow each other: they wait for each other at each of
+   them. Each thread holds eight elements of a tile, in an order that no device has, so that nothing can rely on it. Sums
+   round towards zero after groups of four terms, as those of the first tensor cores do. */
 #ifndef CUDA_FIBRES_H
 #define CUDA_FIBRES_H
 
@@ -22,7 +26,9 @@
 #define __device__
 #define __launch_bounds__(threads)
 #define __shared__ static __attribute__((section("fibres_shared")))
-#define __syncthreads() fibres::wait(__LINE__)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __syncthreads() fibres::wait(fibres::State::waiting, __LINE__)
+#define __syncwarp() fibres::wait(fibres::State::in_warp, __LINE__)
 
 static inline uint32_t __float_as_uint(float value) {
     uint32_t bits;
@@ -52,13 +58,20 @@ struct Argument {
     template <typename T> operator T *() const { return static_cast<T *>(pointer); }
 };
 
+/* Memory of a device: aligned, and filled with what is no number. */
+struct Memory {
+    std::vector<char> bytes;
+    explicit Memory(size_t size) : bytes(size + 256, '\xff') {}
+    char *data() { return bytes.data() + (256 - uintptr_t(bytes.data()) % 256) % 256; }
+};
+
 } // namespace fibres
 
 static fibres::Place threadIdx, blockIdx;
 
 namespace fibres {
 
-enum class State { ready, waiting, done };
+enum class State { ready, waiting, in_warp, done };
 
 struct Fibre {
     ucontext_t context;
@@ -69,12 +82,14 @@ struct Fibre {
 };
 
 static ucontext_t scheduler;
-static Fibre *current;
+static Fibre *current, *first_fibre;
 static std::function<void()> body;
 
-/* The thread waits for the others of its block. */
-static void wait(int line) {
-    current->state = State::waiting;
+static const size_t WARP = 32;
+
+/* The thread waits for the others of its block or of its warp. */
+static void wait(State state, int line) {
+    current->state = state;
     current->line = line;
     swapcontext(&current->context, &scheduler);
 }
@@ -90,6 +105,30 @@ static uint64_t random_below(uint64_t &seed, uint64_t bound) {
     seed ^= seed >> 7;
     seed ^= seed << 17;
     return seed % bound;
+}
+
+static void fail(const char *what) {
+    fprintf(stderr, "%s in block (%u, %u, %u)\n", what, blockIdx.x, blockIdx.y, blockIdx.z);
+    exit(3);
+}
+
+/* Lets warps go on whose threads have all come to the same place. */
+static bool release_warps(std::vector<Fibre> &all) {
+    bool released = false;
+    for (size_t first = 0; first < all.size(); first += WARP) {
+        const size_t end = first + WARP < all.size() ? first + WARP : all.size();
+        size_t here = 0;
+        for (size_t i = first; i < end; ++i) {
+            here += all[i].state == State::in_warp && all[i].line == all[first].line;
+        }
+        if (here == end - first) {
+            released = true;
+            for (size_t i = first; i < end; ++i) {
+                all[i].state = State::ready;
+            }
+        }
+    }
+    return released;
 }
 
 static void run_block(std::vector<Fibre> &all, uint64_t &seed) {
@@ -110,10 +149,28 @@ static void run_block(std::vector<Fibre> &all, uint64_t &seed) {
         for (size_t i = order.size(); i > 1; --i) {
             std::swap(order[i - 1], order[random_below(seed, i)]);
         }
+        /* Some warps get ahead of others. */
+        const uint64_t held = random_below(seed, uint64_t(1) << 32);
+        bool is_held = false;
         for (size_t i : order) {
+            if (all[i].state != State::ready) {
+                continue;
+            }
+            if (held >> (i / WARP) & 1) {
+                is_held = true;
+                continue;
+            }
             current = &all[i];
             threadIdx = current->thread;
             swapcontext(&scheduler, &current->context);
+        }
+        if (release_warps(all) || is_held) {
+            continue;
+        }
+        for (const Fibre &fibre : all) {
+            if (fibre.state == State::in_warp) {
+                fail("divergent warp: not all threads of it come to an operation");
+            }
         }
         for (const Fibre &fibre : all) {
             if (fibre.state != all[0].state || (fibre.state == State::waiting && fibre.line != all[0].line)) {
@@ -125,6 +182,9 @@ static void run_block(std::vector<Fibre> &all, uint64_t &seed) {
         if (all[0].state == State::done) {
             return;
         }
+        for (Fibre &fibre : all) {
+            fibre.state = State::ready;
+        }
     }
 }
 
@@ -132,6 +192,7 @@ static void run_block(std::vector<Fibre> &all, uint64_t &seed) {
 static void launch(Place grid, Place block, uint64_t seed, std::function<void()> call) {
     body = std::move(call);
     std::vector<Fibre> all(size_t(block.x) * block.y * block.z);
+    first_fibre = all.data();
     size_t number = 0;
     for (unsigned z = 0; z < block.z; ++z) {
         for (unsigned y = 0; y < block.y; ++y) {
@@ -153,5 +214,150 @@ static void launch(Place grid, Place block, uint64_t seed, std::function<void()>
 }
 
 } // namespace fibres
+
+/* The types of `cuda_fp16.h` and `cuda_bf16.h`, which are only multiplied here. */
+struct __half {
+    uint16_t bits;
+};
+
+struct __nv_bfloat16 {
+    uint16_t bits;
+};
+
+namespace fibres {
+
+static inline float number(__nv_bfloat16 value) { return __uint_as_float(uint32_t(value.bits) << 16); }
+
+static inline float number(__half value) {
+    const int exponent = (value.bits >> 10) & 31, digits = value.bits & 1023;
+    float magnitude = exponent == 31 ? (digits ? NAN : INFINITY)
+                      : exponent == 0 ? ldexpf(float(digits), -24)
+                                      : ldexpf(float(1024 + digits), exponent - 25);
+    return value.bits >> 15 ? -magnitude : magnitude;
+}
+
+static inline float toward_zero(double value) {
+    const float rounded = float(value);
+    return fabs(double(rounded)) > fabs(value) ? nextafterf(rounded, 0.0f) : rounded;
+}
+
+/* Which element of a tile the thread of a number holds in a slot, and where an element is. Any odd number would do. */
+static inline int element_in(int slot, int lane) { return ((slot * 32 + lane) * 77 + 41) & 255; }
+static inline int place_of(int element) { return ((element - 41) * 133) & 255; }
+
+static inline int lane() { return int((current - first_fibre) % WARP); }
+
+/* What threads of a warp hand each other at an operation. */
+struct Handed {
+    const void *what[2];
+    size_t number;
+};
+static Handed handed[1024];
+
+static Handed *hand(const void *a, const void *b, size_t number, int line) {
+    Handed *warp = handed + (current - first_fibre - lane());
+    if (current - first_fibre >= 1024) {
+        fail("a block of more than 1024 threads");
+    }
+    warp[lane()] = {{a, b}, number};
+    wait(State::in_warp, line);
+    return warp;
+}
+
+/* All threads of a warp name the same tile, which lies as devices want it. */
+template <typename T> static void check_tile(const T *start, size_t leading) {
+    const Handed *warp = hand(start, nullptr, leading, __LINE__);
+    if (warp[0].what[0] != start || warp[0].number != leading) {
+        fail("threads of a warp access different tiles");
+    }
+    if (uintptr_t(start) % 32 != 0 || leading * sizeof(T) % 16 != 0) {
+        fail("a tile that is not aligned");
+    }
+    wait(State::in_warp, __LINE__);
+}
+
+} // namespace fibres
+
+namespace nvcuda {
+namespace wmma {
+
+struct matrix_a;
+struct matrix_b;
+struct accumulator;
+struct row_major;
+struct col_major;
+enum layout_t { mem_row_major, mem_col_major };
+
+template <typename Use, int m, int n, int k, typename T, typename Layout = void> struct fragment {
+    static_assert(m == 16 && n == 16 && k == 16, "other tiles than those that are used");
+    T x[8];
+    fragment() { memset(static_cast<void *>(x), 0xff, sizeof x); }
+};
+
+template <typename Layout> struct Order;
+template <> struct Order<row_major> {
+    static size_t offset(int row, int column, size_t leading) { return row * leading + column; }
+};
+template <> struct Order<col_major> {
+    static size_t offset(int row, int column, size_t leading) { return column * leading + row; }
+};
+
+template <typename Use, typename T, typename Layout>
+static void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout> &into, const T *from, unsigned leading) {
+    fibres::check_tile(from, leading);
+    for (int slot = 0; slot < 8; ++slot) {
+        const int element = fibres::element_in(slot, fibres::lane());
+        into.x[slot] = from[Order<Layout>::offset(element / 16, element % 16, leading)];
+    }
+}
+
+static inline void fill_fragment(fragment<accumulator, 16, 16, 16, float> &into, float value) {
+    for (float &element : into.x) {
+        element = value;
+    }
+}
+
+static inline void store_matrix_sync(float *to, const fragment<accumulator, 16, 16, 16, float> &from, unsigned leading,
+                                     layout_t layout) {
+    fibres::check_tile(to, leading);
+    for (int slot = 0; slot < 8; ++slot) {
+        const int element = fibres::element_in(slot, fibres::lane());
+        const size_t offset = layout == mem_row_major
+                                  ? Order<row_major>::offset(element / 16, element % 16, leading)
+                                  : Order<col_major>::offset(element / 16, element % 16, leading);
+        to[offset] = from.x[slot];
+    }
+}
+
+template <typename T, typename A, typename B>
+static void mma_sync(fragment<accumulator, 16, 16, 16, float> &into, const fragment<matrix_a, 16, 16, 16, T, A> &a,
+                     const fragment<matrix_b, 16, 16, 16, T, B> &b,
+                     const fragment<accumulator, 16, 16, 16, float> &plus) {
+    const fibres::Handed *warp = fibres::hand(a.x, b.x, 0, __LINE__);
+    const auto factor = [&](int which, int element) {
+        const int place = fibres::place_of(element);
+        const T *held = static_cast<const T *>(warp[place % 32].what[which]);
+        return double(fibres::number(held[place / 32]));
+    };
+    float made[8];
+    for (int slot = 0; slot < 8; ++slot) {
+        const int element = fibres::element_in(slot, fibres::lane()), row = element / 16, column = element % 16;
+        float sum = plus.x[slot];
+        for (int group = 0; group < 16; group += 4) {
+            double added = sum;
+            for (int k = group; k < group + 4; ++k) {
+                added += factor(0, row * 16 + k) * factor(1, k * 16 + column);
+            }
+            sum = fibres::toward_zero(added);
+        }
+        made[slot] = sum;
+    }
+    /* All threads have read what the others hold before any goes on. */
+    fibres::wait(fibres::State::in_warp, __LINE__);
+    memcpy(into.x, made, sizeof made);
+}
+
+} // namespace wmma
+} // namespace nvcuda
 
 #endif

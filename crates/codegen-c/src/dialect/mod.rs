@@ -5,12 +5,16 @@
 
 mod c99;
 mod cuda;
+mod hip;
 mod opencl;
+mod wmma;
 
 pub(crate) use c99::C99;
 
 use cuda::Cuda;
+use hip::Hip;
 use opencl::OpenCl;
+use tensorwright_lang::dtype::DType;
 use tensorwright_schedule::nest::Dim;
 
 /// How a dialect of C is spelled.
@@ -33,8 +37,8 @@ pub(crate) trait DeviceSyntax: Syntax {
     /// What it shares with processors.
     fn as_syntax(&self) -> &dyn Syntax;
 
-    /// What comes before everything else, for a text that uses `double` or not.
-    fn preamble(&self, doubles: bool) -> String;
+    /// What comes before the rest of a text.
+    fn preamble(&self, text: &str) -> String;
 
     /// The start of a kernel, up to its parameters, for blocks of so many threads.
     fn kernel(&self, name: &str, block: [u32; 3]) -> String;
@@ -60,8 +64,42 @@ pub(crate) trait DeviceSyntax: Syntax {
     /// The statement at which the threads of a block wait for each other.
     fn barrier(&self) -> &'static str;
 
+    /// How tensor operations are spelled; without, their loops are plain ones.
+    fn tensors(&self) -> Option<&'static dyn TensorSyntax> {
+        None
+    }
+
     /// Words that the language keeps for itself, beyond those of C.
-    fn reserved(&self) -> &'static str;
+    fn reserved(&self) -> String;
+}
+
+/// How tensor operations are spelled.
+pub(crate) trait TensorSyntax: std::fmt::Debug {
+    /// The declaration of so many tiles in registers.
+    fn fragment(&self, name: &str, count: i64) -> String;
+
+    /// The qualifier of what the threads of a block share and tiles are read from.
+    fn shared(&self) -> &'static str;
+
+    /// Gives all elements of a tile in registers a value.
+    fn fill(&self, fragment: &str, value: &str) -> Vec<String>;
+
+    /// Adds the products of two tiles in memory, of elements of a type, to one in registers.
+    fn multiply_add(&self, fragment: &str, dtype: DType, a: &Tile, b: &Tile) -> Vec<String>;
+
+    /// Writes a tile in registers to memory.
+    fn write(&self, fragment: &str, tile: &Tile) -> Vec<String>;
+}
+
+/// A tile in memory.
+#[derive(Debug)]
+pub(crate) struct Tile {
+    /// A pointer to its first element.
+    pub(crate) start: String,
+    /// How many elements its rows are apart, or its columns.
+    pub(crate) leading: i64,
+    /// Whether rows are contiguous; columns are if not.
+    pub(crate) is_row_major: bool,
 }
 
 /// A header with which a C++ compiler for processors compiles CUDA C++, and runs it with threads as fibres: for tests.
@@ -73,18 +111,21 @@ pub const CUDA_FIBRES: &str = include_str!("cuda_fibres.h");
 pub enum Dialect {
     /// OpenCL C 1.2.
     OpenCl,
-    /// CUDA C++, which is HIP as well.
+    /// CUDA C++, NVIDIA's.
     Cuda,
+    /// HIP, AMD's.
+    Hip,
 }
 
 impl Dialect {
     /// All dialects for devices.
-    pub const ALL: [Dialect; 2] = [Dialect::OpenCl, Dialect::Cuda];
+    pub const ALL: [Dialect; 3] = [Dialect::OpenCl, Dialect::Cuda, Dialect::Hip];
 
     pub(crate) fn syntax(self) -> &'static dyn DeviceSyntax {
         match self {
             Dialect::OpenCl => &OpenCl,
             Dialect::Cuda => &Cuda,
+            Dialect::Hip => &Hip,
         }
     }
 }

@@ -34,9 +34,11 @@ impl DeviceSyntax for OpenCl {
         self
     }
 
-    fn preamble(&self, doubles: bool) -> String {
-        let extension =
-            if doubles { "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n\n" } else { "" };
+    fn preamble(&self, text: &str) -> String {
+        let extension = match text.contains("double") {
+            true => "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n\n",
+            false => "",
+        };
         format!("{extension}{TYPES}")
     }
 
@@ -72,10 +74,11 @@ impl DeviceSyntax for OpenCl {
         "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
     }
 
-    fn reserved(&self) -> &'static str {
+    fn reserved(&self) -> String {
         "kernel global local constant private generic pipe half quad complex imaginary read_only write_only \
          read_write uniform uchar ushort uint ulong bool2 image2d_t event_t sampler_t barrier mem_fence \
          get_group_id get_local_id as_uint as_float"
+            .to_owned()
     }
 }
 

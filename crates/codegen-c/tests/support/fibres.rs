@@ -38,7 +38,7 @@ impl<'a> Fibres<'a> {
         let mut input = Vec::new();
         for (number, parameter) in program.interface.parameters.iter().enumerate() {
             let bytes = parameter.bytes();
-            writeln!(main, "    std::vector<char> p{number}({bytes}, '\\xff');").unwrap();
+            writeln!(main, "    fibres::Memory p{number}({bytes});").unwrap();
             if parameter.owner == Owner::Input {
                 input.extend(case.input(parameter.id));
                 writeln!(
@@ -48,12 +48,7 @@ impl<'a> Fibres<'a> {
                 .unwrap();
             }
         }
-        writeln!(
-            main,
-            "    std::vector<char> workspace({}, '\\xff');",
-            program.workspace_bytes + 1
-        )
-        .unwrap();
+        writeln!(main, "    fibres::Memory workspace({});", program.workspace_bytes + 1).unwrap();
         main += "    int32_t status = 0;\n";
         for launch in &program.launches {
             let argument = |position: &usize| format!("fibres::Argument{{p{position}.data()}}");

@@ -2,6 +2,8 @@
 
 #[allow(dead_code, reason = "for tests of devices alone")]
 pub(crate) mod fibres;
+#[allow(dead_code, reason = "for tests of devices alone")]
+pub(crate) mod kernels;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;

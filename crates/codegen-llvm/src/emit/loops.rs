@@ -26,8 +26,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
             return Err(Error::Build("a loop without iterations".into()));
         }
         match inner.kind {
-            // Read one after the other, blocks and threads of a device compute the same.
-            LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) => {
+            // Read one after the other, blocks, threads and tensor operations of a device compute the same.
+            LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) | LoopKind::Tensor => {
                 let (begin, end) = (self.ir.i64(0), self.ir.i64(inner.extent));
                 self.iterate(inner, begin, end)
             }

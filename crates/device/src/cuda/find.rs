@@ -14,7 +14,8 @@ const LIBRARIES: &[&str] = &["cuda_nvrtc/lib", "cu12/lib", "cu13/lib", "lib64", 
 const PROGRAMS: &[&str] = &["cu13/bin", "cu12/bin", "cuda_cuobjdump/bin", "cuda_nvcc/bin", "bin"];
 
 /// Where a root has headers.
-const HEADERS: &[&str] = &["cuda_runtime/include", "cu12/include", "cu13/include", "include"];
+const HEADERS: &[&str] =
+    &["cuda_runtime/include", "cuda_nvcc/include", "cu12/include", "cu13/include", "include"];
 
 /// Where NVIDIA's files may be, best guess first.
 #[derive(Debug, Clone)]
@@ -63,10 +64,11 @@ impl Roots {
         })
     }
 
-    /// The folder of a header.
+    /// The folder in which a header is found by its name.
     pub(super) fn headers(&self, name: &str) -> Option<PathBuf> {
-        let file = self.file(HEADERS, &[name])?;
-        file.parent().map(Path::to_owned)
+        let mut folders =
+            self.0.iter().flat_map(|root| HEADERS.iter().map(move |at| root.join(at)));
+        folders.find(|folder| folder.join(name).is_file())
     }
 
     fn file(&self, folders: &[&str], names: &[&str]) -> Option<PathBuf> {
@@ -113,6 +115,8 @@ mod tests {
         assert_eq!(roots.library(&["libnvrtc.so.13", "libnvrtc.so.12"]), Some(wheel));
         assert_eq!(roots.program("cuobjdump"), Some(program));
         assert_eq!(roots.headers("cuda_fp16.h").as_deref(), header.parent());
+        let inner = make("toolkit/include/crt/mma.h");
+        assert_eq!(roots.headers("crt/mma.h").as_deref(), inner.parent().and_then(Path::parent));
         assert_eq!(roots.library(&["libno.so"]), None);
         assert_eq!(roots.program("no-such-program-anywhere"), None);
         assert!(packages(Path::new("/nowhere/at/all")).is_empty());

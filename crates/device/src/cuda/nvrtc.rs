@@ -58,7 +58,7 @@ const INSTALL: &str = "`pip install nvidia-cuda-nvrtc-cu12`; if it is installed,
 pub struct Nvrtc {
     functions: Functions,
     /// Where headers such as `cuda_fp16.h` are, if they are anywhere.
-    headers: Option<PathBuf>,
+    headers: Vec<PathBuf>,
 }
 
 /// What the compiler has made of a text.
@@ -95,7 +95,11 @@ impl Nvrtc {
         let roots = Roots::of_this_machine();
         let found = roots.library(NAMES);
         let names = NAMES.iter().map(PathBuf::from);
-        Self::load(found.into_iter().chain(names), roots.headers("cuda_fp16.h"))
+        // Packages have parts of `mma.h` apart from the rest.
+        let mut headers: Vec<PathBuf> =
+            ["cuda_fp16.h", "crt/mma.h"].iter().filter_map(|name| roots.headers(name)).collect();
+        headers.dedup();
+        Self::load(found.into_iter().chain(names), headers)
     }
 
     /// The compiler in a file.
@@ -103,12 +107,12 @@ impl Nvrtc {
     /// # Errors
     /// If it is none.
     pub fn open(library: &Path) -> Result<Self, DeviceError> {
-        Self::load([library.to_owned()], None)
+        Self::load([library.to_owned()], Vec::new())
     }
 
     fn load(
         names: impl IntoIterator<Item = PathBuf>,
-        headers: Option<PathBuf>,
+        headers: Vec<PathBuf>,
     ) -> Result<Self, DeviceError> {
         Ok(Self { functions: Functions::load(GpuApi::Cuda, names, INSTALL)?, headers })
     }
@@ -139,7 +143,7 @@ impl Nvrtc {
             text("--std=c++17".to_owned())?,
             text("--ptxas-options=-v".to_owned())?,
         ];
-        if let Some(headers) = &self.headers {
+        for headers in &self.headers {
             options.push(text(format!("--include-path={}", headers.display()))?);
         }
         let program = Program::new(self, &text(source.to_owned())?)?;

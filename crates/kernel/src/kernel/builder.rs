@@ -208,6 +208,7 @@ impl KernelBuilder<'_> {
         Ok(LoweredProgram {
             program,
             schedule,
+            schedule_source: source,
             processor,
             target,
             threads: self.threads,

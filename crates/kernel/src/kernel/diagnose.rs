@@ -4,6 +4,7 @@ use tensorwright_codegen_llvm::error::Error as CodegenError;
 use tensorwright_device::DeviceError;
 use tensorwright_runtime::{AllocError, PoolError};
 use tensorwright_schedule::interface::CheckedRead;
+use tensorwright_schedule::lower::DeviceError as Unfit;
 use tensorwright_schedule::primitives::{Primitive, Tail};
 use tensorwright_schedule::{LowerError, Schedule, ScheduleError};
 use tensorwright_target::TargetError;
@@ -56,6 +57,9 @@ impl Diagnose for (LowerError, &Schedule) {
             }
             LowerError::NotInnermost { vectorized, .. } => {
                 matches!(primitive, Primitive::Vectorize(v) if v.target == *vectorized)
+            }
+            LowerError::Device(Unfit::Tensor { .. }) => {
+                matches!(primitive, Primitive::Tensorize(_))
             }
             LowerError::Device(_) => matches!(primitive, Primitive::Bind(_)),
             LowerError::Overflow | LowerError::Unfinished => false,

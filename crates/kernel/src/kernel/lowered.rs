@@ -14,7 +14,7 @@ use tensorwright_schedule::{
 use tensorwright_target::{GpuApi, Target, TargetError};
 
 use super::diagnose::Diagnose;
-use crate::{Code, Diagnostic, Diagnostics, Program};
+use crate::{Code, Diagnostic, Diagnostics, Program, Source};
 
 /// A program with its schedule, its target and its [loops](LoweredNest), and the texts that can be made
 /// of them. [`KernelBuilder::lower`](crate::KernelBuilder::lower) makes it.
@@ -22,6 +22,8 @@ use crate::{Code, Diagnostic, Diagnostics, Program};
 pub struct LoweredProgram {
     pub(super) program: Program,
     pub(super) schedule: Schedule,
+    /// The text that steps of the schedule have their places in.
+    pub(super) schedule_source: Source,
     pub(super) target: Target,
     /// `None` for a device.
     pub(super) processor: Option<Processor>,
@@ -171,9 +173,8 @@ impl LoweredProgram {
             return self.written_in(dialect, &self.nest);
         }
         let options = LowerOptions::device(DeviceLimits::default());
-        let source = &self.program.ir().source;
         let nest = lower_with(self.scheduled.clone(), &options, &mut |_, _| {})
-            .map_err(|error| (error, &Schedule::default()).diagnose(source))?;
+            .map_err(|error| (error, &self.schedule).diagnose(&self.schedule_source))?;
         self.written_in(dialect, &nest)
     }
 
@@ -185,7 +186,8 @@ impl LoweredProgram {
         let dialect = match self.target.gpu().map(|gpu| gpu.api) {
             Some(GpuApi::OpenCl) => Dialect::OpenCl,
             Some(GpuApi::Cuda) => Dialect::Cuda,
-            Some(GpuApi::Hip) | None => {
+            Some(GpuApi::Hip) => Dialect::Hip,
+            None => {
                 let name = self.target.name().to_owned();
                 return Err(TargetError::Unavailable { name }.diagnose(&self.program.ir().source));
             }

@@ -96,6 +96,12 @@ impl Turn {
         Self { current: turn, thread: others | ((number as u64) << shift), in_thread: true, ..self }
     }
 
+    /// The same in a tensor operation, in which some thread of a warp accesses an element: not the first one, which does
+    /// what no loop numbers threads for.
+    pub(super) fn warp(self) -> Self {
+        Self { thread: self.thread | 1, ..self }
+    }
+
     /// Whether it is that of a thread.
     pub(super) fn in_thread(self) -> bool {
         self.in_thread

@@ -93,8 +93,9 @@ pub fn lower_with(
         Some(limits) => device::launches::run(nest, limits),
         None => Ok(()),
     };
-    let for_device: [(&str, &Pass<'_>); 4] = [
+    let for_device: [(&str, &Pass<'_>); 5] = [
         ("lives", &device::lives::run),
+        ("tensors", &device::tensors::run),
         ("registers", &device::registers::run),
         ("barriers", &device::barriers::run),
         ("launches", &cut),

@@ -28,6 +28,9 @@ pub struct Buffer {
     /// The dimensions, in order, whose subscripts are the numbers of threads: on a device every thread holds what is its
     /// own of them. Only after lowering for one, and empty otherwise.
     pub by_thread: Vec<usize>,
+    /// The dimensions that are rows and columns of tiles in registers of a warp, for [tensor operations](super::TensorOp).
+    /// Only after lowering for a device.
+    pub fragment: Option<[usize; 2]>,
 }
 
 /// Whose a buffer is, and how long it lives: what primitives decide.
@@ -74,8 +77,9 @@ impl Buffer {
     /// A buffer whose elements lie row by row.
     #[must_use]
     pub fn new(name: String, dtype: DType, shape: Vec<i64>, owner: Owner) -> Self {
-        let (layout, memory, is_shared, by_thread) = (None, None, false, Vec::new());
-        Self { name, dtype, shape, layout, owner, memory, is_shared, by_thread }
+        let (layout, memory, is_shared) = (None, None, false);
+        let (by_thread, fragment) = (Vec::new(), None);
+        Self { name, dtype, shape, layout, owner, memory, is_shared, by_thread, fragment }
     }
 
     /// The number of elements of the memory, padding included.
@@ -104,7 +108,8 @@ impl Buffer {
     #[must_use]
     pub fn thread_bytes(&self) -> i64 {
         let threads = self.by_thread.iter().filter_map(|dimension| self.shape.get(*dimension));
-        threads.fold(self.bytes(), |bytes, threads| bytes / (*threads).max(1))
+        let bytes = threads.fold(self.bytes(), |bytes, threads| bytes / (*threads).max(1));
+        if self.fragment.is_some() { bytes / super::launch::WARP } else { bytes }
     }
 
     /// The position of an element of dense, row-major memory; `None` on overflow. Only without a

@@ -1,5 +1,8 @@
 //! Launches: how the trees of a nest run on a device.
 
+/// The threads of a warp: those that follow each other, and do tensor operations together.
+pub const WARP: i64 = 32;
+
 /// How a nest runs on a device: each node outside of all loops is a launch, one after the other on one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -19,16 +19,18 @@ mod print;
 mod ranges;
 mod shared;
 mod size;
+mod tensor;
 mod uses;
 mod walk;
 
 pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
-pub use launch::{Launch, Launches};
+pub use launch::{Launch, Launches, WARP};
 pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
 pub use shared::Shared;
 pub use size::Size;
+pub use tensor::{Placed, TILE, TensorOp, TensorWork};
 pub use uses::Uses;
 pub use walk::{for_each_loop, for_each_store, for_each_store_mut, substitute};
 pub(crate) use walk::{rewrite_nodes, rewrite_store};
@@ -139,6 +141,9 @@ pub enum LoopKind {
     Unrolled,
     /// As the lanes of vectors; gone after lowering, where stores have [`Store::lanes`].
     Vectorized,
+    /// In any order, with those of the other loops of a [tensor operation](TensorOp), by a warp of threads of a device;
+    /// one after the other everywhere else.
+    Tensor,
 }
 
 /// A direction in which blocks and threads of a device are numbered.
@@ -191,6 +196,7 @@ impl fmt::Display for LoopKind {
             LoopKind::Thread(dim) => write!(f, "thread.{}", dim.name()),
             LoopKind::Unrolled => f.write_str("unrolled"),
             LoopKind::Vectorized => f.write_str("vectorized"),
+            LoopKind::Tensor => f.write_str("tensor"),
         }
     }
 }

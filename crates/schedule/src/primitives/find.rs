@@ -338,6 +338,7 @@ pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(),
     let state = match l.kind {
         LoopKind::Serial => return Ok(()),
         LoopKind::Block(_) | LoopKind::Thread(_) => format!("bound to {}", l.kind),
+        LoopKind::Tensor => "part of a tensor operation".to_owned(),
         kind => kind.to_string(),
     };
     let name = nest.var_name(l.var);

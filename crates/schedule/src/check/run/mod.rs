@@ -189,7 +189,8 @@ impl<'a> Run<'a> {
                     self.turn = inside.block(self.next_turn());
                 }
                 LoopKind::Thread(dim) => self.turn = inside.thread(self.next_turn(), dim, value),
-                LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized => {}
+                LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized | LoopKind::Tensor => {
+                }
             }
             self.vars[l.var.0 as usize] = value;
             for local in &l.locals {
@@ -204,7 +205,7 @@ impl<'a> Run<'a> {
                 let after = outside.next(turn);
                 self.turn = if self.has_barriers { after } else { after.epoch(turn) };
             }
-            LoopKind::Thread(_) => self.turn = outside,
+            LoopKind::Thread(_) | LoopKind::Tensor => self.turn = outside,
             LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized | LoopKind::Block(_) => {}
         }
         Ok(())
@@ -216,6 +217,10 @@ impl<'a> Run<'a> {
             LoopKind::Parallel => Turn::launch(self.turns + 1),
             LoopKind::Thread(_) if !self.turn.in_thread() && !self.has_barriers => {
                 self.turn.epoch(self.turns + 1)
+            }
+            LoopKind::Tensor if self.has_barriers => {
+                self.turn = self.turn.warp();
+                self.turn
             }
             _ => self.turn,
         }

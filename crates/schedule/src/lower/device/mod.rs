@@ -10,10 +10,11 @@ pub(super) mod launches;
 pub(super) mod lives;
 mod owners;
 pub(super) mod registers;
+pub(super) mod tensors;
 
 use std::fmt;
 
-use crate::nest::{Loop, LoopKind, Node, for_each_loop};
+use crate::nest::{Dim, Loop, LoopKind, Node, WARP, for_each_loop};
 
 /// What a device has for a block of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,15 @@ pub enum DeviceError {
         /// The most there may be.
         most: i64,
     },
+    /// A tensor operation that a warp of threads cannot do.
+    Tensor {
+        /// The stage whose loops it is.
+        stage: String,
+        /// Why.
+        why: String,
+        /// What to do about it.
+        help: &'static str,
+    },
 }
 
 impl DeviceError {
@@ -87,6 +97,7 @@ impl DeviceError {
             DeviceError::Private { .. } => {
                 "compute less of it at a time, or share it by the threads of a block"
             }
+            DeviceError::Tensor { help, .. } => help,
         }
     }
 }
@@ -109,6 +120,9 @@ impl fmt::Display for DeviceError {
                 f,
                 "a thread has {bytes} bytes of its own, most of them in `{largest}`, and may have {most}"
             ),
+            DeviceError::Tensor { stage, why, .. } => {
+                write!(f, "a warp cannot do the tensor operation of `{stage}`: {why}")
+            }
         }?;
         write!(f, "; {}", self.help())
     }
@@ -133,14 +147,25 @@ fn is_thread(l: &Loop) -> bool {
     matches!(l.kind, LoopKind::Thread(_))
 }
 
-/// The threads of a block in which nodes run: the largest extents of thread loops.
+/// Whether nodes hold a tensor operation.
+fn holds_tensors(nodes: &[Node]) -> bool {
+    let mut found = false;
+    for_each_loop(nodes, &mut |l| found |= l.kind == LoopKind::Tensor);
+    found
+}
+
+/// The threads of a block in which nodes run: the largest extents of thread loops. Tensor operations take a warp in
+/// direction x.
 fn block_of(nodes: &[Node]) -> [i64; 3] {
     let mut block = [1; 3];
     for_each_loop(nodes, &mut |l| {
-        if let LoopKind::Thread(dim) = l.kind {
-            let extent = &mut block[dim.place()];
-            *extent = l.extent.max(*extent);
-        }
+        let (dim, threads) = match l.kind {
+            LoopKind::Thread(dim) => (dim, l.extent),
+            LoopKind::Tensor => (Dim::X, WARP),
+            _ => return,
+        };
+        let extent = &mut block[dim.place()];
+        *extent = threads.max(*extent);
     });
     block
 }

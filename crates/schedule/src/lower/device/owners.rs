@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::program::{Atom, Index, Interval};
 
-use crate::nest::{Buffer, Loop, LoopKind, Ranges, Var};
+use crate::nest::{Buffer, Dim, Loop, LoopKind, Ranges, Var};
 
 /// Where the number of a thread is read off an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +58,8 @@ pub(super) struct Around {
     pub(super) blocks: Vec<Var>,
     /// What all loops around can be.
     pub(super) ranges: Ranges,
+    /// Whether it is part of a tensor operation: which thread of a warp accesses what is not known.
+    is_tensor: bool,
 }
 
 impl Around {
@@ -68,6 +70,7 @@ impl Around {
         match l.kind {
             LoopKind::Thread(dim) => inner.threads[dim.place()] = Some(l.var),
             LoopKind::Block(_) => inner.blocks.push(l.var),
+            LoopKind::Tensor => inner.is_tensor = true,
             _ => {}
         }
         inner
@@ -80,6 +83,9 @@ impl Owners {
         let mut owners = Self::default();
         let position = buffer.offset(subscripts);
         for (place, thread) in around.threads.iter().enumerate() {
+            if around.is_tensor && place == Dim::X.place() {
+                continue;
+            }
             let Some(thread) = *thread else {
                 let (uniform, rest) = (Index::constant(0), Interval { lo: 0, hi: 0 });
                 let number = Number { step: 1, uniform, rest, threads: 1, is_cyclic: false };

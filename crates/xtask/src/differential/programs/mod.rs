@@ -5,6 +5,7 @@ pub(crate) mod examples;
 mod featured;
 mod generated;
 mod gradient;
+mod matrices;
 mod pipelines;
 mod rewritable;
 mod vectors;
@@ -28,13 +29,14 @@ pub(crate) struct Example {
 type Draw = fn(&Programs, &mut Rng) -> Example;
 
 /// All sources by name, and how many of a hundred programs each makes.
-const SOURCES: [(&str, usize, Draw); 8] = [
+const SOURCES: [(&str, usize, Draw); 9] = [
     ("examples", 15, |programs, rng| programs.examples.golden(rng)),
     ("odd sizes", 20, |programs, rng| programs.examples.odd(rng)),
     ("rewritable", 13, |_, rng| rewritable::draw(rng)),
     ("vectors", 12, |_, rng| vectors::draw(rng)),
     ("pipelines", 8, |_, rng| pipelines::draw(rng)),
-    ("generated", 24, |_, rng| generated::draw(rng)),
+    ("matrices", 4, |_, rng| matrices::draw(rng)),
+    ("generated", 20, |_, rng| generated::draw(rng)),
     ("recurrences", 4, |_, rng| featured::draw(rng, "recurrence")),
     ("scatters", 4, |_, rng| featured::draw(rng, "scatter")),
 ];

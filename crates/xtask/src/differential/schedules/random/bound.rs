@@ -9,7 +9,7 @@ use tensorwright_schedule::primitives::{
     Vectorize,
 };
 
-use super::propose::{self, factor};
+use super::propose::{self, factor, tiles_of_products};
 use super::{Around, Draft};
 
 /// Binds loops of most stages, the last ones first: others are computed inside of them.
@@ -20,6 +20,10 @@ pub(super) fn bound(d: &mut Draft<'_>) {
         let loops = d.loops(&stage);
         let is_free = loops.iter().all(|l| l.is_own && l.is_serial);
         if is_free && !loops.is_empty() && d.rng.percent(85) {
+            // What is not made of tiles is as it was.
+            if d.rng.percent(70) && tensors(d, &stage) {
+                continue;
+            }
             launch(d, &stage);
         }
     }
@@ -65,6 +69,49 @@ fn launch(d: &mut Draft<'_>, stage: &str) {
     for name in [stage.to_owned(), format!("{stage}.tile"), format!("{stage}.rf")] {
         finish(d, &name);
     }
+}
+
+/// A product of matrices in tiles that warps multiply; false if it is none, and nothing was changed.
+fn tensors(d: &mut Draft<'_>, stage: &str) -> bool {
+    let Some([rows, columns, terms]) = tiles_of_products(d, stage) else { return false };
+    // Rows and columns of tiles are blocks, warps, or done by one warp after the other.
+    let mut host = rows.clone();
+    match d.rng.index(4) {
+        0 => bind_one(d, stage, &rows, Place::Block(Dim::X)),
+        1 => {
+            bind_one(d, stage, &rows, Place::Block(Dim::X));
+            bind_one(d, stage, &columns, Place::Thread(Dim::Y));
+            if d.rng.percent(50) {
+                // All warps go through the terms together, and copy operands for each other.
+                d.accept(stage, Reorder::new([terms.clone(), columns.clone()]));
+                operands(d, stage, &terms);
+            } else if d.rng.percent(50) {
+                host = columns;
+            }
+        }
+        2 => {
+            bind_one(d, stage, &rows, Place::Thread(Dim::Z));
+            bind_one(d, stage, &columns, Place::Thread(Dim::Y));
+            host = columns;
+        }
+        _ => {
+            bind_one(d, stage, &rows, Place::Block(Dim::Y));
+            bind_one(d, stage, &columns, Place::Block(Dim::X));
+            if d.rng.percent(40) {
+                operands(d, stage, &terms);
+            }
+            host = columns;
+        }
+    }
+    if d.rng.percent(95) {
+        d.accept(stage, CacheWrite { at: host });
+    }
+    finish(d, &format!("{stage}.tile"));
+    true
+}
+
+fn bind_one(d: &mut Draft<'_>, stage: &str, target: &str, to: Place) {
+    d.accept(stage, Bind { target: target.to_owned(), to });
 }
 
 /// Splits the loops of a stage into blocks, threads and what one thread does.

@@ -33,6 +33,7 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
     recipes::rebased(&mut draft);
     recipes::segmented(&mut draft);
     recipes::stepped(&mut draft);
+    recipes::multiplied(&mut draft);
     for _ in 0..draft.rng.index(4) {
         let recipe = *draft.rng.pick(recipes::RECIPES);
         recipe(&mut draft);

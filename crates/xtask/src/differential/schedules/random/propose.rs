@@ -1,11 +1,12 @@
 //! Single primitives with random arguments.
 
-use tensorwright_schedule::nest::{Dim, Role};
+use tensorwright_schedule::nest::{Dim, Role, TILE};
 use tensorwright_schedule::primitives::{
     Bind, CacheRead, CacheWrite, ComputeAt, ComputeWith, Expand, Factor, Fuse, Inline, LayoutText,
-    Pad, Parallel, Part, Phases, Place, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split,
-    Tail, Unroll, Vectorize, Winograd,
+    Pad, Parallel, Part, Phases, Place, Primitive, Reorder, Rfactor, SetLayout, SetPrefetch, Slide,
+    Split, Tail, Tensorize, Unroll, Vectorize, Winograd,
 };
+use tensorwright_schedule::schedule::Step;
 use tensorwright_testkit::Rng;
 
 use super::Draft;
@@ -21,6 +22,7 @@ pub(super) fn single(d: &mut Draft<'_>) -> bool {
         vectorize,
         parallel,
         bind,
+        tensorize,
         inline,
         compute_at,
         compute_with,
@@ -122,6 +124,40 @@ fn bind(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let dim = d.rng.pick(&Dim::ALL).1;
     let to = if d.rng.percent(50) { Place::Block(dim) } else { Place::Thread(dim) };
     Some(d.accept(stage, Bind { target, to }))
+}
+
+/// The innermost loops of a stage.
+fn tensorize(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
+    let names: Vec<String> = d.own_loops(stage).into_iter().map(|l| l.name).collect();
+    let count = if d.rng.percent(75) { 3 } else { 2 };
+    let loops = names.get(names.len().checked_sub(count)?..)?.to_vec();
+    Some(d.accept(stage, Tensorize { loops }))
+}
+
+/// Makes a product of matrices one of tiles; the loops over them. `None` if it is none, and nothing was changed.
+pub(super) fn tiles_of_products(d: &mut Draft<'_>, stage: &str) -> Option<[String; 3]> {
+    let own = d.own_loops(stage);
+    let [m, n, k] = own.as_slice() else { return None };
+    let roles = [m, n, k].map(|l| l.role);
+    let is_plain = [m, n, k].iter().all(|l| l.is_serial && l.extent % TILE == 0);
+    if roles != [Role::Spatial, Role::Spatial, Role::Reduce] || !is_plain {
+        return None;
+    }
+    let [outer, inner] = [0, 1].map(|part| [m, n, k].map(|l| format!("{}.{part}", l.name)));
+    let splits = [m, n, k].map(|l| Split::new(&l.name, &[TILE]).into());
+    let order = Reorder::new(outer.iter().chain(&inner).cloned());
+    let tile = Tensorize { loops: inner.to_vec() };
+    let steps: Vec<Primitive> = splits.into_iter().chain([order.into(), tile.into()]).collect();
+    let mut trial = d.nest.clone();
+    let step = |primitive: &Primitive| Step {
+        stage: stage.to_owned(),
+        primitive: primitive.clone(),
+        span: Default::default(),
+    };
+    if !steps.iter().all(|primitive| step(primitive).apply(&mut trial).is_ok()) {
+        return None;
+    }
+    steps.into_iter().all(|primitive| d.accept(stage, primitive)).then_some(outer)
 }
 
 fn inline(d: &mut Draft<'_>, stage: &str) -> Option<bool> {

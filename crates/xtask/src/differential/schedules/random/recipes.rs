@@ -10,7 +10,9 @@ use tensorwright_schedule::primitives::{
     Segment, SetLayout, Split, Tail, Unroll, Vectorize, winograd_choices,
 };
 
-use super::propose::{self, cache_read, factor, layout_of, placed, split_of, tail};
+use super::propose::{
+    self, cache_read, factor, layout_of, placed, split_of, tail, tiles_of_products,
+};
 use super::{Around, Draft};
 
 /// A recipe; what of it is refused is left out.
@@ -46,6 +48,19 @@ pub(super) fn rewritten(d: &mut Draft<'_>) {
             if d.rng.percent(25) {
                 let _ = propose(d, &stage);
             }
+        }
+    }
+}
+
+/// Products of matrices in tiles, some of them accumulated apart.
+pub(super) fn multiplied(d: &mut Draft<'_>) {
+    for stage in d.stages() {
+        if d.rng.percent(30)
+            && let Some([rows, columns, _]) = tiles_of_products(d, &stage)
+            && d.rng.percent(60)
+        {
+            let at = if d.rng.percent(50) { rows } else { columns };
+            d.accept(&stage, CacheWrite { at });
         }
     }
 }
