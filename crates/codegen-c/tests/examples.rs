@@ -93,8 +93,7 @@ fn compile_all(architecture: &str) {
     for (name, program) in examples() {
         let made = emit_device(&untuned(&program, architecture), Dialect::Cuda).unwrap();
         let compiled = compiler.compile(&made.source, architecture);
-        let compiled =
-            compiled.unwrap_or_else(|error| panic!("{name}: {error}\n{}", made.source));
+        let compiled = compiled.unwrap_or_else(|error| panic!("{name}: {error}\n{}", made.source));
         for kernel in &compiled.kernels {
             kernels += 1;
             if kernel.spills() {

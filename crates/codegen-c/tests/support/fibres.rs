@@ -91,6 +91,7 @@ impl<'a> Fibres<'a> {
             "-Werror",
             "-Wno-unused-function",
             "-Wno-unused-parameter",
+            "-Wno-maybe-uninitialized",
             "-o",
             "run",
         ];
