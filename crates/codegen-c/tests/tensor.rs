@@ -7,9 +7,9 @@ mod support;
 
 use support::fibres::{End, Fibres};
 use support::kernels::{Kernel, case};
-use support::run_sanitized;
+use support::{nvrtc, run_sanitized};
 use tensorwright_codegen_c::{Dialect, emit_device};
-use tensorwright_device::cuda::{Nvrtc, Sass};
+use tensorwright_device::cuda::Sass;
 use tensorwright_schedule::interface::DeviceProgram;
 
 /// Warps of one tile each, whose operands are in the memory of the device.
@@ -174,14 +174,7 @@ fn a_staged_gemm_needs_its_barriers() {
 /// NVIDIA's compiler makes matrix instructions of it, and spills nothing.
 #[test]
 fn nvidia_compiles_it_to_matrix_instructions() {
-    let compiler = match Nvrtc::find() {
-        Ok(compiler) => compiler,
-        Err(error) => {
-            assert!(std::env::var_os("TENSORWRIGHT_NEEDS_DEVICES").is_none(), "{error}");
-            println!("skipped: {error}");
-            return;
-        }
-    };
+    let Some(compiler) = nvrtc() else { return };
     for kernel in KERNELS {
         let (_, made) = written(kernel, Dialect::Cuda);
         let compiled = compiler

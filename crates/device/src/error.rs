@@ -147,7 +147,9 @@ impl DeviceError {
                 Some(error) => format!("line {} of the text is `{}`", error.line, error.source),
                 None => "the log has no line that is known as an error: read all of it".to_owned(),
             },
-            Self::Limit { .. } => "choose smaller blocks, or keep less in shared memory".to_owned(),
+            Self::Limit { .. } => {
+                "use smaller sizes or blocks, or keep less in shared memory".to_owned()
+            }
             Self::Mismatch { .. } => {
                 "a program has to be launched as whoever made it says".to_owned()
             }

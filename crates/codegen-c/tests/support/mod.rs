@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tensorwright_codegen_c::{Options, emit, emit_with};
+use tensorwright_device::cuda::Nvrtc;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
 use tensorwright_reference::{Buffer, random_inputs, run};
@@ -35,6 +36,20 @@ pub(crate) fn compile(compiler: &str, directory: &Path, sources: &[PathBuf], fla
     let output = command.output().unwrap();
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{compiler} {flags:?} {sources:?}:\n{messages}");
+}
+
+/// NVIDIA's compiler, if it is here; it has to be where `TENSORWRIGHT_NEEDS_DEVICES` is set.
+#[allow(dead_code, reason = "for tests of devices alone")]
+#[allow(clippy::print_stdout, reason = "a skipped test says so")]
+pub(crate) fn nvrtc() -> Option<Nvrtc> {
+    match Nvrtc::find() {
+        Ok(compiler) => Some(compiler),
+        Err(error) => {
+            assert!(std::env::var_os("TENSORWRIGHT_NEEDS_DEVICES").is_none(), "{error}");
+            println!("skipped: {error}");
+            None
+        }
+    }
 }
 
 /// A directory for the files of a test, empty at first.

@@ -20,11 +20,9 @@ const EXPECT: u64 = 1;
 pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, MeasureError> {
     config.threads = config.threads.max(1);
     config.builders = config.builders.max(1);
-    // Whether there is such a device, the runner says.
-    if !matches!(config.target, Target::Gpu(_)) {
-        let runs_here = config.target.check_runs_here();
-        runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
-    }
+    // Whether there is a device of that name, the runner says.
+    let runs_here = config.target.check_runs_here();
+    runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
     let layout = Layout::of(program)
         .ok_or_else(|| MeasureError::Expected("the tensors are too large".to_owned()))?;
     let system = |what, error| MeasureError::System { what, error };

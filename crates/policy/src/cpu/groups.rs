@@ -10,7 +10,7 @@ use crate::cpu::group::Group;
 use crate::cpu::knobs::{Wish, pack, tile, vector};
 use crate::stages::kinds::{is_in_order, is_movement};
 use crate::stages::operand::Operand;
-use crate::stages::split::FEWEST;
+use crate::stages::split::{FEWEST, terms};
 
 /// The groups of a program, and the stages that rules schedule.
 pub(crate) struct Groups {
@@ -65,7 +65,7 @@ fn describe(
         reads: accesses.reads.iter().map(operand).collect(),
         write: operand(&accesses.write),
         spatial: tile::results(spatial, &vectors, lanes, wish.options),
-        reduce: tile::terms(reduce, wish.options),
+        reduce: terms(reduce, wish.options),
         vectors,
         parameters: 0..0,
     })

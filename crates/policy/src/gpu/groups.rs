@@ -4,14 +4,16 @@ use tensorwright_lang::program::Expr;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Role, Store};
-use tensorwright_schedule::placement::{is_inlined_by_default, store_of, with_epilogues};
-use tensorwright_schedule::primitives::{Fuse, Inline, stages};
+use tensorwright_schedule::placement::{store_of, with_epilogues};
+use tensorwright_schedule::primitives::Fuse;
 
 use super::group::Group;
-use super::knobs::{terms, tile};
+use super::knobs::tile;
 use crate::Options;
 use crate::stages::kinds::{is_in_order, is_movement};
 use crate::stages::operand::Operand;
+use crate::stages::split::terms;
+use crate::stages::steps::inline_by_default;
 
 /// Rows with fewer elements are computed together with their neighbours: a warp would have idle threads.
 const SHORT: i64 = 32;
@@ -26,13 +28,7 @@ pub(crate) struct Groups {
 
 /// Computes cheap stages where they are read, and short rows of stages that only move data together.
 pub(crate) fn prepare(draft: &mut Draft) {
-    for stage in stages(&draft.nest) {
-        if let Some(store) = store_of(&draft.nest, &stage)
-            && is_inlined_by_default(&draft.nest, store)
-        {
-            draft.step(&stage, Inline);
-        }
-    }
+    inline_by_default(draft);
     let alone = with_epilogues(&draft.nest).into_iter().filter(|(_, of)| of.is_none());
     for (stage, _) in alone.collect::<Vec<_>>() {
         if is_movement(draft, &stage) && !is_in_order(draft, &stage) {
@@ -103,7 +99,7 @@ fn describe(
         write: operand(&accesses.write),
         operations: operations(store),
         spatial: tile::results(spatial, options),
-        reduce: terms::terms(reduce, options),
+        reduce: terms(reduce, options),
         epilogue_of: epilogue,
         root_loops,
         reads,

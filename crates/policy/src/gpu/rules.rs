@@ -3,12 +3,13 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, Fuse, Place, Reorder, Split};
+use tensorwright_schedule::primitives::{Bind, Place, Split};
 use tensorwright_target::{Goal, Gpu};
 
 use super::lowering::lowers;
 use super::sketch::GpuSketch;
 use super::{decode, rank};
+use crate::stages::steps::{self, fuse_first};
 
 /// The threads of a block of stages that have no tiling.
 const THREADS: i64 = 64;
@@ -53,10 +54,8 @@ pub(crate) fn lines(draft: &mut Draft, stage: &str) {
         let bound = &results[first..];
         let rest = results[..first].iter().chain(&lines);
         let order: Vec<String> = bound.iter().chain(rest).cloned().collect();
-        let all = draft.steps(|draft| {
-            (draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order)))
-                && in_threads(draft, stage, bound)
-        });
+        let all = draft
+            .steps(|draft| steps::order(draft, stage, order) && in_threads(draft, stage, bound));
         if all {
             return;
         }
@@ -65,16 +64,13 @@ pub(crate) fn lines(draft: &mut Draft, stage: &str) {
 
 /// Fuses loops, and gives every iteration a thread.
 fn in_threads(draft: &mut Draft, stage: &str, loops: &[String]) -> bool {
-    let Some((first, others)) = loops.split_first() else { return false };
-    let mut fused = first.clone();
-    for inner in others {
-        let name = format!("{fused}_{inner}");
-        let fuse = Fuse { outer: fused, inner: inner.clone(), name: Some(name.clone()) };
-        if !draft.step(stage, fuse) {
+    let mut loops = loops.to_vec();
+    while loops.len() > 1 {
+        if fuse_first(draft, stage, &mut loops).is_err() {
             return false;
         }
-        fused = name;
     }
+    let Some(fused) = loops.pop() else { return false };
     let (blocks, threads) = (format!("{fused}.0"), format!("{fused}.1"));
     draft.step(stage, Split::new(&fused, &[THREADS]))
         && draft.step(stage, Bind { target: blocks, to: Place::Block(Dim::X) })

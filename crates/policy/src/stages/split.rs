@@ -1,7 +1,9 @@
 //! [`Split`]: a loop, and how it may be split.
 
 use tensorwright_schedule::access::Axis;
-use tensorwright_space::parameter::Factorization;
+use tensorwright_space::parameter::{Domain, Factorization};
+
+use crate::Options;
 
 /// Loops with fewer iterations are not split.
 pub(crate) const FEWEST: i64 = 4;
@@ -12,6 +14,24 @@ pub(crate) struct Split {
     pub(crate) axis: Axis,
     /// The ways to split it; `None` if it stays whole.
     pub(crate) tile: Option<Factorization>,
+}
+
+/// The loops over terms, with the ways to split each. Windows are walked through whole.
+pub(crate) fn terms(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
+    let split = |axis: Axis| {
+        let extent = axis.extent.max(1) as u64;
+        let tile = (axis.extent >= 4 * FEWEST)
+            .then(|| Factorization::new(extent, options.reduce_levels, options.splits));
+        Split::new(axis, tile)
+    };
+    axes.into_iter().map(split).collect()
+}
+
+/// The parameters of loops that may be split, each with its name and the place of the loop.
+pub(crate) fn tiles(splits: &[Split]) -> impl Iterator<Item = (String, usize, Domain)> {
+    splits.iter().enumerate().filter_map(|(place, split)| {
+        Some((format!("tile.{}", split.axis.name), place, split.tile.clone()?.into()))
+    })
 }
 
 impl Split {

@@ -128,7 +128,7 @@ impl Call<'_> {
     ///
     /// # Safety
     /// As [`Session::call`].
-    unsafe fn call(
+    unsafe fn launch(
         &mut self,
         function: Function,
         pointers: &[*mut c_void],
@@ -179,7 +179,7 @@ impl Session for Call<'_> {
         pointers: &[*mut c_void],
     ) -> Result<i32, CallError> {
         // SAFETY: the caller vouches for the pointers.
-        unsafe { Call::call(self, function, pointers) }.map_err(CallError::Device)
+        unsafe { self.launch(function, pointers) }.map_err(CallError::Device)
     }
 
     fn touch(&mut self, parameter: usize) {

@@ -14,7 +14,7 @@ use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::{latest_loop, store_of};
 use tensorwright_schedule::primitives::{
-    ComputeAt, Fuse, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
+    ComputeAt, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
 };
 use tensorwright_schedule::{Draft, Schedule, ScheduleError};
 use tensorwright_target::{Cpu, Goal};
@@ -26,6 +26,7 @@ use crate::cpu::rows::{self, Chain, ROWS};
 use crate::cpu::sketch::CpuSketch;
 use crate::cpu::tiling::Tiling;
 use crate::sketch::Values;
+use crate::stages::steps::{apply, fuse_first};
 use loops::Loops;
 use tensorwright_space::Rejection;
 
@@ -67,10 +68,7 @@ struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// A step that the point asks for.
     fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), Rejection> {
-        let primitive = primitive.into();
-        let rule = primitive.keyword();
-        let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
-        self.draft.apply(stage, primitive).map_err(refused)
+        apply(&mut self.draft, stage, primitive)
     }
 
     /// Brings loops into an order, if there are several.
@@ -192,11 +190,7 @@ impl<'a> Decoder<'a> {
     fn fuse(&mut self, stage: &str, tiling: &Tiling, loops: &mut Loops) -> Result<(), Rejection> {
         let wanted = usize::try_from(tiling.parallel).unwrap_or(0).min(loops.outer.len());
         for _ in 1..wanted {
-            let (outer, inner) = (loops.outer[0].clone(), loops.outer[1].clone());
-            let name = format!("{outer}_{inner}");
-            let fuse = Fuse { outer, inner, name: Some(name.clone()) };
-            self.apply(stage, fuse)?;
-            loops.outer.splice(..2, [name]);
+            fuse_first(&mut self.draft, stage, &mut loops.outer)?;
         }
         Ok(())
     }

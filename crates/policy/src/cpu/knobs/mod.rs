@@ -28,6 +28,7 @@ use tensorwright_target::{Cpu, Goal};
 use crate::Options;
 use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
+use crate::stages::ranks::{number, rank_of, rank_of_number};
 
 /// The knobs of a group, in the order of their parameters. Records keep points by this order, so a new knob
 /// goes to the end.
@@ -140,11 +141,6 @@ fn one(name: &str, domain: impl Into<Domain>) -> Vec<Offer> {
     vec![Offer { name: name.to_owned(), place: 0, domain: domain.into() }]
 }
 
-/// The place of a choice.
-fn rank_of<T: PartialEq>(choices: &[T], value: &T) -> u32 {
-    choices.iter().position(|choice| choice == value).unwrap_or(0) as u32
-}
-
 impl Value<'_> {
     /// The choice of a rank.
     fn choice<T: Copy>(&self, choices: &[T], otherwise: T) -> T {
@@ -153,10 +149,7 @@ impl Value<'_> {
 
     /// The number of a rank.
     fn number(&self, otherwise: i64) -> i64 {
-        match self.domain {
-            Domain::Discrete(numbers) => numbers.value(self.rank),
-            _ => otherwise,
-        }
+        number(self.domain, self.rank, otherwise)
     }
 
     /// The order of a rank.
@@ -165,14 +158,6 @@ impl Value<'_> {
             Domain::Permutation(orders) => Some(orders.order(self.rank)),
             _ => None,
         }
-    }
-}
-
-/// The rank of a number.
-fn rank_of_number(domain: &Domain, number: i64) -> u32 {
-    match domain {
-        Domain::Discrete(numbers) => rank_of(numbers.values(), &number),
-        _ => 0,
     }
 }
 

@@ -13,7 +13,8 @@ use crate::Options;
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::register_tile::{Along, RegisterTile, register_tiles};
 use crate::cpu::tiling::Tiling;
-use crate::stages::split::{FEWEST, Split};
+use crate::stages::ranks::rank_of_parts;
+use crate::stages::split::{FEWEST, Split, tiles};
 
 /// The largest register tile along a loop that is not vectorized.
 const MOST_ROWS: u64 = 32;
@@ -52,17 +53,6 @@ pub(crate) fn results(
     axes.into_iter().enumerate().map(split).collect()
 }
 
-/// The loops over terms, with the ways to split each. Windows are walked through whole.
-pub(crate) fn terms(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
-    let split = |axis: Axis| {
-        let extent = axis.extent.max(1) as u64;
-        let tile = (axis.extent >= 4 * FEWEST)
-            .then(|| Factorization::new(extent, options.reduce_levels, options.splits));
-        Split::new(axis, tile)
-    };
-    axes.into_iter().map(split).collect()
-}
-
 impl Knob for ResultsKnob {
     fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
         offers(&group.spatial)
@@ -73,7 +63,7 @@ impl Knob for ResultsKnob {
     }
 
     fn write(&self, tiling: &Tiling, _: &Group, place: usize, domain: &Domain) -> u32 {
-        write(&tiling.spatial, place, domain)
+        tiling.spatial.get(place).map_or(0, |parts| rank_of_parts(domain, parts))
     }
 
     /// The register tile that fills the registers and wastes little.
@@ -113,7 +103,7 @@ impl Knob for TermsKnob {
     }
 
     fn write(&self, tiling: &Tiling, _: &Group, place: usize, domain: &Domain) -> u32 {
-        write(&tiling.reduce, place, domain)
+        tiling.reduce.get(place).map_or(0, |parts| rank_of_parts(domain, parts))
     }
 
     fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
@@ -122,24 +112,13 @@ impl Knob for TermsKnob {
 }
 
 fn offers(splits: &[Split]) -> Vec<Offer> {
-    let offer = |(place, split): (usize, &Split)| {
-        let domain = split.tile.clone()?.into();
-        Some(Offer { name: format!("tile.{}", split.axis.name), place, domain })
-    };
-    splits.iter().enumerate().filter_map(offer).collect()
+    tiles(splits).map(|(name, place, domain)| Offer { name, place, domain }).collect()
 }
 
 fn read(to: &mut [Vec<i64>], splits: &[Split], place: usize, value: Value<'_>) {
     if let (Some(to), Some(split)) = (to.get_mut(place), splits.get(place)) {
         *to = split.parts(value.rank);
     }
-}
-
-fn write(from: &[Vec<i64>], place: usize, domain: &Domain) -> u32 {
-    let Domain::Factorization(tile) = domain else { return 0 };
-    let parts: Option<Vec<u64>> =
-        from.get(place).map(|parts| parts.iter().map(|part| part.cast_unsigned()).collect());
-    parts.and_then(|parts| tile.rank(&parts)).unwrap_or_else(|| tile.plain())
 }
 
 /// The loop whose iterations share the vectors of a tile: the longest over which some operand stays.

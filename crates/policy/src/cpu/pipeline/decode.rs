@@ -12,7 +12,8 @@ use crate::cpu::rows::Row;
 use crate::cpu::rules::complete_stages;
 
 use super::Pipeline;
-use super::hosts::{Hosts, apply, cut};
+use super::hosts::{Hosts, cut};
+use crate::stages::steps::apply;
 
 /// Decodes a state, with at most so many vectors at a time.
 ///

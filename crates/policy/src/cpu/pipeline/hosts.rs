@@ -1,23 +1,13 @@
 //! The loops that a stage is cut into, level by level.
 
 use tensorwright_pipeline::{Levels, Tiling};
+use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
-use tensorwright_schedule::primitives::{Primitive, Reorder, Split, Tail};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::primitives::{Reorder, Split, Tail};
 use tensorwright_space::Rejection;
 
-/// A step that a state asks for.
-pub(super) fn apply(
-    draft: &mut Draft,
-    stage: &str,
-    primitive: impl Into<Primitive>,
-) -> Result<(), Rejection> {
-    let primitive = primitive.into();
-    let rule = primitive.keyword();
-    let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
-    draft.apply(stage, primitive).map_err(refused)
-}
+use crate::stages::steps::apply;
 
 /// The loops of each level of a stage, outermost first.
 #[derive(Debug, Clone, Default)]

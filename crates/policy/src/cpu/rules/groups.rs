@@ -1,8 +1,9 @@
 //! Which stages are scheduled together.
 
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::placement::{is_inlined_by_default, store_of, with_epilogues};
-use tensorwright_schedule::primitives::{Inline, stages};
+use tensorwright_schedule::placement::with_epilogues;
+
+use crate::stages::steps::inline_by_default;
 
 /// Stages that are scheduled together.
 #[derive(Debug, Clone)]
@@ -15,13 +16,7 @@ pub(super) struct Group {
 
 /// Inlines what rules inline, and finds the groups of the rest.
 pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
-    for stage in stages(&draft.nest) {
-        if let Some(store) = store_of(&draft.nest, &stage)
-            && is_inlined_by_default(&draft.nest, store)
-        {
-            draft.step(&stage, Inline);
-        }
-    }
+    inline_by_default(draft);
     let pairs = with_epilogues(&draft.nest).into_iter();
     pairs.map(|(root, reduction)| Group { root, reduction }).collect()
 }

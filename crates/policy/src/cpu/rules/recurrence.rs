@@ -5,11 +5,12 @@ use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
-    MAX_LANES, Parallel, Reorder, Rfactor, Segment, Split, Tail, Unroll, Vectorize, loops_of,
+    MAX_LANES, Parallel, Rfactor, Segment, Split, Tail, Unroll, Vectorize, loops_of,
 };
 use tensorwright_target::{Cpu, Goal};
 
 use super::share::{PARALLEL_WORK, inner_work};
+use crate::stages::steps::order;
 
 /// How many vectors of neighbours go along the recurrence together if workers share the others.
 pub(super) const VECTORS: i64 = 8;
@@ -189,9 +190,4 @@ fn innermost(draft: &mut Draft, stage: &str, first: &[&String], last: &[&String]
     let others = all.iter().filter(|name| !first.contains(name) && !last.contains(name));
     let all = first.iter().copied().chain(others).chain(last.iter().copied());
     order(draft, stage, all.cloned().collect())
-}
-
-/// Brings the loops of a stage into an order, if it is another one.
-pub(super) fn order(draft: &mut Draft, stage: &str, order: Vec<String>) -> bool {
-    draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order))
 }

@@ -7,8 +7,9 @@ use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Split, Tail, Vectorize, loops_of};
 use tensorwright_target::{Cpu, Goal};
 
-use super::recurrence::{VECTORS, order};
+use super::recurrence::VECTORS;
 use super::share::{PARALLEL_WORK, inner_work};
+use crate::stages::steps::order;
 
 /// Loops over results outside, for workers; then those over terms; inside, vectors of results that are next to each other.
 /// Where these are the only results and there is work for several workers, blocks of them go around the terms.

@@ -1,10 +1,11 @@
 //! [`Levels`]: what the loops of a stage become.
 
 use tensorwright_schedule::nest::Dim;
-use tensorwright_schedule::primitives::{Bind, Fuse, Place, Split};
+use tensorwright_schedule::primitives::{Bind, Place, Split};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
+use crate::stages::steps::fuse_first;
 
 /// What the loops of a stage become, by name.
 #[derive(Debug, Clone, Default)]
@@ -94,10 +95,7 @@ impl Decoder<'_> {
         levels: &mut Levels,
     ) -> Result<(), Rejection> {
         while levels.blocks.len() > 3 || levels.blocks.len() > 1 && self.has_many(stage, levels) {
-            let (outer, inner) = (levels.blocks[0].clone(), levels.blocks[1].clone());
-            let name = format!("{outer}_{inner}");
-            self.apply(stage, Fuse { outer, inner, name: Some(name.clone()) })?;
-            levels.blocks.splice(..2, [name]);
+            fuse_first(self.draft, stage, &mut levels.blocks)?;
         }
         self.bind(stage, &levels.blocks, Place::Block)
     }

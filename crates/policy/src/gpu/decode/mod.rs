@@ -6,12 +6,13 @@ mod levels;
 mod stage;
 mod sum;
 
+use tensorwright_schedule::Draft;
 use tensorwright_schedule::primitives::{Primitive, Reorder};
-use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_space::Rejection;
 
 use super::group::Group;
 use super::tiling::Tiling;
+use crate::stages::steps::apply;
 
 /// Adds the steps that compute a group as a tiling says.
 pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<(), Rejection> {
@@ -32,10 +33,7 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), Rejection> {
-        let primitive = primitive.into();
-        let rule = primitive.keyword();
-        let refused = |error: ScheduleError| Rejection { rule, reason: error.to_string() };
-        self.draft.apply(stage, primitive).map_err(refused)
+        apply(self.draft, stage, primitive)
     }
 
     /// Brings loops into an order, if it is another one.

@@ -1,10 +1,12 @@
 //! Operands in shared memory: the threads of a block load them together.
 
-use tensorwright_schedule::primitives::{CacheRead, Fuse, Place, Split, loops_of, stages};
+use tensorwright_schedule::access::Accesses;
+use tensorwright_schedule::primitives::{CacheRead, Place, Split, stages};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
 use super::levels::Levels;
+use crate::stages::steps::fuse_first;
 
 impl Decoder<'_> {
     /// Stages the operands of a stage that the tiling says, before every step.
@@ -28,19 +30,10 @@ impl Decoder<'_> {
 
     /// Lets the threads of a block share a copy: neighbours copy neighbours.
     fn load(&mut self, copy: &str) -> Result<(), Rejection> {
-        let nest = &self.draft.nest;
-        let Some(own) = tensorwright_schedule::placement::store_of(nest, copy) else {
-            return Ok(());
-        };
-        let own = own.stage();
-        let loops = loops_of(nest, copy).into_iter().filter(|l| l.stage == Some(own));
-        let mut names: Vec<String> = loops.map(|l| nest.var_name(l.var).to_owned()).collect();
-        while let [outer, inner, ..] = names.as_slice() {
-            let name = format!("{outer}_{inner}");
-            let fuse =
-                Fuse { outer: outer.clone(), inner: inner.clone(), name: Some(name.clone()) };
-            self.apply(copy, fuse)?;
-            names.splice(..2, [name]);
+        let Some(accesses) = Accesses::of(&self.draft.nest, copy) else { return Ok(()) };
+        let mut names: Vec<String> = accesses.axes.into_iter().map(|axis| axis.name).collect();
+        while names.len() > 1 {
+            fuse_first(self.draft, copy, &mut names)?;
         }
         let Some(all) = names.first() else { return Ok(()) };
         let axes = self.tiling.thread_axes();

@@ -6,7 +6,7 @@
 
 mod sharers;
 mod stage;
-pub(crate) mod terms;
+mod terms;
 pub(crate) mod tile;
 mod unroll;
 mod x;
@@ -19,7 +19,8 @@ use tensorwright_target::{Goal, Gpu};
 
 use super::group::Group;
 use super::tiling::Tiling;
-use crate::stages::split::Split;
+use crate::stages::ranks::rank_of_parts;
+use crate::stages::split::{Split, tiles};
 
 /// The knobs of a group, in the order of their parameters. Records keep points by this order, so a new knob
 /// goes to the end.
@@ -86,12 +87,8 @@ pub(crate) fn refusal(
 }
 
 /// A parameter per loop that is split.
-fn tiles(splits: &[Split]) -> Vec<Offer> {
-    let offer = |(place, split): (usize, &Split)| {
-        let domain = split.tile.clone()?.into();
-        Some(Offer { name: format!("tile.{}", split.axis.name), place, domain })
-    };
-    splits.iter().enumerate().filter_map(offer).collect()
+fn of_tiles(splits: &[Split]) -> Vec<Offer> {
+    tiles(splits).map(|(name, place, domain)| Offer { name, place, domain }).collect()
 }
 
 /// The parts that a rank stands for.
@@ -103,8 +100,5 @@ fn read_tile(to: &mut [Vec<i64>], splits: &[Split], place: usize, rank: u32) {
 
 /// The rank of parts.
 fn write_tile(from: &[Vec<i64>], place: usize, domain: &Domain) -> u32 {
-    let Domain::Factorization(tile) = domain else { return 0 };
-    let parts: Option<Vec<u64>> =
-        from.get(place).map(|parts| parts.iter().map(|part| part.cast_unsigned()).collect());
-    parts.and_then(|parts| tile.rank(&parts)).unwrap_or_else(|| tile.plain())
+    from.get(place).map_or(0, |parts| rank_of_parts(domain, parts))
 }

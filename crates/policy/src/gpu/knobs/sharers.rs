@@ -6,6 +6,7 @@ use tensorwright_target::{Goal, Gpu};
 use super::{Knob, Offer, Rule};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
+use crate::stages::ranks::{number, rank_of_number};
 
 /// The numbers of threads that may share a sum; one if each has its own.
 const VALUES: [i64; 6] = [1, 16, 32, 64, 128, 256];
@@ -27,14 +28,11 @@ impl Knob for SharersKnob {
     }
 
     fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, domain: &Domain, rank: u32) {
-        if let Domain::Discrete(values) = domain {
-            tiling.sharers = values.value(rank);
-        }
+        tiling.sharers = number(domain, rank, 1);
     }
 
     fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
-        let Domain::Discrete(values) = domain else { return 0 };
-        values.values().iter().position(|value| *value == tiling.sharers).unwrap_or(0) as u32
+        rank_of_number(domain, tiling.sharers)
     }
 
     fn rules(&self) -> &'static [Rule] {

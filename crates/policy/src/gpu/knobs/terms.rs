@@ -1,32 +1,18 @@
 //! `tile.LOOP` of a loop over terms: steps, between which operands are staged, and the terms of a step.
 
-use tensorwright_schedule::access::Axis;
-use tensorwright_space::parameter::{Domain, Factorization};
+use tensorwright_space::parameter::Domain;
 
-use super::{Knob, Offer, read_tile, tiles, write_tile};
-use crate::Options;
+use super::{Knob, Offer, of_tiles, read_tile, write_tile};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
-use crate::stages::split::{FEWEST, Split};
 
 /// How loops over terms are split.
 #[derive(Debug)]
 pub(super) struct TermsKnob;
 
-/// The loops over terms, with the ways to split each. Windows are walked through whole.
-pub(crate) fn terms(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
-    let split = |axis: Axis| {
-        let extent = axis.extent.max(1) as u64;
-        let tile = (axis.extent >= 4 * FEWEST)
-            .then(|| Factorization::new(extent, options.reduce_levels, options.splits));
-        Split::new(axis, tile)
-    };
-    axes.into_iter().map(split).collect()
-}
-
 impl Knob for TermsKnob {
     fn offers(&self, group: &Group) -> Vec<Offer> {
-        tiles(&group.reduce)
+        of_tiles(&group.reduce)
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, _: &Domain, rank: u32) {

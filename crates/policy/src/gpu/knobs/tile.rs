@@ -4,7 +4,7 @@ use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
 use tensorwright_target::{Goal, Gpu};
 
-use super::{Knob, Offer, Rule, read_tile, tiles, write_tile};
+use super::{Knob, Offer, Rule, of_tiles, read_tile, write_tile};
 use crate::Options;
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
@@ -50,7 +50,7 @@ pub(crate) fn results(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
 
 impl Knob for TileKnob {
     fn offers(&self, group: &Group) -> Vec<Offer> {
-        tiles(&group.spatial)
+        of_tiles(&group.spatial)
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, _: &Domain, rank: u32) {

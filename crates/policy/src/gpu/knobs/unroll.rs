@@ -5,6 +5,7 @@ use tensorwright_space::parameter::{Discrete, Domain};
 use super::{Knob, Offer};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
+use crate::stages::ranks::{number, rank_of_number};
 
 /// The numbers of iterations that may be written out.
 const VALUES: [i64; 5] = [1, 2, 4, 8, 16];
@@ -22,14 +23,11 @@ impl Knob for UnrollKnob {
     }
 
     fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, domain: &Domain, rank: u32) {
-        if let Domain::Discrete(values) = domain {
-            tiling.unroll = values.value(rank);
-        }
+        tiling.unroll = number(domain, rank, 1);
     }
 
     fn write(&self, tiling: &Tiling, _: &Group, _: usize, domain: &Domain) -> u32 {
-        let Domain::Discrete(values) = domain else { return 0 };
-        values.values().iter().position(|value| *value == tiling.unroll).unwrap_or(0) as u32
+        rank_of_number(domain, tiling.unroll)
     }
 
     fn idle(&self, tiling: &Tiling, _: &Group, _: usize) -> Option<&'static str> {

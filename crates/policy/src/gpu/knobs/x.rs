@@ -5,6 +5,7 @@ use tensorwright_space::parameter::{Categorical, Domain};
 use super::{Knob, Offer};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
+use crate::stages::ranks::rank_of;
 
 /// The loop along which the threads of a warp are.
 #[derive(Debug)]
@@ -29,6 +30,6 @@ impl Knob for XKnob {
     }
 
     fn write(&self, tiling: &Tiling, group: &Group, _: usize, _: &Domain) -> u32 {
-        candidates(group).iter().position(|place| *place == tiling.x).unwrap_or(0) as u32
+        rank_of(&candidates(group), &tiling.x)
     }
 }

@@ -19,8 +19,7 @@ use tensorwright_lang::program::{Atom, Expr, Index};
 use crate::lower::borders::{boundary, moved};
 use crate::lower::{LowerError, simplify};
 use crate::nest::{
-    Body, Guard, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store,
-    for_each_store_mut, substitute,
+    Body, Guard, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store, substitute,
 };
 
 /// The most stores of a launch that is copied.
@@ -152,10 +151,7 @@ fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Question>) {
 }
 
 fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Question>) {
-    let ranges = match store.lanes {
-        Some(lanes) => ranges.with(lanes.var, lanes.count),
-        None => ranges.clone(),
-    };
+    let ranges = with_lanes(store, ranges);
     let mut ask = |index: Index, kind| {
         if index.outermost_values().is_empty() {
             found.push(Question { index, kind, ranges: ranges.clone() });
@@ -176,6 +172,14 @@ fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Question>) {
             ask(difference, Asked::Condition);
         }
     });
+}
+
+/// The ranges of the loops around a store, and of its lanes.
+fn with_lanes(store: &Store, ranges: &Ranges) -> Ranges {
+    match store.lanes {
+        Some(lanes) => ranges.with(lanes.var, lanes.count),
+        None => ranges.clone(),
+    }
 }
 
 /// Whether an index has a minimum or maximum that depends on a loop.
@@ -210,12 +214,11 @@ fn prune(nodes: &mut [Node], ranges: &Ranges) {
         match node {
             Node::Loop(l) => prune(&mut l.body, &ranges.with(l.var, l.extent)),
             Node::Guard(guard) => prune(&mut guard.body, ranges),
-            Node::Store(_) => for_each_store_mut(std::slice::from_mut(node), &mut |store| {
-                let inner = store.lanes.map(|lanes| ranges.with(lanes.var, lanes.count));
-                let inner = inner.as_ref().unwrap_or(ranges);
+            Node::Store(store) => {
+                let inner = with_lanes(store, ranges);
                 store.domain.retain(|bound| !inner.always(&bound.index));
                 store.mask.retain(|bound| !inner.always(bound));
-            }),
+            }
             Node::Prefetch(_) | Node::Barrier => {}
         }
     }
