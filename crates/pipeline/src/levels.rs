@@ -4,7 +4,7 @@
 //! `l`. On a processor these are tiles that workers share, tiles for the cache, and vectors; on a graphics processor
 //! blocks, threads and serial loops (sections 4.1 to 4.3). The search knows nothing else of a target.
 
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_target::{Cpu, Goal, Gpu};
 
 /// One kind of loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,12 @@ pub struct Level {
     pub outer: Vec<i64>,
     /// Whether a tile may also be all of what is around it, so that there is no loop.
     pub is_optional: bool,
+    /// The fewest and the most iterations of all loops of the level, for a stage that is computed on its own: blocks have a
+    /// limited number of threads.
+    pub iterations: (i64, i64),
+    /// Whether stages that are computed inside of another take turns on the iterations that it has of this level, so that
+    /// there are no tiles to choose: the threads of a block.
+    pub is_shared: bool,
 }
 
 /// What loops of a level are for.
@@ -68,6 +74,8 @@ impl Levels {
             inner: inner.to_vec(),
             outer: outer.to_vec(),
             is_optional,
+            iterations: (1, i64::MAX),
+            is_shared: false,
         };
         let tiles = [64, 128, 256, 512, 1024];
         let rows = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -78,6 +86,49 @@ impl Levels {
             level("vector", LevelKind::Body, goal.target.vector_bytes(), &vectors, &[1], false),
         ];
         Self { list, least_parallel: goal.workers, worth_sharing: 1 << 16 }
+    }
+
+    /// The levels of a graphics processor (4.1 to 4.3): blocks, whose stages share memory; threads, which hold what they need
+    /// in registers; and what a thread does one after another.
+    ///
+    /// ```
+    /// use tensorwright_pipeline::Levels;
+    /// use tensorwright_target::{Goal, Target};
+    ///
+    /// let target = Target::named("cuda:sm_80")?;
+    /// let gpu = target.gpu().ok_or("a graphics processor")?;
+    /// let levels = Levels::of_gpu(&Goal::new(gpu.clone()));
+    /// let names: Vec<&str> = levels.list.iter().map(|level| level.name).collect();
+    /// assert_eq!(names, ["block", "thread", "serial"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn of_gpu(goal: &Goal<Gpu>) -> Self {
+        /// The bytes of results that a thread holds in registers.
+        const REGISTERS: i64 = 64;
+        let gpu = &goal.target;
+        let level = |name, kind, bytes, inner: &[i64], outer: &[i64]| Level {
+            name,
+            kind,
+            bytes,
+            inner: inner.to_vec(),
+            outer: outer.to_vec(),
+            is_optional: false,
+            iterations: (1, i64::MAX),
+            is_shared: false,
+        };
+        let (columns, rows) = ([16, 32, 64, 128, 256], [1, 2, 4, 8, 16, 32]);
+        // Pruning allows half as much again, for caches that are not as strict.
+        let shared = gpu.declared_shared() * 2 / 3;
+        let threads = level("thread", LevelKind::Parallel, REGISTERS, &[1, 2, 4], &[1, 2, 4, 8]);
+        let iterations = (gpu.warp.min(gpu.threads_per_block), gpu.threads_per_block);
+        let list = vec![
+            level("block", LevelKind::Parallel, shared, &columns, &rows),
+            Level { iterations, is_shared: true, ..threads },
+            level("serial", LevelKind::Body, 4, &[1], &[1]),
+        ];
+        // Section 4.3: at least two blocks for each multiprocessor.
+        Self { list, least_parallel: gpu.units.saturating_mul(2), worth_sharing: 1 << 14 }
     }
 
     /// The number of levels.

@@ -10,7 +10,7 @@
 //! | `levels.rs` | [`Levels`]: the kinds of loops that a target has, outermost first |
 //! | `state/` | [`State`]: what is decided so far; its structural hash and its [layout](Layout) of groups and regions |
 //! | `enumerate/` | the options of a stage: where it is computed, in which tiles (4.1 to 4.3), and what is pruned (4.6) |
-//! | `cost/` | [`CostModel`]: an [analytical one](Analytical) for processors, and one that is [learned](Learned) |
+//! | `cost/` | [`CostModel`]: an [analytical one](Analytical) for processors, one that is [learned](Learned), one for [devices](OnDevice) |
 //! | `search/` | [`search`]: beam search with hierarchical sampling, freezing and memoization |
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
@@ -26,8 +26,8 @@ mod state;
 
 pub use cost::{
     Amounts, Analytical, CostModel, Describer, Description, Features, Judgement, Kind, Learned,
-    Machine, Noisy, Provenance, Sample, Samples, SamplesError, Training, Weights, WeightsError,
-    judge, train,
+    Machine, Noisy, OnDevice, Provenance, Sample, Samples, SamplesError, Training, Weights,
+    WeightsError, judge, train,
 };
 pub use dag::{Dag, Edge, Footprint, Input, Reach, Source, Stage};
 pub use levels::{Level, LevelKind, Levels};

@@ -1,7 +1,7 @@
 //! Prints the schedule that the search over pipelines finds, and on standard error how long it took:
 //!
 //! ```text
-//! pipeline FILE DEF H=1536,W=2560 [greedy] [no-sampling] [no-freezing] [no-memoization] [states]
+//! pipeline FILE DEF H=1536,W=2560 [cuda:sm_80] [greedy] [no-sampling] [no-freezing] [no-memoization] [states]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use tensorwright_lang::Module;
 use tensorwright_pipeline::Options;
-use tensorwright_policy::cpu::Pipeline;
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_policy::pipelined;
+use tensorwright_target::{Goal, Target};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,17 +27,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.sampling = !has("no-sampling");
     options.freezing = !has("no-freezing");
     options.memoization = !has("no-memoization");
-    let goal = Goal::new(Cpu::native()?).with_threads(2);
+    let named = flags.iter().find(|flag| flag.contains(':'));
+    let target = named.map_or_else(Target::native, |name| Target::named(name))?;
+    let goal = Goal::new(target).with_threads(2);
     let start = Instant::now();
-    let pipeline = Pipeline::new(&program, &goal);
-    let found = pipeline.search(&options);
+    let pipeline = pipelined(&program, &goal, None)?;
+    let found = pipeline.search_while(&options, &mut || true);
     let searched = start.elapsed();
     for (state, cycles) in &found.states {
+        if has("states") {
+            eprint!("{}", state.text(pipeline.dag(), pipeline.levels()));
+        }
         match pipeline.decode(state) {
             Ok(schedule) => {
-                if has("states") {
-                    eprint!("{}", state.text(&pipeline.dag, &pipeline.levels));
-                }
                 eprintln!(
                     "{cycles:.0} cycles; searched {searched:.2?}, {:.2?} with the schedule; {:?}",
                     start.elapsed(),

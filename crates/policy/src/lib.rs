@@ -12,7 +12,7 @@
 //! | `sketch.rs` | `Policy` and `Sketch`: what a kind of target has, and what it makes of a program: parameters and their meaning |
 //! | `targets.rs` | the kinds of targets that there is policy for: one line each |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
-//! | `pipelines.rs` | [`pipeline_schedules`]: what a beam search over where stages are computed finds |
+//! | `pipelines/` | [`pipeline_schedules`], [`Samples`]: what searches over where stages are computed find |
 //! | `untuned.rs` | [`untuned_schedule`]: the schedule of a program of which nothing was measured |
 //!
 //! What is named here takes a goal of any target, and says which kinds it knows nothing of.
@@ -26,7 +26,6 @@ pub mod cpu;
 mod gpu;
 mod options;
 mod pipelines;
-mod proposals;
 mod rewriting;
 mod schedule_space;
 mod sketch;
@@ -36,8 +35,7 @@ mod untuned;
 
 pub use algorithm::alternatives;
 pub use options::{Options, Preset};
-pub use pipelines::pipeline_schedules;
-pub use proposals::PipelineSchedules;
+pub use pipelines::{PipelineSchedules, Pipelined, Samples, pipeline_schedules, pipelined};
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use targets::lower_options;

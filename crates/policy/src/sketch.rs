@@ -1,14 +1,16 @@
 //! What a kind of target has: [`Policy`], and [`Sketch`], what it makes of a program.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
+use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_space::{Parameter, Point, Rejection};
 
 use crate::Options;
-use crate::proposals::PipelineSchedules;
+use crate::pipelines::Pipelined;
 
 /// What there is for a kind of target. Goals of that kind have it.
 pub(crate) trait Policy {
@@ -24,16 +26,11 @@ pub(crate) trait Policy {
     /// The cycles that arithmetic and bytes of a program need at least.
     fn least_cycles(&self, program: &Program) -> f64;
 
-    /// A schedule of a program of several stages that sends far fewer bytes through memory than another one.
-    fn fused(&self, program: &Program, schedule: &Schedule) -> Option<Schedule>;
+    /// The bytes of the cache beyond which memory is slow.
+    fn cache(&self) -> i64;
 
-    /// Schedules by a search over where stages are computed.
-    fn pipelines(
-        &self,
-        program: &Program,
-        options: &tensorwright_pipeline::Options,
-        count: usize,
-    ) -> PipelineSchedules;
+    /// A program of several stages as searches over where they are computed see it, with what a cost model has learned.
+    fn pipeline(&self, program: &Program, weights: Option<Arc<Weights>>) -> Box<dyn Pipelined>;
 }
 
 /// The values of all parameters of a sketch, fixed and free.

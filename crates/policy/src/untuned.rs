@@ -4,6 +4,7 @@ use tensorwright_lang::program::Program;
 use tensorwright_schedule::{Draft, Schedule, canonical};
 use tensorwright_target::{Goal, TargetError};
 
+use crate::pipelines::instead_of;
 use crate::sketch::Policy;
 use crate::targets::policy;
 use crate::{Preset, ScheduleSpace, alternatives};
@@ -56,7 +57,7 @@ impl Untuned {
     pub fn of(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
         let policy = policy(goal)?;
         let mut found = Self::alone(program, goal)?;
-        if let Some(schedule) = policy.fused(program, &found.schedule) {
+        if let Some(schedule) = instead_of(program, policy.as_ref(), &found.schedule) {
             found.schedule = schedule;
         }
         Ok(found)

@@ -6,10 +6,39 @@ mod common;
 use std::collections::BTreeMap;
 
 use tensorwright_pipeline::Options;
-use tensorwright_policy::cpu::{Pipeline, Samples};
-use tensorwright_policy::pipeline_schedules;
-use tensorwright_schedule::{Schedule, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_policy::cpu::Pipeline;
+use tensorwright_policy::{Samples, lower_options, pipeline_schedules, pipelined};
+use tensorwright_schedule::{Schedule, canonical, lower, lower_with};
+use tensorwright_target::{Cpu, Goal, Target};
+
+/// Processors with one worker and with several, and a graphics processor.
+fn goals() -> [Goal; 3] {
+    let device = Target::named("cuda:sm_80").unwrap();
+    [
+        Goal::new(Cpu::avx512()).into(),
+        Goal::new(Cpu::avx2()).with_workers(2).into(),
+        Goal::new(device),
+    ]
+}
+
+#[test]
+fn stages_share_the_blocks_of_a_device() {
+    let text = "def blur(float(H,W) in) -> (out) {
+        bx(y,x) = exp(in(y,x)) + exp(in(y,x+1)) + exp(in(y,x+2))
+        out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
+    }";
+    let module = tensorwright_lang::Module::parse("blur.tc", text).unwrap();
+    let program = module.bind("blur", [("H", 2050), ("W", 2050)]).unwrap();
+    let goal = Goal::new(Target::named("cuda:sm_80").unwrap());
+    let found = pipeline_schedules(&program, &goal, &Options::beam(), 1).unwrap();
+    let (schedule, _) = &found.schedules[0];
+    let nest = schedule.apply(canonical(&program)).unwrap();
+    let lowered = lower_with(nest, &lower_options(&goal.target), &mut |_, _| {}).unwrap();
+    let printed = lowered.to_string();
+    // What is expensive is computed once for a block, and read by its threads after they met.
+    assert!(schedule.to_string().contains("bx: compute_at out"), "{schedule}");
+    assert_eq!(printed.matches("barrier").count(), 1, "{schedule}\n{printed}");
+}
 
 #[test]
 fn examples_of_several_stages_are_scheduled() {
@@ -18,17 +47,18 @@ fn examples_of_several_stages_are_scheduled() {
         if program.stages.len() < 2 {
             continue;
         }
-        for goal in [Goal::new(Cpu::avx512()), Goal::new(Cpu::avx2()).with_workers(2)] {
+        for goal in goals() {
             for options in [Options::greedy(), Options::beam()] {
-                let pipeline = Pipeline::new(&program, &goal);
-                let found = pipeline.search(&options);
+                let pipeline = pipelined(&program, &goal, None).unwrap();
+                let found = pipeline.search_while(&options, &mut || true);
                 let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
                 let mut good = 0;
                 for (state, _) in found.states.iter().take(8) {
                     match pipeline.decode(state) {
                         Ok(schedule) => {
                             let nest = schedule.apply(canonical(&program)).unwrap();
-                            lower(nest).unwrap();
+                            let options = lower_options(&goal.target);
+                            lower_with(nest, &options, &mut |_, _| {}).unwrap();
                             good += 1;
                         }
                         Err(refused) => {
@@ -37,10 +67,11 @@ fn examples_of_several_stages_are_scheduled() {
                         }
                     }
                 }
+                let name = format!("{name} on {}", goal.target.name());
                 println!("{name}: {good} good, {reasons:?}");
                 if good == 0 || !reasons.is_empty() && good < 4 && options.width > 1 {
-                    let text =
-                        found.states.first().map(|(s, _)| s.text(&pipeline.dag, &pipeline.levels));
+                    let first = found.states.first();
+                    let text = first.map(|(s, _)| s.text(pipeline.dag(), pipeline.levels()));
                     poor.push(format!("{name}: {good} good, {reasons:?}\n{text:?}"));
                 }
             }
@@ -62,7 +93,7 @@ fn schedules_come_best_first_and_differ() {
 fn what_cannot_be_made_of_a_state_is_told() {
     let example = common::examples().into_iter().find(|e| e.name.contains("harris")).unwrap();
     let goal = Goal::new(Cpu::avx512()).with_workers(2);
-    let mut samples = Samples::new(Pipeline::new(&example.program, &goal), 3);
+    let mut samples = Samples::new(Box::new(Pipeline::new(&example.program, &goal)), 3);
     let first = samples.search(&mut || true);
     assert_eq!((first, samples.searches()), (Some(0), 1), "one greedy search finds one state");
     assert!(samples.take(0) && !samples.take(0) && samples.take_best().is_none());

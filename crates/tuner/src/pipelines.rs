@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{Goal, Precision, Schedule, Target};
-use tensorwright_policy::cpu::{Pipeline, Samples};
-use tensorwright_policy::{Preset, ScheduleSpace};
+use tensorwright_kernel::{Goal, Precision, Schedule};
+use tensorwright_policy::{Preset, Samples, ScheduleSpace, pipelined};
 use tensorwright_records::Origin;
 use tensorwright_search::{Observation, Proposal};
 use tensorwright_space::{Point, Rejection};
@@ -56,16 +55,12 @@ impl Pipelines {
     /// The source of a run; none for programs of one stage, and where a space is asked for that has less than everything.
     pub(crate) fn of(tuner: &Tuner, goal: &Goal) -> Option<Self> {
         let program = tuner.program.ir();
-        let Target::Cpu(cpu) = &goal.target else { return None };
         if program.stages.len() < 2 || tuner.options != Preset::Full.options() {
             return None;
         }
         let goes_on = tuner.mode == Mode::Autotune;
         let (share, longest) = if goes_on { (SHARES.0, LONGEST.0) } else { (SHARES.1, LONGEST.1) };
-        let mut pipeline = Pipeline::new(program, &goal.for_target(cpu.clone()));
-        if let Some(weights) = &tuner.weights {
-            pipeline = pipeline.with_weights(Arc::clone(weights));
-        }
+        let pipeline = pipelined(program, goal, tuner.weights.clone()).ok()?;
         Some(Self {
             samples: Samples::new(pipeline, tuner.seed),
             precision: tuner.goal.precision,

@@ -2,11 +2,13 @@
 //!
 //! A cost is a sum over groups of stages that share loops, each of which depends on its own decisions alone: so a search
 //! computes it once for all states that have the group (section 3.3). Every model puts prices on the same
-//! [amounts](Amounts): [`Analytical`] those that follow from a machine, [`Learned`] those of a network.
+//! [amounts](Amounts): [`Analytical`] those that follow from a machine, [`Learned`] those of a network. [`OnDevice`] is
+//! computed for graphics processors.
 
 mod amounts;
 mod analytical;
 mod describe;
+mod device;
 mod features;
 mod learned;
 mod machine;
@@ -15,6 +17,7 @@ mod noisy;
 pub use amounts::{Amounts, Kind};
 pub use analytical::Analytical;
 pub use describe::{Describer, Description};
+pub use device::OnDevice;
 pub use features::Features;
 pub use learned::{
     Judgement, Learned, Provenance, Sample, Samples, SamplesError, Training, Weights, WeightsError,

@@ -115,7 +115,10 @@ fn path(levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
         _ => return Vec::new(),
     };
     let Some(region) = layout.region(stage) else { return path };
-    for level in (tiling.first..levels.count()).filter(|level| levels.is_host(*level)) {
+    // What takes turns on the iterations of its host has none of its own.
+    let is_own = |level: usize| !(tiling.first > 0 && levels.list[level].is_shared);
+    let hosts = (tiling.first..levels.count()).filter(|level| levels.is_host(*level));
+    for level in hosts.filter(|level| is_own(*level)) {
         if tiling.trips(level, &region).iter().any(|trips| *trips > 1) {
             path.push((stage, level));
         }

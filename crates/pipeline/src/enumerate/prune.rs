@@ -1,7 +1,8 @@
 //! States that are not worth a look (section 4.6).
 
-use crate::levels::LevelKind;
-use crate::state::{Decision, Layout, State};
+use crate::dag::Stage;
+use crate::levels::{Level, LevelKind};
+use crate::state::{Decision, Layout, State, Tiling};
 
 use super::Space;
 
@@ -42,9 +43,24 @@ pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool 
             let levels = levels.into_iter();
             let trips = levels.flat_map(|level| tiling.trips(level, &of.spatial));
             let shared = trips.fold(1i64, i64::saturating_mul);
+            if !(tiling.first..space.levels.count()).all(|level| has_room(space, tiling, level, of))
+            {
+                return true;
+            }
             of.points() >= space.levels.worth_sharing as f64 && shared < space.levels.least_parallel
         }
         // How much is computed again by inlining is for `may_inline` to say.
         Some(Decision::Inline | Decision::Root(None)) | None => false,
     }
+}
+
+/// Whether a level has as many iterations as its loops have.
+fn has_room(space: &Space<'_>, tiling: &Tiling, level: usize, of: &Stage) -> bool {
+    let Some(Level { iterations: (fewest, most), .. }) = space.levels.list.get(level) else {
+        return true;
+    };
+    let trips = tiling.trips(level, &of.spatial);
+    let trips = trips.into_iter().fold(1i64, i64::saturating_mul);
+    // A stage may have fewer elements than the fewest.
+    trips <= *most && (trips >= *fewest || of.points() < 2.0 * *fewest as f64)
 }

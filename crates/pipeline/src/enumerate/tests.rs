@@ -19,6 +19,8 @@ fn blocks_and_threads() -> Levels {
         inner: sizes.to_vec(),
         outer: sizes.to_vec(),
         is_optional: false,
+        iterations: (1, i64::MAX),
+        is_shared: false,
     };
     let list = vec![
         level("block", LevelKind::Parallel, 48 << 10, &[16, 32, 64]),

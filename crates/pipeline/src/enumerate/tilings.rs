@@ -10,6 +10,9 @@ pub(super) fn tilings(levels: &Levels, first: usize, region: &[i64]) -> Vec<Tili
         let longer = |tiles: &Vec<Vec<i64>>| {
             let around = tiles.last().map_or(region, Vec::as_slice);
             let with = |tile| tiles.iter().cloned().chain([tile]).collect::<Vec<Vec<i64>>>();
+            if first > 0 && level.is_shared {
+                return vec![with(vec![1; region.len()])];
+            }
             self::tiles(level, around).into_iter().map(with).collect::<Vec<_>>()
         };
         found = found.iter().flat_map(longer).collect();

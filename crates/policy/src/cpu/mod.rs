@@ -33,4 +33,4 @@ pub mod rules;
 pub(crate) mod sketch;
 pub(crate) mod tiling;
 
-pub use pipeline::{Pipeline, Samples};
+pub use pipeline::Pipeline;

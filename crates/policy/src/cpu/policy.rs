@@ -1,15 +1,18 @@
 //! What there is for processors.
 
+use std::sync::Arc;
+
 use tensorwright_lang::program::Program;
+use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, Schedule, lower};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
-use crate::cpu::pipeline::{instead_of, schedules};
+use crate::cpu::pipeline::Pipeline;
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
-use crate::proposals::PipelineSchedules;
+use crate::pipelines::Pipelined;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {
@@ -32,16 +35,15 @@ impl Policy for Goal<Cpu> {
         vectors.max(analysis.min_bytes as f64 / self.target.vector_bytes() as f64)
     }
 
-    fn fused(&self, program: &Program, schedule: &Schedule) -> Option<Schedule> {
-        instead_of(program, self, schedule)
+    fn cache(&self) -> i64 {
+        self.target.caches().l2
     }
 
-    fn pipelines(
-        &self,
-        program: &Program,
-        options: &tensorwright_pipeline::Options,
-        count: usize,
-    ) -> PipelineSchedules {
-        schedules(program, self, options, count)
+    fn pipeline(&self, program: &Program, weights: Option<Arc<Weights>>) -> Box<dyn Pipelined> {
+        let pipeline = Pipeline::new(program, self);
+        Box::new(match weights {
+            Some(weights) => pipeline.with_weights(weights),
+            None => pipeline,
+        })
     }
 }

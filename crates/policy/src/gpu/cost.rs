@@ -36,6 +36,11 @@ const WARPS: f64 = 8.0;
 /// How much longer a load takes from a cache than from shared memory, where these differ.
 const FROM_CACHE: f64 = 3.0;
 
+/// How much longer arithmetic takes on a processor where threads wait for each other in the middle: what a thread holds is in
+/// memory across a barrier, and compilers make no vectors of loops that have one. Measured with convolutions on Intel's
+/// OpenCL: 20 to 40 times.
+const ACROSS_BARRIERS: f64 = 16.0;
+
 /// Registers for positions and counters.
 const SPARE: i64 = 4;
 
@@ -64,9 +69,7 @@ pub(crate) fn cycles(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> f64 {
 /// What the cycles are made of.
 pub(crate) fn terms(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> [f64; TERMS.len()] {
     let gpu = &goal.target;
-    let warp = gpu.warp.max(1) as f64;
-    let (threads, blocks) = (tiling.threads_of_block() as f64, tiling.blocks(group));
-    let warps = (threads / warp).ceil().max(1.0);
+    let (warps, blocks) = (warps(tiling, gpu), tiling.blocks(group));
     let units = gpu.units.max(1) as f64;
     // Waves of blocks; the last one keeps all waiting.
     let waves = (blocks / units).ceil() * units / blocks.max(1.0);
@@ -75,6 +78,8 @@ pub(crate) fn terms(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> [f64; T
     // A warp needs others beside it, or work of its own, while it waits for results.
     let in_flight = warps * tiling.accumulators() as f64;
     let latency = (4.0 / in_flight).max(WARPS / resident_warps(group, tiling, gpu)).max(1.0);
+    let waits = gpu.is_processor && tiling.staged.contains(&true);
+    let latency = if waits { latency * ACROSS_BARRIERS } else { latency };
     let arithmetic = results * terms * group.operations * latency / units * waves;
     let per_term = loads_per_term(group, tiling, gpu) * latency;
     let combine = if tiling.shares_sum() { tiling.sharers as f64 * 2.0 } else { 0.0 };
@@ -82,6 +87,17 @@ pub(crate) fn terms(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> [f64; T
     let (staging, memory) = traffic(group, tiling, gpu);
     let loads = loads + staging * blocks * warps / units * waves;
     [arithmetic, loads, memory * waves, LAUNCH + blocks * BLOCK / units]
+}
+
+/// The warps of a block. Processors make lanes of threads that are next to each other in x, and of no others.
+fn warps(tiling: &Tiling, gpu: &Gpu) -> f64 {
+    let (warp, threads) = (gpu.warp.max(1), tiling.threads_of_block());
+    let together = match (gpu.is_processor, tiling.shares_sum()) {
+        (true, false) => tiling.threads(tiling.x).max(1),
+        (true, true) => tiling.sharers,
+        (false, _) => threads,
+    };
+    ((together + warp - 1) / warp * (threads / together)).max(1) as f64
 }
 
 /// The warps that a multiprocessor holds at the same time.
@@ -93,7 +109,7 @@ fn resident_warps(group: &Group, tiling: &Tiling, gpu: &Gpu) -> f64 {
     if gpu.is_processor {
         return f64::INFINITY;
     }
-    let warps = (tiling.threads_of_block() as f64 / gpu.warp.max(1) as f64).ceil().max(1.0);
+    let warps = warps(tiling, gpu);
     let by_shared = gpu.shared_per_unit as f64 / tiling.shared_bytes(group).max(1.0);
     let of_warp = (registers(group, tiling) + ADDRESSES) * gpu.warp.max(1);
     let by_registers = gpu.registers_per_unit as f64 / (of_warp as f64 * warps);
@@ -156,7 +172,7 @@ fn traffic(group: &Group, tiling: &Tiling, gpu: &Gpu) -> (f64, f64) {
         .map(|axis| (group.reduce[axis].extent() as f64 / tiling.step(axis).max(1) as f64).ceil())
         .product();
     let threads = tiling.threads_of_block().max(1) as f64;
-    let warps = (threads / gpu.warp.max(1) as f64).ceil();
+    let warps = warps(tiling, gpu);
     let (mut staging, mut bytes) = (0.0, 0.0);
     let mut seen: Vec<&str> = Vec::new();
     for read in &group.reads {

@@ -72,7 +72,7 @@ pub(crate) fn groups(draft: &Draft, options: &Options) -> Groups {
 }
 
 /// What is known of a root and the reduction that it reads in place; `None` if it has one result alone.
-fn describe(
+pub(crate) fn describe(
     nest: &LoopNest,
     root: &str,
     epilogue: Option<String>,

@@ -13,8 +13,17 @@ pub(crate) fn limits(gpu: &Gpu) -> DeviceLimits {
     }
 }
 
+/// Lowers a nest for a device, and forgets the result.
+///
+/// # Errors
+/// Why it cannot be.
+pub(crate) fn lower(nest: &LoopNest, gpu: &Gpu) -> Result<(), String> {
+    let options = LowerOptions::device(limits(gpu));
+    let lowered = lower_with(nest.clone(), &options, &mut |_, _| {});
+    lowered.map(|_| ()).map_err(|error| error.to_string())
+}
+
 /// Whether a nest can be lowered for a device.
 pub(crate) fn lowers(nest: &LoopNest, gpu: &Gpu) -> bool {
-    let options = LowerOptions::device(limits(gpu));
-    lower_with(nest.clone(), &options, &mut |_, _| {}).is_ok()
+    lower(nest, gpu).is_ok()
 }

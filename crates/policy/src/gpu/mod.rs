@@ -14,6 +14,7 @@
 //! | `decode/` | tilings as steps of a schedule |
 //! | `cost.rs`, `rank.rs` | what a tiling costs; the most promising ones |
 //! | `lowering.rs` | what can be lowered for a device |
+//! | `pipeline/` | states of the search over pipelines as schedules |
 //! | `rules.rs`, `policy.rs` | schedules by rules alone; what the rest of the crate asks of a goal |
 
 mod cost;
@@ -23,6 +24,7 @@ mod group;
 mod groups;
 mod knobs;
 mod lowering;
+mod pipeline;
 mod policy;
 mod rank;
 mod rules;

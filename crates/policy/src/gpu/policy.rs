@@ -1,15 +1,19 @@
 //! What there is for graphics processors.
 
+use std::sync::Arc;
+
 use tensorwright_lang::program::Program;
+use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_target::{Goal, Gpu};
 
 use super::lowering::lowers;
+use super::pipeline::Pipeline;
 use super::rules;
 use super::sketch::GpuSketch;
 use crate::Options;
-use crate::proposals::PipelineSchedules;
+use crate::pipelines::Pipelined;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Gpu> {
@@ -31,17 +35,12 @@ impl Policy for Goal<Gpu> {
         program.analysis().flops as f64 / lanes as f64
     }
 
-    /// What one launch leaves in memory, the next one reads there.
-    fn fused(&self, _: &Program, _: &Schedule) -> Option<Schedule> {
-        None
+    fn cache(&self) -> i64 {
+        self.target.l2
     }
 
-    fn pipelines(
-        &self,
-        _: &Program,
-        _: &tensorwright_pipeline::Options,
-        _: usize,
-    ) -> PipelineSchedules {
-        PipelineSchedules::default()
+    /// Its cost model is computed and has learned nothing.
+    fn pipeline(&self, program: &Program, _: Option<Arc<Weights>>) -> Box<dyn Pipelined> {
+        Box::new(Pipeline::new(program, self))
     }
 }

@@ -6,6 +6,7 @@ use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{Bind, Place, Split};
 use tensorwright_target::{Goal, Gpu};
 
+use super::group::Group;
 use super::lowering::lowers;
 use super::sketch::GpuSketch;
 use super::{decode, rank};
@@ -21,7 +22,18 @@ const TRIES: usize = 6;
 pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
     let sketch = GpuSketch::of(begun.clone(), goal, &crate::Options::default());
     let mut draft = sketch.prepared.clone();
-    for group in &sketch.groups {
+    finish(&mut draft, sketch.groups.iter(), goal);
+    sketch.fixed.iter().for_each(|stage| lines(&mut draft, stage));
+    if lowers(&draft.nest, &goal.target) { draft } else { begun }
+}
+
+/// Schedules groups by the model, each as well as it can be.
+pub(crate) fn finish<'a>(
+    draft: &mut Draft,
+    groups: impl Iterator<Item = &'a Group>,
+    goal: &Goal<Gpu>,
+) {
+    for group in groups {
         let tilings = rank::ranked(group, goal, TRIES);
         let applies = |draft: &mut Draft| {
             tilings.iter().any(|tiling| {
@@ -34,13 +46,11 @@ pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
                 fits
             })
         };
-        if !applies(&mut draft) {
+        if !applies(draft) {
             let stages = group.epilogue_of.iter().chain([&group.root]);
-            stages.for_each(|stage| lines(&mut draft, stage));
+            stages.for_each(|stage| lines(draft, stage));
         }
     }
-    sketch.fixed.iter().for_each(|stage| lines(&mut draft, stage));
-    if lowers(&draft.nest, &goal.target) { draft } else { begun }
 }
 
 /// Gives every line of a stage that depends on no other a thread of its own.

@@ -11,29 +11,24 @@
 //! is computed at a time.
 
 mod decode;
-mod fused;
 mod hosts;
-mod samples;
 
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::{
-    CostModel, Dag, Layout, Learned, Levels, Machine, Options, Outcome, State, Weights,
-    search_while,
+    CostModel, Dag, Layout, Learned, Levels, Machine, Options, Outcome, Sample, Samples, State,
+    Training, Weights, search_while, train,
 };
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_space::Rejection;
 use tensorwright_target::{Cpu, Goal};
 
-use crate::proposals::PipelineSchedules;
+use crate::pipelines::Pipelined;
 
-pub(crate) use fused::instead_of;
-pub use samples::Samples;
-
-/// States that are tried for each schedule that is wanted: some can be neither applied nor lowered.
-const TRIES: usize = 16;
+/// How often a model that is retrained sees what was measured.
+const EPOCHS: usize = 40;
 
 /// A program of several stages as searches over pipelines see it, and what the states that they find mean.
 ///
@@ -140,25 +135,38 @@ impl Pipeline {
     }
 }
 
-/// What [`pipeline_schedules`](crate::pipeline_schedules) are for a processor.
-pub(crate) fn schedules(
-    program: &Program,
-    goal: &Goal<Cpu>,
-    options: &Options,
-    count: usize,
-) -> PipelineSchedules {
-    let pipeline = Pipeline::new(program, goal);
-    let mut found = PipelineSchedules::default();
-    for (state, cost) in pipeline.search(options).states.iter().take(count.saturating_mul(TRIES)) {
-        if found.schedules.len() >= count {
-            break;
-        }
-        match pipeline.decode(state) {
-            // Two states may come to the same where extents are small.
-            Ok(schedule) if found.schedules.iter().any(|(known, _)| *known == schedule) => {}
-            Ok(schedule) => found.schedules.push((schedule, *cost)),
-            Err(refused) => found.refused.push(refused),
-        }
+impl Pipelined for Pipeline {
+    fn dag(&self) -> &Dag {
+        &self.dag
     }
-    found
+
+    fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    fn cycles(&self, state: &State) -> f64 {
+        self.cycles(state)
+    }
+
+    fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+        self.search_while(options, goes_on)
+    }
+
+    fn decode(&self, state: &State) -> Result<Schedule, Rejection> {
+        self.decode(state)
+    }
+
+    fn learn(&mut self, measured: &[(State, f64)], seed: u64) -> bool {
+        let machine = self.machine();
+        let mut samples = Samples::new("", "", &machine);
+        let about = (&self.dag, &self.levels, &machine);
+        let each = measured.iter().map(|(state, seconds)| Sample::new("", about, state, *seconds));
+        samples.list.extend(each);
+        let mut training = Training::default();
+        training.epochs = EPOCHS;
+        training.seed = seed;
+        let weights = train(&samples, &training, Some(&self.weights), &mut |_, _, _| true);
+        self.weights = Arc::new(weights);
+        true
+    }
 }

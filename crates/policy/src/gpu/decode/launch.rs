@@ -9,13 +9,25 @@ use super::levels::Levels;
 impl Decoder<'_> {
     /// A stage on its own.
     pub(super) fn alone(&mut self) -> Result<(), Rejection> {
+        let levels = self.open()?;
+        self.close(&levels)
+    }
+
+    /// The blocks and threads of a stage, in whose loops others may be computed before it is closed.
+    pub(super) fn open(&mut self) -> Result<Levels, Rejection> {
         let stage = self.group.root.clone();
         let mut levels = self.cut_results(&stage, &self.group.root_loops.clone())?;
         self.cut_terms(&stage, &mut levels)?;
         self.reorder(&stage, levels.order())?;
         self.bind_blocks(&stage, &mut levels)?;
         self.bind(&stage, &levels.threads, Place::Thread)?;
-        self.stage(&stage, &levels)?;
+        Ok(levels)
+    }
+
+    /// What a thread does: with operands in shared memory, sums in registers, and a few terms at a time.
+    pub(super) fn close(&mut self, levels: &Levels) -> Result<(), Rejection> {
+        let stage = self.group.root.clone();
+        self.stage(&stage, levels)?;
         let mut tile = stage.clone();
         if self.group.is_reduction()
             && let Some(at) = levels.blocks.last()
@@ -23,7 +35,7 @@ impl Decoder<'_> {
             self.apply(&stage, CacheWrite { at: at.clone() })?;
             tile.push_str(".tile");
         }
-        self.write_out(&tile, &levels)?;
+        self.write_out(&tile, levels)?;
         if tile != stage {
             // The results of a thread go to memory in loops of their own.
             let results = levels.written.iter().filter(|name| self.has(&stage, name));

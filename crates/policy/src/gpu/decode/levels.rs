@@ -9,13 +9,13 @@ use crate::stages::steps::fuse_first;
 
 /// What the loops of a stage become, by name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Levels {
+pub(crate) struct Levels {
     /// Loops over blocks, the one whose blocks are next to each other last.
-    pub(super) blocks: Vec<String>,
+    pub(crate) blocks: Vec<String>,
     /// Loops over steps, between which operands are staged.
     pub(super) steps: Vec<String>,
     /// Loops over threads, the one whose threads are next to each other last.
-    pub(super) threads: Vec<String>,
+    pub(crate) threads: Vec<String>,
     /// Loops over terms in a thread.
     pub(super) terms: Vec<String>,
     /// What is written out: terms, then the results of a thread.

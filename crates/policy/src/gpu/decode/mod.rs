@@ -14,6 +14,8 @@ use super::group::Group;
 use super::tiling::Tiling;
 use crate::stages::steps::apply;
 
+pub(crate) use levels::Levels;
+
 /// Adds the steps that compute a group as a tiling says.
 pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<(), Rejection> {
     let mut decoder = Decoder { draft, group, tiling };
@@ -22,6 +24,22 @@ pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Resul
         (None, true) => decoder.shared_sum(),
         (None, false) => decoder.alone(),
     }
+}
+
+/// Adds the blocks and threads of a stage that is computed on its own. Others may be computed in its loops before it is
+/// [closed](close).
+pub(crate) fn open(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<Levels, Rejection> {
+    Decoder { draft, group, tiling }.open()
+}
+
+/// Adds what a thread of a stage does.
+pub(crate) fn close(
+    draft: &mut Draft,
+    group: &Group,
+    tiling: &Tiling,
+    levels: &Levels,
+) -> Result<(), Rejection> {
+    Decoder { draft, group, tiling }.close(levels)
 }
 
 /// A group that becomes a launch.

@@ -34,9 +34,11 @@ pub(crate) enum Kind {
     GpuSpace,
     /// What is used on devices where nothing was tuned.
     GpuPolicy,
+    /// What the search over pipelines proposes for devices.
+    GpuPipeline,
 }
 
-const KINDS: [(&str, Kind); 7] = [
+const KINDS: [(&str, Kind); 8] = [
     ("random", Kind::Random),
     ("space", Kind::Space),
     ("policy", Kind::Policy),
@@ -44,6 +46,7 @@ const KINDS: [(&str, Kind); 7] = [
     ("gpu", Kind::Gpu),
     ("gpu-space", Kind::GpuSpace),
     ("gpu-policy", Kind::GpuPolicy),
+    ("gpu-pipeline", Kind::GpuPipeline),
 ];
 
 impl Kind {
@@ -76,6 +79,7 @@ impl Kind {
             Kind::Pipeline => Ok(Maker::Pipeline),
             Kind::Gpu => Ok(Maker::Gpu),
             Kind::GpuPolicy => Ok(Maker::GpuPolicy),
+            Kind::GpuPipeline => Ok(Maker::GpuPipeline),
             Kind::Space | Kind::GpuSpace => {
                 let goal = if self == Kind::Space { goal(rng).into() } else { device_goal(rng) };
                 guarded(|| space::Spaces::of(program, &goal, rng)).map(Maker::Space)
@@ -98,6 +102,8 @@ pub(crate) enum Maker {
     Gpu,
     /// Of [`Kind::GpuPolicy`].
     GpuPolicy,
+    /// Of [`Kind::GpuPipeline`].
+    GpuPipeline,
 }
 
 /// A schedule.
@@ -125,7 +131,14 @@ impl Maker {
             Maker::Space(spaces) => guarded(|| Ok(spaces.draw(program, rng, tally))),
             Maker::Policy => guarded(|| policy::draw(program, rng, tally)),
             Maker::GpuPolicy => guarded(|| policy::for_device(program, rng, tally)),
-            Maker::Pipeline => guarded(|| pipeline::draw(program, rng, tally)),
+            Maker::Pipeline => {
+                let goal = goal(rng).into();
+                guarded(|| pipeline::draw(program, &goal, rng, tally))
+            }
+            Maker::GpuPipeline => {
+                let goal = device_goal(rng);
+                guarded(|| pipeline::draw(program, &goal, rng, tally))
+            }
         }
     }
 }

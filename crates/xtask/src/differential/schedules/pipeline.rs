@@ -3,22 +3,22 @@
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Options;
 use tensorwright_policy::pipeline_schedules;
-use tensorwright_target::TargetError;
+use tensorwright_target::{Goal, TargetError};
 use tensorwright_testkit::Rng;
 
-use super::{Made, goal, small};
+use super::{Made, small};
 use crate::differential::tally::Tally;
 
 /// One of the best few of a search with a random seed.
 pub(super) fn draw(
     program: &Program,
+    goal: &Goal,
     rng: &mut Rng,
     tally: &mut Tally,
 ) -> Result<Option<Made>, TargetError> {
-    let goal = goal(rng).into();
     let options = if rng.percent(70) { Options::greedy() } else { Options::beam() };
     let options = options.with_seed(rng.next_u64());
-    let mut found = pipeline_schedules(program, &goal, &options, 4)?.schedules;
+    let mut found = pipeline_schedules(program, goal, &options, 4)?.schedules;
     tally.count("[pipeline]", !found.is_empty());
     if found.is_empty() {
         return Ok(None);

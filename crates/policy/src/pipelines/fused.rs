@@ -11,9 +11,8 @@ use tensorwright_schedule::nest::{BufferId, LoopNest, for_each_loop, for_each_st
 use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::stage_map::MappedStage;
 use tensorwright_schedule::{Schedule, StageMap, canonical};
-use tensorwright_target::{Cpu, Goal};
 
-use super::Pipeline;
+use crate::sketch::Policy;
 
 /// Programs with more stages are left to rules: in long chains of stencils many short rows cost more than bytes do, which a
 /// count of bytes does not see.
@@ -31,7 +30,7 @@ const MORE_WORK: f64 = 1.15;
 /// A schedule that sends far fewer bytes through memory than another one, and computes little more; `None` if there is none.
 pub(crate) fn instead_of(
     program: &Program,
-    goal: &Goal<Cpu>,
+    policy: &dyn Policy,
     schedule: &Schedule,
 ) -> Option<Schedule> {
     if !(3..=MOST_STAGES).contains(&program.stages.len()) {
@@ -39,13 +38,13 @@ pub(crate) fn instead_of(
     }
     let canonical = canonical(program);
     let other = Moved::of(&canonical, schedule)?;
-    let cache = goal.target.caches().l2 as f64;
+    let cache = policy.cache() as f64;
     let least = program.outputs.iter().map(|output| program.tensor(*output).bytes() as f64);
     // What is read and written in any case is not worth a search.
     if other.bytes < least.sum::<f64>() + 4.0 * cache {
         return None;
     }
-    let pipeline = Pipeline::new(program, goal);
+    let pipeline = policy.pipeline(program, None);
     let mut asked = 0;
     let found = pipeline.search_while(&Options::greedy(), &mut || {
         asked += 1;

@@ -1,20 +1,19 @@
 //! [`Samples`]: what one search after another finds.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use tensorwright_pipeline::{Options, Sample, State, Training, train};
+use tensorwright_pipeline::{Options, State};
 use tensorwright_schedule::Schedule;
 use tensorwright_space::Rejection;
 
-use super::Pipeline;
+use super::Pipelined;
 
 /// What one search after another finds (section 6). The second is a beam; all others are greedy and differ by their seed, so
 /// that there is an answer at once. States are numbered as they are found; none is found twice.
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_policy::cpu::{Pipeline, Samples};
+/// use tensorwright_policy::{Samples, pipelined};
 /// use tensorwright_target::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
@@ -22,7 +21,8 @@ use super::Pipeline;
 ///   out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
-/// let mut samples = Samples::new(Pipeline::new(&program, &Goal::new(Cpu::avx512())), 0);
+/// let pipeline = pipelined(&program, &Goal::new(Cpu::avx512()).into(), None)?;
+/// let mut samples = Samples::new(pipeline, 0);
 /// for _ in 0..Samples::BATCH {
 ///     let _ = samples.search(&mut || true);
 /// }
@@ -31,9 +31,9 @@ use super::Pipeline;
 /// assert!(schedule.to_string().contains("vectorize"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Samples {
-    pipeline: Pipeline,
+    pipeline: Box<dyn Pipelined>,
     seed: u64,
     searches: usize,
     /// All that was found, with costs.
@@ -41,12 +41,9 @@ pub struct Samples {
     /// The numbers of those that nobody took, the best last.
     left: Vec<usize>,
     seen: HashSet<u64>,
-    /// What was measured.
-    measured: tensorwright_pipeline::Samples,
+    /// What was measured, in seconds.
+    measured: Vec<(State, f64)>,
 }
-
-/// How often a model that is retrained sees what was measured.
-const EPOCHS: usize = 40;
 
 impl Samples {
     /// The searches of a batch: a beam and 79 greedy ones (section 6).
@@ -54,37 +51,31 @@ impl Samples {
 
     /// No search so far. `seed` decides every random choice.
     #[must_use]
-    pub fn new(pipeline: Pipeline, seed: u64) -> Self {
+    pub fn new(pipeline: Box<dyn Pipelined>, seed: u64) -> Self {
         let (states, left, seen) = (Vec::new(), Vec::new(), HashSet::new());
-        let measured = tensorwright_pipeline::Samples::new("", "", &pipeline.machine());
-        Self { pipeline, seed, searches: 0, states, left, seen, measured }
+        Self { pipeline, seed, searches: 0, states, left, seen, measured: Vec::new() }
     }
 
     /// Learns that a state took so many seconds. The cost model is [retrained](Self::retrain) when it is asked to be.
     pub fn observe(&mut self, number: usize, seconds: f64) {
         let Some((state, _)) = self.states.get(number) else { return };
         if seconds > 0.0 && seconds.is_finite() {
-            let machine = self.pipeline.machine();
-            let about = (&self.pipeline.dag, &self.pipeline.levels, &machine);
-            self.measured.list.push(Sample::new("", about, state, seconds));
+            self.measured.push((state.clone(), seconds));
         }
     }
 
     /// How many states were measured.
     #[must_use]
     pub fn observed(&self) -> usize {
-        self.measured.list.len()
+        self.measured.len()
     }
 
     /// Trains the cost model on with what was measured of this program (section 6, autotuning), and puts what nobody took
     /// into its order.
     pub fn retrain(&mut self) {
-        let mut training = Training::default();
-        training.epochs = EPOCHS;
-        training.seed = self.seed;
-        let weights =
-            train(&self.measured, &training, Some(self.pipeline.weights()), &mut |_, _, _| true);
-        self.pipeline = self.pipeline.clone().with_weights(Arc::new(weights));
+        if !self.pipeline.learn(&self.measured, self.seed) {
+            return;
+        }
         for number in &self.left {
             let state = self.states[*number].0.clone();
             self.states[*number].1 = self.pipeline.cycles(&state);
@@ -110,7 +101,7 @@ impl Samples {
         let options = options.with_seed(self.seed.wrapping_add(self.searches as u64));
         self.searches += 1;
         let first = self.states.len();
-        let (stages, levels) = (self.pipeline.dag.stages.len(), self.pipeline.levels.count());
+        let (stages, levels) = (self.pipeline.dag().stages.len(), self.pipeline.levels().count());
         for (state, cost) in self.pipeline.search_while(&options, goes_on).states {
             if self.seen.insert(state.structural_hash(stages, levels, 2 * levels)) {
                 self.left.push(self.states.len());
@@ -141,7 +132,7 @@ impl Samples {
     /// The schedule of a state.
     ///
     /// # Errors
-    /// Why it has none, as [`Pipeline::decode`] says, or that there is no such state.
+    /// Why it has none, as [`Pipelined::decode`] says, or that there is no such state.
     pub fn decode(&self, number: usize) -> Result<Schedule, Rejection> {
         match self.states.get(number) {
             Some((state, _)) => self.pipeline.decode(state),

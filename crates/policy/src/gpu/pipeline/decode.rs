@@ -1,0 +1,156 @@
+//! From a state to a schedule.
+
+use tensorwright_lang::program::TensorId;
+use tensorwright_pipeline::{Decision, State};
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
+use tensorwright_space::Rejection;
+
+use super::Pipeline;
+use super::turns::{in_registers, in_turns};
+use crate::gpu::decode::{self, Levels};
+use crate::gpu::group::Group;
+use crate::gpu::groups::{describe, groups};
+use crate::gpu::rules;
+use crate::gpu::tiling::Tiling;
+use crate::stages::steps::apply;
+
+/// The levels of the search.
+const BLOCKS: usize = 0;
+const THREADS: usize = 1;
+
+/// A stage that is a launch.
+struct Root {
+    group: Group,
+    tiling: Tiling,
+    loops: Levels,
+}
+
+/// Where the loops of a stage are.
+#[derive(Default)]
+struct Host {
+    /// The stage whose blocks they are in, by place among the roots.
+    root: usize,
+    /// The innermost loop over blocks, of a root.
+    block: Option<String>,
+    /// The innermost loop over threads, of a root.
+    thread: Option<String>,
+}
+
+/// Decodes a state.
+///
+/// # Errors
+/// If a step is refused.
+pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
+    let mut draft = Draft::new(of.nest.clone());
+    let count = of.dag.stages.len();
+    let name = |draft: &Draft, stage: usize| {
+        draft.nest.buffer(TensorId(of.dag.stages[stage].tensor)).name.clone()
+    };
+    let names: Vec<String> = (0..count).map(|stage| name(&draft, stage)).collect();
+    for (stage, name) in names.iter().enumerate() {
+        if state.decision(stage) == Some(&Decision::Inline) {
+            apply(&mut draft, name, Inline)?;
+        }
+    }
+    // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
+    let mut roots: Vec<Root> = Vec::new();
+    let mut in_blocks: Vec<(usize, usize)> = Vec::new();
+    let mut hosts: Vec<Option<Host>> = (0..count).map(|_| None).collect();
+    for stage in (0..count).rev() {
+        match state.decision(stage) {
+            Some(Decision::Root(Some(tiles))) => {
+                let holds = (0..stage).any(|of| {
+                    let decision = state.decision(of);
+                    matches!(decision, Some(Decision::At { consumer, level: THREADS, .. }) if *consumer == stage)
+                });
+                let Some(root) = open(&mut draft, &names[stage], tiles, holds)? else { continue };
+                let last = |loops: &[String]| loops.last().cloned();
+                let (block, thread) = (last(&root.loops.blocks), last(&root.loops.threads));
+                hosts[stage] = Some(Host { root: roots.len(), block, thread });
+                roots.push(root);
+            }
+            Some(Decision::At { consumer, level, .. }) => {
+                let refused = || refused(of, &names[stage], &names[*consumer], *level);
+                let host = hosts[*consumer].as_ref().ok_or_else(refused)?;
+                let at = if *level == BLOCKS { &host.block } else { &host.thread };
+                let at = at.clone().ok_or_else(refused)?;
+                let root = host.root;
+                let consumer = names[*consumer].clone();
+                apply(&mut draft, &names[stage], ComputeAt { consumer, at })?;
+                match *level {
+                    BLOCKS => in_blocks.push((stage, root)),
+                    _ => in_registers(&mut draft, &names[stage])?,
+                }
+                hosts[stage] = Some(Host { root, block: None, thread: None });
+            }
+            _ => {}
+        }
+    }
+    // Loops that are cut into turns have more iterations than elements, which those that are placed after it would see.
+    for (stage, root) in in_blocks {
+        in_turns(&mut draft, &names[stage], &roots[root].tiling)?;
+    }
+    for Root { group, tiling, loops } in &roots {
+        decode::close(&mut draft, group, tiling, loops)?;
+    }
+    let is_placed = |name: &str| {
+        let mut placed = names.iter().zip(&hosts).filter(|(_, host)| host.is_some());
+        placed.any(|(ours, _)| {
+            name == ours
+                || name.strip_prefix(ours.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        })
+    };
+    rest(&mut draft, of, is_placed);
+    Ok(draft)
+}
+
+/// Schedules what the state leaves open.
+fn rest(draft: &mut Draft, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
+    if stages(&draft.nest).iter().all(|stage| is_placed(stage)) {
+        return;
+    }
+    let left = groups(draft, &crate::Options::default());
+    let is_left = |group: &&Group| {
+        !group.epilogue_of.iter().chain([&group.root]).any(|stage| is_placed(stage))
+    };
+    rules::finish(draft, left.tiled.iter().filter(is_left), &of.goal);
+    let alone = left.tiled.iter().filter(|group| !is_left(group));
+    // What is read in place by a stage that has its threads already gets its own.
+    let alone = alone.flat_map(|group| group.epilogue_of.iter().chain([&group.root]));
+    let fixed = left.fixed.iter().chain(alone).filter(|stage| !is_placed(stage));
+    fixed.for_each(|stage| rules::lines(draft, stage));
+}
+
+fn refused(of: &Pipeline, stage: &str, consumer: &str, level: usize) -> Rejection {
+    let level = of.levels.list.get(level).map_or("", |level| level.name);
+    let reason =
+        format!("`{consumer}` has no loop of level `{level}` in which `{stage}` could be computed");
+    Rejection { rule: "compute_at", reason }
+}
+
+/// The blocks and threads of a stage that is computed on its own; `None` if it has no loops over results. `holds` says
+/// whether its threads hold other stages in registers.
+fn open(
+    draft: &mut Draft,
+    stage: &str,
+    tiles: &tensorwright_pipeline::Tiling,
+    holds: bool,
+) -> Result<Option<Root>, Rejection> {
+    let options = crate::Options::default();
+    let Some(group) = describe(&draft.nest, stage, None, &options) else { return Ok(None) };
+    let mut tiling = Tiling::plain(&group);
+    let of = |level: usize, axis: usize| {
+        tiles.tile(level).and_then(|tile| tile.get(axis)).copied().unwrap_or(1).max(1)
+    };
+    for axis in 0..group.spatial.len() {
+        let (block, thread) = (of(BLOCKS, axis), of(THREADS, axis));
+        let threads = (block + thread - 1) / thread;
+        // Threads next to each other compute elements next to each other, unless what a thread reads for all of its own
+        // would be too much to hold then.
+        let (apart, inner) = if axis == tiling.x && !holds { (thread, 1) } else { (1, thread) };
+        tiling.spatial[axis] = vec![1, apart, threads, inner];
+    }
+    let loops = decode::open(draft, &group, &tiling)?;
+    Ok(Some(Root { group, tiling, loops }))
+}

@@ -1,0 +1,65 @@
+//! Stages that are computed in the blocks or the threads of another.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::{Dim, Role};
+use tensorwright_schedule::primitives::{Bind, Place, Reorder, Split, Unroll};
+use tensorwright_space::Rejection;
+
+use crate::gpu::tiling::Tiling;
+use crate::stages::steps::apply;
+
+/// The most elements that a thread holds in registers.
+const MOST_HELD: i64 = 64;
+
+/// The threads of a block take turns on the elements of a stage that is computed in it.
+pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<(), Rejection> {
+    const DIRECTIONS: [Dim; 3] = [Dim::X, Dim::Y, Dim::Z];
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
+    let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
+    let terms: Vec<Axis> = accesses.of_role(Role::Reduce).cloned().collect();
+    // The threads of the host, by direction: x is the last.
+    let threads: Vec<i64> =
+        host.thread_axes().iter().rev().map(|axis| host.threads(*axis)).collect();
+    let (mut bound, mut serial) = (Vec::new(), Vec::new());
+    for (axis, (threads, dim)) in own.iter().rev().zip(threads.iter().zip(DIRECTIONS)) {
+        if axis.extent <= *threads {
+            bound.insert(0, (axis.name.clone(), dim));
+            continue;
+        }
+        apply(draft, stage, Split::new(&axis.name, &[*threads]))?;
+        bound.insert(0, (format!("{}.1", axis.name), dim));
+        serial.insert(0, format!("{}.0", axis.name));
+    }
+    // Further dimensions are computed one after another.
+    let others = own.len().saturating_sub(threads.len().min(DIRECTIONS.len()));
+    serial.splice(..0, own.iter().take(others).map(|axis| axis.name.clone()));
+    let terms = terms.into_iter().map(|axis| axis.name);
+    let order: Vec<String> =
+        bound.iter().map(|(name, _)| name.clone()).chain(serial).chain(terms).collect();
+    let now: Vec<String> =
+        draft.loop_names(stage).into_iter().filter(|name| order.contains(name)).collect();
+    if order.len() > 1 && now != order {
+        apply(draft, stage, Reorder { order })?;
+    }
+    for (target, dim) in &bound {
+        apply(draft, stage, Bind { target: target.clone(), to: Place::Thread(*dim) })?;
+    }
+    Ok(())
+}
+
+/// A thread holds a stage in registers: all its loops are written out.
+pub(super) fn in_registers(draft: &mut Draft, stage: &str) -> Result<(), Rejection> {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
+    let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
+    let held = own.iter().fold(1i64, |held, axis| held.saturating_mul(axis.extent));
+    if held > MOST_HELD {
+        let reason =
+            format!("`{stage}` has {held} elements for a thread, and registers for {MOST_HELD}");
+        return Err(Rejection { rule: "registers", reason });
+    }
+    for axis in own {
+        apply(draft, stage, Unroll { target: axis.name })?;
+    }
+    Ok(())
+}
