@@ -42,6 +42,9 @@ from harness import (  # noqa: E402
 from harness.peers import Peer  # noqa: E402
 from harness.runner import Runner, RunnerFailed  # noqa: E402
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+import clblast_tuners  # noqa: E402
+
 quiet.PAUSE = 0.0
 
 PEER = """
@@ -87,7 +90,9 @@ class Scratch(unittest.TestCase):
 class Workloads(unittest.TestCase):
     def test_every_suite_is_there_and_every_workload_names_an_existing_definition(self):
         found = suites.chosen(["all"], "", True)
-        self.assertEqual({suite.name for suite, _ in found}, {suite.name for suite in suites.SUITES})
+        self.assertEqual(
+            {suite.name for suite, _ in found}, {suite.name for suite in suites.SUITES if not suite.device}
+        )
         for _, entry in found:
             text = (peers.PEERS.parent.parent / entry["file"]).read_text()
             self.assertIn(f"def {entry['def']}(", text, entry["name"])
@@ -227,6 +232,38 @@ class Modes(unittest.TestCase):
         text = schedulers.table_of([{**record, "peers": [peer, {**peer, "median_ns": 9e6}]}], made)
         self.assertIn("| w | 1 | 2 ms | 1 ms | 3 ms (12.3 s) | time limit | 1.50 | 3.00 |", text)
         self.assertEqual(schedulers.table_of([{**record, "peers": []}], made), "")
+
+
+class Devices(unittest.TestCase):
+    def test_a_device_has_suites_and_peers_of_its_own(self):
+        chosen = settings.parse(["--target", "opencl:1"])
+        self.assertEqual(chosen.threads, [len(os.sched_getaffinity(0))])
+        there = {suite.name for suite, _ in suites.chosen(["all"], "", False, device=True)}
+        here = {suite.name for suite, _ in suites.chosen(["all"], "", False)}
+        self.assertEqual(there, {"device-products", "device-stages"})
+        self.assertFalse(there & here)
+        installed, missing = peers.chosen(["all"], device=True)
+        self.assertEqual({peer.name for peer in installed} | set(missing), {"clblast", "halide-anderson2021"})
+
+    def test_names_of_no_device_and_peers_without_one_are_refused(self):
+        for words in (["--target", "avx2"], ["--suite", "device-stages"], ["--peers", "clblast"]):
+            with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+                settings.parse(words)
+            self.assertIn("opencl:0", said.getvalue())
+
+    def test_what_a_tuner_of_clblast_prints_is_read(self):
+        line = "|  {} |   578 |    0   16   {} |    8   8 |   512   512 |   \x1b[32mOK\x1b[0m   78 ms |   {} ms |"
+        text = "* Parameters explored: GEMMK MWG NWG \n" + "\n".join(
+            (
+                line.format("ref", 8, 1.0) + "      - |      reference OK |",
+                line.format("  1", 32, 20.5) + "    2.0 |     results match |",
+                line.format("  2", 64, 10.25) + "    8.7 |     \x1b[32mresults match\x1b[0m |",
+                line.format("  3", 128, 0.1) + "    8.7 |     L2 error 1.0 |",
+                "|    4 |   578 |    0   16 ",  # the tuner was ended while it wrote
+            )
+        )
+        best = [(10.25, {"GEMMK": 0, "MWG": 16, "NWG": 64}), (20.5, {"GEMMK": 0, "MWG": 16, "NWG": 32})]
+        self.assertEqual(clblast_tuners.rows(text), best)
 
 
 class Quiet(unittest.TestCase):

@@ -89,8 +89,8 @@ def measure(suite, workload, threads, runners, run, settings, say):
 
 
 def all_workloads(run, settings, journal):
-    chosen = suites.chosen(settings.suite, settings.only, settings.full_size)
-    entered, missing = peers.chosen(settings.peers)
+    chosen = suites.chosen(settings.suite, settings.only, settings.full_size, bool(settings.target))
+    entered, missing = peers.chosen(settings.peers, bool(settings.target))
     if settings.against:
         entered.append(peers.OtherBuild(settings.against))
     if missing:

@@ -31,6 +31,8 @@ class Peer:
     """Seconds until building a workload is given up."""
     only: str = ""
     """The workloads that it is asked for, as a pattern of their names."""
+    device: bool = False
+    """Whether it computes on devices, and not on processors."""
 
     def installed(self):
         if self.environment is None:
@@ -56,6 +58,10 @@ class Peer:
             command += ["--trials", settings.peer_trials, "--state", settings.out / "tvm"]
         if self.name == "onednn":
             command += ["--library", HOME / "onednn" / "libonednn_peer.so"]
+        if self.device:
+            command += ["--device", settings.target.removeprefix("opencl:")]
+        if self.name == "clblast":
+            command += ["--state", settings.out / "clblast", "--seconds", settings.peer_seconds]
         return Runner(self.name, command, threads, log, self.start_variables(threads, settings))
 
     def start_variables(self, threads, settings):
@@ -81,6 +87,8 @@ PEER_LIST = (
     Peer("tvm", "peer_tvm.py", "tvm", build_limit=1800.0, only=TVM_WORKLOADS),
     Peer("gemm"),
     Peer("faer"),
+    Peer("clblast", "peer_clblast.py", "clblast", build_limit=3600.0, device=True),
+    Peer("halide-anderson2021", "peer_halide.py", "halide", ("--scheduler", "anderson2021"), HALIDE_LIMIT, device=True),
 )
 
 
@@ -110,9 +118,9 @@ class OtherBuild:
         return Runner(self.name, command, threads, settings.out / "logs" / f"other-build-{threads}.log")
 
 
-def chosen(names):
+def chosen(names, device=False):
     """The peers of these names that are installed, and the names of those that are not."""
-    wanted = [peer for peer in PEER_LIST if "all" in names or peer.name in names]
+    wanted = [peer for peer in PEER_LIST if peer.device == device and ("all" in names or peer.name in names)]
     return [peer for peer in wanted if peer.installed()], [peer.name for peer in wanted if not peer.installed()]
 
 
@@ -120,7 +128,7 @@ def ours(threads, column, run, settings):
     """The project's own runner, of the kernels of a column."""
     kernel = run.kernels[column]
     name = "tensorwright" if column == next(iter(run.kernels)) else f"tensorwright {column}"
-    command = [run.ours, "--threads", threads, "--db", kernel.db(settings), "--precision", kernel.precision]
+    command = [run.ours, "--target", run.target or "native", "--threads", threads, "--db", kernel.db(settings), "--precision", kernel.precision]
     if not kernel.tuned:
         command.append("--untuned")
     return Runner(name, command, threads, settings.out / "logs" / f"tensorwright-{column}-{threads}.log")

@@ -28,6 +28,7 @@ def budget(settings):
         "trials": settings.trials,
         "time_s": seconds,
         "precision": settings.precision,
+        "target": settings.target,
     }
 
 
@@ -54,6 +55,11 @@ class Run:
     def kernels(self):
         """What is measured of ours, by the names of columns; the first one's results count."""
         return kernels(self.precisions, self.about["modes"])
+
+    @property
+    def target(self):
+        """The device that is measured on, if it is not the processor."""
+        return self.about.get("target")
 
     def seconds(self, suite):
         """How long workloads of a suite are tuned."""

@@ -1,7 +1,9 @@
 """The options of bench/run."""
 
 import argparse
+import os
 import pathlib
+import re
 
 from .modes import MODES
 from .peers import PEER_LIST
@@ -19,6 +21,8 @@ def parse(arguments=None):
     parser.add_argument("--suite", type=listed, default=["all"], help=f"all, or some of {', '.join(suites)}")
     parser.add_argument("--peers", type=listed, default=["all"], help=f"all, none, or some of {', '.join(peers)}")
     parser.add_argument("--threads", type=listed, default=["1", "2"], help="numbers of threads, such as 1,2")
+    said = "measure on a device, such as opencl:0, with the suites and the peers that are for devices"
+    parser.add_argument("--target", metavar="NAME", help=said)
     parser.add_argument("--only", default="", metavar="REGEX", help="workloads whose name matches")
     parser.add_argument("--full-size", action="store_true", help="also those of a published size that takes long")
     parser.add_argument("--trials", type=int, default=1_000_000, help="the most trials of tuning for each workload")
@@ -31,6 +35,7 @@ def parse(arguments=None):
     parser.add_argument("--rounds", type=int, default=15, help="samples of every runner")
     parser.add_argument("--sample", type=float, default=0.03, help="seconds of a sample")
     parser.add_argument("--peer-trials", type=int, default=200, help="trials of TVM's tuning")
+    parser.add_argument("--peer-seconds", type=int, default=600, help="seconds of CLBlast's tuning")
     parser.add_argument("--db", type=pathlib.Path, help="records of tuning [default: OUT/records.sqlite3]")
     parser.add_argument("--out", type=pathlib.Path, default=HOME / "results", help="where results go")
     parser.add_argument("--fresh", action="store_true", help="start over: forget the results and records of OUT")
@@ -50,6 +55,15 @@ def parse(arguments=None):
     if not all(word.isdigit() and int(word) > 0 for word in settings.threads):
         parser.error("--threads takes numbers, such as 1,2")
     settings.threads = [int(word) for word in settings.threads]
+    if settings.target:
+        if not re.fullmatch(r"opencl:\d+", settings.target):
+            parser.error(f"--target: {settings.target} is not a device; it is written opencl:0")
+        # A device has as many threads as it has, so the processors of the machine are left to it.
+        settings.threads = [len(os.sched_getaffinity(0))]
+    for_devices = {known.name for known in (*SUITES, *PEER_LIST) if known.device}
+    mixed = [word for word in (*settings.suite, *settings.peers) if word in for_devices and not settings.target]
+    if mixed:
+        parser.error(f"{', '.join(mixed)}: for devices only; name one with --target, such as opencl:0")
     settings.out = settings.out.resolve()
     settings.against = settings.against and settings.against.resolve()
     if settings.against and not (settings.against / OURS.name).exists():

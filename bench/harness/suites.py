@@ -20,6 +20,10 @@ class Suite:
     """The least ratio of any one workload."""
     seconds: float = 30.0
     """How long each workload is tuned."""
+    only: str = ""
+    """The workloads of the files that belong to it, as a pattern of their names."""
+    device: bool = False
+    """Whether it is for devices, which `--target` names, and not for processors."""
 
 
 SUITES = (
@@ -32,18 +36,22 @@ SUITES = (
     Suite("scans", "Recurrences and scatters", ("scans",), 1.0),
     Suite("imaging", "Image pipelines around Halide", ("imaging",)),
     Suite("applications", "Imaging applications of several stages", ("applications",), seconds=60.0),
-)
+    Suite("device-products", "Products and convolutions on a device", ("gbfs", "flextensor_yolo"), 1.2, 1.2, 120.0,
+          r"^(gemm_1024|yolo_c(2|8|13))$", device=True),
+    Suite("device-stages", "Stages on a device", ("imaging", "rows", "flextensor_ops"), 1.0, 1.0, 60.0,
+          r"^(blur3x3|harris|softmax_512_4096|mobilenet_dw_2)$", device=True),
+)  # fmt: skip
 
 
-def chosen(names, only, full_size):
-    """`[(suite, workload)]` of the named suites whose names match."""
-    pattern = re.compile(only)
+def chosen(names, only, full_size, device=False):
+    """`[(suite, workload)]` of the named suites whose names match, of those for devices or for processors."""
     found = []
     for suite in SUITES:
-        if "all" not in names and suite.name not in names:
+        if suite.device != device or ("all" not in names and suite.name not in names):
             continue
         for file in suite.files:
             for workload in json.loads((WORKLOADS / f"{file}.json").read_text()):
-                if pattern.search(workload["name"]) and (full_size or not workload["full_size"]):
+                wanted = all(re.search(pattern, workload["name"]) for pattern in (only, suite.only))
+                if wanted and (full_size or not workload["full_size"]):
                     found.append((suite, workload))
     return found

@@ -9,16 +9,17 @@ from .run import output
 from .runner import end_with_driver, take_priority
 
 
-def of(workload, threads):
-    """The options that name a workload."""
-    return [workload["file"], "--def", workload["def"], "--size", workload["size"], "--threads", threads]
+def of(workload, threads, run):
+    """The options that name a workload and what it is computed on."""
+    named = [workload["file"], "--def", workload["def"], "--size", workload["size"]]
+    return [*named, "--target", run.target] if run.target else [*named, "--threads", threads]
 
 
 def has_fast(workload, threads, run):
     """Whether there are algorithms that need `--precision fast`."""
 
     def algorithms(precision):
-        text = output(run.command, "space", *of(workload, threads), "--precision", precision, "--format", "json")
+        text = output(run.command, "space", *of(workload, threads, run), "--precision", precision, "--format", "json")
         return json.loads(text).get("algorithms") if text else None
 
     return algorithms("fast") != algorithms("exact")
@@ -38,7 +39,7 @@ def tune(suite, workload, threads, kernel, run, settings, runner, command, db):
     left = trials - known["trials"]
     seconds = max(1, round(time - known["seconds"]))
     line = [
-        command, "tune", *of(workload, threads), "--mode", kernel.mode, "--trials", left, "--time", f"{seconds}s",
+        command, "tune", *of(workload, threads, run), "--mode", kernel.mode, "--trials", left, "--time", f"{seconds}s",
         "--db", db, "--precision", kernel.precision,
     ]  # fmt: skip
     code = execute(line, settings.out / "logs" / "tune.log")

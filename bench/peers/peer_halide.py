@@ -1,4 +1,5 @@
-"""Halide, just in time, with one of its autoschedulers: `--scheduler adams2019` or `mullapudi2016`.
+"""Halide, just in time, with one of its autoschedulers: `--scheduler adams2019`, `mullapudi2016`, or `anderson2021`
+with `--device N` for the OpenCL device of that number.
 
 Convolutions are built with channels outermost and innermost. Adams2019 is given several degrees of
 parallelism: with 1 its search degenerates, for one thread as well.
@@ -6,6 +7,7 @@ parallelism: with 1 its search degenerates, for one thread as well.
 
 import argparse
 import functools
+import os
 import pathlib
 import sys
 import time
@@ -20,7 +22,7 @@ from protocol import Unsupported, Variant, serve
 
 warnings.filterwarnings("ignore", category=RuntimeWarning)  # float literals that become float32
 VERSION = "halide " + version("halide")
-OPTIONS = argparse.Namespace(scheduler="adams2019", threads=1)
+OPTIONS = argparse.Namespace(scheduler="adams2019", threads=1, device=None)
 PATIENCE = 60.0
 """Seconds after which no further degree of parallelism is tried."""
 TYPES = {"float32": hl.Float(32), "int32": hl.Int(32), "uint16": hl.UInt(16), "uint8": hl.UInt(8)}
@@ -29,10 +31,27 @@ x, y, z, c, n = (hl.Var(name) for name in "xyzcn")
 
 def setup():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--scheduler", choices=("adams2019", "mullapudi2016"), default="adams2019")
+    parser.add_argument("--scheduler", choices=("adams2019", "mullapudi2016", "anderson2021"), default="adams2019")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", type=int, help="the OpenCL device that is computed on, as anderson2021 needs one")
     parser.parse_args(namespace=OPTIONS)
+    if OPTIONS.device is not None:
+        use_device(OPTIONS.device)
     hl.load_plugin(str(pathlib.Path(hl.__file__).parent / "lib64" / f"libautoschedule_{OPTIONS.scheduler}.so"))
+
+
+def use_device(number):
+    """Has Halide take the OpenCL device of a number; it knows them by names."""
+    import pyopencl
+
+    device = [device for platform in pyopencl.get_platforms() for device in platform.get_devices()][number]
+    kind = "cpu" if device.type & pyopencl.device_type.CPU else "gpu"
+    os.environ.update(HL_OCL_PLATFORM_NAME=device.platform.name, HL_OCL_DEVICE_TYPE=kind)
+
+
+def target():
+    host = hl.get_host_target()
+    return host if OPTIONS.device is None else host.with_feature(hl.TargetFeature.OpenCL)
 
 
 class Pipeline:
@@ -57,13 +76,13 @@ class Pipeline:
         """Schedules and compiles."""
         for variable, extent in zip(result.args(), reversed(shape), strict=True):
             result.set_estimate(variable, 0, extent)
-        target, pipeline = hl.get_host_target(), hl.Pipeline(result)
+        pipeline = hl.Pipeline(result)
         start = time.time()
-        pipeline.apply_autoscheduler(target, scheduler(parallelism))
+        pipeline.apply_autoscheduler(target(), scheduler(parallelism))
         scheduled = time.time()
         for image, array in self.inputs:
             image.set(hl.Buffer(array))
-        pipeline.compile_jit(target)
+        pipeline.compile_jit(target())
         out = np.zeros(shape, np.uint8 if result.types() == [hl.UInt(8)] else np.float32)
         buffer = hl.Buffer(out)
         extra = {"schedule_s": round(scheduled - start, 2), "compile_s": round(time.time() - scheduled, 2)}
@@ -71,14 +90,20 @@ class Pipeline:
         # Buffers do not keep the arrays alive whose memory they use.
         def output(_kept=self.inputs):
             pipeline.realize(buffer)
+            buffer.copy_to_host()
             return to_workload(out)
 
-        return Variant(lambda: pipeline.realize(buffer), output, extra)
+        def call():
+            pipeline.realize(buffer)
+            if OPTIONS.device is not None:
+                buffer.device_sync()  # the result stays there
+
+        return Variant(call, output, extra)
 
 
 def scheduler(parallelism):
-    if OPTIONS.scheduler == "adams2019":
-        return hl.AutoschedulerParams("Adams2019", {"parallelism": str(parallelism)})
+    if OPTIONS.scheduler in ("adams2019", "anderson2021"):
+        return hl.AutoschedulerParams(OPTIONS.scheduler.capitalize(), {"parallelism": str(parallelism)})
     parameters = {"parallelism": str(parallelism), "last_level_cache_size": str(2 << 20), "balance": "40"}
     return hl.AutoschedulerParams("Mullapudi2016", parameters)
 
@@ -204,6 +229,19 @@ def separable(w, inputs, p, channels_last):
     return out
 
 
+def softmax(inputs, p):
+    image = p.input(inputs("X"))
+    k = domain(inputs("X").shape[1])
+    top, powers, total, out = (hl.Func(name) for name in ("top", "powers", "total", "out"))
+    top[y] = hl.f32(float(np.finfo(np.float32).min))
+    top[y] = hl.max(top[y], image[k.x, y])
+    powers[x, y] = hl.exp(image[x, y] - top[y])
+    total[y] = hl.f32(0.0)
+    total[y] += powers[k.x, y]
+    out[x, y] = powers[x, y] / total[y]
+    return out
+
+
 def variants(w, inputs, parallelism):
     operator, shape = w["operator"], w["output"]
     if operator in ("conv2d", "conv_relu", "dwsep"):
@@ -226,6 +264,8 @@ def variants(w, inputs, parallelism):
         result = APPLICATIONS[operator].pipeline(functools.cache(lambda name: p.input(inputs(name))), size)
     elif w["family"] == "imaging":
         result = halide_imaging.pipeline(w, p.input(inputs("X")))
+    elif operator == "softmax":
+        result = softmax(inputs, p)
     else:
         raise Unsupported
     yield "", p.finish(result, shape, parallelism)
@@ -235,6 +275,8 @@ def build(workload, inputs):
     degrees = (max(2, OPTIONS.threads),)
     if OPTIONS.scheduler == "adams2019" and workload["operator"] != "stencil_chain":
         degrees = (2, 8)
+    if OPTIONS.scheduler == "anderson2021":
+        degrees = (2, 16, 80)
     built, start = {}, time.time()
     for degree in degrees:
         # What is found already must not be lost because the next search takes too long.
@@ -252,7 +294,7 @@ def overhead():
     result = np.zeros(1, np.float32)
     pipeline, buffer = hl.Pipeline(out), hl.Buffer(result)
     image.set(hl.Buffer(p.inputs[0][1]))
-    pipeline.compile_jit(hl.get_host_target())
+    pipeline.compile_jit(target())
     return Variant(lambda _kept=(p, result): pipeline.realize(buffer), lambda: result)
 
 

@@ -22,6 +22,10 @@ use tensorwright::Precision;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
+    /// What kernels are for: this processor, or a device such as `opencl:0`
+    #[arg(long, value_name = "NAME", default_value = "native")]
+    target: String,
+
     /// The threads that parallel loops use
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u32,

@@ -14,5 +14,5 @@ pub(crate) fn overhead() -> Result<Vec<f64>> {
     let inputs = program.random_inputs(0)?;
     let mut call = kernel.bind(&inputs)?;
     call.run()?;
-    Ok(samples(0.005, || drop(call.run())))
+    Ok(samples(0.005, || call.run().ok().and_then(|()| call.device_time())))
 }

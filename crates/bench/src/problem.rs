@@ -59,8 +59,9 @@ pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
 
 /// What kernels are made for.
 fn goal(options: &Options) -> Result<Goal> {
-    let goal = Goal::new(Target::native()?).with_precision(options.precision);
-    Ok(goal.with_threads(options.threads as usize))
+    let target = tensorwright::target(&options.target)?;
+    let threads = if matches!(target, Target::Gpu(_)) { 1 } else { options.threads as usize };
+    Ok(Goal::new(target).with_precision(options.precision).with_threads(threads))
 }
 
 fn best(program: &Program, goal: &Goal, options: &Options) -> Result<Option<Schedule>> {

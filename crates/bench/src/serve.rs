@@ -128,7 +128,9 @@ fn answer_calls(
             Some(Request::Sample { seconds }) => {
                 // The helpers have processors of their own, as have the threads of all peers.
                 let _pin = kernel.pool().and_then(|pool| pool.pin_caller().ok());
-                Ok(Reply::Samples { ns: samples(*seconds, || drop(call.run())) })
+                // A call on a device also fetches its result, which peers leave there; its own clock knows the kernels.
+                let ns = samples(*seconds, || call.run().ok().and_then(|()| call.device_time()));
+                Ok(Reply::Samples { ns })
             }
             Some(Request::Output { path }) => output(call, path),
             Some(other) => without_kernel(other, options),
@@ -155,7 +157,13 @@ mod tests {
     use super::{Options, serve};
 
     fn answers(requests: &str) -> Vec<Value> {
-        let options = Options { threads: 1, db: None, untuned: true, precision: Precision::Fast };
+        let options = Options {
+            target: "native".to_owned(),
+            threads: 1,
+            db: None,
+            untuned: true,
+            precision: Precision::Fast,
+        };
         let mut output = Vec::new();
         serve(requests.as_bytes(), &mut output, &options).unwrap();
         let text = String::from_utf8(output).unwrap();
