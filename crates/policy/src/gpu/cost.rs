@@ -13,13 +13,13 @@ use crate::stages::operand::Operand;
 pub(crate) const TERMS: [&str; 4] = ["arithmetic", "loads", "memory", "launches"];
 
 /// Cycles to launch a kernel.
-const LAUNCH: f64 = 5_000.0;
+pub(super) const LAUNCH: f64 = 5_000.0;
 
 /// Cycles to start a block.
-const BLOCK: f64 = 200.0;
+pub(super) const BLOCK: f64 = 200.0;
 
 /// Cycles that the threads of a block take to wait for each other, per warp.
-const BARRIER: f64 = 20.0;
+pub(super) const BARRIER: f64 = 20.0;
 
 /// Bytes of a line of memory.
 const LINE: f64 = 64.0;
@@ -31,7 +31,7 @@ const BYTES_PER_CYCLE: f64 = 8.0;
 const LOAD: f64 = 1.0;
 
 /// The warps that a multiprocessor should hold: while some wait, others run.
-const WARPS: f64 = 8.0;
+pub(super) const WARPS: f64 = 8.0;
 
 /// How much longer a load takes from a cache than from shared memory, where these differ.
 const FROM_CACHE: f64 = 3.0;
@@ -192,16 +192,20 @@ fn traffic(group: &Group, tiling: &Tiling, gpu: &Gpu) -> (f64, f64) {
         staging += 2.0 * BARRIER * warps * steps;
     }
     bytes += group.write.footprint(&extents, false);
-    let units = gpu.units.max(1) as f64;
-    let per_cycle = match (gpu.bandwidth, gpu.clock) {
-        (Some(bandwidth), clock) if clock > 0 => bandwidth as f64 / clock as f64,
-        _ => BYTES_PER_CYCLE * units,
-    };
+    let per_cycle = bytes_per_cycle(gpu);
     // What several blocks read is in the second cache for most of them.
     let total: f64 = bytes * tiling.blocks(group);
     let distinct = distinct_bytes(group);
     let cached = if distinct < gpu.l2.max(1) as f64 { 0.25 } else { 0.5 };
     (staging, (distinct + (total - distinct).max(0.0) * cached) / per_cycle)
+}
+
+/// The bytes that all multiprocessors together move per cycle to and from memory.
+pub(super) fn bytes_per_cycle(gpu: &Gpu) -> f64 {
+    match (gpu.bandwidth, gpu.clock) {
+        (Some(bandwidth), clock) if clock > 0 => bandwidth as f64 / clock as f64,
+        _ => BYTES_PER_CYCLE * gpu.units.max(1) as f64,
+    }
 }
 
 /// The bytes of all tensors.

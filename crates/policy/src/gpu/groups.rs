@@ -144,7 +144,7 @@ fn of(reads: &[Operand], tensor: &str) -> usize {
 }
 
 /// The operations of a value; an expensive function counts as several.
-fn operations(store: &Store) -> f64 {
+pub(crate) fn operations(store: &Store) -> f64 {
     let mut count = 0.0;
     store.value.walk(&mut |expr| {
         count += match expr {

@@ -14,6 +14,7 @@
 //! | `decode/` | tilings as steps of a schedule |
 //! | `cost.rs`, `rank.rs` | what a tiling costs; the most promising ones |
 //! | `lowering.rs` | what can be lowered for a device |
+//! | `rows/` | stages that go over the same rows, as one launch |
 //! | `pipeline/` | states of the search over pipelines as schedules |
 //! | `rules.rs`, `policy.rs` | schedules by rules alone; what the rest of the crate asks of a goal |
 
@@ -27,6 +28,7 @@ mod lowering;
 mod pipeline;
 mod policy;
 mod rank;
+mod rows;
 mod rules;
 mod sketch;
 mod tiling;

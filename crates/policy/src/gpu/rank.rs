@@ -4,6 +4,7 @@ use tensorwright_target::{Goal, Gpu};
 
 use super::cost::cycles;
 use super::group::Group;
+use super::knobs::unroll::MOST_WINDOW;
 use super::knobs;
 use super::tiling::Tiling;
 
@@ -93,7 +94,8 @@ fn steps(group: &Group, tiling: &Tiling, is_staged: bool, consider: &mut dyn FnM
         return;
     };
     if !is_staged {
-        tiling.unroll = 2.min(group.reduce[last].extent());
+        let terms = group.reduce[last].extent();
+        tiling.unroll = if terms <= MOST_WINDOW { terms } else { 2 };
         consider(tiling);
         return;
     }

@@ -8,6 +8,7 @@ use tensorwright_target::{Goal, Gpu};
 
 use super::group::Group;
 use super::lowering::lowers;
+use super::rows::{self, Chain};
 use super::sketch::GpuSketch;
 use super::{decode, rank};
 use crate::stages::steps::{self, fuse_first};
@@ -22,7 +23,17 @@ const TRIES: usize = 6;
 pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
     let sketch = GpuSketch::of(begun.clone(), goal, &crate::Options::default());
     let mut draft = sketch.prepared.clone();
-    finish(&mut draft, sketch.groups.iter(), goal);
+    let mut in_rows: Vec<&Chain> = Vec::new();
+    for chain in &sketch.chains {
+        let Some((threads, _)) = rows::best(chain, goal) else { continue };
+        let mut trial = draft.clone();
+        if rows::launch(&mut trial, chain, threads).is_ok() && lowers(&trial.nest, &goal.target) {
+            draft = trial;
+            in_rows.push(chain);
+        }
+    }
+    let is_apart = |group: &&Group| !in_rows.iter().any(|chain| chain.of.has(group.stage()));
+    finish(&mut draft, sketch.groups.iter().filter(is_apart), goal);
     sketch.fixed.iter().for_each(|stage| lines(&mut draft, stage));
     if lowers(&draft.nest, &goal.target) { draft } else { begun }
 }

@@ -8,6 +8,7 @@ use tensorwright_target::{Goal, Gpu};
 use super::group::Group;
 use super::groups::{groups, prepare};
 use super::knobs::{KNOBS, Knob};
+use super::rows::{self, Chain};
 use super::tiling::Tiling;
 use crate::Options;
 use crate::sketch::Values;
@@ -35,6 +36,8 @@ pub(crate) struct GpuSketch {
     pub(crate) groups: Vec<Group>,
     /// Stages that rules schedule.
     pub(crate) fixed: Vec<String>,
+    /// Stages that may be one launch, row by row; they are in groups as well.
+    pub(crate) chains: Vec<Chain>,
 }
 
 impl GpuSketch {
@@ -47,12 +50,13 @@ impl GpuSketch {
         let found = groups(&prepared, options);
         let mut sketch = Self {
             begun,
-            prepared,
             goal: goal.clone(),
             parameters: Vec::new(),
             settings: Vec::new(),
             groups: found.tiled,
             fixed: found.fixed,
+            chains: rows::find(&prepared, &goal.target),
+            prepared,
         };
         for group in &mut sketch.groups {
             let first = sketch.parameters.len();
@@ -71,7 +75,30 @@ impl GpuSketch {
             }
             group.parameters = first..sketch.parameters.len();
         }
+        for chain in &mut sketch.chains {
+            let parameter = chain.offer();
+            if parameter.count() > 1 {
+                chain.parameter = sketch.parameters.len();
+                sketch.parameters.push(parameter);
+            }
+        }
         sketch
+    }
+
+    /// The chains that values make one launch, with the threads of a row.
+    pub(crate) fn launches(&self, values: Values<'_>) -> impl Iterator<Item = (&Chain, i64)> {
+        let threads = |chain| Chain::threads(chain, &self.parameters, values.ranks);
+        self.chains.iter().map(move |chain| (chain, threads(chain))).filter(|(_, t)| *t > 1)
+    }
+
+    /// The groups that values do not make part of a chain.
+    pub(crate) fn apart<'a>(&'a self, values: Values<'a>) -> impl Iterator<Item = &'a Group> {
+        self.groups.iter().filter(move |group| !self.is_in_row(group, values))
+    }
+
+    /// Whether values make a group part of a chain.
+    pub(crate) fn is_in_row(&self, group: &Group, values: Values<'_>) -> bool {
+        self.launches(values).any(|(chain, _)| chain.of.has(group.stage()))
     }
 
     /// The parameters of a group, by place among all.

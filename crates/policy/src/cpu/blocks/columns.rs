@@ -26,7 +26,8 @@ use tensorwright_target::{Cpu, Goal};
 use super::cut::{Cut, VECTORS, cut, share};
 use super::product::{self, Product};
 use super::{Block, SIZES, Shape};
-use crate::cpu::rows::{self, Row, is_product};
+use crate::cpu::rows::{self, Row};
+use crate::stages::rows::is_product;
 
 /// The stages of a softmax between products, by what they are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::Unit;
 use crate::cpu::register_tile::{Along, register_tile};
-use crate::cpu::rows::is_product;
+use crate::stages::rows::is_product;
 
 /// Terms that are written out.
 const TERMS: i64 = 2;

@@ -26,7 +26,8 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::cut::Cut;
 use super::{Block, Unit};
-use crate::cpu::rows::{self, Chain, MOST_TERMS, iterations};
+use crate::cpu::rows::{self, Chain, MOST_TERMS};
+use crate::stages::rows::iterations;
 
 /// The rows of a tile.
 pub(super) const ROWS: [i64; 3] = [8, 16, 4];

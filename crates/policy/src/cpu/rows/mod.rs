@@ -21,7 +21,7 @@ mod steps;
 
 use std::ops::Range;
 
-pub(crate) use find::{MOST_TERMS, find, is_product, iterations};
+pub(crate) use find::{MOST_TERMS, find};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
 pub(crate) use phases::phases;
 pub(crate) use steps::{Row, compute, depth, in_registers, lane_axis, place};

@@ -8,7 +8,7 @@ mod sharers;
 mod stage;
 mod terms;
 pub(crate) mod tile;
-mod unroll;
+pub(crate) mod unroll;
 mod x;
 
 use std::fmt::Debug;

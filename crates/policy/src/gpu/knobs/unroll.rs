@@ -10,15 +10,20 @@ use crate::stages::ranks::{number, rank_of_number};
 /// The numbers of iterations that may be written out.
 const VALUES: [i64; 5] = [1, 2, 4, 8, 16];
 
+/// The most iterations that are written out all, whatever their number.
+pub(crate) const MOST_WINDOW: i64 = 8;
+
 /// How many iterations of the innermost loop over terms are written out.
 #[derive(Debug)]
 pub(super) struct UnrollKnob;
 
 impl Knob for UnrollKnob {
     fn offers(&self, group: &Group) -> Vec<Offer> {
-        let terms = group.reduce.last().map_or(1, |split| split.extent());
-        let values = VALUES.into_iter().filter(|value| *value <= terms.max(1));
-        let domain = Discrete::new(values).into();
+        let terms = group.reduce.last().map_or(1, |split| split.extent()).max(1);
+        let values = VALUES.into_iter().filter(|value| *value <= terms);
+        // A few terms, such as those of a window, are best written out all.
+        let all = (terms <= MOST_WINDOW && !VALUES.contains(&terms)).then_some(terms);
+        let domain = Discrete::new(values.chain(all)).into();
         vec![Offer { name: "unroll".to_owned(), place: 0, domain }]
     }
 

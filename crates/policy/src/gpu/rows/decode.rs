@@ -1,0 +1,90 @@
+//! A chain as steps of a schedule: one launch, a block for each row.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::{Dim, Role};
+use tensorwright_schedule::primitives::{Bind, ComputeAt, Place, Reorder, Rfactor, Split};
+use tensorwright_space::Rejection;
+
+use super::Chain;
+use crate::stages::steps::{apply, fuse_first};
+
+/// Adds the steps that compute a chain with so many threads for each row.
+pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(), Rejection> {
+    let root = &chain.of.root;
+    let mut rows: Vec<String> = draft.loop_names(root).into_iter().take(chain.of.depth).collect();
+    while rows.len() > 1 {
+        fuse_first(draft, root, &mut rows)?;
+    }
+    let Some(row) = rows.pop() else { return Ok(()) };
+    let bind = Bind { target: row.clone(), to: Place::Block(Dim::X) };
+    apply(draft, root, bind)?;
+    // What it leaves in memory is there for it alone: readers come first.
+    for stage in chain.of.stages.iter().rev().filter(|stage| *stage != root) {
+        apply(draft, stage, ComputeAt { consumer: root.clone(), at: row.clone() })?;
+    }
+    for stage in chain.of.stages.iter().rev() {
+        in_row(draft, stage, &row, threads)?;
+    }
+    Ok(())
+}
+
+/// Shares a row of a stage between threads: its elements, or the terms of its sum.
+fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(), Rejection> {
+    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
+    let long = |role| {
+        let own = accesses.of_role(role).filter(|axis| axis.name != row && axis.extent > 1);
+        own.cloned().collect::<Vec<Axis>>()
+    };
+    let (results, terms) = (long(Role::Spatial), long(Role::Reduce));
+    let written = results.iter().position(|axis| accesses.write.stride(axis) == Some(1));
+    if let Some(place) = written.or_else(|| results.len().checked_sub(1)) {
+        let (serial, bound) = cut(draft, stage, &results[place], threads)?;
+        let others = results.iter().enumerate().filter(|(at, _)| *at != place);
+        let others = others.map(|(_, axis)| axis.name.clone());
+        let mut order = vec![bound.clone()];
+        order.extend(others.chain(serial).chain(terms.into_iter().map(|axis| axis.name)));
+        reorder(draft, stage, order)?;
+        return apply(draft, stage, Bind { target: bound, to: Place::Thread(Dim::X) });
+    }
+    let in_order =
+        |axis: &Axis| accesses.reads.iter().filter(|read| read.stride(axis) == Some(1)).count();
+    let Some(shared) = terms.iter().max_by_key(|axis| (in_order(axis), axis.extent)) else {
+        return Ok(());
+    };
+    if shared.extent <= threads {
+        // Too few to share: one thread adds them up.
+        return Ok(());
+    }
+    let (serial, bound) = cut(draft, stage, shared, threads)?;
+    apply(draft, stage, Rfactor { target: bound.clone(), at: row.to_owned() })?;
+    let partial = format!("{stage}.rf");
+    let others = terms.iter().filter(|axis| axis.name != shared.name);
+    let mut order = vec![bound.clone()];
+    order.extend(others.map(|axis| axis.name.clone()).chain(serial));
+    reorder(draft, &partial, order)?;
+    apply(draft, &partial, Bind { target: bound, to: Place::Thread(Dim::X) })
+}
+
+/// Cuts a loop into turns of so many iterations; gives the loop over turns, if there are several, and that over threads.
+fn cut(
+    draft: &mut Draft,
+    stage: &str,
+    axis: &Axis,
+    threads: i64,
+) -> Result<(Option<String>, String), Rejection> {
+    if axis.extent <= threads {
+        return Ok((None, axis.name.clone()));
+    }
+    apply(draft, stage, Split::new(&axis.name, &[threads]))?;
+    Ok((Some(format!("{}.0", axis.name)), format!("{}.1", axis.name)))
+}
+
+/// Brings loops into an order, if it is another one.
+fn reorder(draft: &mut Draft, stage: &str, order: Vec<String>) -> Result<(), Rejection> {
+    let now = draft.loop_names(stage).into_iter().filter(|name| order.contains(name));
+    if order.len() < 2 || now.eq(order.iter().cloned()) {
+        return Ok(());
+    }
+    apply(draft, stage, Reorder { order })
+}

@@ -1,0 +1,186 @@
+//! Which stages go over the same rows.
+
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::access::{Access, Accesses, Axis};
+use tensorwright_schedule::nest::{BufferId, Owner, Role};
+use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
+use tensorwright_schedule::primitives::{ComputeAt, stages};
+
+use super::kinds::{is_in_order, is_written_out};
+
+/// Programs with more stages are not looked at: every stage that is tried copies the nest.
+const MOST_STAGES: usize = 128;
+
+/// Stages that may be computed together, row by row, without anything being computed twice.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows {
+    /// The stage whose loops over rows are around all: the last one.
+    pub(crate) root: String,
+    /// The loop of the root in which the others are computed.
+    pub(crate) row: String,
+    /// The loops of the root up to that one.
+    pub(crate) depth: usize,
+    /// Their iterations together.
+    pub(crate) rows: i64,
+    /// The iterations of all loops of the root.
+    pub(crate) work: i64,
+    /// The stages, in the order of the program.
+    pub(crate) stages: Vec<String>,
+    /// The bytes of the rows that they hold, beside those of results.
+    pub(crate) bytes: i64,
+    /// What it is when they are computed in that loop.
+    pub(crate) fused: Draft,
+}
+
+impl Rows {
+    /// Whether a stage is one of them.
+    pub(crate) fn has(&self, stage: &str) -> bool {
+        self.stages.iter().any(|own| own == stage)
+    }
+}
+
+/// The stages of a program that go over the same rows and are not scheduled yet, where the rows that they hold take at most so
+/// many bytes. No stage is in two of the answers.
+pub(crate) fn find(draft: &Draft, room: i64) -> Vec<Rows> {
+    let all = stages(&draft.nest);
+    if all.len() > MOST_STAGES {
+        return Vec::new();
+    }
+    let mut taken: Vec<String> = Vec::new();
+    let mut found = Vec::new();
+    for root in all.iter().rev() {
+        if taken.contains(root) || !may_go_by_rows(draft, root) {
+            continue;
+        }
+        if let Some(rows) = rows(draft, root, &taken, room) {
+            taken.extend(rows.stages.iter().cloned());
+            found.push(rows);
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// The rows of the stages that end with one: in the loops that hold the most stages and, of these, the shortest rows.
+fn rows(draft: &Draft, root: &str, taken: &[String], room: i64) -> Option<Rows> {
+    let accesses = Accesses::of(&draft.nest, root)?;
+    let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
+    let has_terms = accesses.of_role(Role::Reduce).next().is_some();
+    // A row of an element-wise stage has at least a loop.
+    let most = if has_terms { spatial.len() } else { spatial.len().saturating_sub(1) };
+    let mut best: Option<Rows> = None;
+    for depth in (1..=most).rev() {
+        let rows: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
+        let row = spatial[depth - 1].name.clone();
+        let Some((stages, bytes, fused)) = stages_of(draft, root, (&row, rows), taken, room) else {
+            continue;
+        };
+        if best.as_ref().is_none_or(|best| best.stages.len() < stages.len()) {
+            let (root, work) = (root.to_owned(), iterations(&accesses.axes));
+            best = Some(Rows { root, row, depth, rows, work, stages, bytes, fused });
+        }
+    }
+    best
+}
+
+/// The stages that can be computed in a loop of the root without anything being computed twice, and the root;
+/// `None` if that saves nothing.
+fn stages_of(
+    draft: &Draft,
+    root: &str,
+    (row, rows): (&str, i64),
+    taken: &[String],
+    room: i64,
+) -> Option<(Vec<String>, i64, Draft)> {
+    let mut inside: Vec<String> = vec![root.to_owned()];
+    let mut fused = draft.clone();
+    let mut bytes = 0i64;
+    for stage in stages(&draft.nest).iter().rev() {
+        let Some(store) = store_of(&draft.nest, stage) else { continue };
+        let buffer = store.buffer;
+        let readers = reader_names(&fused.nest, buffer);
+        let is_ours = !readers.is_empty() && readers.iter().all(|reader| inside.contains(reader));
+        if !is_ours || taken.contains(stage) || !may_go_by_rows(draft, stage) {
+            continue;
+        }
+        let mut trial = fused.clone();
+        let at = ComputeAt { consumer: root.to_owned(), at: row.to_owned() };
+        if !trial.step(stage, at) {
+            continue;
+        }
+        // A result of the program stays where it is, and nothing of it is computed twice.
+        if draft.nest.buffer(buffer).owner != Owner::Output {
+            let (whole, row) = (draft.nest.buffer(buffer), trial.nest.buffer(buffer));
+            if row.elements().saturating_mul(rows) != whole.elements() {
+                continue;
+            }
+            bytes = row.bytes().saturating_add(bytes);
+        }
+        inside.push(stage.clone());
+        fused = trial;
+    }
+    if bytes > room || !shares_rows(&fused, &inside) {
+        return None;
+    }
+    // A reduction is scheduled with the stage that reads it in place.
+    let reduction = |stage: &String| epilogue_of(&draft.nest, stage);
+    if inside.iter().filter_map(reduction).any(|reduction| !inside.contains(&reduction)) {
+        return None;
+    }
+    inside.reverse();
+    Some((inside, bytes, fused))
+}
+
+/// The iterations of some loops; terms are not limited by what memory holds.
+pub(crate) fn iterations<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> i64 {
+    axes.into_iter().fold(1, |product, axis| product.saturating_mul(axis.extent))
+}
+
+/// Whether it costs nothing to compute a stage row by row: it has no operands that a tile of several rows and
+/// columns would share, and it is not written out by rules of its own.
+fn may_go_by_rows(draft: &Draft, stage: &str) -> bool {
+    let Some(store) = store_of(&draft.nest, stage) else { return false };
+    let owner = draft.nest.buffer(store.buffer).owner;
+    let is_made = matches!(owner, Owner::Intermediate | Owner::Output);
+    if !is_made || is_written_out(draft, stage) || is_in_order(draft, stage) {
+        return false;
+    }
+    // A product that the stage reads in place is computed inside its tiles.
+    let reduction = epilogue_of(&draft.nest, stage);
+    let mut own = [Some(stage.to_owned()), reduction].into_iter().flatten();
+    own.all(|stage| Accesses::of(&draft.nest, &stage).is_some_and(|found| !is_product(&found)))
+}
+
+/// Whether a reduction is a product of matrices or a convolution of several channels: one operand stands still
+/// along a loop over results in which another moves, and the other way round.
+pub(crate) fn is_product(accesses: &Accesses) -> bool {
+    let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
+    let has_terms = accesses.of_role(Role::Reduce).next().is_some();
+    let stands = |read: &Access, axis: &Axis| read.stride(axis) == Some(0);
+    let shared = |a: &Access, b: &Access| {
+        let apart = |a, b| spatial.iter().any(|axis| stands(a, axis) && !stands(b, axis));
+        apart(a, b) && apart(b, a)
+    };
+    let mut pairs = accesses.reads.iter().flat_map(|a| accesses.reads.iter().map(move |b| (a, b)));
+    has_terms && pairs.any(|(a, b)| shared(a, b))
+}
+
+/// Whether several stages read or write the same rows: otherwise nothing is saved.
+fn shares_rows(fused: &Draft, inside: &[String]) -> bool {
+    let mut touched: Vec<BufferId> = Vec::new();
+    for stage in inside {
+        let Some(accesses) = Accesses::of(&fused.nest, stage) else { continue };
+        let is_row = |access: &&Access| {
+            accesses.axes.iter().any(|axis| axis.extent > 1 && access.stride(axis) == Some(1))
+        };
+        let all = accesses.reads.iter().chain([&accesses.write]);
+        let mut own: Vec<BufferId> = all.filter(is_row).map(|access| access.buffer).collect();
+        own.sort_unstable();
+        own.dedup();
+        if own.iter().any(|buffer| touched.contains(buffer)) {
+            return true;
+        }
+        touched.extend(own);
+    }
+    false
+}
