@@ -57,3 +57,11 @@ def test_devices_that_are_not_there_are_said_to_be():
         tw.define(GEMM, target="cuda:4294967295").gemm
     with pytest.raises(ValueError, match="there is no target `vax`"):
         tw.define(GEMM, target="vax").gemm
+
+
+def test_the_environment_names_the_target_of_those_that_name_none(monkeypatch):
+    monkeypatch.setenv("TENSORWRIGHT_TARGET", "vax")
+    with pytest.raises(ValueError, match="there is no target `vax`"):
+        tw.define(GEMM).gemm
+    a = np.ones((4, 4), "float32")
+    np.testing.assert_array_equal(tw.define(GEMM, target="native").gemm(a, a), a @ a)

@@ -22,7 +22,7 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
        xtask campaign --hours H [--resume] [--seed S] [--only KINDS] [--state FILE] [--recheck]
                       [--page FILE]
        xtask tune [--trials N] [--sizes N] [--strategy NAME] [--seed S] [--from EXAMPLE]
-                  [--command FILE]
+                  [--command FILE] [--target NAME]
 
 `fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
 manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to

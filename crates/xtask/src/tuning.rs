@@ -28,6 +28,8 @@ pub(crate) struct Options {
     seed: u64,
     /// The number of the first example.
     from: usize,
+    /// The device that is tuned for, if it is not the processor.
+    target: Option<String>,
 }
 
 impl Options {
@@ -36,7 +38,8 @@ impl Options {
         let command =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/tensorwright");
         let strategy = "random".to_owned();
-        let mut options = Self { command, sizes: 3, trials: 50, strategy, seed: 0, from: 0 };
+        let mut options =
+            Self { command, sizes: 3, trials: 50, strategy, seed: 0, from: 0, target: None };
         arguments::read(arguments, &[], |name, value| {
             match name {
                 "--command" => options.command = PathBuf::from(value),
@@ -45,6 +48,7 @@ impl Options {
                 "--strategy" => value.clone_into(&mut options.strategy),
                 "--seed" => options.seed = number(name, value)?,
                 "--from" => options.from = number(name, value)?,
+                "--target" => options.target = Some(value.to_owned()),
                 _ => return Err(arguments::unknown(name)),
             }
             Ok(())
@@ -115,6 +119,9 @@ fn tune(
     command.args(["--strategy", &options.strategy, "--format", "json", "--fresh"]);
     command.args(["--trials", &options.trials.to_string(), "--seed", &options.seed.to_string()]);
     command.arg("--db").arg(folder.join("records.sqlite3"));
+    if let Some(target) = &options.target {
+        command.args(["--target", target]);
+    }
     if !example.sizes.is_empty() {
         command.args(["--size", &sizes(example)]);
     }

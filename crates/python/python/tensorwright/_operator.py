@@ -19,7 +19,7 @@ def define(
     threads: int | None = None,
     precision: Literal["exact", "fast"] = "exact",
     db: str | os.PathLike[str] | None = None,
-    target: str = "native",
+    target: str | None = None,
 ) -> Module:
     """Parses a text of definitions.
 
@@ -28,12 +28,12 @@ def define(
     algorithms that compute with other numbers and round differently (Winograd's for convolutions);
     ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB);
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
-    lists them). Arrays are copied to a device and back at every call.
+    lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a device and back at every call.
     """
     text = _native.define(source, name)
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
-    return Module(text, _threads(threads), precision, db, target)
+    return Module(text, _threads(threads), precision, db, target or os.environ.get("TENSORWRIGHT_TARGET") or "native")
 
 
 def load(path: str | os.PathLike[str], **choices: Any) -> Module:
