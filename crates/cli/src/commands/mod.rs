@@ -69,7 +69,7 @@ pub(crate) fn kernel<'p>(
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
     } else if !args.untuned
-        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_deref())
+        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_ref())
     {
         builder = builder.schedule(found);
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
-use tensorwright_records::Journal;
+use tensorwright_records::{Journal, Location};
 use tensorwright_tuner::{Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
@@ -106,8 +106,8 @@ pub(crate) struct TuneArgs {
     space: SpaceOptions,
 
     /// The records, instead of the usual ones
-    #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL")]
+    db: Option<Location>,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -152,7 +152,7 @@ fn judge(args: &TuneArgs, defects: u64) -> Outcome {
 
 /// The records of the command line. They are opened once there is something to record.
 fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
-    Journal::open(args.db.as_deref()).map_err(|error| failure(&error, args.output.format))
+    Journal::open(args.db.as_ref()).map_err(|error| failure(&error, args.output.format))
 }
 
 /// One run, with its progress on standard error.
