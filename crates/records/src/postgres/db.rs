@@ -28,6 +28,11 @@ const REMOVING: Duration = Duration::from_secs(3600);
 /// How much longer than the server the client waits at most: the server's answer says more.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Locks of those who add and of those who remove: the latter wait for all others, and all others for them. Nobody takes them without a
+/// privilege on the table.
+const ADD: &str = "LOCK TABLE texts IN ROW EXCLUSIVE MODE";
+const REMOVE: &str = "LOCK TABLE texts IN SHARE ROW EXCLUSIVE MODE";
+
 /// The tables of records, for their size.
 const TABLES: [&str; 9] =
     ["meta", "programs", "keys", "runs", "texts", "trials", "bests", "removed", "verified"];
@@ -58,7 +63,7 @@ impl Postgres {
     /// Makes the schema of the records, unless it is there.
     pub(super) fn make_schema(&self) -> Result<()> {
         let name = self.settings.schema();
-        self.transaction(Access::Removing, || {
+        self.transaction(Access::Making, || {
             let known = "SELECT count(*) FROM pg_namespace WHERE nspname = $1";
             match self.one(known, values![name], |row| row.get::<i64>(0))? {
                 Some(0) => self.batch(&format!("CREATE SCHEMA {name}")),
@@ -188,14 +193,14 @@ impl Database for Postgres {
 
     fn begin(&self, access: Access) -> Result<()> {
         let (limit, lock) = match access {
-            Access::Adding => (self.options.busy_timeout * ADDING, "pg_advisory_xact_lock_shared"),
-            Access::Removing => (REMOVING, "pg_advisory_xact_lock"),
+            Access::Adding => (self.options.busy_timeout * ADDING, ADD.to_owned()),
+            Access::Removing => (REMOVING, REMOVE.to_owned()),
+            Access::Making => {
+                let name = self.settings.schema();
+                (REMOVING, format!("SELECT pg_advisory_xact_lock(hashtextextended('{name}', 0))"))
+            }
         };
-        let sql = format!(
-            "BEGIN; SET LOCAL statement_timeout = {}; SELECT {lock}(hashtextextended('{}', 0))",
-            limit.as_millis(),
-            self.settings.schema()
-        );
+        let sql = format!("BEGIN; SET LOCAL statement_timeout = {}; {lock}", limit.as_millis());
         self.ask(|client| client.batch(&sql, limit + self.grace())).inspect_err(|_| {
             // Whether it has begun is not known.
             self.client.replace(None);
@@ -217,6 +222,22 @@ impl Database for Postgres {
         self.is_in_transaction.set(false);
         self.limit.set(READING);
         Ok(())
+    }
+
+    /// Items of the queue of a fleet that are not done; what is done is in the trials.
+    fn texts_of_others(&self) -> Result<Vec<i64>> {
+        let has_queue =
+            "SELECT to_regclass('items') IS NOT NULL AND to_regclass('done') IS NOT NULL";
+        let has_queue = format!("SELECT CASE WHEN ({has_queue}) THEN 1 ELSE 0 END");
+        if self.one(&has_queue, &[], |row| row.get::<i64>(0))? != Some(1) {
+            return Ok(Vec::new());
+        }
+        self.batch(
+            "DELETE FROM items i USING done d WHERE (d.run_id, d.number) = (i.run_id, i.number)",
+        )?;
+        let sql = "SELECT unnest(lines || origin || algorithm) FROM items";
+        let texts: Vec<Option<i64>> = self.all(sql, &[], |row| row.get(0))?;
+        Ok(texts.into_iter().flatten().collect())
     }
 
     fn bytes(&self) -> Result<u64> {

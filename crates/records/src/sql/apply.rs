@@ -126,7 +126,7 @@ impl<D: Database> SqlStore<D> {
                      algorithm)
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
                    ON CONFLICT (run_id, number) DO NOTHING";
-        let point = codec::encode(trial.point.iter().map(|value| u64::from(*value)));
+        let point = codec::encode_point(&trial.point);
         let values = values![
             run_row,
             trial.number.cast_signed(),

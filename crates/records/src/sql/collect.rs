@@ -129,7 +129,7 @@ impl<D: Database> SqlStore<D> {
         let db = &self.db;
         let sql = "SELECT id, origin, detail, algorithm, schedule FROM trials
                    WHERE id > $1 ORDER BY id LIMIT $2";
-        let mut used: HashSet<i64> = HashSet::new();
+        let mut used: HashSet<i64> = db.texts_of_others()?.into_iter().collect();
         // A page in memory at a time: as many trials may stay as there are.
         let mut after = None;
         loop {

@@ -13,6 +13,8 @@ pub enum Access {
     Adding,
     /// Nobody: rows are removed, whose numbers others remember.
     Removing,
+    /// Nobody who makes tables: there are none yet.
+    Making,
 }
 
 /// A connection to a database. Parameters of statements are `$1` and so on, and first appear in their order.
@@ -75,6 +77,12 @@ pub trait Database {
     /// # Errors
     /// What the database says.
     fn roll_back(&self) -> Result<()>;
+
+    /// The numbers of texts that others than trials refer to.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn texts_of_others(&self) -> Result<Vec<i64>>;
 
     /// The size of the records in bytes.
     ///

@@ -102,7 +102,7 @@ pub(crate) fn version(db: &impl Database) -> Result<Option<i64>> {
 
 /// Makes the tables, unless another process has done so meanwhile.
 pub(crate) fn create(db: &impl Database) -> Result<()> {
-    db.transaction(Access::Removing, || {
+    db.transaction(Access::Making, || {
         if version(db)?.is_some() {
             return Ok(());
         }

@@ -156,6 +156,10 @@ impl Database for Sqlite {
         if self.connection.is_autocommit() { Ok(()) } else { self.batch("ROLLBACK") }
     }
 
+    fn texts_of_others(&self) -> Result<Vec<i64>> {
+        Ok(Vec::new())
+    }
+
     fn bytes(&self) -> Result<u64> {
         let pragma = |sql: &str| -> Result<u64> {
             Ok(self.one(sql, &[], |row| row.get::<i64>(0))?.unwrap_or(0).cast_unsigned())

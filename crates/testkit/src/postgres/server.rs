@@ -13,6 +13,7 @@ use super::skip;
 pub struct Server {
     directory: PathBuf,
     url: String,
+    library: Option<PathBuf>,
 }
 
 impl Server {
@@ -22,11 +23,21 @@ impl Server {
     /// If it is not and `TENSORWRIGHT_NEEDS_POSTGRES` is set, as in CI.
     #[must_use]
     pub fn start(directory: &Path) -> Option<Self> {
+        Self::start_with(directory, None)
+    }
+
+    /// The same with a library that the server loads before all others (`LD_PRELOAD`).
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    #[must_use]
+    pub fn start_with(directory: &Path, library: Option<&Path>) -> Option<Self> {
         // The server may run as another user, who has to reach its directory.
         let _ = fs::set_permissions(directory, Permissions::from_mode(0o711));
         let directory = directory.join("server");
-        match script(&[&directory]) {
-            Ok(url) => Some(Self { directory, url }),
+        let library = library.map(Path::to_owned);
+        match script(&[&directory], library.as_deref()) {
+            Ok(url) => Some(Self { directory, url, library }),
             Err(reason) => {
                 skip(&reason);
                 None
@@ -63,8 +74,10 @@ impl Server {
     /// What the server says.
     pub fn start_again(&self) -> Result<(), String> {
         let begun = Instant::now();
+        let port = self.port();
         loop {
-            match script(&[Path::new("--port"), Path::new(&self.port()), &self.directory]) {
+            let arguments = [Path::new("--port"), Path::new(&port), &self.directory];
+            match script(&arguments, self.library.as_deref()) {
                 Ok(_) => return Ok(()),
                 // Processes that were killed hold its memory for a moment.
                 Err(_) if begun.elapsed() < Duration::from_secs(30) => {
@@ -84,16 +97,20 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
         // The directory is the test's, and may be of another user.
-        let _ = script(&[Path::new("--stop"), &self.directory]);
+        let _ = script(&[Path::new("--stop"), &self.directory], None);
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
 /// Runs `.ci/postgres`; the URL that it prints.
-fn script(arguments: &[&Path]) -> Result<String, String> {
+fn script(arguments: &[&Path], library: Option<&Path>) -> Result<String, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/postgres");
-    let output =
-        Command::new(script).args(arguments).output().map_err(|error| error.to_string())?;
+    let mut command = Command::new(script);
+    command.args(arguments);
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", library);
+    }
+    let output = command.output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
