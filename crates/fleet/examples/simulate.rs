@@ -3,7 +3,7 @@
 //! ```text
 //! eval "$(.ci/postgres target/postgres)"
 //! cargo run --release -p tensorwright-fleet --example simulate -- \
-//!     [--workers 1000] [--seconds 20] [--agents 125] [--fastest 50] [--slowest 500] [--runs 40] [--url URL]
+//!     [--workers 1000] [--seconds 20] [--agents 63] [--fastest 50] [--slowest 500] [--runs 40] [--url URL]
 //! ```
 //!
 //! An agent is a connection that leases and completes for its share of the workers, which take between `fastest` and `slowest`
@@ -50,7 +50,7 @@ struct Seen {
 
 fn main() -> Result<()> {
     let mut wishes =
-        Wishes { workers: 1000, seconds: 20, agents: 125, fastest: 50, slowest: 500, runs: 40 };
+        Wishes { workers: 1000, seconds: 20, agents: 63, fastest: 50, slowest: 500, runs: 40 };
     let mut server = std::env::var("TENSORWRIGHT_TEST_POSTGRES").ok();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -196,8 +196,8 @@ fn work(url: &Url, agent: u64, wishes: &Wishes, seen: &Seen) -> Result<()> {
             fleet.insist(LIMIT, Fleet::sweep)?;
             swept = Instant::now();
         }
-        // Until about an eighth of the devices are done, or a new item may have come.
-        std::thread::sleep(Duration::from_millis((wishes.slowest / 20).clamp(1, 25)));
+        // What is done meanwhile is completed together.
+        std::thread::sleep(Duration::from_millis((wishes.slowest / 10).clamp(1, 50)));
     }
     for (all, own) in [(&seen.waits, waits), (&seen.completions, completions)] {
         all.lock().map_err(|_| "a thread panicked")?.extend(own);

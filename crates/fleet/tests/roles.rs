@@ -116,7 +116,7 @@ fn request(role: Role, schema: &str, random: &mut SplitMix) -> String {
         2 => format!("SELECT {schema}.{}", others[random.below(others.len() as u64) as usize]),
         3 => {
             let inner = [
-                "add_texts('{x}')",
+                "learn_texts('{x}')",
                 "give_back(1)",
                 "text_number('x')",
                 "adding()",

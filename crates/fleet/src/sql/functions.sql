@@ -14,12 +14,17 @@ END $$;
 CREATE FUNCTION text_hash(p_text TEXT) RETURNS BYTEA LANGUAGE sql IMMUTABLE AS $$
   SELECT substring(sha256(convert_to(p_text, 'UTF8')) FROM 1 FOR 16) $$;
 
--- Writes the texts that are new. Sorted, so that writers never wait for each other in a circle.
-CREATE FUNCTION add_texts(p_texts TEXT[]) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+-- The numbers of texts, of which none is there twice; writes those that are new. Sorted, so that writers never wait for each other in a circle.
+CREATE FUNCTION learn_texts(p_texts TEXT[]) RETURNS BIGINT[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  v_hashes BYTEA[];
+BEGIN
+  SELECT array_agg(text_hash(u.t) ORDER BY u.o) INTO v_hashes FROM unnest(p_texts) WITH ORDINALITY AS u (t, o);
   INSERT INTO texts (hash, text)
-  SELECT n.hash, n.text FROM (SELECT DISTINCT text_hash(u) AS hash, u AS text FROM unnest(p_texts) u WHERE u IS NOT NULL) n
-  WHERE NOT EXISTS (SELECT FROM texts t WHERE t.hash = n.hash)
-  ORDER BY n.hash ON CONFLICT DO NOTHING $$;
+  SELECT n.hash, n.text FROM unnest(v_hashes, p_texts) AS n (hash, text) WHERE NOT EXISTS (SELECT FROM texts t WHERE t.hash = n.hash)
+  ORDER BY n.hash ON CONFLICT DO NOTHING;
+  RETURN (SELECT array_agg(t.id ORDER BY u.o) FROM unnest(v_hashes) WITH ORDINALITY AS u (hash, o) JOIN texts t ON t.hash = u.hash);
+END $$;
 
 CREATE FUNCTION text_number(p_text TEXT) RETURNS BIGINT LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
   SELECT id FROM texts WHERE hash = text_hash(p_text) $$;
@@ -108,6 +113,8 @@ DECLARE
   v_count INT := coalesce(cardinality(p_numbers), 0);
   v_added INT;
   v_start BIGINT;
+  v_texts TEXT[];
+  v_ids BIGINT[];
 BEGIN
   PERFORM adding();
   IF v_count NOT BETWEEN 1 AND 1000 OR v_count <> cardinality(p_origins) OR v_count <> cardinality(p_algorithms)
@@ -124,14 +131,19 @@ BEGIN
   IF (SELECT count(*) FROM (SELECT FROM items i WHERE i.run_id = v_run.run_id AND NOT EXISTS
         (SELECT FROM done d WHERE d.run_id = i.run_id AND d.number = i.number) LIMIT (quota()).waiting) w) + v_count > (quota()).waiting THEN
     PERFORM refuse('53400', 'too many items wait: the quota of the run is used up'); END IF;
-  PERFORM add_texts(p_origins || p_algorithms || ARRAY(SELECT l.line FROM unnest(p_schedules) s, lines_of(s) l));
+  SELECT array_agg(DISTINCT a.t) INTO v_texts
+    FROM (SELECT unnest(p_origins || p_algorithms) AS t UNION ALL SELECT l.line FROM unnest(p_schedules) s, lines_of(s) l) a;
+  v_ids := learn_texts(v_texts);
   SELECT greatest(v_run.turn, m.turn) INTO v_start FROM marks m WHERE m.class = v_run.class AND m.priority = v_run.priority;
-  WITH added AS (
+  WITH known AS MATERIALIZED (SELECT * FROM unnest(v_texts, v_ids) AS k (text, id)),
+  given AS MATERIALIZED (SELECT * FROM unnest(p_numbers, p_origins, p_algorithms, p_points, p_schedules) WITH ORDINALITY AS u (n, o, a, p, s, at)),
+  numbered AS (
+    SELECT g.at, array_agg(k.id ORDER BY l.place) AS lines
+    FROM given g CROSS JOIN LATERAL lines_of(g.s) l JOIN known k ON k.text = l.line GROUP BY g.at),
+  added AS (
     INSERT INTO items (run_id, number, origin, algorithm, point, schedule, lines)
-    SELECT v_run.run_id, u.n, text_number(u.o), CASE WHEN u.a = '' THEN NULL ELSE text_number(u.a) END, u.p, leb128(w.lines), w.lines
-    FROM unnest(p_numbers, p_origins, p_algorithms, p_points, p_schedules) AS u (n, o, a, p, s)
-    CROSS JOIN LATERAL (SELECT coalesce(array_agg(t.id ORDER BY l.place), '{}') AS lines
-                        FROM lines_of(u.s) l JOIN texts t ON t.hash = text_hash(l.line)) w
+    SELECT v_run.run_id, g.n, o.id, a.id, g.p, leb128(coalesce(w.lines, '{}')), coalesce(w.lines, '{}')
+    FROM given g JOIN known o ON o.text = g.o LEFT JOIN known a ON a.text = g.a AND g.a <> '' LEFT JOIN numbered w ON w.at = g.at
     ON CONFLICT DO NOTHING RETURNING number)
   INSERT INTO ready (class, priority, turn, run_id, number)
   SELECT v_run.class, v_run.priority, v_start + row_number() OVER (ORDER BY a.number) * (1000 / v_run.weight), v_run.run_id, a.number FROM added a;
@@ -278,7 +290,7 @@ BEGIN
     PERFORM refuse('22023', 'an outcome is incomplete or impossible'); END IF;
   PERFORM adding();
   IF NOT EXISTS (SELECT FROM workers WHERE id = p_worker AND role = session_user) THEN PERFORM refuse('42501', 'there is no such worker of yours'); END IF;
-  PERFORM add_texts(p_details);
+  PERFORM learn_texts(d.texts) FROM (SELECT array_agg(DISTINCT t) AS texts FROM unnest(p_details) t WHERE t IS NOT NULL) d WHERE d.texts IS NOT NULL;
   RETURN QUERY
   WITH u AS (
     SELECT * FROM unnest(p_runs, p_numbers, p_leases, p_kinds, p_cuts, p_seconds, p_raw, p_spreads, p_counts, p_rooflines, p_details)
@@ -289,7 +301,7 @@ BEGIN
   kept AS (
     INSERT INTO trials (run_id, number, key_id, origin, point, schedule, kind, cut, seconds, raw_seconds, spread, runs, roofline, detail, elapsed, algorithm)
     SELECT g.run_id, g.number, r.key_id, i.origin, i.point, i.schedule, g.kind, CASE WHEN g.cut AND g.kind = 0 THEN 1 ELSE 0 END, g.seconds, g.raw,
-           g.spread, g.runs, g.roofline, text_number(g.detail), greatest(0, extract(epoch FROM clock_timestamp() - f.begun)), i.algorithm
+           g.spread, g.runs, g.roofline, CASE WHEN g.detail IS NULL THEN NULL ELSE text_number(g.detail) END, greatest(0, extract(epoch FROM clock_timestamp() - f.begun)), i.algorithm
     FROM gone g JOIN items i ON (i.run_id, i.number) = (g.run_id, g.number) JOIN runs r ON r.id = g.run_id JOIN fleet_runs f ON f.run_id = g.run_id),
   noted AS (INSERT INTO done (run_id, number, lease, worker, attempts) SELECT g.run_id, g.number, g.lease, p_worker, g.attempts FROM gone g)
   SELECT u.lease, CASE WHEN g.lease IS NOT NULL THEN 'stored' WHEN d.lease IS NOT NULL THEN 'again' ELSE 'fenced' END
@@ -309,7 +321,7 @@ BEGIN
   o_returned := 0; o_given_up := 0; o_dropped := 0;
   IF NOT EXISTS (SELECT FROM sweeps FOR UPDATE SKIP LOCKED) THEN RETURN; END IF;
   PERFORM adding();
-  PERFORM add_texts(ARRAY[v_detail]);
+  PERFORM learn_texts(ARRAY[v_detail]);
   WITH late AS (SELECT x.run_id, x.number FROM leased x WHERE x.deadline < clock_timestamp() LIMIT 1000 FOR UPDATE SKIP LOCKED),
   gone AS (DELETE FROM leased l USING late e WHERE (l.run_id, l.number) = (e.run_id, e.number) RETURNING l.*),
   fate AS (SELECT g.*, f.cancelled OR f.deadline < clock_timestamp() AS over, r.key_id, f.begun
