@@ -56,7 +56,6 @@ pub(crate) enum Command {
     Schedule(ScheduleArgs),
     Space(SpaceArgs),
     Tune(TuneArgs),
-    #[command(hide = true)]
     Worker(WorkerArgs),
     Landscape(LandscapeArgs),
     Model(ModelArgs),

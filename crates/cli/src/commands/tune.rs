@@ -177,7 +177,8 @@ fn tuner(
     let target = super::target(&args.target.target).in_format(format)?;
     let tuner =
         Tuner::new(program, around.worker.clone()).map_err(|error| failure(&error, format))?;
-    let command: Vec<String> = std::env::args().collect();
+    let command: Vec<String> =
+        std::env::args().map(|argument| without_password(&argument)).collect();
     let mut tuner = tuner
         .sizes(sizes)
         .target(target)
@@ -197,6 +198,13 @@ fn tuner(
         tuner = tuner.weights(files::weights(path).in_format(format)?);
     }
     Ok(tuner)
+}
+
+/// An argument as it may be recorded: `--db=postgres://ann:***@db/tuning`.
+fn without_password(argument: &str) -> String {
+    let Some(at) = argument.find("postgres") else { return argument.to_owned() };
+    let Ok(place) = argument[at..].parse::<Location>();
+    format!("{}{place}", &argument[..at])
 }
 
 /// A flag that the first Ctrl-C (or a polite request to end) sets; the second ends at once.
@@ -227,4 +235,22 @@ pub(crate) fn failure(error: &(dyn std::error::Error + 'static), format: Format)
         diagnostic = diagnostic.help(help);
     }
     Failure::Diagnostics(Diagnostics::new(Source::new("tune", ""), vec![diagnostic]), format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_recorded() {
+        let shown =
+            ["--db", "postgres://a:***@h/d", "--db=postgresql://a:***@h/d?x=1", "my-postgres-file"];
+        let given = [
+            "--db",
+            "postgres://a:secret@h/d",
+            "--db=postgresql://a:secret@h/d?x=1",
+            "my-postgres-file",
+        ];
+        assert_eq!(given.map(without_password), shown);
+    }
 }
