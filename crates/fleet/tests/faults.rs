@@ -228,13 +228,17 @@ fn a_server_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let Some(server) = Server::start(directory.path()) else { return };
     let place = Place::of(server.url());
+    let begun = "SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000)::BIGINT";
+    let mut starts = vec![place.count(begun)];
     survive(&place, place.text(), 1, items(), |round| {
         if round % 6 == 5 {
             server.kill();
             server.start_again().unwrap();
+            starts.push(place.count(begun));
         }
         round < 22
     });
+    assert!(starts.len() == 4 && starts.is_sorted() && starts[0] < starts[1], "{starts:?}");
     drop(place);
 }
 
