@@ -8,6 +8,8 @@ use crate::args::{
 };
 use crate::commands::compare::CompareArgs;
 use crate::commands::db::DbArgs;
+#[cfg(feature = "postgres")]
+use crate::commands::fleet::FleetArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
 use crate::commands::model::ModelArgs;
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Space(SpaceArgs),
     Tune(TuneArgs),
     Worker(WorkerArgs),
+    #[cfg(feature = "postgres")]
+    Fleet(FleetArgs),
     Landscape(LandscapeArgs),
     Model(ModelArgs),
     Compare(CompareArgs),

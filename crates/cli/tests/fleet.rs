@@ -53,15 +53,27 @@ fn workers_try_what_others_enqueue() {
     let Some(server) = Server::start(directory.path()) else { return };
     let target = Target::native().unwrap();
     let class = format!("{} x1 {COMPILER}", target.fingerprint());
-    let mut fleet = Fleet::install(&url(&server)).unwrap();
+    let admin = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
+        let output = command.arg("fleet").args(args).args(["--db", server.url()]).output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            said(&output),
+        )
+    };
+    assert_eq!(admin(&["init", "--harden"]), (true, "the fleet is ready\n".into(), String::new()));
+    assert_eq!(admin(&["init"]).1, "the fleet is ready\n", "twice is once");
+    let mut fleet = Fleet::connect(&url(&server)).unwrap();
 
     let refused = worker(&server, &[]).wait_with_output().unwrap();
     let says = said(&refused);
     assert_eq!(refused.status.code(), Some(1));
     assert!(says.contains(&format!("you may not work for this class: {class}")), "{says}");
 
-    fleet.add_class(&class).unwrap();
-    fleet.permit("postgres", &class).unwrap();
+    assert_eq!(admin(&["class"]).1, format!("{class}\n"));
+    let admitted = admin(&["admit", "postgres", "--as", "work", "--class", &class]);
+    assert_eq!(admitted, (true, "postgres is admitted\n".into(), String::new()));
     let runs = [run(1000, &class, &target), run(64, &class, &target)];
     let schedules = [
         "",
@@ -122,4 +134,17 @@ fn workers_try_what_others_enqueue() {
     assert_eq!(why(&mut fleet, &elsewhere).0, "class");
     let status = fleet.status().unwrap().remove(0);
     assert_eq!((status.ready, status.leased, status.done, status.workers), (0, 0, 14, 4));
+    let shown = admin(&["status"]).1;
+    let last = shown.lines().last().unwrap();
+    assert_eq!(
+        last.split_whitespace().rev().take(6).collect::<Vec<_>>(),
+        ["0", "4", "14", "0", "0", "4"]
+    );
+    assert_eq!(admin(&["drain", "w1"]).1, "w1 gets no more candidates\n");
+    assert_eq!(admin(&["quarantine", "w1"]).1, "w1 is set aside\n");
+    let (done, _, says) = admin(&["quarantine", "w9"]);
+    assert!(!done && says.contains("there is no worker w9"), "{says}");
+    let output = worker(&server, &["--name", "w1"]).wait_with_output().unwrap();
+    assert!(said(&output).contains("the worker is quarantined: by hand"), "{}", said(&output));
+    assert_eq!(admin(&["quarantine", "w1", "--lift"]).1, "w1 is taken back\n");
 }

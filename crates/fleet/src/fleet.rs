@@ -1,13 +1,15 @@
 //! [`Fleet`]: a connection to the queue.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tensorwright_outcome::{Outcome, Timing};
-use tensorwright_records::postgres::{Client, Row, Settings, ToSql};
+use tensorwright_records::postgres::{Client, Settings, ToSql};
 use tensorwright_records::{Error, Result, RunId, Url};
 
 use crate::item::{Item, Run};
 use crate::lease::{Assignment, Columns, Completion, Lease, Leased, Outcomes, WorkerId};
+use crate::row::{FromRow, Row};
 
 /// How long a connection and an answer are waited for.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -120,7 +122,23 @@ impl Fleet {
     pub(crate) fn query(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let limit = self.limit;
         let result = self.client().and_then(|client| client.query(sql, values, limit));
-        self.noted(result)
+        let at = self.settings.location().clone();
+        let rows = self.noted(result)?;
+        Ok(rows.into_iter().map(|row| Row::new(row, &at)).collect())
+    }
+
+    /// The one value that a function answers with.
+    pub(crate) fn ask<T: FromRow>(
+        &mut self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<T> {
+        let rows = self.query(sql, values)?;
+        let nothing = || Error::Database {
+            at: self.settings.location().clone(),
+            detail: "a function has no answer".to_owned(),
+        };
+        rows.first().ok_or_else(nothing)?.get(0)
     }
 
     /// Asks again and again, with growing pauses, while the server cannot be reached or something is in the way, for at most
@@ -204,8 +222,7 @@ impl Fleet {
             let sql = "SELECT enqueue($1, $2, $3, $4, $5, $6)";
             let values: &[&(dyn ToSql + Sync)] =
                 &[&run.as_str(), &numbers, &origins, &algorithms, &points, &schedules];
-            let rows = self.query(sql, values)?;
-            added += rows.first().map_or(0, |row| u64::from(row.get::<_, i32>(0).unsigned_abs()));
+            added += u64::from(self.ask::<i32>(sql, values)?.unsigned_abs());
         }
         Ok(added)
     }
@@ -225,7 +242,7 @@ impl Fleet {
     pub fn outcomes(&mut self, run: &RunId, numbers: &[u64]) -> Result<Vec<Outcomes>> {
         let numbers: Vec<i64> = numbers.iter().map(|number| number.cast_signed()).collect();
         let rows = self.query("SELECT * FROM outcomes($1, $2)", &[&run.as_str(), &numbers])?;
-        Ok(rows.iter().map(known).collect())
+        rows.iter().map(known).collect()
     }
 
     /// Joins a class as a worker.
@@ -233,8 +250,7 @@ impl Fleet {
     /// # Errors
     /// If this user may not work for the class.
     pub fn join(&mut self, name: &str, class: &str, description: &str) -> Result<WorkerId> {
-        let rows = self.query("SELECT join_class($1, $2, $3)", &[&name, &class, &description])?;
-        Ok(WorkerId(rows.first().map_or(0, |row| row.get(0))))
+        self.ask("SELECT join_class($1, $2, $3)", &[&name, &class, &description]).map(WorkerId)
     }
 
     /// Says what a probe of this machine found; why the worker is set aside, if it is.
@@ -242,8 +258,7 @@ impl Fleet {
     /// # Errors
     /// If there is no such worker of this user.
     pub fn report_probe(&mut self, worker: WorkerId, probe: f64) -> Result<Option<String>> {
-        let rows = self.query("SELECT report_probe($1, $2)", &[&worker.0, &probe])?;
-        Ok(rows.first().and_then(|row| row.get(0)))
+        self.ask("SELECT report_probe($1, $2)", &[&worker.0, &probe])
     }
 
     /// Leases at most so many items, for so long.
@@ -254,16 +269,15 @@ impl Fleet {
         let most = i32::try_from(most).unwrap_or(i32::MAX);
         let rows = self
             .query("SELECT * FROM lease($1, $2, $3)", &[&worker.0, &most, &time.as_secs_f64()])?;
-        let leased = rows.iter().map(|row| Leased {
-            lease: Lease {
-                run: row.get(0),
-                number: row.get::<_, i64>(1).cast_unsigned(),
-                token: row.get(2),
-            },
-            attempts: row.get::<_, i32>(3).unsigned_abs(),
-            schedule: row.get(4),
+        let leased = rows.iter().map(|row| {
+            let number = row.get::<i64>(1)?.cast_unsigned();
+            Ok(Leased {
+                lease: Lease { run: row.get(0)?, number, token: row.get(2)? },
+                attempts: row.get::<i32>(3)?.unsigned_abs(),
+                schedule: row.get(4)?,
+            })
         });
-        Ok(leased.collect())
+        leased.collect()
     }
 
     /// What is to be known of the run of a lease; `None` if this user may not work for it.
@@ -272,19 +286,23 @@ impl Fleet {
     /// If the server cannot be asked.
     pub fn assignment(&mut self, run: i64) -> Result<Option<Assignment>> {
         let rows = self.query("SELECT * FROM assignment($1)", &[&run])?;
-        Ok(rows.first().map(|row| Assignment {
-            run: row.get(0),
-            class: row.get(1),
-            input_seed: row.get::<_, i64>(2).cast_unsigned(),
-            program: row.get(3),
-            def: row.get(4),
-            sizes: serde_json::from_str(row.get(5)).unwrap_or_default(),
-            text: row.get(6),
-            target: row.get(7),
-            threads: u32::try_from(row.get::<_, i64>(8)).unwrap_or(1),
-            compiler: row.get(9),
-            precision: row.get(10),
-        }))
+        let read = |row: &Row| {
+            Ok(Assignment {
+                run: row.get(0)?,
+                class: row.get(1)?,
+                input_seed: row.get::<i64>(2)?.cast_unsigned(),
+                program: row.get(3)?,
+                def: row.get(4)?,
+                // Sizes that are none do not bind.
+                sizes: serde_json::from_str(&row.get::<String>(5)?).unwrap_or_default(),
+                text: row.get(6)?,
+                target: row.get(7)?,
+                threads: u32::try_from(row.get::<i64>(8)?).unwrap_or(0),
+                compiler: row.get(9)?,
+                precision: row.get(10)?,
+            })
+        };
+        rows.first().map(read).transpose()
     }
 
     /// Holds leases for longer; the tokens of those that are still held. Work for the others is in vain.
@@ -303,7 +321,7 @@ impl Fleet {
         let sql = "SELECT * FROM beat($1, $2, $3, $4, $5)";
         let seconds = time.as_secs_f64();
         let rows = self.query(sql, &[&worker.0, &runs, &numbers, &tokens, &seconds])?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Stores outcomes, each in one transaction with its trial; what became of each, in their order.
@@ -337,17 +355,15 @@ impl Fleet {
                 &c.details,
             ],
         )?;
-        let answered: std::collections::HashMap<String, Answer> = rows
-            .iter()
-            .map(|row| {
-                let answer = match row.get(1) {
-                    "stored" => Answer::Stored,
-                    "again" => Answer::Again,
-                    _ => Answer::Fenced,
-                };
-                (row.get(0), answer)
-            })
-            .collect();
+        let read = |row: &Row| {
+            let answer = match row.get::<String>(1)?.as_str() {
+                "stored" => Answer::Stored,
+                "again" => Answer::Again,
+                _ => Answer::Fenced,
+            };
+            Ok((row.get(0)?, answer))
+        };
+        let answered: HashMap<String, Answer> = rows.iter().map(read).collect::<Result<_>>()?;
         let answer = |token: &String| answered.get(token).copied().unwrap_or(Answer::Fenced);
         Ok(c.tokens.iter().map(answer).collect())
     }
@@ -358,10 +374,9 @@ impl Fleet {
     /// If the server cannot be asked.
     pub fn sweep(&mut self) -> Result<Swept> {
         let rows = self.query("SELECT * FROM sweep()", &[])?;
-        let count = |at: usize| {
-            rows.first().map_or(0, |row| row.get::<_, Option<i32>>(at).unwrap_or(0).unsigned_abs())
-        };
-        Ok(Swept { returned: count(0), given_up: count(1), dropped: count(2) })
+        let Some(row) = rows.first() else { return Ok(Swept::default()) };
+        let count = |at: usize| row.get::<i32>(at).map(i32::unsigned_abs);
+        Ok(Swept { returned: count(0)?, given_up: count(1)?, dropped: count(2)? })
     }
 
     /// What is going on, class by class.
@@ -371,42 +386,39 @@ impl Fleet {
     pub fn status(&mut self) -> Result<Vec<Status>> {
         let rows = self.query("SELECT * FROM status()", &[])?;
         let status = rows.iter().map(|row| {
-            let count = |at: usize| row.get::<_, i64>(at).cast_unsigned();
-            Status {
-                class: row.get(0),
-                ready: count(1),
-                leased: count(2),
-                done: count(3),
-                workers: count(4),
-                quarantined: count(5),
-                runs: count(6),
-            }
+            let count = |at: usize| row.get::<i64>(at).map(i64::cast_unsigned);
+            Ok(Status {
+                class: row.get(0)?,
+                ready: count(1)?,
+                leased: count(2)?,
+                done: count(3)?,
+                workers: count(4)?,
+                quarantined: count(5)?,
+                runs: count(6)?,
+            })
         });
-        Ok(status.collect())
+        status.collect()
     }
 }
 
 /// An outcome of a row. One that nobody understands is a lost device: nothing is known of it.
-fn known(row: &Row) -> Outcomes {
-    let timing = || {
-        Some(Timing {
-            seconds: row.get::<_, Option<f64>>(3)?,
-            raw_seconds: row.get::<_, Option<f64>>(4)?,
-            spread: row.get::<_, Option<f64>>(5)?,
-            runs: u32::try_from(row.get::<_, Option<i64>>(6)?).ok()?,
-            roofline: row.get(7),
-            cut: row.get(2),
-        })
+fn known(row: &Row) -> Result<Outcomes> {
+    let outcome = match row.get::<i32>(1)? {
+        0 => Some(Outcome::Measured(Timing {
+            seconds: row.get(3)?,
+            raw_seconds: row.get(4)?,
+            spread: row.get(5)?,
+            runs: u32::try_from(row.get::<i64>(6)?).unwrap_or(u32::MAX),
+            roofline: row.get(7)?,
+            cut: row.get(2)?,
+        })),
+        _ => row.get::<Option<String>>(8)?.and_then(|text| serde_json::from_str(&text).ok()),
     };
-    let outcome = match row.get::<_, i32>(1) {
-        0 => timing().map(Outcome::Measured),
-        _ => row.get::<_, Option<&str>>(8).and_then(|text| serde_json::from_str(text).ok()),
-    };
-    Outcomes {
-        number: row.get::<_, i64>(0).cast_unsigned(),
+    Ok(Outcomes {
+        number: row.get::<i64>(0)?.cast_unsigned(),
         outcome: outcome.unwrap_or(Outcome::DeviceLost),
-        elapsed: row.get(9),
-        worker: row.get(10),
-        attempts: row.get::<_, i32>(11).unsigned_abs(),
-    }
+        elapsed: row.get(9)?,
+        worker: row.get(10)?,
+        attempts: row.get::<i32>(11)?.unsigned_abs(),
+    })
 }

@@ -58,9 +58,7 @@ impl Fleet {
         // The tables of records, first of all.
         drop(PostgresStore::open(url, Options::default())?);
         let mut fleet = Self::connect(url)?;
-        let found = fleet.query("SELECT value FROM meta WHERE name = 'fleet-schema'", &[])?;
-        let found = found.first().and_then(|row| row.get::<_, &str>(0).parse().ok());
-        match found {
+        match fleet.version()? {
             Some(VERSION) => return Ok(fleet),
             Some(found) if found > VERSION => {
                 let at = fleet.settings().location().clone();
@@ -90,12 +88,18 @@ impl Fleet {
         if made.is_err() {
             // Somebody else may have been quicker.
             let _ = fleet.batch("ROLLBACK");
-            let found = fleet.query("SELECT value FROM meta WHERE name = 'fleet-schema'", &[])?;
-            if found.is_empty() {
+            if fleet.version()?.is_none() {
                 made?;
             }
         }
         Ok(fleet)
+    }
+
+    /// The version of the queue; `None` if there is none.
+    fn version(&mut self) -> Result<Option<i64>> {
+        let found = self.query("SELECT value FROM meta WHERE name = 'fleet-schema'", &[])?;
+        let text = found.first().map(|row| row.get::<String>(0)).transpose()?;
+        Ok(text.and_then(|text| text.parse().ok()))
     }
 
     /// Takes from everybody what PostgreSQL lets all users of a database do and what could fill a disk: temporary tables and large
@@ -157,8 +161,7 @@ impl Fleet {
     /// # Errors
     /// If the server refuses.
     pub fn quarantine(&mut self, worker: &str, reason: Option<&str>) -> Result<u32> {
-        let rows = self.query("SELECT quarantine($1, $2)", &[&worker, &reason])?;
-        Ok(rows.first().map_or(0, |row| row.get::<_, i32>(0).unsigned_abs()))
+        self.ask("SELECT quarantine($1, $2)", &[&worker, &reason]).map(i32::unsigned_abs)
     }
 
     /// Gives a worker no more items; how many have this name.
@@ -166,8 +169,7 @@ impl Fleet {
     /// # Errors
     /// If the server refuses.
     pub fn drain(&mut self, worker: &str) -> Result<u32> {
-        let rows = self.query("SELECT drain($1)", &[&worker])?;
-        Ok(rows.first().map_or(0, |row| row.get::<_, i32>(0).unsigned_abs()))
+        self.ask("SELECT drain($1)", &[&worker]).map(i32::unsigned_abs)
     }
 }
 

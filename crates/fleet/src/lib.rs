@@ -26,12 +26,14 @@
 //! | `sql/` | the tables and functions of the queue |
 //! | `fleet.rs` | [`Fleet`]: a connection to them |
 //! | `item.rs`, `lease.rs` | what is put in, and what is handed out |
+//! | `row.rs` | what the server answers, of which nothing is taken for granted |
 //! | `install.rs` | making the tables, roles and permits |
 
 mod fleet;
 mod install;
 mod item;
 mod lease;
+mod row;
 
 pub use fleet::{Answer, Fleet, Status, Swept};
 pub use install::{Role, VERSION};

@@ -4,7 +4,7 @@ mod best;
 mod list;
 mod maintain;
 mod show;
-mod table;
+pub(crate) mod table;
 mod transfer;
 
 use std::path::PathBuf;

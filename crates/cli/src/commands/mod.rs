@@ -6,6 +6,8 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod db;
 pub(crate) mod explain;
+#[cfg(feature = "postgres")]
+pub(crate) mod fleet;
 pub(crate) mod grad;
 pub(crate) mod landscape;
 pub(crate) mod list;

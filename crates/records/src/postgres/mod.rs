@@ -18,7 +18,7 @@ mod tls;
 pub use client::Client;
 pub use settings::Settings;
 pub use tokio_postgres::Row;
-pub use tokio_postgres::types::ToSql;
+pub use tokio_postgres::types::{FromSql, ToSql};
 
 use db::Postgres;
 

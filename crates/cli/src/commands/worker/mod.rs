@@ -87,6 +87,13 @@ pub(crate) fn run(args: &WorkerArgs, worker: WorkerCommand) -> Outcome {
     }
 }
 
+/// The class of this machine: what results depend on.
+#[cfg(feature = "postgres")]
+pub(crate) fn class_here(threads: usize) -> Result<String, String> {
+    let target = tensorwright::Target::native().map_err(|error| error.to_string())?;
+    Ok(serve::class_of(&target, threads))
+}
+
 #[cfg(feature = "postgres")]
 fn served(args: &WorkerArgs, url: &tensorwright_records::Url, worker: WorkerCommand) -> Outcome {
     serve::run(args, url, worker).map_err(|trouble| problem(trouble.message, &trouble.help))

@@ -86,7 +86,7 @@ pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result
 }
 
 /// The class of this machine: what results depend on.
-fn class_of(target: &Target, threads: usize) -> String {
+pub(super) fn class_of(target: &Target, threads: usize) -> String {
     format!("{} x{threads} {COMPILER}", target.fingerprint())
 }
 
