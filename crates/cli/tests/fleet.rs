@@ -148,3 +148,39 @@ fn workers_try_what_others_enqueue() {
     assert!(said(&output).contains("the worker is quarantined: by hand"), "{}", said(&output));
     assert_eq!(admin(&["quarantine", "w1", "--lift"]).1, "w1 is taken back\n");
 }
+
+/// What a worker held when it was killed goes to others, and each candidate has one outcome.
+#[test]
+fn a_worker_that_is_killed_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = Server::start(directory.path()) else { return };
+    let target = Target::native().unwrap();
+    let class = format!("{} x1 {COMPILER}", target.fingerprint());
+    let mut fleet = Fleet::install(&url(&server)).unwrap();
+    fleet.add_class(&class).unwrap();
+    fleet.permit("postgres", &class).unwrap();
+    let run = run(4096, &class, &target);
+    fleet.begin_run(&run).unwrap();
+    let schedule = |number: u64| format!("B: split i {}\n", number + 2);
+    let items: Vec<Item> = (0..40).map(|number| item(number, &schedule(number))).collect();
+    fleet.enqueue(&run.info.id, &items).unwrap();
+    let numbers: Vec<u64> = (0..40).collect();
+    let mut killed = worker(&server, &["--name", "killed", "--batch", "16", "--lease", "2s"]);
+    let begun = std::time::Instant::now();
+    while fleet.outcomes(&run.info.id, &numbers).unwrap().len() < 3 {
+        assert!(begun.elapsed().as_secs() < 60, "it does not begin");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let held = fleet.status().unwrap()[0].leased;
+    assert!(held > 0, "it was killed while it held some");
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let other = worker(&server, &["--name", "other"]).wait_with_output().unwrap();
+    assert!(other.status.success(), "{}", said(&other));
+    let known = fleet.outcomes(&run.info.id, &numbers).unwrap();
+    assert_eq!(known.len(), 40);
+    let again = known.iter().filter(|one| one.attempts == 2).count() as u64;
+    assert_eq!(again, held, "those that it held were tried again");
+    assert!(known.iter().all(|one| matches!(one.outcome, Outcome::Measured(_))), "{known:?}");
+}

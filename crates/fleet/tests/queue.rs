@@ -92,6 +92,29 @@ fn an_item_becomes_a_trial_as_a_store_would_write_it() {
     place.assert_settled(8);
 }
 
+/// Of a program that several runs tune, records keep the first text; a schedule names what the text of its own run names.
+#[test]
+fn every_run_has_its_own_text() {
+    let Some(place) = Place::new() else { return };
+    let mut fleet = place.fleet();
+    let worker = join(&mut fleet, "w");
+    for text in [
+        "def gemm(float(64) A) -> (C) { C(m) = A(m) }",
+        "def other(float(64) X) -> (Y) { Y(i) = X(i) }",
+    ] {
+        let mut run = run(64);
+        run.program.text = text.into();
+        run.program.def = text[4..8].into();
+        fleet.begin_run(&run).unwrap();
+        fleet.enqueue(&run.info.id, &[item(0)]).unwrap();
+        let leased = fleet.lease(worker, 1, MINUTE).unwrap().remove(0);
+        let assignment = fleet.assignment(leased.lease.run).unwrap().unwrap();
+        assert_eq!((assignment.text.as_str(), assignment.def.as_str()), (text, &text[4..8]));
+    }
+    let kept = place.store().program("gemm-64").unwrap().unwrap();
+    assert!(kept.text.starts_with("def gemm"), "{}", kept.text);
+}
+
 #[test]
 fn a_lease_that_is_over_is_fenced() {
     let Some(place) = Place::new() else { return };
@@ -197,6 +220,7 @@ fn a_cancelled_run_is_over() {
     assert_eq!((swept.returned, swept.given_up), (0, 0));
     assert_eq!(fleet.status().unwrap()[0].done, 1);
     assert_eq!((fleet.status().unwrap()[0].ready, fleet.status().unwrap()[0].leased), (0, 0));
+    assert_eq!(place.count("SELECT count(*) FROM fleet_runs WHERE closed"), 1);
 }
 
 #[test]

@@ -100,8 +100,9 @@ BEGIN
     VALUES (p_uid, v_key, p_strategy, p_seed, p_space, p_meta, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT)
     ON CONFLICT (uid) DO NOTHING RETURNING id INTO v_run;
   IF v_run IS NULL THEN PERFORM refuse('42501', 'there is a run of this name that is not yours'); END IF;
-  INSERT INTO fleet_runs (run_id, owner, class, priority, weight, input_seed, deadline)
-    VALUES (v_run, session_user, v_class, p_priority, p_weight, p_input_seed, clock_timestamp() + make_interval(secs => p_seconds));
+  INSERT INTO fleet_runs (run_id, owner, class, priority, weight, input_seed, deadline, def, sizes, text)
+    VALUES (v_run, session_user, v_class, p_priority, p_weight, p_input_seed, clock_timestamp() + make_interval(secs => p_seconds),
+            p_def, p_sizes, p_text);
 END $$;
 
 -- Adds items to a run: those that are there already are left as they are. Runs share a class by weight: each item has a turn,
@@ -128,8 +129,9 @@ BEGIN
   IF v_run.run_id IS NULL THEN PERFORM refuse('42501', 'there is no such run of yours'); END IF;
   IF v_run.cancelled OR v_run.deadline < clock_timestamp() THEN PERFORM refuse('55000', 'the run is over'); END IF;
   IF v_run.items + v_count > (quota()).items THEN PERFORM refuse('53400', 'no more items: the quota of the run is used up'); END IF;
-  IF (SELECT count(*) FROM (SELECT FROM items i WHERE i.run_id = v_run.run_id AND NOT EXISTS
-        (SELECT FROM done d WHERE d.run_id = i.run_id AND d.number = i.number) LIMIT (quota()).waiting) w) + v_count > (quota()).waiting THEN
+  IF v_run.items + v_count > (quota()).waiting
+     AND (SELECT count(*) FROM (SELECT FROM ready q WHERE q.run_id = v_run.run_id LIMIT (quota()).waiting) w)
+         + (SELECT count(*) FROM leased l WHERE l.run_id = v_run.run_id) + v_count > (quota()).waiting THEN
     PERFORM refuse('53400', 'too many items wait: the quota of the run is used up'); END IF;
   SELECT array_agg(DISTINCT a.t) INTO v_texts
     FROM (SELECT unnest(p_origins || p_algorithms) AS t UNION ALL SELECT l.line FROM unnest(p_schedules) s, lines_of(s) l) a;
@@ -157,7 +159,7 @@ CREATE FUNCTION assignment(p_run BIGINT)
 RETURNS TABLE (o_uid TEXT, o_class TEXT, o_input_seed BIGINT, o_hash TEXT, o_def TEXT, o_sizes TEXT, o_text TEXT,
                o_target TEXT, o_threads BIGINT, o_compiler TEXT, o_precision TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  SELECT r.uid, c.name, f.input_seed, p.hash, p.def, p.sizes, p.text, k.target, k.threads, k.compiler, k.precision
+  SELECT r.uid, c.name, f.input_seed, p.hash, f.def, f.sizes, f.text, k.target, k.threads, k.compiler, k.precision
   FROM fleet_runs f JOIN runs r ON r.id = f.run_id JOIN keys k ON k.id = r.key_id JOIN programs p ON p.id = k.program_id
   JOIN classes c ON c.id = f.class
   WHERE f.run_id = p_run AND EXISTS (SELECT FROM permits m WHERE m.role = session_user AND m.class = f.class) $$;
@@ -340,13 +342,16 @@ BEGIN
              FROM (SELECT worker, count(*) AS count FROM fate GROUP BY worker) b WHERE w.id = b.worker)
   SELECT (SELECT count(*) FROM back), (SELECT count(*) FROM dead) INTO o_returned, o_given_up;
   -- Runs that are over: their items wait no more.
-  WITH dropped AS (DELETE FROM ready q USING fleet_runs f WHERE f.run_id = q.run_id AND (f.cancelled OR f.deadline < clock_timestamp()) RETURNING 1)
+  WITH dropped AS (DELETE FROM ready q USING fleet_runs f
+                   WHERE f.run_id = q.run_id AND NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp()) RETURNING 1)
   SELECT count(*) INTO o_dropped FROM dropped;
+  UPDATE fleet_runs f SET closed = true WHERE NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp())
+    AND NOT EXISTS (SELECT FROM ready q WHERE q.run_id = f.run_id) AND NOT EXISTS (SELECT FROM leased l WHERE l.run_id = f.run_id);
   -- Items with an earlier turn that are committed later are found when this runs again.
   UPDATE marks m SET turn = x.turn FROM (
     SELECT y.class, y.priority, coalesce(
       (SELECT q.turn FROM ready q WHERE q.class = y.class AND q.priority = y.priority ORDER BY q.class, q.priority, q.turn LIMIT 1),
-      (SELECT max(f.turn) FROM fleet_runs f WHERE f.class = y.class AND f.priority = y.priority), 0) AS turn FROM marks y) x
+      (SELECT max(f.turn) FROM fleet_runs f WHERE f.class = y.class AND f.priority = y.priority AND NOT f.closed), 0) AS turn FROM marks y) x
   WHERE (m.class, m.priority) = (x.class, x.priority) AND m.turn <> x.turn;
 END $$;
 

@@ -28,10 +28,18 @@ CREATE TABLE fleet_runs (
   begun TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   deadline TIMESTAMPTZ NOT NULL,
   cancelled BOOLEAN NOT NULL DEFAULT false,
+  -- Over, and nothing of it waits or is leased.
+  closed BOOLEAN NOT NULL DEFAULT false,
+  -- The program in the words of the run: a schedule names what its own text names, and of a program that several runs tune, records keep the
+  -- first text alone.
+  def TEXT NOT NULL,
+  sizes TEXT NOT NULL,
+  text TEXT NOT NULL,
   items BIGINT NOT NULL DEFAULT 0,
   -- When the next item of the run has its turn; see `enqueue`.
   turn BIGINT NOT NULL DEFAULT 0);
 CREATE INDEX fleet_runs_owner ON fleet_runs (owner);
+CREATE INDEX fleet_runs_open ON fleet_runs (class, priority, turn) WHERE NOT closed;
 
 -- What to try: written once. (run, number) makes enqueueing idempotent.
 CREATE TABLE items (
@@ -81,6 +89,8 @@ CREATE TABLE ready (
   PRIMARY KEY (class, priority, turn, run_id, number))
   WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000000);
+
+CREATE INDEX ready_run ON ready (run_id);
 
 -- Where to begin looking: dead entries before this are not walked, also while a long transaction keeps them.
 CREATE TABLE marks (
