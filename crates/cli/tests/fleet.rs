@@ -140,6 +140,20 @@ fn workers_try_what_others_enqueue() {
         last.split_whitespace().rev().take(6).collect::<Vec<_>>(),
         ["0", "4", "14", "0", "0", "4"]
     );
+    let drained = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
+        .args(["worker", "--name", "w5", "--db", server.url()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !admin(&["drain", "w5"]).0 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let output = drained.wait_with_output().unwrap();
+    assert!(
+        output.status.success() && said(&output).contains("this worker is drained"),
+        "{}",
+        said(&output)
+    );
     assert_eq!(admin(&["drain", "w1"]).1, "w1 gets no more candidates\n");
     assert_eq!(admin(&["quarantine", "w1"]).1, "w1 is set aside\n");
     let (done, _, says) = admin(&["quarantine", "w9"]);

@@ -280,6 +280,14 @@ impl Fleet {
         leased.collect()
     }
 
+    /// Whether a worker gets no more items, and may end.
+    ///
+    /// # Errors
+    /// If the server cannot be asked.
+    pub fn is_drained(&mut self, worker: WorkerId) -> Result<bool> {
+        self.ask("SELECT is_drained($1)", &[&worker.0])
+    }
+
     /// What is to be known of the run of a lease; `None` if this user may not work for it.
     ///
     /// # Errors

@@ -41,9 +41,16 @@ impl Role {
     fn functions(self) -> &'static [&'static str] {
         match self {
             Self::Tune => &["begin_run", "enqueue", "cancel", "outcomes", "status", "sweep"],
-            Self::Work => {
-                &["join_class", "report_probe", "lease", "assignment", "beat", "complete", "sweep"]
-            }
+            Self::Work => &[
+                "join_class",
+                "report_probe",
+                "is_drained",
+                "lease",
+                "assignment",
+                "beat",
+                "complete",
+                "sweep",
+            ],
             Self::Read => &["status"],
         }
     }

@@ -250,7 +250,9 @@ fn workers_that_disagree_with_their_class_are_set_aside() {
     assert!(got.iter().all(|leased| leased.attempts == 1), "no fault of the items");
     assert_eq!(fleet.quarantine("slow", None).unwrap(), 1);
     assert_eq!(fleet.lease(slow, 1, MINUTE).unwrap().len(), 1);
+    assert!(!fleet.is_drained(slow).unwrap());
     assert_eq!(fleet.drain("slow").unwrap(), 1);
+    assert!(fleet.is_drained(slow).unwrap());
     assert_eq!(fleet.lease(slow, 1, MINUTE).unwrap(), []);
 }
 

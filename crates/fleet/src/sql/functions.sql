@@ -217,6 +217,10 @@ BEGIN
   RETURN v_worker.quarantined;
 END $$;
 
+-- Whether a worker gets no more items, and may end.
+CREATE FUNCTION is_drained(p_worker BIGINT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+  SELECT coalesce((SELECT draining FROM workers WHERE id = p_worker AND role = session_user), true) $$;
+
 -- Leases items. A lease is a random token, unlike any other also after a crash of the server, which a sequence is not. Losing one in such
 -- a crash costs a repetition and nothing else, so this commit does not wait for the disk.
 CREATE FUNCTION lease(p_worker BIGINT, p_most INT, p_seconds DOUBLE PRECISION)
@@ -410,7 +414,7 @@ BEGIN
   RETURN v_count;
 END $$;
 
--- A worker gets no more items; it ends when it has completed those it holds.
+-- A worker gets no more items; it ends when it has completed those it holds. One that joins again is a new one.
 CREATE FUNCTION drain(p_name TEXT) RETURNS INT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_count INT;

@@ -114,6 +114,10 @@ impl Worker<'_> {
             if self.args.once && swept.returned == 0 {
                 return Ok(());
             }
+            if self.fleet.insist(PATIENCE, |fleet| fleet.is_drained(id))? {
+                eprintln!("this worker is drained");
+                return Ok(());
+            }
             std::thread::sleep(pause);
             pause = (pause * 2).min(IDLE.1);
         }
