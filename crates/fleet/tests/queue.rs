@@ -257,6 +257,44 @@ fn workers_that_disagree_with_their_class_are_set_aside() {
 }
 
 #[test]
+fn a_worker_whose_results_are_wrong_is_set_aside() {
+    let Some(place) = Place::new() else { return };
+    place.run_with(0..200);
+    let mut fleet = place.fleet();
+    let (good, bad) = (join(&mut fleet, "good"), join(&mut fleet, "bad"));
+    let work =
+        |fleet: &mut Fleet, worker: WorkerId, wrong: &dyn Fn(usize) -> bool| -> Result<(), Error> {
+            let leased = fleet.lease(worker, 30, MINUTE)?;
+            for (place, one) in leased.iter().enumerate() {
+                let outcome = match wrong(place) {
+                    true => Outcome::WrongResult { reason: "C(0) is 1, not 2".into() },
+                    false => measured(1.0),
+                };
+                fleet.complete(worker, &[Completion { lease: one.lease.clone(), outcome }])?;
+            }
+            Ok(())
+        };
+    // While nobody else has done enough, nobody knows whose fault it is.
+    work(&mut fleet, bad, &|place| place % 2 == 0).unwrap();
+    work(&mut fleet, good, &|place| place == 7).unwrap();
+    work(&mut fleet, good, &|_| false).unwrap();
+    let leased = fleet.lease(bad, 2, MINUTE).unwrap();
+    let last: Vec<Completion> = vec![completion(&leased[0].lease, 1.0)];
+    assert_eq!(fleet.complete(bad, &last).unwrap(), [Answer::Stored]);
+    assert_eq!(
+        fleet.complete(bad, &[completion(&leased[1].lease, 1.0)]).unwrap(),
+        [Answer::Fenced]
+    );
+    let says = says(fleet.lease(bad, 1, MINUTE));
+    let reason = "15 of its 31 results are wrong or crash, of others 1 of 60";
+    assert!(says.ends_with(reason), "{says}");
+    work(&mut fleet, good, &|_| true).unwrap();
+    assert!(fleet.lease(good, 1, MINUTE).is_ok(), "there is nobody to compare it with");
+    assert_eq!(fleet.quarantine("bad", None).unwrap(), 1);
+    assert!(fleet.lease(bad, 1, MINUTE).is_ok());
+}
+
+#[test]
 fn nobody_asks_for_more_than_the_quota() {
     let Some(place) = Place::new() else { return };
     let mut fleet = place.fleet();

@@ -195,6 +195,25 @@ BEGIN
   RETURN v_count;
 END $$;
 
+-- Sets a worker aside of whose results far more are wrong or crash than of others of its class: the candidates are drawn from the same runs, so it is the
+-- machine. What it stored before stays; whoever uses a record verifies it.
+CREATE FUNCTION judge(p_worker BIGINT) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  v_least CONSTANT BIGINT := 20;
+  v_worker workers;
+  v_tried BIGINT;
+  v_wrong BIGINT;
+BEGIN
+  SELECT * INTO v_worker FROM workers WHERE id = p_worker AND quarantined IS NULL AND tried >= v_least AND wrong > tried * 0.3;
+  IF v_worker.id IS NULL THEN RETURN; END IF;
+  SELECT sum(tried), sum(wrong) INTO v_tried, v_wrong FROM workers WHERE class = v_worker.class AND id <> p_worker AND quarantined IS NULL;
+  IF v_tried >= v_least AND v_wrong < v_tried * 0.1 THEN
+    UPDATE workers SET quarantined = format('%s of its %s results are wrong or crash, of others %s of %s', wrong, tried, v_wrong, v_tried)
+      WHERE id = p_worker;
+    PERFORM give_back(p_worker);
+  END IF;
+END $$;
+
 -- A worker says how fast it is, as a share of what its class should be. One that differs from most others of its class is set aside: its times would
 -- be compared with theirs.
 CREATE FUNCTION report_probe(p_worker BIGINT, p_probe DOUBLE PRECISION) RETURNS TEXT
@@ -313,7 +332,8 @@ BEGIN
   SELECT u.lease, CASE WHEN g.lease IS NOT NULL THEN 'stored' WHEN d.lease IS NOT NULL THEN 'again' ELSE 'fenced' END
   FROM u LEFT JOIN gone g ON g.lease::TEXT = u.lease
   LEFT JOIN done d ON (d.run_id, d.number) = (u.run_id, u.number) AND d.lease::TEXT = u.lease AND d.worker = p_worker;
-  UPDATE workers SET lost = 0 WHERE id = p_worker AND lost > 0;
+  UPDATE workers SET lost = 0, tried = tried + v_count, wrong = wrong + (SELECT count(*) FROM unnest(p_kinds) k WHERE k IN (3, 4)) WHERE id = p_worker;
+  PERFORM judge(p_worker);
 END $$;
 
 -- Takes back leases that are over, ends runs that are over, and says where to begin looking. Anybody who works may call it; one at a time does it.
@@ -407,7 +427,7 @@ DECLARE
   v_count INT := 0;
   v_worker BIGINT;
 BEGIN
-  FOR v_worker IN UPDATE workers SET quarantined = p_reason, lost = 0 WHERE name = p_name RETURNING id LOOP
+  FOR v_worker IN UPDATE workers SET quarantined = p_reason, lost = 0, tried = 0, wrong = 0 WHERE name = p_name RETURNING id LOOP
     v_count := v_count + 1;
     IF p_reason IS NOT NULL THEN PERFORM give_back(v_worker); END IF;
   END LOOP;

@@ -74,9 +74,14 @@ CREATE TABLE workers (
   quarantined TEXT,
   -- Items in a row that were lost with it.
   lost INT NOT NULL DEFAULT 0,
+  -- What it completed since it was last trusted, and how much of that was wrong or crashed.
+  tried BIGINT NOT NULL DEFAULT 0,
+  wrong BIGINT NOT NULL DEFAULT 0,
   joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   seen TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
-  UNIQUE (role, name));
+  UNIQUE (role, name))
+  WITH (fillfactor = 50);
+CREATE INDEX workers_class ON workers (class);
 
 -- Items that wait. The order of the key is the order of leasing.
 CREATE TABLE ready (
