@@ -12,11 +12,11 @@ mod roof;
 mod sample;
 mod serve;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 use tensorwright::Precision;
+use tensorwright_records::Location;
 
 /// Serve samples of kernels to bench/run, by lines of JSON
 #[derive(Debug, Parser)]
@@ -31,8 +31,8 @@ struct Options {
     threads: u32,
 
     /// The records of tuning, instead of the usual ones
-    #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL")]
+    db: Option<Location>,
 
     /// Use the default schedule, whatever the records hold
     #[arg(long)]

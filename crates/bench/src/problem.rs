@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use tensorwright::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target, npy};
-use tensorwright_records::{RunFilter, Store, open_existing};
+use tensorwright_records::{RunFilter, open_existing};
 use tensorwright_tuner::key_of;
 
 use crate::Options;
@@ -65,7 +65,7 @@ fn goal(options: &Options) -> Result<Goal> {
 }
 
 fn best(program: &Program, goal: &Goal, options: &Options) -> Result<Option<Schedule>> {
-    let Some(store) = open_existing(options.db.as_deref())? else { return Ok(None) };
+    let Some(store) = open_existing(options.db.as_ref())? else { return Ok(None) };
     let Some(best) = store.best(&key_of(program, goal))? else { return Ok(None) };
     let schedule = Schedule::parse(&best.trial.schedule).map_err(|e| e.to_string())?;
     if options.precision == Precision::Exact && !schedule.is_exact() {
@@ -76,7 +76,7 @@ fn best(program: &Program, goal: &Goal, options: &Options) -> Result<Option<Sche
 
 /// What tuning a program has cost, by the records.
 pub(crate) fn tuning(program: &Program, options: &Options) -> Result<Tuning> {
-    let Some(store) = open_existing(options.db.as_deref())? else { return Ok(Tuning::default()) };
+    let Some(store) = open_existing(options.db.as_ref())? else { return Ok(Tuning::default()) };
     let key = key_of(program, &goal(options)?);
     let keys = store.keys()?;
     let trials = keys.iter().filter(|known| known.key == key).map(|k| k.trials + k.removed).sum();

@@ -31,7 +31,7 @@ use std::sync::{Mutex, PoisonError};
 pub use tensorwright_kernel::Precision;
 use tensorwright_kernel::{Diagnostics, Module, Source};
 use tensorwright_package::{BuildOptions, Plan};
-use tensorwright_records::{SqliteStore, Store, open_existing};
+use tensorwright_records::{AnyStore, Location, Store, open_existing};
 use tensorwright_tuner::Manifest;
 
 /// The largest source file that is read; parsers refuse texts long before this.
@@ -110,7 +110,7 @@ impl Package {
         let store = self.store(folder, tell)?;
         let mut options = BuildOptions::default();
         options.cc = &self.cc;
-        options.records = store.as_ref().map(|store| store as &dyn Store);
+        options.records = store.as_deref().map(|store| store as &dyn Store);
         options.shared = false;
         let said = Mutex::new(Vec::new());
         let notes = |note: &str| {
@@ -131,15 +131,12 @@ impl Package {
         Ok(())
     }
 
-    fn store(
-        &self,
-        folder: &Path,
-        tell: &mut dyn FnMut(&str),
-    ) -> Result<Option<SqliteStore>, Error> {
+    fn store(&self, folder: &Path, tell: &mut dyn FnMut(&str)) -> Result<Option<AnyStore>, Error> {
         let Some(path) = &self.records else { return Ok(None) };
         let path = folder.join(path);
         tell(&format!("cargo:rerun-if-changed={}", path.display()));
-        let store = open_existing(Some(&path)).map_err(|error| Error::new(error.to_string()))?;
+        let place = Location::from(path.as_path());
+        let store = open_existing(Some(&place)).map_err(|error| Error::new(error.to_string()))?;
         match store {
             Some(store) => Ok(Some(store)),
             None => Err(Error::new(format!("there are no records at {}", path.display()))),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tensorwright::{Precision, Target};
+use tensorwright_records::Location;
 use tensorwright_search::registry::STRATEGIES;
 use tensorwright_tuner::Mode;
 
@@ -258,8 +259,8 @@ pub(crate) struct KernelArgs {
     pub(crate) untuned: bool,
 
     /// The records to look in, instead of the usual ones
-    #[arg(long, value_name = "FILE")]
-    pub(crate) db: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL")]
+    pub(crate) db: Option<Location>,
 
     #[command(flatten)]
     pub(crate) target: TargetArgs,

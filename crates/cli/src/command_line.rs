@@ -8,6 +8,8 @@ use crate::args::{
 };
 use crate::commands::compare::CompareArgs;
 use crate::commands::db::DbArgs;
+#[cfg(feature = "postgres")]
+use crate::commands::fleet::FleetArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
 use crate::commands::model::ModelArgs;
@@ -56,8 +58,9 @@ pub(crate) enum Command {
     Schedule(ScheduleArgs),
     Space(SpaceArgs),
     Tune(TuneArgs),
-    #[command(hide = true)]
     Worker(WorkerArgs),
+    #[cfg(feature = "postgres")]
+    Fleet(FleetArgs),
     Landscape(LandscapeArgs),
     Model(ModelArgs),
     Compare(CompareArgs),

@@ -3,7 +3,7 @@
 
 use tensorwright::{Module, Program, Schedule};
 use tensorwright_measure::WorkerCommand;
-use tensorwright_records::{Journal, Store};
+use tensorwright_records::Journal;
 use tensorwright_tuner::{Budget, Tuner};
 
 fn program(value: &str) -> Program {
@@ -26,7 +26,7 @@ fn candidates_that_show_mistakes_of_the_compiler_are_kept() {
     let worker = WorkerCommand::new(env!("CARGO_BIN_EXE_tensorwright")).arg("worker");
     let tuner = Tuner::new(&right, worker).unwrap().budget(Budget::trials(4));
     let tuner = tuner.plant(plain, wrong).plant(split, b"no object".to_vec());
-    let mut journal = Journal::open(Some(&directory.join("records.sqlite3"))).unwrap();
+    let mut journal = Journal::open(Some(&directory.join("records.sqlite3").into())).unwrap();
     let tuned = tuner.run(&mut journal, &mut |_| {}).unwrap();
 
     assert_eq!(tuned.defects.count, 2, "{:?}", tuned.progress.tally);

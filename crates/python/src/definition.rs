@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 
 use tensorwright::{DType, Def, Module, Precision, Target};
+use tensorwright_records::Location;
 
 /// A definition of a text, with the choices that hold for it.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) type Sizes = BTreeMap<String, i64>;
 pub(crate) struct Choices {
     pub(crate) threads: usize,
     pub(crate) precision: Precision,
-    pub(crate) db: Option<PathBuf>,
+    pub(crate) db: Option<Location>,
     pub(crate) target: Target,
 }
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use tensorwright::runtime::fork::hold_forks;
 use tensorwright::{Diagnostics, Frozen, Precision};
+use tensorwright_records::Location;
 
 use crate::arguments::{Arguments, Given};
 use crate::call;
@@ -292,6 +293,7 @@ impl Operator {
         let precision = precision.parse::<Precision>().map_err(PyValueError::new_err::<String>)?;
         let target = tensorwright::target(target)
             .map_err(|error| PyValueError::new_err(format!("{error}; {}", error.help())))?;
+        let db = db.map(|place| Location::from(place.into_os_string()));
         let choices = Choices { threads: threads.max(1), precision, db, target };
         let like = like.map(|like| like.get()).filter(|like| {
             let like = &like.definition;

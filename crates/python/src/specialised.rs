@@ -202,8 +202,8 @@ fn remembered(program: &Program, choices: &Choices) -> Recalled {
     let look = || {
         let goal = Goal::new(choices.target.clone()).with_precision(choices.precision);
         let goal = goal.with_threads(choices.threads);
-        let store = open_existing(choices.db.as_deref()).ok()??;
-        Remembered::best(&store, &Wanted { program, goal: &goal }).ok()
+        let store = open_existing(choices.db.as_ref()).ok()??;
+        Remembered::best(&*store, &Wanted { program, goal: &goal }).ok()
     };
     look().unwrap_or(Recalled { found: Remembered::Nothing, notes: Vec::new() })
 }

@@ -73,7 +73,7 @@ pub(crate) fn tune<'py>(
     let db = choices.db.clone();
     let mut raised = None;
     let tuned = py.detach(|| {
-        let mut journal = Journal::open(db.as_deref()).map_err(|error| error.to_string())?;
+        let mut journal = Journal::open(db.as_ref()).map_err(|error| error.to_string())?;
         let tuned = tuner.run(&mut journal, &mut |event| {
             let told = Python::attach(|py| {
                 py.check_signals()?;

@@ -1,22 +1,21 @@
 //! Fills a database with many records and measures it:
 //!
 //! ```text
-//! cargo run --release -p tensorwright-records --example ten_million [RECORDS [DIRECTORY]]
+//! cargo run --release -p tensorwright-records --features postgres --example ten_million [RECORDS [PLACE]]
 //! ```
 //!
-//! The database is made in a directory of its own and removed, unless a directory is given: then it
-//! stays there, and the next call with that directory measures it again.
+//! The database is a file in a directory of its own and removed, unless a place is given, a file or the URL of a
+//! server: then it stays there, and the next call with that place measures it again.
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
 #[path = "../tests/support/synthetic.rs"]
 mod synthetic;
 
-use std::path::Path;
 use std::time::Instant;
 
 use synthetic::{RUNS, TRIALS};
 use tensorwright_random::SplitMix;
-use tensorwright_records::{Event, Options, SqliteStore, Store};
+use tensorwright_records::{Event, Location, Options, open_at, open_existing};
 
 /// Runs that one transaction writes.
 const BATCH: u64 = 50;
@@ -30,21 +29,21 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let records: u64 = arguments.next().map_or(Ok(10_000_000), |text| text.parse())?;
     let runs = (records / TRIALS).max(RUNS);
-    if let Some(directory) = arguments.next() {
-        let path = Path::new(&directory).join("ten_million.sqlite3");
-        if !path.try_exists()? {
-            fill(runs, &path)?;
+    if let Some(place) = arguments.next() {
+        let place: Location = place.parse()?;
+        if open_existing(Some(&place))?.is_none() {
+            fill(runs, &place)?;
         }
-        return measure(runs, &path);
+        return measure(runs, &place);
     }
     let directory = tempfile::tempdir()?;
-    let path = directory.path().join("records.sqlite3");
-    fill(runs, &path)?;
-    measure(runs, &path)
+    let place = Location::File(directory.path().join("records.sqlite3"));
+    fill(runs, &place)?;
+    measure(runs, &place)
 }
 
-fn fill(runs: u64, path: &Path) -> Result<()> {
-    let mut store = SqliteStore::open(path, Options { durable: false, ..Options::default() })?;
+fn fill(runs: u64, place: &Location) -> Result<()> {
+    let mut store = open_at(place, Options { durable: false, ..Options::default() })?;
     let start = Instant::now();
     for first in (0..runs).step_by(BATCH as usize) {
         let batch: Vec<Event> = (first..runs.min(first + BATCH)).flat_map(synthetic::run).collect();
@@ -55,8 +54,8 @@ fn fill(runs: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn measure(runs: u64, path: &Path) -> Result<()> {
-    let mut store = SqliteStore::open(path, Options::default())?;
+fn measure(runs: u64, place: &Location) -> Result<()> {
+    let mut store = open_at(place, Options::default())?;
     let bytes = store.bytes()?;
     println!("{bytes} bytes, {:.1} per record", bytes as f64 / (runs * TRIALS) as f64);
     println!("plan: {}", store.plan_of_best()?);

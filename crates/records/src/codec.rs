@@ -14,6 +14,16 @@ pub(crate) fn encode(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
     bytes
 }
 
+/// The numbers of a point as records keep them.
+///
+/// ```
+/// assert_eq!(tensorwright_records::encode_point(&[1, 300]), [1, 0xac, 2]);
+/// ```
+#[must_use]
+pub fn encode_point(point: &[u32]) -> Vec<u8> {
+    encode(point.iter().map(|value| u64::from(*value)))
+}
+
 /// Numbers from bytes; `None` if they are not what [`encode`] makes.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
+use crate::location::Location;
 use crate::model::{RunId, TrialId};
 
 /// The result of a question to records.
@@ -17,8 +18,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Another process kept the database locked for too long.
     Busy {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
         /// How long we waited.
         waited: Duration,
         /// Processes that hold locks, if the system says: `4242 (sqlite3)`.
@@ -26,30 +27,30 @@ pub enum Error {
     },
     /// No space is left, or the limit of the database is reached.
     Full {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
     },
     /// The file is something else.
     NotADatabase {
-        /// The file.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
     },
     /// The file is a database of another program.
     Foreign {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
     },
     /// The file is damaged.
     Corrupt {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
         /// What was found.
         detail: String,
     },
     /// The database was made by a newer version.
     Newer {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
         /// Its schema's version.
         found: i64,
         /// The version that we know.
@@ -57,15 +58,15 @@ pub enum Error {
     },
     /// The file cannot be opened or made.
     CannotOpen {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
         /// Why.
         reason: String,
     },
     /// The file or its directory cannot be written to.
     ReadOnly {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
     },
     /// A file beside the database cannot be read or written.
     File {
@@ -74,10 +75,41 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Anything else that SQLite says.
+    /// The server cannot be reached, or the connection to it is lost.
+    Unreachable {
+        /// Where it is.
+        at: Location,
+        /// Why.
+        reason: String,
+    },
+    /// The server does not let this user do that.
+    Denied {
+        /// Where it is.
+        at: Location,
+        /// What it says.
+        reason: String,
+    },
+    /// Another transaction was in the way, again and again.
+    Conflict {
+        /// Where it is.
+        at: Location,
+    },
+    /// A URL of a server, or what it names, cannot be used.
+    Url {
+        /// Where it is.
+        at: Location,
+        /// Why.
+        reason: String,
+    },
+    /// This build cannot talk to servers.
+    NoServers {
+        /// Where it is.
+        at: Location,
+    },
+    /// Anything else that the database says.
     Database {
-        /// The database.
-        path: PathBuf,
+        /// Where it is.
+        at: Location,
         /// What it says.
         detail: String,
     },
@@ -108,30 +140,63 @@ impl Error {
             Self::Busy { .. } => "wait until the other process is done, or stop it; nothing was \
                  changed and the same command may be repeated"
                 .into(),
-            Self::Full { path } => format!(
-                "make room on the disk of {}, or remove old records: tensorwright db gc",
-                directory(path).display()
-            ),
-            Self::NotADatabase { .. } | Self::Foreign { .. } => {
+            Self::Full { at } => {
+                let disk = match at {
+                    Location::File(path) => directory(path).display().to_string(),
+                    Location::Server(_) => "the server".to_owned(),
+                };
+                format!(
+                    "make room on the disk of {disk}, or remove old records: tensorwright db gc"
+                )
+            }
+            Self::NotADatabase { .. } | Self::Foreign { at: Location::File(_) } => {
                 "name another file with --db or TENSORWRIGHT_DB; this one was left as it is".into()
             }
-            Self::Corrupt { path, .. } => format!(
+            Self::Foreign { at: Location::Server(_) } => {
+                "name another schema in the URL (schema=NAME); this one was left as it is".into()
+            }
+            Self::Corrupt { at: Location::File(path), .. } => format!(
                 "move it aside and start anew: mv {0} {0}.damaged; `sqlite3 {0}.damaged .recover` \
                  saves what can be read",
                 path.display()
             ),
+            Self::Corrupt { at: Location::Server(_), .. } => {
+                "somebody has changed these rows by hand: restore them from a backup".into()
+            }
             Self::Newer { .. } => {
                 "use the newer tensorwright, or name another file with --db or TENSORWRIGHT_DB"
                     .into()
             }
-            Self::CannotOpen { path, .. } | Self::ReadOnly { path } => format!(
+            Self::CannotOpen { at: Location::File(path), .. }
+            | Self::ReadOnly { at: Location::File(path) } => format!(
                 "check that {} exists and may be written to, or name another file with --db or \
                  TENSORWRIGHT_DB",
                 directory(path).display()
             ),
+            Self::CannotOpen { .. } | Self::ReadOnly { .. } => {
+                "it may be a standby: add target_session_attrs=read-write to the URL, with all \
+                 hosts that may be the primary"
+                    .into()
+            }
+            Self::Unreachable { .. } => "check that the server runs and that its host, port and \
+                 certificates are those of the URL; the same command may be repeated"
+                .into(),
+            Self::Denied { .. } => "check the user and the password (PGPASSWORD, PGPASSFILE), and \
+                 ask whoever runs the server for the privilege"
+                .into(),
+            Self::Conflict { .. } => {
+                "nothing was changed and the same command may be repeated".into()
+            }
+            Self::Url { .. } => "it has the form \
+                 postgres://USER@HOST:PORT/DATABASE?sslrootcert=FILE; docs/records.md has all \
+                 options"
+                .into(),
+            Self::NoServers { .. } => {
+                "build it with the feature `postgres` of tensorwright-records".into()
+            }
             Self::File { .. } => "check that the file may be read and written".into(),
             Self::Database { .. } => "repeat the command; if that does not help, try another \
-                 file with --db"
+                 database with --db"
                 .into(),
             Self::Invalid { .. } => "correct the record, or leave it out".into(),
             Self::UnknownRun(_) => "tensorwright db ls --runs lists the runs".into(),
@@ -159,8 +224,8 @@ impl Error {
         Self::Invalid { what: what.into(), reason: reason.into() }
     }
 
-    pub(crate) fn corrupt(path: &Path, detail: impl Into<String>) -> Self {
-        Self::Corrupt { path: path.to_owned(), detail: detail.into() }
+    pub(crate) fn corrupt(at: &Location, detail: impl Into<String>) -> Self {
+        Self::Corrupt { at: at.clone(), detail: detail.into() }
     }
 
     pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
@@ -169,25 +234,25 @@ impl Error {
 
     /// What SQLite says, about a database.
     pub(crate) fn sqlite(path: &Path, waited: Duration, error: &rusqlite::Error) -> Self {
-        let path = path.to_owned();
+        let at = Location::from(path);
         let detail = error.to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                let holders = crate::sqlite::holders(&path);
-                Self::Busy { path, waited, holders }
+                let holders = crate::sqlite::holders(path);
+                Self::Busy { at, waited, holders }
             }
-            Some(ErrorCode::DiskFull) => Self::Full { path },
-            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
-            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail },
+            Some(ErrorCode::DiskFull) => Self::Full { at },
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { at },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { at, detail },
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                Self::CannotOpen { path, reason: detail }
+                Self::CannotOpen { at, reason: detail }
             }
-            Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly { at },
             // A page that the file is too short for is reported as a failed read.
             Some(ErrorCode::SystemIoFailure) if is_short_read(error) => {
-                Self::Corrupt { path, detail: "the file ends too early".into() }
+                Self::Corrupt { at, detail: "the file ends too early".into() }
             }
-            _ => Self::Database { path, detail },
+            _ => Self::Database { at, detail },
         }
     }
 }
@@ -207,38 +272,36 @@ fn directory(path: &Path) -> &Path {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy { path, waited, holders } => {
+            Self::Busy { at, waited, holders } => {
                 let seconds = waited.as_secs_f64();
-                write!(f, "{} was locked for more than {seconds} s", path.display())?;
+                write!(f, "{at} was locked for more than {seconds} s")?;
                 match holders.as_slice() {
                     [] => f.write_str(" by another process"),
                     [one] => write!(f, " by process {one}"),
                     many => write!(f, " by one of the processes {}", many.join(", ")),
                 }
             }
-            Self::Full { path } => write!(f, "no space is left to write {}", path.display()),
-            Self::NotADatabase { path } => {
-                write!(f, "{} is not a database of records", path.display())
-            }
-            Self::Foreign { path } => {
-                write!(f, "{} is a database of another program", path.display())
-            }
-            Self::Corrupt { path, detail } => {
-                write!(f, "{} is damaged: {detail}", path.display())
-            }
-            Self::Newer { path, found, known } => write!(
+            Self::Full { at } => write!(f, "no space is left to write {at}"),
+            Self::NotADatabase { at } => write!(f, "{at} is not a database of records"),
+            Self::Foreign { at } => write!(f, "{at} is a database of another program"),
+            Self::Corrupt { at, detail } => write!(f, "{at} is damaged: {detail}"),
+            Self::Newer { at, found, known } => write!(
                 f,
-                "{} was made by a newer version (schema {found}, this one knows {known})",
-                path.display()
+                "{at} was made by a newer version (schema {found}, this one knows {known})"
             ),
-            Self::CannotOpen { path, reason } => {
-                write!(f, "{} cannot be opened: {reason}", path.display())
+            Self::CannotOpen { at, reason } => write!(f, "{at} cannot be opened: {reason}"),
+            Self::ReadOnly { at } => write!(f, "{at} cannot be written to"),
+            Self::Unreachable { at, reason } => write!(f, "{at} cannot be reached: {reason}"),
+            Self::Denied { at, reason } => write!(f, "{at} refuses that: {reason}"),
+            Self::Conflict { at } => write!(f, "another process was in the way in {at}"),
+            Self::Url { at, reason } => write!(f, "{at} cannot be used: {reason}"),
+            Self::NoServers { at } => {
+                write!(f, "{at} is a server, and this build knows only files")
             }
-            Self::ReadOnly { path } => write!(f, "{} cannot be written to", path.display()),
             Self::File { path, reason } => {
                 write!(f, "{} cannot be used: {reason}", path.display())
             }
-            Self::Database { path, detail } => write!(f, "{}: {detail}", path.display()),
+            Self::Database { at, detail } => write!(f, "{at}: {detail}"),
             Self::Invalid { what, reason } => write!(f, "{what} {reason}"),
             Self::UnknownRun(run) => write!(f, "there is no run {run}"),
             Self::UnknownTrial(trial) => write!(f, "there is no {trial}"),

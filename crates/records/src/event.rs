@@ -100,8 +100,12 @@ impl Event {
                 moment("started", info.started)?;
                 text("meta", &info.meta.to_string())
             }
-            Self::Trial { trial, .. } => validate_trial(trial),
-            Self::End { end, .. } => {
+            Self::Trial { run, trial } => {
+                validate_run(run)?;
+                validate_trial(trial)
+            }
+            Self::End { run, end } => {
+                validate_run(run)?;
                 name("status", &end.status)?;
                 moment("ended", end.ended)
             }

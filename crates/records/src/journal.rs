@@ -1,10 +1,11 @@
 //! [`Journal`]: a writer that loses nothing while the database cannot be written.
 //!
 //! A tuner that has paid for an outcome must not lose it because somebody holds a lock, the disk is
-//! full or the file is damaged. What cannot be written waits in memory and in a file beside the
-//! database, `records.sqlite3.pending.jsonl`, and is written at the next chance: with the next
-//! outcome, at the end, or by the next process that opens the journal. Since applying an event twice
-//! is the same as once, it does no harm that two of them do so.
+//! full, the file is damaged or the server is gone. What cannot be written waits in memory and in a file
+//! beside the database, `records.sqlite3.pending.jsonl`, or for a server in the user's data directory. It is
+//! written at the next chance: with the next outcome, at the end, or by the next process that opens the
+//! journal. Since applying an event twice is the same as once, it does no harm that two of them do so, nor
+//! that nobody knows whether a commit succeeded whose connection was lost.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -15,10 +16,11 @@ use crate::claim::Claims;
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
 use crate::key::Key;
-use crate::location::location;
+use crate::location::Location;
 use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial};
+use crate::open::{AnyStore, open_at};
+use crate::options::Options;
 use crate::program::ProgramInfo;
-use crate::sqlite::{Options, SqliteStore};
 use crate::store::{Store, all_accepted};
 use crate::transfer::{Imported, read_lines};
 
@@ -27,6 +29,12 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 
 /// How long after a failed attempt the next one is made.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The same at most, after many attempts to reach a server.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long a server may take to accept a connection once there is trouble.
+const IMPATIENT_CONNECT: Duration = Duration::from_secs(1);
 
 /// Files of candidates that show a defect of the compiler: more say nothing new.
 const MOST_CASES: usize = 100;
@@ -42,9 +50,11 @@ pub enum Kept {
 
 /// A writer that loses nothing while the database cannot be written.
 pub struct Journal {
+    location: Location,
+    /// What files of this machine that belong to the records are named after.
     path: PathBuf,
     options: Options,
-    store: Option<SqliteStore>,
+    store: Option<AnyStore>,
     /// What could not be written, in order.
     waiting: Vec<Event>,
     /// How many of them are in the file as well.
@@ -53,6 +63,8 @@ pub struct Journal {
     rejected: u64,
     trouble: Option<Error>,
     attempted: Option<Instant>,
+    /// How long after that the next attempt is made.
+    pause: Duration,
 }
 
 impl Journal {
@@ -61,15 +73,18 @@ impl Journal {
     ///
     /// # Errors
     /// If there is no place for records.
-    pub fn open(path: Option<&Path>) -> Result<Self> {
-        Ok(Self::new(location(path)?, Options::default()))
+    pub fn open(place: Option<&Location>) -> Result<Self> {
+        Self::new(Location::given(place)?, Options::default())
     }
 
     /// [`Journal::open`] with options.
-    #[must_use]
-    pub fn new(path: PathBuf, options: Options) -> Self {
-        let (store, waiting) = (None, Vec::new());
+    ///
+    /// # Errors
+    /// If there is no place for the files of a server on this machine.
+    pub fn new(location: Location, options: Options) -> Result<Self> {
+        let (store, waiting, path) = (None, Vec::new(), location.beside()?);
         let mut journal = Self {
+            location,
             path,
             options,
             store,
@@ -78,10 +93,11 @@ impl Journal {
             rejected: 0,
             trouble: None,
             attempted: None,
+            pause: RETRY,
         };
         // The failure is kept in `trouble`, for whoever asks.
         let _ = journal.flush();
-        journal
+        Ok(journal)
     }
 
     /// Notes that a run begins.
@@ -197,11 +213,19 @@ impl Journal {
     ///
     /// # Errors
     /// If the database cannot be opened.
-    pub fn store(&mut self) -> Result<&mut SqliteStore> {
+    pub fn store(&mut self) -> Result<&mut dyn Store> {
         if self.store.is_none() {
-            self.store = Some(SqliteStore::open(&self.path, self.options.clone())?);
+            let mut options = self.options.clone();
+            if self.trouble.is_some() {
+                // A server that does not answer must not stop a search, attempt after attempt.
+                options.busy_timeout = options.busy_timeout.min(IMPATIENT_CONNECT);
+            }
+            self.store = Some(open_at(&self.location, options)?);
         }
-        self.store.as_mut().ok_or(Error::NoDataDirectory)
+        match &mut self.store {
+            Some(store) => Ok(&mut **store),
+            None => Err(Error::NoDataDirectory),
+        }
     }
 
     /// Tries now to write all that waits, of this process and of others that have ended.
@@ -230,7 +254,7 @@ impl Journal {
             return Ok(Kept::Waiting);
         }
         self.wait_for(events);
-        let due = self.attempted.is_none_or(|time| time.elapsed() >= RETRY);
+        let due = self.attempted.is_none_or(|time| time.elapsed() >= self.pause);
         if due && self.flush().is_ok() { Ok(Kept::Database) } else { Ok(Kept::Waiting) }
     }
 
@@ -240,12 +264,16 @@ impl Journal {
             Ok(_) => {
                 self.trouble = None;
                 self.attempted = None;
+                self.pause = RETRY;
                 self.options.busy_timeout
             }
             Err(error) => {
+                if matches!(error, Error::Unreachable { .. }) && self.trouble.is_some() {
+                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                }
                 self.trouble = Some(error.clone());
                 self.attempted = Some(Instant::now());
-                // A damaged or replaced file is opened anew.
+                // A damaged or replaced file is opened anew, and so is a connection that was lost.
                 if !matches!(error, Error::Busy { .. } | Error::Full { .. }) {
                     self.store = None;
                 }
@@ -262,6 +290,10 @@ impl Journal {
     fn wait_for(&mut self, events: Vec<Event>) {
         self.waiting.extend(events);
         let path = self.pending_path();
+        if let Some(directory) = path.parent() {
+            // The records of a server have no file here before something waits for them.
+            let _ = std::fs::create_dir_all(directory);
+        }
         // What cannot be saved now is saved with the next one, or stays in memory.
         if append(&path, &self.waiting[self.saved..]).is_ok() {
             self.saved = self.waiting.len();

@@ -1,7 +1,8 @@
 //! Records: every outcome of every run, kept where the next run finds it.
 //!
 //! An outcome is committed when it happens and is on disk when [`Store::insert`] returns. Records
-//! live in one SQLite file that several processes share, the only [`Store`] that there is.
+//! live in one SQLite file that several processes share, or on a PostgreSQL server that several machines share (the
+//! feature `postgres`); [`open`] opens either.
 //!
 //! ```
 //! use tensorwright_records::{Key, Options, ProgramInfo, RunInfo, SqliteStore, Store, Trial};
@@ -26,7 +27,9 @@
 //! | `answer.rs` | what questions about records are answered with |
 //! | `store.rs` | [`Store`], what a store does |
 //! | `schema.rs` | the tables |
-//! | `sqlite/` | [`SqliteStore`] |
+//! | `sql/` | [`SqlStore`]: the statements, the same for every database |
+//! | `sqlite/`, `postgres/` | the connections: [`SqliteStore`], `PostgresStore` |
+//! | `location.rs`, `usual.rs`, `open.rs` | where records are, and opening them |
 //! | `journal.rs` | [`Journal`], which loses nothing while the database cannot be written |
 //! | `claim.rs` | [`Claim`]: a run belongs to a process that is alive |
 //! | `transfer/` | export and import |
@@ -40,50 +43,35 @@ mod journal;
 mod key;
 mod location;
 mod model;
+mod open;
+mod options;
 mod origin;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod program;
 pub mod schema;
+mod sql;
 mod sqlite;
 mod store;
 pub mod transfer;
+mod usual;
 
 pub use answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 pub use claim::{Claim, Claims};
+pub use codec::encode_point;
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
 pub use journal::{Journal, Kept};
 pub use key::{Key, Part};
-pub use location::{default_path, location};
+pub use location::{Location, Url};
 pub use model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId, Verification, now};
+pub use open::{AnyStore, open, open_at, open_existing};
+pub use options::Options;
 pub use origin::Origin;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use program::ProgramInfo;
-pub use sqlite::{Collected, Collection, Options, SqliteStore};
+pub use sql::{Collected, Collection, SqlStore};
+pub use sqlite::SqliteStore;
 pub use store::{RunFilter, Store};
-
-use std::path::Path;
-
-/// Opens the records at a path, or at the [usual place](location); makes them if there are none.
-///
-/// # Errors
-/// If there is no usual place, or the file cannot be opened or is not a database of records.
-pub fn open(path: Option<&Path>) -> Result<SqliteStore> {
-    SqliteStore::open(&location(path)?, Options::default())
-}
-
-/// [`open`], but `None` if there are no records at that place: looking makes no files, and records that
-/// cannot be written are opened to look at.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_existing(path: Option<&Path>) -> Result<Option<SqliteStore>> {
-    let path = location(path)?;
-    match path.try_exists() {
-        Ok(false) => Ok(None),
-        _ => match SqliteStore::open(&path, Options::default()) {
-            Err(Error::ReadOnly { .. } | Error::CannotOpen { .. }) => {
-                SqliteStore::open_read_only(&path, &Options::default()).map(Some)
-            }
-            opened => opened.map(Some),
-        },
-    }
-}
+pub use usual::default_path;

@@ -1,42 +1,168 @@
-//! Where records are kept.
+//! [`Location`]: where records are kept.
 
-use std::env;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use crate::error::{Error, Result};
+/// What a URL of a server begins with.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// The variable that names another file of records.
-const VARIABLE: &str = "TENSORWRIGHT_DB";
-
-/// The given path, or the one in `TENSORWRIGHT_DB`, or [`default_path`].
+/// Where records are kept: a file, or a server.
 ///
-/// # Errors
-/// If none of them is known.
-pub fn location(path: Option<&Path>) -> Result<PathBuf> {
-    if let Some(path) = path {
-        return Ok(path.to_owned());
-    }
-    let named = env::var_os(VARIABLE).filter(|value| !value.is_empty());
-    named.map(PathBuf::from).or_else(default_path).ok_or(Error::NoDataDirectory)
+/// Whatever begins like a URL of PostgreSQL is one; all else is a path. Whether it can be used is found out when it
+/// is opened. A password never shows.
+///
+/// ```
+/// use tensorwright_records::Location;
+///
+/// let server: Location = "postgres://ann:secret@db.example:5432/tuning".parse()?;
+/// assert_eq!(server.to_string(), "postgres://ann:***@db.example:5432/tuning");
+/// assert!(matches!("records.sqlite3".parse()?, Location::File(_)));
+/// # Ok::<(), std::convert::Infallible>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// A server of PostgreSQL.
+    Server(Url),
 }
 
-/// `tensorwright/records.sqlite3` in the user's data directory: `XDG_DATA_HOME`, or `.local/share`
-/// in the home directory.
-#[must_use]
-pub fn default_path() -> Option<PathBuf> {
-    // The XDG specification: a relative path is invalid and has to be ignored.
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = absolute("XDG_DATA_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local").join("share")))?;
-    Some(data.join("tensorwright").join("records.sqlite3"))
+/// The URL of a server. A password in it never shows.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Url(String);
+
+impl Url {
+    /// The text as it was given, with whatever is secret in it.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "no server is ever asked"))]
+    pub(crate) fn secret_text(&self) -> &str {
+        &self.0
+    }
+
+    /// Where the password is in the text.
+    fn passwords(&self) -> Vec<Range<usize>> {
+        let begin = self.0.find("://").map_or(0, |at| at + 3);
+        let end = self.0[begin..].find(['/', '?']).map_or(self.0.len(), |at| begin + at);
+        // A password with a `/` or `?` that is not escaped is hidden as well, whatever else it hides.
+        let end = self.0[begin..].rfind('@').map_or(end, |at| end.max(begin + at));
+        let mut hidden = Vec::new();
+        if let Some(at) = self.0[begin..end.max(begin)].find(':').map(|at| begin + at + 1)
+            && let Some(length) = self.0[at..].rfind('@')
+        {
+            hidden.push(at..at + length);
+        }
+        let from = hidden.last().map_or(begin, |range| range.end);
+        let mut at = from;
+        while let Some(found) = self.0[at..].find("password=") {
+            let start = at + found + "password=".len();
+            let length = self.0[start..].find('&').unwrap_or(self.0.len() - start);
+            hidden.push(start..start + length);
+            at = start + length;
+        }
+        hidden
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut at = 0;
+        for hidden in self.passwords() {
+            write!(f, "{}***", &self.0[at..hidden.start])?;
+            at = hidden.end;
+        }
+        f.write_str(&self.0[at..])
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server(url) => url.fmt(f),
+        }
+    }
+}
+
+impl From<OsString> for Location {
+    fn from(text: OsString) -> Self {
+        match text.to_str() {
+            Some(url) if SCHEMES.iter().any(|scheme| url.starts_with(scheme)) => {
+                Self::Server(Url(url.to_owned()))
+            }
+            _ => Self::File(text.into()),
+        }
+    }
+}
+
+impl From<PathBuf> for Location {
+    /// A path, whatever it begins with.
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl From<&Path> for Location {
+    /// A path, whatever it begins with.
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
+
+impl FromStr for Location {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::from(OsString::from(text)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shown(text: &str) -> String {
+        let Ok(place) = text.parse::<Location>();
+        assert!(!format!("{place:?}").contains("secret"), "{place:?}");
+        place.to_string()
+    }
+
     #[test]
-    fn a_given_path_counts_first() {
-        assert_eq!(location(Some(Path::new("x.db"))).unwrap(), Path::new("x.db"));
+    fn passwords_never_show() {
+        let cases = [
+            ("postgres://ann@h/d", "postgres://ann@h/d"),
+            ("postgres://ann:secret@h:1/d?x=y", "postgres://ann:***@h:1/d?x=y"),
+            ("postgres://ann:sec/ret?@h/d", "postgres://ann:***@h/d"),
+            (
+                "postgresql://h/d?user=a&password=secret&x=1",
+                "postgresql://h/d?user=a&password=***&x=1",
+            ),
+            ("postgres://a:secret@h/d?sslpassword=secret", "postgres://a:***@h/d?sslpassword=***"),
+            ("postgres://h:5432/d", "postgres://h:5432/d"),
+            ("postgres://", "postgres://"),
+            ("postgres://ü:secret", "postgres://ü:secret"),
+        ];
+        for (given, expected) in &cases[..7] {
+            assert_eq!(shown(given), *expected);
+        }
+        // Without an `@` what follows a colon is a port.
+        let Ok(place) = cases[7].0.parse::<Location>();
+        assert_eq!(place.to_string(), cases[7].1);
+    }
+
+    #[test]
+    fn a_path_is_a_path_whatever_it_is_called() {
+        for path in ["postgres:/x", "./postgres://x", "", "a b"] {
+            let Ok(place) = path.parse::<Location>();
+            assert_eq!(place, Location::File(path.into()));
+        }
     }
 }

@@ -1,13 +1,16 @@
 //! [`Store`]: what a store of records does, whichever database is under it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 use crate::error::Result;
 use crate::event::{Applied, Event};
 use crate::key::Key;
+use crate::location::Location;
 use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId, Verification};
 use crate::program::ProgramInfo;
+use crate::sql::{Collected, Collection};
 
 /// Which runs are meant.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +29,34 @@ pub struct RunFilter {
 ///
 /// Writing is idempotent: a run, a trial or a declaration that is there already is left as it is.
 pub trait Store {
+    /// Where it is.
+    fn location(&self) -> &Location;
+
+    /// The size of the records in bytes, without the log of the database.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn bytes(&self) -> Result<u64>;
+
+    /// How the database finds the fastest trial of a key: the plan of that query, in its words.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn plan_of_best(&self) -> Result<String>;
+
+    /// Waits for others that write as long as this from now on.
+    ///
+    /// # Errors
+    /// If the database does not take it.
+    fn set_patience(&mut self, patience: Duration) -> Result<()>;
+
+    /// Removes all trials but the fastest of each key and the declared winners, and gives the space
+    /// back. Runs, programs, keys and counts by outcome stay.
+    ///
+    /// # Errors
+    /// If the database cannot be written; then nothing is removed.
+    fn collect(&mut self, what: Collection) -> Result<Collected>;
+
     /// Writes events in one transaction, which is on disk when this returns. Events that cannot be
     /// kept are refused one by one and do not keep the others out.
     ///

@@ -45,7 +45,7 @@ fn failure(path: &Path) -> Error {
 fn filled(scratch: &Scratch) -> RunId {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     for number in 0..2000 {
         store.insert(&run, &measured(number, 1.0)).unwrap();
     }
@@ -81,7 +81,7 @@ fn a_journal_loses_nothing_while_the_database_is_locked() {
     let scratch = Scratch::new();
     let program = program(64);
     let key = key(&program);
-    let mut journal = Journal::new(scratch.db(), impatient());
+    let mut journal = Journal::new(scratch.location().clone(), impatient()).unwrap();
     let info = RunInfo::new("random", 1);
     assert_eq!(journal.begin_run(&key, &program, &info), Ok(Kept::Database));
     assert_eq!(journal.insert(&info.id, &measured(0, 1.0)), Ok(Kept::Database));
@@ -119,7 +119,7 @@ fn what_a_killed_process_left_waiting_is_written_by_the_next() {
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
         other
     };
-    let mut journal = Journal::new(scratch.db(), impatient());
+    let mut journal = Journal::new(scratch.location().clone(), impatient()).unwrap();
     // Even the beginning of the run waits.
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Waiting));
     assert_eq!(journal.insert(&info.id, &measured(0, 1.0)), Ok(Kept::Waiting));
@@ -131,12 +131,12 @@ fn what_a_killed_process_left_waiting_is_written_by_the_next() {
     text.extend_from_slice(b"{\"trial\":{\"run\":");
     fs::write(&pending, text).unwrap();
     // Another process adds to the file.
-    let mut second = Journal::new(scratch.db(), impatient());
+    let mut second = Journal::new(scratch.location().clone(), impatient()).unwrap();
     assert_eq!(second.insert(&info.id, &measured(2, 1.0)), Ok(Kept::Waiting));
     std::mem::forget(second);
     other.execute_batch("ROLLBACK").unwrap();
 
-    let mut next = Journal::new(scratch.db(), quick());
+    let mut next = Journal::new(scratch.location().clone(), quick()).unwrap();
     assert_eq!(next.trouble(), None);
     let trials = next.store().unwrap().trials(&info.id, None, 10).unwrap();
     assert_eq!(trials, [measured(0, 1.0), measured(1, 1.0), measured(2, 1.0)]);
@@ -145,7 +145,7 @@ fn what_a_killed_process_left_waiting_is_written_by_the_next() {
 #[test]
 fn a_journal_refuses_at_once_what_no_database_keeps() {
     let scratch = Scratch::new();
-    let mut journal = Journal::new(scratch.db(), quick());
+    let mut journal = Journal::new(scratch.location().clone(), quick()).unwrap();
     let error = journal.insert(&RunId::named("x"), &measured(0, f64::NAN)).unwrap_err();
     assert_eq!(error.to_string(), "seconds is not a time from 1e-10 to 1e7 seconds");
     let unknown = journal.insert(&RunId::named("x"), &measured(0, 1.0)).unwrap_err();
@@ -159,7 +159,7 @@ fn a_journal_goes_on_without_any_usable_database() {
     fs::write(scratch.db(), b"this is a letter to my grandmother, and quite long enough").unwrap();
     let program = program(64);
     let info = RunInfo::new("random", 1);
-    let mut journal = Journal::new(scratch.db(), impatient());
+    let mut journal = Journal::new(scratch.location().clone(), impatient()).unwrap();
     assert!(matches!(journal.trouble(), Some(Error::NotADatabase { .. })));
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Waiting));
     assert_eq!(journal.insert(&info.id, &measured(0, 1.0)), Ok(Kept::Waiting));
@@ -173,7 +173,7 @@ fn a_journal_goes_on_without_any_usable_database() {
 fn fill_up(scratch: &Scratch, options: Options, make_room: &dyn Fn()) {
     let program = program(64);
     let info = RunInfo::new("random", 1);
-    let mut journal = Journal::new(scratch.db(), options);
+    let mut journal = Journal::new(scratch.location().clone(), options).unwrap();
     journal.begin_run(&key(&program), &program, &info).unwrap();
     let trial = |number: u64| Trial {
         outcome: Outcome::BuildFailed { reason: format!("{number} {}", "long ".repeat(2000)) },
@@ -195,7 +195,7 @@ fn fill_up(scratch: &Scratch, options: Options, make_room: &dyn Fn()) {
     journal.insert(&info.id, &trial(number + 1)).unwrap();
     make_room();
     drop(journal);
-    let mut journal = Journal::new(scratch.db(), quick());
+    let mut journal = Journal::new(scratch.location().clone(), quick()).unwrap();
     journal.flush().unwrap();
     let trials = journal.store().unwrap().trials(&info.id, None, 100_000).unwrap();
     assert_eq!(trials, (0..=number + 1).map(trial).collect::<Vec<_>>());
@@ -304,7 +304,7 @@ fn a_database_of_another_program_is_left_alone() {
         Connection::open(scratch.db()).unwrap().execute_batch(tables).unwrap();
         let before = fs::read(scratch.db()).unwrap();
         let error = open(&scratch.db()).err().unwrap();
-        assert_eq!(error, Error::Foreign { path: scratch.db() });
+        assert_eq!(error, Error::Foreign { at: scratch.location().clone() });
         assert_eq!(fs::read(scratch.db()).unwrap(), before);
     }
 }

@@ -9,22 +9,22 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use support::{Scratch, key, measured, program, quick};
-use tensorwright_records::{Error, Journal, Kept, Options, RunFilter, RunInfo, SqliteStore, Store};
+use tensorwright_records::{Error, Journal, Kept, Location, Options, RunFilter, RunInfo, open_at};
 
 /// What a child process is to do, and where.
 const TASK: &str = "TENSORWRIGHT_TEST_TASK";
 const DATABASE: &str = "TENSORWRIGHT_TEST_DATABASE";
 
 /// Starts this test program again as another process.
-fn child(task: &str, database: &Path) -> Child {
+fn child(task: &str, database: &Location) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_process", "--nocapture"])
         .env(TASK, task)
-        .env(DATABASE, database)
+        .env(DATABASE, database.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -35,18 +35,19 @@ fn child(task: &str, database: &Path) -> Child {
 #[test]
 fn child_process() {
     let (Ok(task), Some(path)) = (std::env::var(TASK), std::env::var_os(DATABASE)) else { return };
-    let path = PathBuf::from(path);
-    match task.as_str() {
-        "write" => write(&path, 0..250),
-        "write forever" => write(&path, 0..u64::MAX >> 1),
-        _ => hold(&path),
+    let place = Location::from(path);
+    match (task.as_str(), &place) {
+        ("write", _) => write(&place, 0..250),
+        ("write forever", _) => write(&place, 0..u64::MAX >> 1),
+        (_, Location::File(path)) => hold(path),
+        _ => unreachable!("{task}"),
     }
 }
 
 /// Writes trials and says the number of each once it is written.
-fn write(path: &Path, numbers: std::ops::Range<u64>) {
+fn write(place: &Location, numbers: std::ops::Range<u64>) {
     let program = program(64);
-    let mut store = SqliteStore::open(path, quick()).unwrap();
+    let mut store = open_at(place, quick()).unwrap();
     let run = store.begin_run(&key(&program), &program, &RunInfo::new("random", 1)).unwrap();
     let mut out = std::io::stdout();
     writeln!(out, "\nrun {run}").unwrap();
@@ -74,11 +75,11 @@ fn wait_for(child: &mut Child, word: &str) -> BufReader<std::process::ChildStdou
     out
 }
 
-#[test]
-fn several_processes_write_at_once() {
-    let scratch = Scratch::new();
+support::on_every_database! { several_processes_write_at_once, what_was_written_outlasts_a_kill }
+
+fn several_processes_write_at_once(scratch: &Scratch) {
     // They all make the database, too.
-    let children: Vec<Child> = (0..4).map(|_| child("write", &scratch.db())).collect();
+    let children: Vec<Child> = (0..4).map(|_| child("write", scratch.location())).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -94,10 +95,8 @@ fn several_processes_write_at_once() {
     assert_eq!(store.keys().unwrap().len(), 1);
 }
 
-#[test]
-fn what_was_written_outlasts_a_kill() {
-    let scratch = Scratch::new();
-    let mut child = child("write forever", &scratch.db());
+fn what_was_written_outlasts_a_kill(scratch: &Scratch) {
+    let mut child = child("write forever", scratch.location());
     let mut out = wait_for(&mut child, "wrote 40");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -122,10 +121,10 @@ fn a_process_that_holds_a_lock_is_named() {
     let scratch = Scratch::new();
     let program = program(64);
     drop(scratch.store());
-    let mut child = child("hold", &scratch.db());
+    let mut child = child("hold", scratch.location());
     let _out = wait_for(&mut child, "locked");
     let options = Options { busy_timeout: std::time::Duration::from_millis(20), ..quick() };
-    let mut journal = Journal::new(scratch.db(), options);
+    let mut journal = Journal::new(scratch.location().clone(), options).unwrap();
     let info = RunInfo::new("random", 1);
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Waiting));
     let error = journal.trouble().unwrap().clone();

@@ -1,5 +1,9 @@
 //! What is stored comes back, and the right thing is found.
-#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed expectation is how a test speaks"
+)]
 
 mod support;
 
@@ -10,6 +14,18 @@ use tensorwright_records::{
     Collection, Declared, Error, Key, Part, RunEnd, RunFilter, RunId, RunInfo, Store, Trial,
     TrialId,
 };
+
+support::on_every_database! {
+    trials_come_back_as_they_were,
+    the_best_is_declared_or_else_the_fastest_that_was_timed_in_full,
+    another_trial_under_the_same_number_is_refused,
+    only_what_was_measured_for_the_key_can_be_declared,
+    what_cannot_be_kept_is_refused,
+    runs_are_listed_and_end,
+    similar_keys_are_found_the_most_similar_first,
+    a_miss_is_explained,
+    collection_keeps_the_best_and_counts_the_rest,
+}
 
 /// One outcome of each kind, with characters and numbers that are easily lost.
 fn outcomes() -> Vec<Outcome> {
@@ -27,12 +43,10 @@ fn outcomes() -> Vec<Outcome> {
     ]
 }
 
-#[test]
-fn trials_come_back_as_they_were() {
-    let scratch = Scratch::new();
+fn trials_come_back_as_they_were(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     let schedules = ["", "one line, no end", "a\n\nb\n", "a\r\nb", "a\n\nb\n", "\n", "é\n", "x"];
     let trials: Vec<Trial> = (0..)
         .zip(outcomes().into_iter().zip(schedules))
@@ -62,14 +76,12 @@ fn trials_come_back_as_they_were() {
     assert_eq!(seen, trials.len());
 }
 
-#[test]
-fn the_best_is_declared_or_else_the_fastest_that_was_timed_in_full() {
-    let scratch = Scratch::new();
+fn the_best_is_declared_or_else_the_fastest_that_was_timed_in_full(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
     assert_eq!(store.best(&key).unwrap(), None);
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     assert_eq!(store.best(&key).unwrap(), None);
     let mut cut = measured(0, 0.001);
     let Outcome::Measured(timing) = &mut cut.outcome else { unreachable!() };
@@ -116,12 +128,10 @@ fn the_best_is_declared_or_else_the_fastest_that_was_timed_in_full() {
     assert_eq!((best.id.number, best.declared), (3, Some(beside)));
 }
 
-#[test]
-fn another_trial_under_the_same_number_is_refused() {
-    let scratch = Scratch::new();
+fn another_trial_under_the_same_number_is_refused(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     store.insert(&run, &measured(0, 0.5)).unwrap();
     store.insert(&run, &measured(0, 0.5)).expect("once more is as good as once");
     let error = store.insert(&run, &measured(0, 0.25)).unwrap_err();
@@ -130,13 +140,11 @@ fn another_trial_under_the_same_number_is_refused() {
     assert_eq!(store.trials(&run, None, 10).unwrap(), [measured(0, 0.5)]);
 }
 
-#[test]
-fn only_what_was_measured_for_the_key_can_be_declared() {
-    let scratch = Scratch::new();
+fn only_what_was_measured_for_the_key_can_be_declared(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     store.insert(&run, &Trial::new(0, vec![], "")).unwrap();
     store.insert(&run, &measured(1, 1.0)).unwrap();
     let declare = |number| Declared {
@@ -153,25 +161,23 @@ fn only_what_was_measured_for_the_key_can_be_declared() {
     assert!(says(store.declare_best(&other, &declare(1))).ends_with("belongs to another key"));
 }
 
-#[test]
-fn what_cannot_be_kept_is_refused() {
-    let scratch = Scratch::new();
+fn what_cannot_be_kept_is_refused(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     let refused = |store: &mut dyn Store, trial: Trial| {
         let error = store.insert(&run, &trial).unwrap_err();
         assert!(!error.may_pass());
         error.to_string()
     };
     for seconds in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e-300, 1e308] {
-        let says = refused(&mut store, measured(0, seconds));
+        let says = refused(&mut *store, measured(0, seconds));
         assert_eq!(says, "seconds is not a time from 1e-10 to 1e7 seconds");
     }
-    assert_eq!(refused(&mut store, Trial::new(0, vec![], "a\0")), "schedule has a NUL character");
-    assert_eq!(refused(&mut store, Trial::new(u64::MAX, vec![], "")), "number is too large");
+    assert_eq!(refused(&mut *store, Trial::new(0, vec![], "a\0")), "schedule has a NUL character");
+    assert_eq!(refused(&mut *store, Trial::new(u64::MAX, vec![], "")), "number is too large");
     let huge = "x".repeat(2 << 20);
-    let says = refused(&mut store, Trial::new(0, vec![], &huge));
+    let says = refused(&mut *store, Trial::new(0, vec![], &huge));
     assert_eq!(says, "schedule is longer than 1048576 bytes");
     let unknown = RunId::named("nobody");
     let error = store.insert(&unknown, &measured(0, 1.0)).unwrap_err();
@@ -179,9 +185,7 @@ fn what_cannot_be_kept_is_refused() {
     assert_eq!(store.trials(&run, None, 10).unwrap(), []);
 }
 
-#[test]
-fn runs_are_listed_and_end() {
-    let scratch = Scratch::new();
+fn runs_are_listed_and_end(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
@@ -190,9 +194,9 @@ fn runs_are_listed_and_end() {
     let end = RunEnd { ended: info.started + 5, status: "interrupted".into() };
     store.insert(&run, &measured(0, 1.0)).unwrap();
     let found = |store: &dyn Store| store.runs(&RunFilter::default()).unwrap().remove(0);
-    assert_eq!(found(&store).end, None);
+    assert_eq!(found(&*store).end, None);
     store.end_run(&run, &end).unwrap();
-    let summary = found(&store);
+    let summary = found(&*store);
     assert_eq!((summary.info, summary.end, summary.trials), (info, Some(end), 1));
     let by = |filter: RunFilter| store.runs(&filter).unwrap().len();
     assert_eq!(by(RunFilter { id: Some(run.as_str()[..8].into()), ..RunFilter::default() }), 1);
@@ -201,9 +205,7 @@ fn runs_are_listed_and_end() {
     assert_eq!(by(RunFilter { key: Some(key), ..RunFilter::default() }), 1);
 }
 
-#[test]
-fn similar_keys_are_found_the_most_similar_first() {
-    let scratch = Scratch::new();
+fn similar_keys_are_found_the_most_similar_first(scratch: &Scratch) {
     let mut store = scratch.store();
     let wanted = key(&program(64));
     let near = [
@@ -214,11 +216,11 @@ fn similar_keys_are_found_the_most_similar_first() {
         Key { compiler: "0.0.9 llvm-18".into(), ..wanted.clone() },
     ];
     for (key, m) in near.iter().zip([1024, 128, 64, 64, 64]) {
-        let run = begin(&mut store, key, &program(m));
+        let run = begin(&mut *store, key, &program(m));
         store.insert(&run, &measured(0, 1.0)).unwrap();
     }
     // One that has nothing to offer.
-    begin(&mut store, &Key { threads: 8, ..wanted.clone() }, &program(64));
+    begin(&mut *store, &Key { threads: 8, ..wanted.clone() }, &program(64));
 
     let found = store.nearest(&wanted, &program(64).sizes, 10).unwrap();
     let keys: Vec<&Key> = found.iter().map(|near| &near.key).collect();
@@ -230,9 +232,7 @@ fn similar_keys_are_found_the_most_similar_first() {
     assert_eq!(store.nearest(&wanted, &program(64).sizes, 2).unwrap().len(), 2);
 }
 
-#[test]
-fn a_miss_is_explained() {
-    let scratch = Scratch::new();
+fn a_miss_is_explained(scratch: &Scratch) {
     let mut store = scratch.store();
     let wanted = key(&program(64));
     let why = |store: &dyn Store, key: &Key| {
@@ -242,43 +242,41 @@ fn a_miss_is_explained() {
             .map(|miss| miss.to_string().lines().next().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    let says = why(&store, &wanted);
+    let says = why(&*store, &wanted);
     assert_eq!(says, ["program: no program of this form has been tuned, with any sizes"]);
 
-    begin(&mut store, &key(&program(128)), &program(128));
-    let says = why(&store, &wanted);
+    begin(&mut *store, &key(&program(128)), &program(128));
+    let says = why(&*store, &wanted);
     assert_eq!(says, ["sizes: it has been tuned with other sizes only: M=128,N=64"]);
 
     let elsewhere = Key { target: "Old [avx2]".into(), threads: 4, ..wanted.clone() };
-    begin(&mut store, &elsewhere, &program(64));
-    let says = why(&store, &wanted);
+    begin(&mut *store, &elsewhere, &program(64));
+    let says = why(&*store, &wanted);
     let machine = "machine: measured on `Old`, this is `A Processor`; it had no fma, which is here";
     assert_eq!(says, [machine, "threads: it has been tuned for 4 threads, not for 1"]);
 
     let older = Key { compiler: "0.0.9 llvm-18".into(), ..wanted.clone() };
-    begin(&mut store, &older, &program(64));
-    let says = why(&store, &wanted);
+    begin(&mut *store, &older, &program(64));
+    let says = why(&*store, &wanted);
     assert_eq!(says, ["compiler: it has been tuned with 0.0.9 llvm-18, this is 0.1.0 llvm-19"]);
 
-    let run = begin(&mut store, &wanted, &program(64));
+    let run = begin(&mut *store, &wanted, &program(64));
     store.insert(&run, &Trial::new(0, vec![], "")).unwrap();
-    let says = why(&store, &wanted);
+    let says = why(&*store, &wanted);
     let none = "the key is known, but no trial was measured to its end \
                 (1 device-lost; mostly device-lost: the device went away)";
     assert_eq!(says, [none]);
 
     store.insert(&run, &measured(1, 1.0)).unwrap();
-    assert_eq!(why(&store, &wanted), Vec::<String>::new());
+    assert_eq!(why(&*store, &wanted), Vec::<String>::new());
 }
 
-#[test]
-fn collection_keeps_the_best_and_counts_the_rest() {
-    let scratch = Scratch::new();
+fn collection_keeps_the_best_and_counts_the_rest(scratch: &Scratch) {
     let mut store = scratch.store();
     let mut other = scratch.store();
     let program = program(64);
     let key = key(&program);
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     for number in 0..1000 {
         let trial = match number % 4 {
             0 => Trial::new(number, vec![1], "a line of a trial that fails\n"),
@@ -297,7 +295,8 @@ fn collection_keeps_the_best_and_counts_the_rest() {
 
     let real = store.collect(Collection { keep: 3, dry_run: false }).unwrap();
     assert_eq!((real.removed, real.kept, real.texts), (dry.removed, dry.kept, dry.texts));
-    assert!(real.bytes_after < real.bytes_before);
+    // A server goes on meanwhile, and uses the space again.
+    assert!(real.bytes_after < real.bytes_before || scratch.is_on_server());
     let numbers: Vec<u64> =
         store.trials(&run, None, 10).unwrap().iter().map(|trial| trial.number).collect();
     assert_eq!(numbers, [1, 2, 3, 501]);

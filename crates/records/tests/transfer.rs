@@ -9,21 +9,31 @@ use serde_json::json;
 use support::{Scratch, begin, key, measured, program, synthetic};
 use tensorwright_records::transfer::{Imported, MAX_LINE, read_lines, write_csv, write_lines};
 use tensorwright_records::{
-    Collection, Declared, Origin, RunEnd, RunFilter, RunInfo, SqliteStore, Store, Trial, TrialId,
+    AnyStore, Collection, Declared, Origin, RunEnd, RunFilter, RunInfo, Store, Trial, TrialId,
 };
 
-fn export(store: &SqliteStore) -> Vec<u8> {
+support::on_every_database! {
+    a_round_trip_is_exact,
+    lines_of_earlier_versions_are_imported,
+    bad_lines_are_reported_and_the_others_imported,
+    bad_lines_without_end_are_counted,
+    every_cut_of_an_export_is_imported_as_far_as_it_goes,
+    csv_has_a_line_per_trial,
+    fields_of_csv_are_quoted_where_they_have_to_be,
+}
+
+fn export(store: &dyn Store) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_lines(store, &RunFilter::default(), &mut bytes, Path::new("out")).unwrap();
     bytes
 }
 
-fn import(store: &mut SqliteStore, bytes: &[u8]) -> Imported {
+fn import(store: &mut dyn Store, bytes: &[u8]) -> Imported {
     read_lines(store, &mut &bytes[..], Path::new("in")).unwrap()
 }
 
 /// A store with something of everything.
-fn filled(scratch: &Scratch) -> SqliteStore {
+fn filled(scratch: &Scratch) -> AnyStore {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
@@ -46,31 +56,27 @@ fn filled(scratch: &Scratch) -> SqliteStore {
     store
 }
 
-#[test]
-fn a_round_trip_is_exact() {
-    let scratch = Scratch::new();
-    let exported = export(&filled(&scratch));
-    let elsewhere = Scratch::new();
+fn a_round_trip_is_exact(scratch: &Scratch) {
+    let exported = export(&*filled(scratch));
+    let elsewhere = scratch.another();
     let mut other = elsewhere.store();
-    let first = import(&mut other, &exported);
+    let first = import(&mut *other, &exported);
     let lines = exported.iter().filter(|byte| **byte == b'\n').count() as u64;
     assert_eq!((first.added, first.known, first.bad), (lines, 0, 0));
-    let again = export(&other);
+    let again = export(&*other);
     assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(exported.clone()).unwrap());
-    let second = import(&mut other, &exported);
+    let second = import(&mut *other, &exported);
     assert_eq!((second.added, second.known, second.bad), (0, lines, 0), "twice is once");
 }
 
 /// Before trials said which algorithm they used, and before they said where they came from.
-#[test]
-fn lines_of_earlier_versions_are_imported() {
-    let scratch = Scratch::new();
+fn lines_of_earlier_versions_are_imported(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     let kept = Trial { origin: Origin::Ranked, algorithm: "x".into(), ..measured(0, 0.5) };
     store.insert(&run, &kept).unwrap();
-    let exported = String::from_utf8(export(&store)).unwrap();
+    let exported = String::from_utf8(export(&*store)).unwrap();
     let is_new = |field: &&str| exported.contains(field);
     let fields = ["\"algorithm\":\"x\",", "\"origin\":\"ranked\","];
     assert!(fields.iter().all(is_new), "{exported}");
@@ -82,20 +88,18 @@ fn lines_of_earlier_versions_are_imported() {
             true => Trial { origin: Origin::Unknown, ..wanted },
             false => Trial { algorithm: String::new(), ..wanted },
         };
-        let elsewhere = Scratch::new();
+        let elsewhere = scratch.another();
         let mut other = elsewhere.store();
-        assert_eq!(import(&mut other, earlier.as_bytes()).bad, 0);
+        assert_eq!(import(&mut *other, earlier.as_bytes()).bad, 0);
         assert_eq!(other.trials(&run, None, 10).unwrap(), [wanted.clone()]);
-        assert_eq!(import(&mut other, earlier.as_bytes()).known, 3, "twice is once");
+        assert_eq!(import(&mut *other, earlier.as_bytes()).known, 3, "twice is once");
     }
 }
 
-#[test]
-fn bad_lines_are_reported_and_the_others_imported() {
-    let scratch = Scratch::new();
+fn bad_lines_are_reported_and_the_others_imported(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     let good = |number| {
         json!({"trial": {"run": run, "trial": serde_json::to_value(measured(number, 1.0)).unwrap()}})
             .to_string()
@@ -126,7 +130,7 @@ fn bad_lines_are_reported_and_the_others_imported() {
         text.push(b'\n');
     }
     text.extend_from_slice(&good(2).as_bytes()[..40]);
-    let imported = import(&mut store, &text);
+    let imported = import(&mut *store, &text);
     let bad: Vec<u64> = imported.bad_lines.iter().map(|bad| bad.line).collect();
     assert_eq!(bad, [2, 4, 5, 6, 7, 8, 9, 10, 11, 13]);
     assert_eq!((imported.added, imported.bad), (2, 10));
@@ -138,37 +142,31 @@ fn bad_lines_are_reported_and_the_others_imported() {
     assert_eq!(store.trials(&run, None, 10).unwrap(), [measured(0, 1.0), measured(1, 1.0)]);
 }
 
-#[test]
-fn bad_lines_without_end_are_counted() {
-    let scratch = Scratch::new();
-    let imported = import(&mut scratch.store(), &b"x\n".repeat(20_000));
+fn bad_lines_without_end_are_counted(scratch: &Scratch) {
+    let imported = import(&mut *scratch.store(), &b"x\n".repeat(20_000));
     assert_eq!((imported.bad, imported.bad_lines.len()), (20_000, 100));
 }
 
-#[test]
-fn every_cut_of_an_export_is_imported_as_far_as_it_goes() {
-    let scratch = Scratch::new();
-    let exported = export(&filled(&scratch));
+fn every_cut_of_an_export_is_imported_as_far_as_it_goes(scratch: &Scratch) {
+    let exported = export(&*filled(scratch));
     for end in (0..exported.len()).step_by(exported.len() / 40) {
-        let elsewhere = Scratch::new();
-        let imported = import(&mut elsewhere.store(), &exported[..end]);
+        let elsewhere = scratch.another();
+        let imported = import(&mut *elsewhere.store(), &exported[..end]);
         let lines = exported[..end].iter().filter(|byte| **byte == b'\n').count() as u64;
         assert!(imported.bad <= 1);
         assert!(imported.added >= lines);
     }
 }
 
-#[test]
-fn csv_has_a_line_per_trial() {
-    let scratch = Scratch::new();
+fn csv_has_a_line_per_trial(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     store.insert(&run, &measured(0, 0.5)).unwrap();
     store.insert(&run, &Trial::new(1, vec![], "x")).unwrap();
     let mut bytes = Vec::new();
     let filter = RunFilter::default();
-    assert_eq!(write_csv(&store, &filter, &mut bytes, Path::new("out")).unwrap(), 2);
+    assert_eq!(write_csv(&*store, &filter, &mut bytes, Path::new("out")).unwrap(), 2);
     let text = String::from_utf8(bytes).unwrap();
     let head = text.lines().next().unwrap();
     assert!(head.starts_with("def,sizes,program,") && head.ends_with(",algorithm,point,schedule"));
@@ -181,17 +179,15 @@ fn csv_has_a_line_per_trial() {
     assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,,x\n"), "{text}");
 }
 
-#[test]
-fn fields_of_csv_are_quoted_where_they_have_to_be() {
-    let scratch = Scratch::new();
+fn fields_of_csv_are_quoted_where_they_have_to_be(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut store, &key(&program), &program);
+    let run = begin(&mut *store, &key(&program), &program);
     for (number, schedule) in ["plain", "a \"b\", c", "two\nlines"].into_iter().enumerate() {
         store.insert(&run, &Trial::new(number as u64, vec![], schedule)).unwrap();
     }
     let mut bytes = Vec::new();
-    write_csv(&store, &RunFilter::default(), &mut bytes, Path::new("out")).unwrap();
+    write_csv(&*store, &RunFilter::default(), &mut bytes, Path::new("out")).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     for last in [",plain\n", ",\"a \"\"b\"\", c\"\n", ",\"two\nlines\"\n"] {
         assert!(text.contains(last), "{last}: {text}");

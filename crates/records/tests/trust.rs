@@ -3,7 +3,6 @@
 
 mod support;
 
-use rusqlite::Connection;
 use serde_json::json;
 use support::{Scratch, begin, key, measured, program, quick};
 use tensorwright_lang::precision::Precision;
@@ -11,6 +10,14 @@ use tensorwright_records::{
     Applied, Declared, Error, Event, Key, Origin, ProgramInfo, RunEnd, RunFilter, RunId,
     SqliteStore, Store, Trial, TrialId, Verification, now,
 };
+
+support::on_every_database! {
+    what_was_verified_is_known_to_the_installation_that_did_it,
+    processes_that_verify_at_the_same_time_do_not_disturb_each_other,
+    the_best_come_in_order_and_each_schedule_once,
+    a_text_that_is_not_what_was_written_is_left_out_and_told,
+    numbers_and_names_that_cannot_be_true_are_refused,
+}
 
 fn verification(key: &Key, schedule: &str, installation: &str) -> Verification {
     let (schedule, installation) = (schedule.to_owned(), installation.to_owned());
@@ -22,7 +29,7 @@ fn one_trial(scratch: &Scratch) -> (Key, RunId) {
     let program = program(64);
     let key = key(&program);
     let mut store = scratch.store();
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     store.insert(&run, &measured(0, 1.0)).unwrap();
     (key, run)
 }
@@ -31,9 +38,7 @@ fn with_schedule(number: u64, seconds: f64, schedule: &str) -> Trial {
     Trial { schedule: schedule.to_owned(), ..measured(number, seconds) }
 }
 
-#[test]
-fn what_was_verified_is_known_to_the_installation_that_did_it() {
-    let scratch = Scratch::new();
+fn what_was_verified_is_known_to_the_installation_that_did_it(scratch: &Scratch) {
     let store = scratch.store();
     let key = key(&program(64));
     let here = verification(&key, "C: split m 8\n", "here");
@@ -59,9 +64,7 @@ fn what_was_verified_is_known_to_the_installation_that_did_it() {
     assert_eq!(store.verified(&here).unwrap(), Some(false));
 }
 
-#[test]
-fn processes_that_verify_at_the_same_time_do_not_disturb_each_other() {
-    let scratch = Scratch::new();
+fn processes_that_verify_at_the_same_time_do_not_disturb_each_other(scratch: &Scratch) {
     let key = key(&program(64));
     drop(scratch.store());
     std::thread::scope(|scope| {
@@ -90,8 +93,8 @@ fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let (key, _) = one_trial(&scratch);
     let old = "DROP TABLE verified; ALTER TABLE bests DROP COLUMN replaces;
                UPDATE meta SET value = '1' WHERE name = 'tensorwright-schema'";
-    execute(&scratch, SECOND_SCHEMA);
-    execute(&scratch, old);
+    scratch.execute(SECOND_SCHEMA);
+    scratch.execute(old);
     let as_it_is = as_it_is(&scratch);
     assert_eq!(as_it_is.best(&key).unwrap().unwrap().trial, measured(0, 1.0));
     assert_eq!(as_it_is.declared().unwrap(), []);
@@ -143,12 +146,6 @@ const SECOND_SCHEMA: &str = "
     CREATE INDEX trials_best ON trials (key_id, seconds) WHERE kind = 0 AND cut = 0;
     UPDATE meta SET value = '2' WHERE name = 'tensorwright-schema'";
 
-fn execute(scratch: &Scratch, sql: &str) {
-    let connection = Connection::open(scratch.db()).unwrap();
-    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
-    connection.execute_batch(sql).unwrap();
-}
-
 fn as_it_is(scratch: &Scratch) -> SqliteStore {
     let options = tensorwright_records::Options::default();
     SqliteStore::open_read_only(&scratch.db(), &options).unwrap()
@@ -162,12 +159,12 @@ fn precisions_of_the_second_schema_get_a_column_and_stay_apart() {
     let exact = key(&program);
     let fast = exact.clone().with_precision(Precision::Fast);
     for (key, seconds) in [(&exact, 2.0), (&fast, 1.0)] {
-        let run = begin(&mut store, key, &program);
+        let run = begin(&mut *store, key, &program);
         store.insert(&run, &measured(0, seconds)).unwrap();
     }
     drop(store);
-    execute(&scratch, SECOND_SCHEMA);
-    let seconds = |store: &SqliteStore, key| store.best(key).unwrap().unwrap().seconds;
+    scratch.execute(SECOND_SCHEMA);
+    let seconds = |store: &dyn Store, key| store.best(key).unwrap().unwrap().seconds;
     let mut old = as_it_is(&scratch);
     assert_eq!((seconds(&old, &exact), seconds(&old, &fast)), (2.0, 1.0));
     // What cannot be brought up to date is not written either.
@@ -175,12 +172,12 @@ fn precisions_of_the_second_schema_get_a_column_and_stay_apart() {
     assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
     drop(old);
     let mut store = scratch.store();
-    assert_eq!((seconds(&store, &exact), seconds(&store, &fast)), (2.0, 1.0));
+    assert_eq!((seconds(&*store, &exact), seconds(&*store, &fast)), (2.0, 1.0));
     // Where trials came from was known; which algorithm they used was not.
     assert_eq!(store.best(&fast).unwrap().unwrap().trial, measured(0, 1.0));
     assert_eq!(store.plan_of_best().unwrap().matches("trials_best").count(), 1);
     // Rows of today stand beside those of then.
-    let run = begin(&mut store, &exact, &program);
+    let run = begin(&mut *store, &exact, &program);
     let algorithm = "as written".to_owned();
     let trial = Trial { algorithm, origin: Origin::Ranked, ..measured(1, 0.5) };
     store.insert(&run, &trial).unwrap();
@@ -188,13 +185,11 @@ fn precisions_of_the_second_schema_get_a_column_and_stay_apart() {
     assert_eq!(store.keys().unwrap().len(), 2);
 }
 
-#[test]
-fn the_best_come_in_order_and_each_schedule_once() {
-    let scratch = Scratch::new();
+fn the_best_come_in_order_and_each_schedule_once(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     let times = [(0, 3.0, "a\n"), (1, 1.0, "b\n"), (2, 2.0, "c\n"), (3, 1.5, "b\n")];
     for (number, seconds, schedule) in times {
         store.insert(&run, &with_schedule(number, seconds, schedule)).unwrap();
@@ -210,25 +205,23 @@ fn the_best_come_in_order_and_each_schedule_once() {
     assert_eq!(ranked(2), [2, 1]);
 }
 
-#[test]
-fn a_text_that_is_not_what_was_written_is_left_out_and_told() {
-    let scratch = Scratch::new();
+fn a_text_that_is_not_what_was_written_is_left_out_and_told(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     store.insert(&run, &with_schedule(0, 1.0, "C: split m 8\n")).unwrap();
     store.insert(&run, &with_schedule(1, 2.0, "C: split m 4\n")).unwrap();
     drop(store);
     let damage = "UPDATE texts SET text = 'C: split m 9\n' WHERE text = 'C: split m 8\n'";
-    Connection::open(scratch.db()).unwrap().execute_batch(damage).unwrap();
+    scratch.execute(damage);
 
     let store = scratch.store();
     assert_eq!(store.best(&key).unwrap().unwrap().id.number, 1);
     let told: Vec<String> = store.damage().iter().map(ToString::to_string).collect();
     let expected = format!(
         "trial 0 of run {run} is left out: {} is damaged: text 2 is not the one that was written",
-        scratch.db().display()
+        scratch.location()
     );
     assert_eq!(told, [expected]);
     assert!(store.damage().is_empty(), "it is told once");
@@ -271,47 +264,45 @@ fn refusal(store: &mut dyn Store, event: Event) -> String {
     }
 }
 
-#[test]
-fn numbers_and_names_that_cannot_be_true_are_refused() {
-    let scratch = Scratch::new();
+fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
     let key = key(&program);
-    let run = begin(&mut store, &key, &program);
+    let run = begin(&mut *store, &key, &program);
     let trial = |change: &dyn Fn(&mut Trial)| {
         let mut trial = measured(0, 1.0);
         change(&mut trial);
         Event::Trial { run: run.clone(), trial }
     };
-    let says = refusal(&mut store, trial(&|trial| trial.elapsed = -1.0));
+    let says = refusal(&mut *store, trial(&|trial| trial.elapsed = -1.0));
     assert_eq!(says, "elapsed is not a finite number from zero on");
-    let says = refusal(&mut store, trial(&|trial| trial.origin = "\u{1b}[2J".into()));
+    let says = refusal(&mut *store, trial(&|trial| trial.origin = "\u{1b}[2J".into()));
     assert_eq!(says, "origin has a control character");
     let info = |change: &dyn Fn(&mut ProgramInfo)| {
         let mut info = ProgramInfo { hash: "other".into(), ..program.clone() };
         change(&mut info);
         Event::Program(info)
     };
-    let says = refusal(&mut store, info(&|info| info.def = "gemm\u{1b}]0;x\u{7}".into()));
+    let says = refusal(&mut *store, info(&|info| info.def = "gemm\u{1b}]0;x\u{7}".into()));
     assert_eq!(says, "def has a control character");
-    let says = refusal(&mut store, info(&|info| info.flops = -1.0));
+    let says = refusal(&mut *store, info(&|info| info.flops = -1.0));
     assert_eq!(says, "flops is not a finite number from zero on");
     let many = |info: &mut ProgramInfo| {
         info.sizes = (0..1000).map(|size| (format!("N{size}"), size)).collect();
     };
-    assert_eq!(refusal(&mut store, info(&many)), "sizes are more than 256");
+    assert_eq!(refusal(&mut *store, info(&many)), "sizes are more than 256");
     let none = Key { threads: 0, ..key.clone() };
     let begins = tensorwright_records::RunInfo::new("random", 0);
-    let says = refusal(&mut store, Event::Run { key: none, info: begins });
+    let says = refusal(&mut *store, Event::Run { key: none, info: begins });
     assert_eq!(says, "threads has to be 1 to 65536");
     let end = RunEnd { ended: i64::MAX, status: "finished".into() };
-    let says = refusal(&mut store, Event::End { run: run.clone(), end });
+    let says = refusal(&mut *store, Event::End { run: run.clone(), end });
     assert_eq!(says, "ended is no moment from 1970 to now");
     // A declaration from the future would count for ever.
     store.insert(&run, &measured(1, 1.0)).unwrap();
     let trial = TrialId { run: RunId::named(run.as_str()), number: 1 };
     let declared = now() + 1_000_000_000_000;
     let best = Declared { trial, seconds: 1.0, against: json!(null), declared, replaces: None };
-    let says = refusal(&mut store, Event::Best { key, best });
+    let says = refusal(&mut *store, Event::Best { key, best });
     assert_eq!(says, "declared is no moment from 1970 to now");
 }

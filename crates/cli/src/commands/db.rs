@@ -4,22 +4,23 @@ mod best;
 mod list;
 mod maintain;
 mod show;
-mod table;
+pub(crate) mod table;
 mod transfer;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_outcome::printable;
-use tensorwright_records::{Error, SqliteStore, Store, location, open_existing};
+use tensorwright_records::{AnyStore, Error, Location, Store, open_existing};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
 
 /// Look at the records of tuning, move and clean them
 ///
-/// Every outcome of every run is kept in one file. Several processes may use it at once.
+/// Every outcome of every run is kept in one file, which several processes may use at once, or on a
+/// PostgreSQL server, which several machines may use.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright db ls
@@ -27,12 +28,13 @@ use crate::failure::{Failure, Outcome};
   tensorwright db why-miss gemm.tc --def gemm --size M=512,N=512,K=512 --threads 2
   tensorwright db export -o records.jsonl       # and on another machine:
   tensorwright db import records.jsonl
+  tensorwright db ls --db postgres://ann@db.example/tuning
 The records and their file are described in docs/records.md.")]
 pub(crate) struct DbArgs {
-    /// The file of records [default: $TENSORWRIGHT_DB, or tensorwright/records.sqlite3 in the
-    /// user's data directory]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) db: Option<PathBuf>,
+    /// The records [default: $TENSORWRIGHT_DB, or tensorwright/records.sqlite3 in the user's data
+    /// directory]
+    #[arg(long, global = true, value_name = "FILE|URL")]
+    pub(crate) db: Option<Location>,
 
     #[command(subcommand)]
     pub(crate) command: DbCommand,
@@ -171,7 +173,7 @@ pub(crate) struct GcArgs {
 
 /// Does what is asked.
 pub(crate) fn run(args: &DbArgs) -> Outcome {
-    let db = args.db.as_deref();
+    let db = args.db.as_ref();
     match &args.command {
         DbCommand::Ls(args) => list::run(db, args),
         DbCommand::Best(args) => best::run(db, args),
@@ -184,11 +186,11 @@ pub(crate) fn run(args: &DbArgs) -> Outcome {
 }
 
 /// The records that are there. Looking makes no files: if there are none, that is a problem to show.
-fn existing(db: Option<&Path>, format: Format) -> Result<SqliteStore, Failure> {
+fn existing(db: Option<&Location>, format: Format) -> Result<AnyStore, Failure> {
     let found = open_existing(db).map_err(|error| failed(&error, format))?;
     let none = || {
-        let path = location(db).unwrap_or_default();
-        let message = format!("there are no records at {}", path.display());
+        let place = Location::given(db).map(|place| place.to_string()).unwrap_or_default();
+        let message = format!("there are no records at {place}");
         problem(message, "tune something, import records, or name another file with --db", format)
     };
     found.ok_or_else(none)

@@ -6,6 +6,8 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod db;
 pub(crate) mod explain;
+#[cfg(feature = "postgres")]
+pub(crate) mod fleet;
 pub(crate) mod grad;
 pub(crate) mod landscape;
 pub(crate) mod list;
@@ -69,7 +71,7 @@ pub(crate) fn kernel<'p>(
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
     } else if !args.untuned
-        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_deref())
+        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_ref())
     {
         builder = builder.schedule(found);
     }

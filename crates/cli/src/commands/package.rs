@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Precision, Source};
 use tensorwright_package::{BuildOptions, Package, Plan, Progress};
-use tensorwright_records::{SqliteStore, Store, open_existing};
+use tensorwright_records::{AnyStore, Location, Store, open_existing};
 
 use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
@@ -36,8 +36,8 @@ pub(crate) struct PackageArgs {
     output: PathBuf,
 
     /// The records to look in, instead of the usual ones
-    #[arg(long, value_name = "FILE", conflicts_with = "untuned")]
-    db: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "untuned")]
+    db: Option<Location>,
 
     /// Do not look for tuned schedules in the records
     #[arg(long)]
@@ -88,12 +88,12 @@ fn build(args: &PackageArgs) -> Result<(Plan, Package), Diagnostics> {
     let folder = args.manifest.parent().unwrap_or(Path::new(""));
     let stem = args.manifest.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let plan = Plan::new(&manifest, stem, &mut |file| files::module(&folder.join(file)))?;
-    let store = if args.untuned { None } else { records(args.db.as_deref())? };
+    let store = if args.untuned { None } else { records(args.db.as_ref())? };
     let display = Display::new(args.format.format == Format::Text);
     let progress = |progress: &Progress| display.show(progress);
     let mut options = BuildOptions::default();
     options.cc = &args.cc;
-    options.records = store.as_ref().map(|store| store as &dyn Store);
+    options.records = store.as_deref().map(|store| store as &dyn Store);
     options.progress = &progress;
     options.notes = &|note| eprintln!("tuned: {note}");
     let package = plan.build(&options);
@@ -103,16 +103,16 @@ fn build(args: &PackageArgs) -> Result<(Plan, Package), Diagnostics> {
     Ok((plan, package))
 }
 
-/// The records, if there are any; a file that was named must be there.
-fn records(db: Option<&Path>) -> Result<Option<SqliteStore>, Diagnostics> {
+/// The records, if there are any; those that were named must be there.
+fn records(db: Option<&Location>) -> Result<Option<AnyStore>, Diagnostics> {
     let problem = |message: String, help: &str| {
         let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
         Diagnostics::new(Source::new("records", ""), vec![diagnostic])
     };
     let store = open_existing(db).map_err(|error| problem(error.to_string(), &error.help()))?;
     match (store, db) {
-        (None, Some(path)) => {
-            let message = format!("there are no records at {}", path.display());
+        (None, Some(place)) => {
+            let message = format!("there are no records at {place}");
             Err(problem(message, "tune something, import records, or leave out --db"))
         }
         (store, _) => Ok(store),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Module, Source};
-use tensorwright_records::{Error, SqliteStore, location, now, open_existing};
+use tensorwright_records::{AnyStore, Error, Location, now, open_existing};
 use tensorwright_report::{Report, Section, Selection, render};
 
 use crate::args::{OutputArgs, ProgramArgs};
@@ -40,10 +40,10 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 
-    /// The file of records [default: $TENSORWRIGHT_DB, or tensorwright/records.sqlite3 in the
-    /// user's data directory]
-    #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
+    /// The records [default: $TENSORWRIGHT_DB, or tensorwright/records.sqlite3 in the user's data
+    /// directory]
+    #[arg(long, value_name = "FILE|URL")]
+    db: Option<Location>,
 
     /// The page to write
     #[arg(short, long, value_name = "FILE")]
@@ -79,7 +79,8 @@ fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
     });
     let program = program.transpose()?.map(|program| program.hash().to_string());
     let selection = Selection { program, run: args.run.clone() };
-    let report = Report::from_store(&records(args)?, &selection).map_err(|error| failed(&error))?;
+    let report =
+        Report::from_store(&*records(args)?, &selection).map_err(|error| failed(&error))?;
     if report.sections.is_empty() {
         let message = match (&args.run, &args.file) {
             (Some(run), _) => format!("there is no such run: `{run}`"),
@@ -94,11 +95,11 @@ fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
 }
 
 /// The records that are there. Looking makes no files.
-fn records(args: &ReportArgs) -> Result<SqliteStore, Diagnostics> {
-    let db = args.db.as_deref();
+fn records(args: &ReportArgs) -> Result<AnyStore, Diagnostics> {
+    let db = args.db.as_ref();
     open_existing(db).map_err(|error| failed(&error))?.ok_or_else(|| {
-        let path = location(db).unwrap_or_default();
-        let message = format!("there are no records at {}", path.display());
+        let place = Location::given(db).map(|place| place.to_string()).unwrap_or_default();
+        let message = format!("there are no records at {place}");
         problem(message, "tune something, import records, or name another file with --db")
     })
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
-use tensorwright_records::Journal;
+use tensorwright_records::{Journal, Location};
 use tensorwright_tuner::{Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
@@ -106,8 +106,8 @@ pub(crate) struct TuneArgs {
     space: SpaceOptions,
 
     /// The records, instead of the usual ones
-    #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL")]
+    db: Option<Location>,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -152,7 +152,7 @@ fn judge(args: &TuneArgs, defects: u64) -> Outcome {
 
 /// The records of the command line. They are opened once there is something to record.
 fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
-    Journal::open(args.db.as_deref()).map_err(|error| failure(&error, args.output.format))
+    Journal::open(args.db.as_ref()).map_err(|error| failure(&error, args.output.format))
 }
 
 /// One run, with its progress on standard error.
@@ -177,7 +177,8 @@ fn tuner(
     let target = super::target(&args.target.target).in_format(format)?;
     let tuner =
         Tuner::new(program, around.worker.clone()).map_err(|error| failure(&error, format))?;
-    let command: Vec<String> = std::env::args().collect();
+    let command: Vec<String> =
+        std::env::args().map(|argument| without_password(&argument)).collect();
     let mut tuner = tuner
         .sizes(sizes)
         .target(target)
@@ -197,6 +198,13 @@ fn tuner(
         tuner = tuner.weights(files::weights(path).in_format(format)?);
     }
     Ok(tuner)
+}
+
+/// An argument as it may be recorded: `--db=postgres://ann:***@db/tuning`.
+fn without_password(argument: &str) -> String {
+    let Some(at) = argument.find("postgres") else { return argument.to_owned() };
+    let Ok(place) = argument[at..].parse::<Location>();
+    format!("{}{place}", &argument[..at])
 }
 
 /// A flag that the first Ctrl-C (or a polite request to end) sets; the second ends at once.
@@ -227,4 +235,22 @@ pub(crate) fn failure(error: &(dyn std::error::Error + 'static), format: Format)
         diagnostic = diagnostic.help(help);
     }
     Failure::Diagnostics(Diagnostics::new(Source::new("tune", ""), vec![diagnostic]), format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_recorded() {
+        let shown =
+            ["--db", "postgres://a:***@h/d", "--db=postgresql://a:***@h/d?x=1", "my-postgres-file"];
+        let given = [
+            "--db",
+            "postgres://a:secret@h/d",
+            "--db=postgresql://a:secret@h/d?x=1",
+            "my-postgres-file",
+        ];
+        assert_eq!(given.map(without_password), shown);
+    }
 }

@@ -26,7 +26,8 @@ def define(
     ``threads`` is how many threads kernels may use (the environment variable TENSORWRIGHT_THREADS, or one);
     ``precision`` is "exact", with sums of the numbers that the text names in any order, or "fast", which allows
     algorithms that compute with other numbers and round differently (Winograd's for convolutions);
-    ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB);
+    ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB), or the
+    ``postgres://`` URL of a server;
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
     lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a device and back at every call.
     """

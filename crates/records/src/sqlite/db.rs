@@ -1,27 +1,33 @@
-//! [`Db`]: a connection whose errors say which file they are about.
+//! [`Sqlite`]: a file whose errors say which one they are about.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, Params, Row};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
 
-use super::Options;
 use crate::error::{Error, Result};
+use crate::location::Location;
+use crate::options::Options;
+use crate::sql::database::Asking as _;
+use crate::sql::row::{Cell, Mismatch, Read, Row, Value, values};
+use crate::sql::{Access, Database};
 
 /// Prepared statements that are kept.
 const STATEMENTS: usize = 64;
 
-/// A connection whose errors say which file they are about.
-pub(crate) struct Db {
+/// A file of SQLite.
+pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
+    location: Location,
     patience: Duration,
 }
 
-impl Db {
+impl Sqlite {
     /// Opens or makes a file. Nothing is read or written yet.
     pub(crate) fn open(path: &Path, options: &Options) -> Result<Self> {
-        let cannot = |reason: String| Error::CannotOpen { path: path.to_owned(), reason };
+        let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
             std::fs::create_dir_all(directory).map_err(|error| cannot(error.to_string()))?;
         }
@@ -36,13 +42,13 @@ impl Db {
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(options.busy_timeout).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Ok(Self { connection, path: path.to_owned(), patience: options.busy_timeout })
+        Ok(Self::on(connection, path, options))
     }
 
     /// Opens a file that cannot be written, nor anything beside it. SQLite's log needs files of its own
     /// otherwise.
     pub(crate) fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
-        let cannot = |reason: String| Error::CannotOpen { path: path.to_owned(), reason };
+        let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         let whole = path.canonicalize().map_err(|error| cannot(error.to_string()))?;
         let whole = whole.to_str().ok_or_else(|| cannot("its path is no text".to_owned()))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -51,81 +57,12 @@ impl Db {
         let failed = |error| Error::sqlite(path, options.busy_timeout, &error);
         let name = format!("file:{}?immutable=1", in_uri(whole));
         let connection = Connection::open_with_flags(name, flags).map_err(failed)?;
-        Ok(Self { connection, path: path.to_owned(), patience: options.busy_timeout })
+        Ok(Self::on(connection, path, options))
     }
 
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Waits for other processes as long as this from now on.
-    pub(crate) fn set_patience(&mut self, patience: Duration) -> Result<()> {
-        self.patience = patience;
-        self.connection.busy_timeout(patience).map_err(|error| self.failed(&error))
-    }
-
-    /// Runs statements that are not worth keeping, without parameters or results.
-    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
-        self.connection.execute_batch(sql).map_err(|error| self.failed(&error))
-    }
-
-    /// Runs a statement; the number of rows that it changed.
-    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        let run = || self.connection.prepare_cached(sql)?.execute(params);
-        run().map_err(|error| self.failed(&error))
-    }
-
-    /// The first row of a query.
-    pub(crate) fn one<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>> {
-        let run = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let mut rows = statement.query(params)?;
-            rows.next()?.map(read).transpose()
-        };
-        run().map_err(|error| self.failed(&error))
-    }
-
-    /// All rows of a query.
-    pub(crate) fn all<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>> {
-        let run = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params, read)?;
-            rows.collect::<rusqlite::Result<Vec<T>>>()
-        };
-        run().map_err(|error| self.failed(&error))
-    }
-
-    /// Does work in a transaction that no other writer interleaves with, and that is on disk when
-    /// this returns.
-    pub(crate) fn transaction<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.begin()?;
-        self.end(work())
-    }
-
-    /// Begins a transaction, which [`Db::end`] has to end.
-    pub(crate) fn begin(&self) -> Result<()> {
-        self.batch("BEGIN IMMEDIATE")
-    }
-
-    /// Commits what went well and takes back what did not.
-    pub(crate) fn end<T>(&self, result: Result<T>) -> Result<T> {
-        let result = result.and_then(|value| self.batch("COMMIT").map(|()| value));
-        if result.is_err() && !self.connection.is_autocommit() {
-            // The first error is the one to report; SQLite has rolled back already if it had to.
-            let _ = self.batch("ROLLBACK");
-        }
-        result
+    fn on(connection: Connection, path: &Path, options: &Options) -> Self {
+        let (location, path) = (path.into(), path.to_owned());
+        Self { connection, path, location, patience: options.busy_timeout }
     }
 
     /// Does work until it is not refused for being busy any more, or patience ends. For the few
@@ -142,13 +79,133 @@ impl Db {
         }
     }
 
-    /// That the file holds something that this crate does not write.
-    pub(crate) fn corrupt(&self, detail: impl Into<String>) -> Error {
-        Error::corrupt(&self.path, detail)
-    }
-
     fn failed(&self, error: &rusqlite::Error) -> Error {
         Error::sqlite(&self.path, self.patience, error)
+    }
+}
+
+impl Database for Sqlite {
+    /// Whoever writes waits for others before it begins.
+    const ATTEMPTS: u32 = 1;
+
+    /// Nobody else writes during a transaction.
+    const FOR_UPDATE: &'static str = "";
+
+    fn location(&self) -> &Location {
+        &self.location
+    }
+
+    fn words(&self, sql: &str) -> String {
+        sql.to_owned()
+    }
+
+    fn tables(&self) -> Result<(u64, bool)> {
+        let sql = "SELECT count(*), sum(name = 'meta') FROM sqlite_master WHERE type = 'table'";
+        let read = |row: &Row| Ok((row.get::<i64>(0)?, row.get::<Option<i64>>(1)?));
+        let (tables, meta) = self.one(sql, &[], read)?.unwrap_or_default();
+        Ok((tables.cast_unsigned(), meta == Some(1)))
+    }
+
+    fn batch(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(|error| self.failed(&error))
+    }
+
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
+        let run = || self.connection.prepare_cached(sql)?.execute(params_from_iter(values));
+        run().map(|rows| rows as u64).map_err(|error| self.failed(&error))
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        visit: &mut dyn FnMut(&Row) -> Read<bool>,
+    ) -> Result<()> {
+        let mut mismatch = None;
+        let mut run = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let columns = statement.column_count();
+            let mut rows = statement.query(params_from_iter(values))?;
+            while let Some(row) = rows.next()? {
+                let cells = (0..columns).map(|at| row.get_ref(at).map(cell));
+                match visit(&Row(cells.collect::<rusqlite::Result<_>>()?)) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(reason) => {
+                        mismatch = Some(reason);
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        };
+        run().map_err(|error| self.failed(&error))?;
+        mismatch.map_or(Ok(()), |reason: Mismatch| Err(self.corrupt(reason.to_string())))
+    }
+
+    fn begin(&self, _: Access) -> Result<()> {
+        self.batch("BEGIN IMMEDIATE")
+    }
+
+    fn commit(&self) -> Result<()> {
+        self.batch("COMMIT")
+    }
+
+    fn roll_back(&self) -> Result<()> {
+        // SQLite has rolled back already if it had to.
+        if self.connection.is_autocommit() { Ok(()) } else { self.batch("ROLLBACK") }
+    }
+
+    fn texts_of_others(&self) -> Result<Vec<i64>> {
+        Ok(Vec::new())
+    }
+
+    fn bytes(&self) -> Result<u64> {
+        let pragma = |sql: &str| -> Result<u64> {
+            Ok(self.one(sql, &[], |row| row.get::<i64>(0))?.unwrap_or(0).cast_unsigned())
+        };
+        Ok(pragma("PRAGMA page_count")?.saturating_mul(pragma("PRAGMA page_size")?))
+    }
+
+    fn give_back(&self) -> Result<()> {
+        self.batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    fn plan(&self, sql: &str) -> Result<String> {
+        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        let steps: Vec<String> = self.all(&sql, values![1_i64, 1_i64], |row| row.get(3))?;
+        Ok(steps.join("\n"))
+    }
+
+    fn set_patience(&mut self, patience: Duration) -> Result<()> {
+        self.patience = patience;
+        self.connection.busy_timeout(patience).map_err(|error| self.failed(&error))
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Self::Null => ValueRef::Null,
+            Self::Int(value) => ValueRef::Integer(value),
+            Self::Real(value) => ValueRef::Real(value),
+            Self::Text(value) => ValueRef::Text(value.as_bytes()),
+            Self::Bytes(value) => ValueRef::Blob(value),
+        }))
+    }
+}
+
+/// What a column holds. A text that is no UTF-8 is bytes, which is told where a text is wanted.
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(value) => Cell::Int(value),
+        ValueRef::Real(value) => Cell::Real(value),
+        ValueRef::Text(text) => match str::from_utf8(text) {
+            Ok(text) => Cell::Text(text.to_owned()),
+            Err(_) => Cell::Bytes(text.to_owned()),
+        },
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_owned()),
     }
 }
 

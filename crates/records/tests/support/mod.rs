@@ -1,33 +1,106 @@
 //! Directories and records that tests share.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_macros, reason = "each test file uses a part of it")]
 
 pub(crate) mod synthetic;
+
+#[cfg(feature = "postgres")]
+pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 
 use tensorwright_outcome::{Outcome, Timing};
-use tensorwright_records::{Key, Options, ProgramInfo, RunId, RunInfo, SqliteStore, Store, Trial};
+use tensorwright_records::{
+    AnyStore, Key, Location, Options, ProgramInfo, RunId, RunInfo, Store, Trial, open_at,
+};
 
-/// A directory that is removed at the end of the test.
-pub(crate) struct Scratch(tempfile::TempDir);
+/// A place for records and a directory, both removed at the end of the test.
+pub(crate) struct Scratch {
+    directory: tempfile::TempDir,
+    location: Location,
+    #[cfg(feature = "postgres")]
+    _schema: Option<server::Schema>,
+}
 
 impl Scratch {
+    /// A file.
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::File(directory.path().join("records.sqlite3"));
+        Self {
+            directory,
+            location,
+            #[cfg(feature = "postgres")]
+            _schema: None,
+        }
+    }
+
+    /// A schema of the server that tests use; `None` if there is none.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on_server() -> Option<Self> {
+        let schema = server::Schema::new()?;
+        let directory = tempfile::tempdir().unwrap();
+        Some(Self { directory, location: schema.location(), _schema: Some(schema) })
+    }
+
+    /// Another place of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        #[cfg(feature = "postgres")]
+        if self.is_on_server() {
+            return Self::on_server().unwrap();
+        }
+        Self::new()
+    }
+
+    pub(crate) fn is_on_server(&self) -> bool {
+        matches!(self.location, Location::Server(_))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.directory.path()
     }
 
+    /// The file of the records.
     pub(crate) fn db(&self) -> PathBuf {
         self.path().join("records.sqlite3")
     }
 
-    pub(crate) fn store(&self) -> SqliteStore {
-        SqliteStore::open(&self.db(), quick()).unwrap()
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+
+    pub(crate) fn store(&self) -> AnyStore {
+        open_at(&self.location, quick()).unwrap()
+    }
+
+    /// Changes the tables behind the back of the records.
+    pub(crate) fn execute(&self, sql: &str) {
+        #[cfg(feature = "postgres")]
+        if let Some(schema) = &self._schema {
+            return schema.execute(sql);
+        }
+        let connection = rusqlite::Connection::open(self.db()).unwrap();
+        connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+        connection.execute_batch(sql).unwrap();
     }
 }
+
+/// Runs tests on a file and on a server: functions that are given a [`Scratch`].
+macro_rules! on_every_database {
+    ($($name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[test] fn $name() { super::$name(&super::support::Scratch::new()); })*
+        }
+        #[cfg(feature = "postgres")]
+        mod on_postgres {
+            $(#[test] fn $name() {
+                let Some(scratch) = super::support::Scratch::on_server() else { return };
+                super::$name(&scratch);
+            })*
+        }
+    };
+}
+#[allow(unused_imports, reason = "each test file uses a part of it")]
+pub(crate) use on_every_database;
 
 /// Tests do not need to outlast a loss of power.
 pub(crate) fn quick() -> Options {

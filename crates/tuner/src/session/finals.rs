@@ -10,7 +10,7 @@ use serde_json::json;
 use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::timing::paired;
 use tensorwright_measure::Finalist;
-use tensorwright_records::{Best, Declared, Error, Origin, Store as _, TrialId};
+use tensorwright_records::{Best, Declared, Error, Origin, TrialId};
 
 use super::{FINALISTS, Session};
 use crate::candidates::Candidate;

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use tensorwright_kernel::Schedule;
 use tensorwright_measure::{Measurer, Roofline};
 use tensorwright_outcome::Outcome;
-use tensorwright_records::{
-    Claim, Journal, Kept, Key, Origin, RunEnd, RunId, Store, Trial, TrialId,
-};
+use tensorwright_records::{Claim, Journal, Kept, Key, Origin, RunEnd, RunId, Trial, TrialId};
 
 use crate::arms::Arms;
 use crate::candidates::{Candidate, Candidates};

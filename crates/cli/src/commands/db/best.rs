@@ -1,10 +1,9 @@
 //! `tensorwright db best` and `tensorwright db why-miss`
 
 use std::io::Write;
-use std::path::Path;
 
 use tensorwright_outcome::{Seconds, printable};
-use tensorwright_records::{Best, Key, Miss, ProgramInfo, Store, location, open_existing};
+use tensorwright_records::{Best, Key, Location, Miss, ProgramInfo, open_existing};
 use tensorwright_tuner::{key_of, program_info};
 
 use super::table::{counted, gflops, sizes};
@@ -22,7 +21,7 @@ struct Found {
     misses: Vec<Miss>,
 }
 
-fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
+fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
     let format = args.output.format;
     let program = commands::program(&args.program).in_format(format)?;
     let goal = commands::goal(&args.target).in_format(format)?;
@@ -31,22 +30,22 @@ fn look_up(db: Option<&Path>, args: &LookupArgs) -> Result<Found, Failure> {
     let program = program_info(&program, sizes);
     let fail = |error| failed(&error, format);
     let Some(store) = open_existing(db).map_err(fail)? else {
-        let path = location(db).map_err(fail)?;
+        let place = Location::given(db).map_err(fail)?;
         let miss = Miss {
             part: None,
-            message: format!("there are no records at {}", path.display()),
+            message: format!("there are no records at {place}"),
             help: "tune something, import records, or name another file with --db".into(),
         };
         return Ok(Found { key, program, best: None, misses: vec![miss] });
     };
     let best = store.best(&key).map_err(fail)?;
     let misses = store.why_miss(&key).map_err(fail)?;
-    super::warn_of_damage(&store);
+    super::warn_of_damage(&*store);
     Ok(Found { key, program, best, misses })
 }
 
 /// Prints the best schedule.
-pub(super) fn run(db: Option<&Path>, args: &BestArgs) -> Outcome {
+pub(super) fn run(db: Option<&Location>, args: &BestArgs) -> Outcome {
     let format = args.lookup.output.format;
     let found = look_up(db, &args.lookup)?;
     let mut out = std::io::stdout().lock();
@@ -72,7 +71,7 @@ pub(super) fn run(db: Option<&Path>, args: &BestArgs) -> Outcome {
 }
 
 /// Says why nothing is found.
-pub(super) fn why_miss(db: Option<&Path>, args: &LookupArgs) -> Outcome {
+pub(super) fn why_miss(db: Option<&Location>, args: &LookupArgs) -> Outcome {
     let found = look_up(db, args)?;
     if args.output.format == Format::Json {
         let value = serde_json::json!({ "key": found.key, "misses": found.misses });

@@ -1,10 +1,9 @@
 //! `tensorwright db ls`
 
 use std::io::Write;
-use std::path::Path;
 
 use tensorwright_outcome::{Seconds, printable};
-use tensorwright_records::{KeySummary, RunFilter, RunSummary, Store};
+use tensorwright_records::{KeySummary, Location, RunFilter, RunSummary};
 
 use super::table::{gflops, moment, sizes, table};
 use super::{LsArgs, existing, failed};
@@ -13,7 +12,7 @@ use crate::failure::Outcome;
 use crate::report;
 
 /// Lists keys or runs.
-pub(super) fn run(db: Option<&Path>, args: &LsArgs) -> Outcome {
+pub(super) fn run(db: Option<&Location>, args: &LsArgs) -> Outcome {
     let format = args.output.format;
     let store = existing(db, format)?;
     let fail = |error| failed(&error, format);
@@ -29,13 +28,13 @@ pub(super) fn run(db: Option<&Path>, args: &LsArgs) -> Outcome {
     keys.retain(|summary| args.def.as_ref().is_none_or(|def| summary.program.def == *def));
     match format {
         Format::Json => report::json(&serde_json::json!({
-            "file": store.path(),
+            "file": store.location().to_string(),
             "bytes": store.bytes().map_err(fail)?,
             "keys": keys,
         }))?,
         Format::Text => write!(std::io::stdout(), "{}", printable(&keys_table(&keys)))?,
     }
-    super::warn_of_damage(&store);
+    super::warn_of_damage(&*store);
     Ok(())
 }
 

@@ -1,9 +1,8 @@
 //! `tensorwright db gc`
 
 use std::io::Write;
-use std::path::Path;
 
-use tensorwright_records::Collection;
+use tensorwright_records::{Collection, Location};
 
 use super::table::{bytes, counted};
 use super::{GcArgs, existing, failed};
@@ -12,7 +11,7 @@ use crate::failure::Outcome;
 use crate::report;
 
 /// Removes records that nobody will look for.
-pub(super) fn collect(db: Option<&Path>, args: &GcArgs) -> Outcome {
+pub(super) fn collect(db: Option<&Location>, args: &GcArgs) -> Outcome {
     let format = args.output.format;
     let mut store = existing(db, format)?;
     let what = Collection { keep: args.keep, dry_run: args.dry_run };

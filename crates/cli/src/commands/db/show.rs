@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 
 use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{
-    Error, Origin, RunFilter, RunId, RunSummary, SqliteStore, Store, Trial, TrialId,
+    Error, Location, Origin, RunFilter, RunId, RunSummary, Store, Trial, TrialId,
 };
 
 use super::table::{counted, moment, sizes, table};
@@ -16,18 +15,18 @@ use crate::failure::{Failure, Outcome};
 use crate::report;
 
 /// Shows a run or a trial.
-pub(super) fn run(db: Option<&Path>, args: &ShowArgs) -> Outcome {
+pub(super) fn run(db: Option<&Location>, args: &ShowArgs) -> Outcome {
     let format = args.output.format;
     let store = existing(db, format)?;
-    let run = chosen(&store, &args.run, format)?;
+    let run = chosen(&*store, &args.run, format)?;
     match args.trial {
-        Some(number) => show_trial(&store, &run, number, format),
-        None => show_run(&store, &run, args),
+        Some(number) => show_trial(&*store, &run, number, format),
+        None => show_run(&*store, &run, args),
     }
 }
 
 /// The one run whose name begins as given.
-fn chosen(store: &SqliteStore, name: &str, format: Format) -> Result<RunSummary, Failure> {
+fn chosen(store: &dyn Store, name: &str, format: Format) -> Result<RunSummary, Failure> {
     let filter = RunFilter { id: Some(name.to_owned()), limit: 5, ..RunFilter::default() };
     let mut runs = store.runs(&filter).map_err(|error| failed(&error, format))?;
     if runs.len() > 1 {
@@ -38,7 +37,7 @@ fn chosen(store: &SqliteStore, name: &str, format: Format) -> Result<RunSummary,
     runs.pop().ok_or_else(|| failed(&Error::UnknownRun(RunId::named(name)), format))
 }
 
-fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format) -> Outcome {
+fn show_trial(store: &dyn Store, run: &RunSummary, number: u64, format: Format) -> Outcome {
     let fail = |error| failed(&error, format);
     let id = TrialId { run: run.info.id.clone(), number };
     let after = number.checked_sub(1);
@@ -62,7 +61,7 @@ fn show_trial(store: &SqliteStore, run: &RunSummary, number: u64, format: Format
     print(&out)
 }
 
-fn show_run(store: &SqliteStore, run: &RunSummary, args: &ShowArgs) -> Outcome {
+fn show_run(store: &dyn Store, run: &RunSummary, args: &ShowArgs) -> Outcome {
     let format = args.output.format;
     let Survey { fastest, outcomes, origins } =
         survey(store, run, args.top).map_err(|error| failed(&error, format))?;
@@ -137,11 +136,7 @@ fn origin(trial: &Trial) -> String {
 }
 
 /// Looks at the trials of a run.
-fn survey(
-    store: &SqliteStore,
-    run: &RunSummary,
-    top: usize,
-) -> tensorwright_records::Result<Survey> {
+fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_records::Result<Survey> {
     let filter = RunFilter { id: Some(run.info.id.to_string()), ..RunFilter::default() };
     let (mut outcomes, mut origins) = (BTreeMap::new(), BTreeMap::new());
     let mut fastest: Vec<Trial> = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Columns aligned, two spaces between them; numbers, which begin with a digit, to the right.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |text: &str| text.chars().count();
     let columns = head.len();
     let widths: Vec<usize> = (0..columns)

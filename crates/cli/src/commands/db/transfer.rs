@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tensorwright_outcome::printable;
 use tensorwright_records::transfer::{Imported, read_lines, write_csv, write_lines};
-use tensorwright_records::{Error, RunFilter, SqliteStore, open};
+use tensorwright_records::{Error, Location, RunFilter, Store, open};
 
 use super::table::counted;
 use super::{ExportArgs, ImportArgs, Shape, existing, failed, problem};
@@ -15,18 +15,18 @@ use crate::failure::{Failure, Outcome};
 use crate::report;
 
 /// Writes records to a file or to standard output.
-pub(super) fn export(db: Option<&Path>, args: &ExportArgs) -> Outcome {
+pub(super) fn export(db: Option<&Location>, args: &ExportArgs) -> Outcome {
     let store = existing(db, Format::Text)?;
     let filter = RunFilter { def: args.def.clone(), id: args.run.clone(), ..RunFilter::default() };
     let Some(path) = &args.output else {
         let mut out = Remembering { out: std::io::stdout().lock(), error: None };
-        let result = write(&store, args.shape, &filter, &mut out, Path::new("standard output"));
+        let result = write(&*store, args.shape, &filter, &mut out, Path::new("standard output"));
         return match out.error {
             Some(error) => Err(Failure::Output(error)),
             None => result.map_err(|error| failed(&error, Format::Text)),
         };
     };
-    if is_database(path, &store) {
+    if is_database(path, &*store) {
         let message = format!("{} is the file of the records itself", path.display());
         return Err(problem(message, "name another file with -o", Format::Text));
     }
@@ -35,20 +35,21 @@ pub(super) fn export(db: Option<&Path>, args: &ExportArgs) -> Outcome {
         failed(&Error::File { path: path.clone(), reason }, Format::Text)
     };
     let mut out = File::create(path).map_err(fail)?;
-    write(&store, args.shape, &filter, &mut out, path)
+    write(&*store, args.shape, &filter, &mut out, path)
         .map_err(|error| failed(&error, Format::Text))?;
     out.sync_all().map_err(fail)
 }
 
-fn is_database(path: &Path, store: &SqliteStore) -> bool {
-    match (path.canonicalize(), store.path().canonicalize()) {
+fn is_database(path: &Path, store: &dyn Store) -> bool {
+    let Location::File(records) = store.location() else { return false };
+    match (path.canonicalize(), records.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     }
 }
 
 fn write(
-    store: &SqliteStore,
+    store: &dyn Store,
     shape: Shape,
     filter: &RunFilter,
     out: &mut dyn Write,
@@ -82,12 +83,12 @@ impl<W: Write> Write for Remembering<W> {
 }
 
 /// Reads records from files.
-pub(super) fn import(db: Option<&Path>, args: &ImportArgs) -> Outcome {
+pub(super) fn import(db: Option<&Location>, args: &ImportArgs) -> Outcome {
     let format = args.output.format;
     let mut store = open(db).map_err(|error| failed(&error, format))?;
     let mut reports = Vec::new();
     for file in &args.files {
-        let imported = read(&mut store, file).map_err(|error| failed(&error, format))?;
+        let imported = read(&mut *store, file).map_err(|error| failed(&error, format))?;
         reports.push((file.display().to_string(), imported));
     }
     let bad = reports.iter().any(|(_, imported)| imported.bad > 0);
@@ -111,7 +112,7 @@ pub(super) fn import(db: Option<&Path>, args: &ImportArgs) -> Outcome {
     if bad { Err(Failure::Reported) } else { Ok(()) }
 }
 
-fn read(store: &mut SqliteStore, file: &Path) -> tensorwright_records::Result<Imported> {
+fn read(store: &mut dyn Store, file: &Path) -> tensorwright_records::Result<Imported> {
     if file == Path::new("-") {
         return read_lines(store, &mut std::io::stdin().lock(), Path::new("standard input"));
     }

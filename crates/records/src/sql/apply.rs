@@ -1,9 +1,8 @@
 //! Writing: events to rows, in one transaction.
 
-use rusqlite::params;
-use tensorwright_outcome::Outcome;
-
-use super::{SqliteStore, read};
+use super::database::{Access, Asking, Database};
+use super::row::values;
+use super::{SqlStore, read};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::event::{Applied, Event};
@@ -11,12 +10,24 @@ use crate::key::Key;
 use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId};
 use crate::program::ProgramInfo;
 
-/// Applies events in one transaction.
-pub(super) fn apply(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {
-    if store.is_older {
-        return Err(Error::ReadOnly { path: store.path().to_owned() });
+/// Applies events in one transaction, and anew if another one was in the way.
+pub(super) fn apply<D: Database>(
+    store: &mut SqlStore<D>,
+    events: &[Event],
+) -> Result<Vec<Applied>> {
+    store.refuse_if_older()?;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match apply_once(store, events) {
+            Err(Error::Conflict { .. }) if attempts < D::ATTEMPTS => {}
+            result => return result,
+        }
     }
-    store.db.begin()?;
+}
+
+fn apply_once<D: Database>(store: &mut SqlStore<D>, events: &[Event]) -> Result<Vec<Applied>> {
+    store.db.begin(Access::Adding)?;
     let result = apply_all(store, events);
     let result = store.db.end(result);
     if result.is_err() {
@@ -27,26 +38,54 @@ pub(super) fn apply(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<App
     result
 }
 
-fn apply_all(store: &mut SqliteStore, events: &[Event]) -> Result<Vec<Applied>> {
+fn apply_all<D: Database>(store: &mut SqlStore<D>, events: &[Event]) -> Result<Vec<Applied>> {
     store.refresh()?;
+    let valid: Vec<Result<Option<String>>> = events.iter().map(checked).collect();
+    let trials = events.iter().zip(&valid).filter_map(|(event, valid)| match (event, valid) {
+        (Event::Trial { trial, .. }, Ok(detail)) => Some((trial, detail.as_deref())),
+        _ => None,
+    });
+    store.texts.learn(&store.db, trials.flat_map(|(trial, detail)| texts_of(trial, detail)))?;
     events
         .iter()
-        .map(|event| match event.validate().and_then(|()| store.write(event)) {
-            Ok(true) => Ok(Applied::Added),
-            Ok(false) => Ok(Applied::Known),
-            Err(error) if error.may_pass() => Err(error),
-            Err(error) => Ok(Applied::Refused(error)),
+        .zip(valid)
+        .map(|(event, valid)| {
+            match valid.and_then(|detail| store.write(event, detail.as_deref())) {
+                Ok(true) => Ok(Applied::Added),
+                Ok(false) => Ok(Applied::Known),
+                Err(error) if error.may_pass() => Err(error),
+                Err(error) => Ok(Applied::Refused(error)),
+            }
         })
         .collect()
 }
 
-impl SqliteStore {
+/// Checks an event; what is kept of an outcome that is not a time.
+fn checked(event: &Event) -> Result<Option<String>> {
+    event.validate()?;
+    match event {
+        Event::Trial { trial, .. } if trial.outcome.timing().is_none() => {
+            let detail = serde_json::to_string(&trial.outcome);
+            detail.map(Some).map_err(|error| Error::invalid("outcome", error.to_string()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The texts of a trial.
+fn texts_of<'t>(trial: &'t Trial, detail: Option<&'t str>) -> impl Iterator<Item = &'t str> {
+    let algorithm = Some(trial.algorithm.as_str()).filter(|text| !text.is_empty());
+    let lines = trial.schedule.split_inclusive('\n');
+    lines.chain([trial.origin.as_str()]).chain(algorithm).chain(detail)
+}
+
+impl<D: Database> SqlStore<D> {
     /// Writes an event; whether it was new.
-    fn write(&mut self, event: &Event) -> Result<bool> {
+    fn write(&mut self, event: &Event, detail: Option<&str>) -> Result<bool> {
         match event {
             Event::Program(program) => self.write_program(program),
             Event::Run { key, info } => self.write_run(key, info),
-            Event::Trial { run, trial } => self.write_trial(run, trial),
+            Event::Trial { run, trial } => self.write_trial(run, trial, detail),
             Event::End { run, end } => self.write_end(run, end),
             Event::Best { key, best } => self.write_best(key, best),
             Event::Removed { key, counts } => self.write_removed(key, counts),
@@ -59,7 +98,8 @@ impl SqliteStore {
                    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (hash) DO NOTHING";
         let ProgramInfo { hash, family, def, sizes, text, flops, bytes } = program;
         let sizes = serde_json::json!(sizes).to_string();
-        let rows = self.db.execute(sql, params![hash, family, def, sizes, text, flops, bytes])?;
+        let rows =
+            self.db.execute(sql, values![hash, family, def, &sizes, text, *flops, *bytes])?;
         Ok(rows > 0)
     }
 
@@ -69,37 +109,31 @@ impl SqliteStore {
                    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (uid) DO NOTHING";
         let RunInfo { id, strategy, seed, space, meta, started } = info;
         let (id, seed, meta) = (id.as_str(), seed.cast_signed(), meta.to_string());
-        let values = params![id, key_row, strategy, seed, space, meta, started];
+        let values = values![id, key_row, strategy, seed, space, &meta, *started];
         Ok(self.db.execute(sql, values)? > 0)
     }
 
-    fn write_trial(&mut self, run: &RunId, trial: &Trial) -> Result<bool> {
+    fn write_trial(&mut self, run: &RunId, trial: &Trial, detail: Option<&str>) -> Result<bool> {
         let (run_row, key_row) = self.run_row(run)?;
         let origin = self.texts.number(&self.db, trial.origin.as_str())?;
         let algorithm = Some(&trial.algorithm).filter(|text| !text.is_empty());
         let algorithm = algorithm.map(|text| self.texts.number(&self.db, text)).transpose()?;
         let schedule = self.texts.lines(&self.db, &trial.schedule)?;
-        let detail = match &trial.outcome {
-            Outcome::Measured(_) => None,
-            failure => {
-                let text = serde_json::to_string(failure)
-                    .map_err(|error| Error::invalid("outcome", error.to_string()))?;
-                Some(self.texts.number(&self.db, &text)?)
-            }
-        };
+        let detail = detail.map(|text| self.texts.number(&self.db, text)).transpose()?;
         let timing = trial.outcome.timing();
         let sql = "INSERT INTO trials (run_id, number, key_id, origin, point, schedule, kind, cut,
                      seconds, raw_seconds, spread, runs, roofline, detail, elapsed,
                      algorithm)
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
                    ON CONFLICT (run_id, number) DO NOTHING";
-        let values = params![
+        let point = codec::encode_point(&trial.point);
+        let values = values![
             run_row,
             trial.number.cast_signed(),
             key_row,
             origin,
-            codec::encode(trial.point.iter().map(|value| u64::from(*value))),
-            schedule,
+            point.as_slice(),
+            schedule.as_slice(),
             trial.outcome.kind_index() as i64,
             i64::from(timing.is_some_and(|timing| timing.cut)),
             timing.map(|timing| timing.seconds),
@@ -125,7 +159,7 @@ impl SqliteStore {
         let (run_row, _) = self.run_row(run)?;
         let sql = "UPDATE runs SET ended = $1, status = $2 WHERE id = $3
                    AND (ended IS NULL OR ended < $1)";
-        Ok(self.db.execute(sql, params![end.ended, end.status, run_row])? > 0)
+        Ok(self.db.execute(sql, values![end.ended, &end.status, run_row])? > 0)
     }
 
     /// A best is replaced only by one that was measured beside it.
@@ -137,7 +171,7 @@ impl SqliteStore {
         let number = best.trial.number.cast_signed();
         let trial = "SELECT kind, cut FROM trials WHERE run_id = $1 AND number = $2";
         let found: Option<(i64, i64)> =
-            self.db.one(trial, [run_row, number], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.db.one(trial, values![run_row, number], |row| Ok((row.get(0)?, row.get(1)?)))?;
         match found {
             None => return Err(Error::UnknownTrial(best.trial.clone())),
             Some((0, 0)) => {}
@@ -146,6 +180,9 @@ impl SqliteStore {
             }
             Some(_) => return Err(Error::invalid(best.trial.to_string(), "was not measured")),
         }
+        // Nobody else declares a best of this key meanwhile.
+        let lock = format!("SELECT id FROM keys WHERE id = $1{}", D::FOR_UPDATE);
+        self.db.one(&lock, values![run_key], |row| row.get::<i64>(0))?;
         match self.current_best(run_key)? {
             // The same declaration once more, or an earlier one of the same trial.
             Some((current, declared)) if current == best.trial && declared >= best.declared => {
@@ -165,16 +202,24 @@ impl SqliteStore {
                      declared = excluded.declared, replaces = excluded.replaces";
         let (against, replaces) =
             (best.against.to_string(), best.replaces.as_ref().map(TrialId::to_word));
-        let values =
-            params![run_key, run_row, number, best.seconds, against, best.declared, replaces];
+        let values = values![
+            run_key,
+            run_row,
+            number,
+            best.seconds,
+            &against,
+            best.declared,
+            replaces.as_ref()
+        ];
         Ok(self.db.execute(sql, values)? > 0)
     }
 
     /// What was declared the best of a key, and when, unless its trial is gone or damaged.
     fn current_best(&self, key_row: i64) -> Result<Option<(TrialId, i64)>> {
         let sql = "SELECT run_id, number, declared FROM bests WHERE key_id = $1";
-        let current: Option<(i64, i64, i64)> =
-            self.db.one(sql, [key_row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let current: Option<(i64, i64, i64)> = self
+            .db
+            .one(sql, values![key_row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let Some((run_row, number, declared)) = current else { return Ok(None) };
         let trial = read::sound(self, run_row, number)?;
         Ok(trial.map(|(id, _)| (id, declared)))
@@ -188,7 +233,7 @@ impl SqliteStore {
                    WHERE excluded.count > removed.count";
         let mut changed = 0;
         for (kind, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            changed += self.db.execute(sql, params![key_row, kind as i64, count.cast_signed()])?;
+            changed += self.db.execute(sql, values![key_row, kind as i64, count.cast_signed()])?;
         }
         Ok(changed > 0)
     }
@@ -199,14 +244,18 @@ impl SqliteStore {
             return Ok(row);
         }
         let program = "SELECT id FROM programs WHERE hash = $1";
-        let program: Option<i64> = self.db.one(program, [&key.program], |row| row.get(0))?;
+        let program: Option<i64> = self.db.one(program, values![&key.program], |row| row.get(0))?;
         let unknown = || Error::invalid("program", format!("{} is not known", key.program));
         let sql = "INSERT INTO keys (program_id, target, threads, compiler, precision)
-                   VALUES ($1, $2, $3, $4, $5) RETURNING id";
+                   VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING id";
         let program = program.ok_or_else(unknown)?;
         let Key { target, threads, compiler, precision, .. } = key;
-        let values = params![program, target, threads, compiler, precision.name()];
-        let row = self.db.one(sql, values, |row| row.get(0))?;
+        let values = values![program, target, *threads, compiler, precision.name()];
+        if let Some(row) = self.db.one(sql, values, |row| row.get(0))? {
+            return Ok(row);
+        }
+        // Another writer was quicker.
+        let row = read::key_row(&self.db, key)?;
         row.ok_or_else(|| self.db.corrupt("a key got no number"))
     }
 

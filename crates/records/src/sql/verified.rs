@@ -1,27 +1,26 @@
 //! Which schedules were compared with the reference, by whom, and whether they agreed.
 
-use rusqlite::params;
-
-use super::db::Db;
+use super::database::{Asking, Database};
+use super::row::values;
 use super::texts;
 use crate::error::Result;
 use crate::model::{Verification, now};
 
 /// What came of a verification, if there was one.
-pub(super) fn look_up(db: &Db, what: &Verification) -> Result<Option<bool>> {
+pub(super) fn look_up<D: Database>(db: &D, what: &Verification) -> Result<Option<bool>> {
     let sql = "SELECT passed FROM verified WHERE program = $1 AND schedule = $2 AND target = $3
                AND threads = $4 AND compiler = $5 AND installation = $6";
     let Verification { key, schedule, installation } = what;
     let schedule = texts::hex(schedule);
     let values =
-        params![key.program, schedule, key.target, key.threads, key.compiler, installation];
+        values![&key.program, &schedule, &key.target, key.threads, &key.compiler, installation];
     let found: Option<i64> = db.one(sql, values, |row| row.get(0))?;
     Ok(found.map(|passed| passed != 0))
 }
 
 /// Remembers a verification. Processes that verify the same at the same time agree, or the failure
 /// stays.
-pub(super) fn note(db: &Db, what: &Verification, passed: bool) -> Result<()> {
+pub(super) fn note<D: Database>(db: &D, what: &Verification, passed: bool) -> Result<()> {
     let sql = "INSERT INTO verified
                  (program, schedule, target, threads, compiler, installation, passed, verified)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -29,12 +28,13 @@ pub(super) fn note(db: &Db, what: &Verification, passed: bool) -> Result<()> {
                DO UPDATE SET passed = excluded.passed, verified = excluded.verified
                WHERE excluded.passed < verified.passed";
     let Verification { key, schedule, installation } = what;
-    let values = params![
-        key.program,
-        texts::hex(schedule),
-        key.target,
+    let schedule = texts::hex(schedule);
+    let values = values![
+        &key.program,
+        &schedule,
+        &key.target,
         key.threads,
-        key.compiler,
+        &key.compiler,
         installation,
         i64::from(passed),
         now()

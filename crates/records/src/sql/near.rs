@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::params;
 use tensorwright_outcome::{Outcome, Tally};
 
-use super::SqliteStore;
+use super::SqlStore;
+use super::database::{Asking, Database};
 use super::read::{self, KEY, KEY_COLUMNS, KEYS, PROGRAM};
+use super::row::values;
 use crate::answer::{Miss, Near};
 use crate::error::Result;
 use crate::key::{Key, Part, machine_difference};
@@ -24,14 +25,14 @@ struct Relative {
 }
 
 /// The keys of the same program or family but for the key itself.
-fn relatives(store: &SqliteStore, key: &Key) -> Result<Vec<Relative>> {
+fn relatives<D: Database>(store: &SqlStore<D>, key: &Key) -> Result<Vec<Relative>> {
     // Two lookups by index.
     let sql = format!(
         "SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} WHERE p.family = $1
          UNION SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} WHERE p.hash = $2"
     );
     let rows: Vec<(i64, Key, ProgramInfo)> =
-        store.db.all(&sql, params![key.family, key.program], |row| {
+        store.db.all(&sql, values![&key.family, &key.program], |row| {
             Ok((row.get(0)?, read::key(row, 1)?, read::program_at(row, 1 + KEY_COLUMNS)?))
         })?;
     let relatives = rows.into_iter().map(|(row, other, program)| {
@@ -42,8 +43,8 @@ fn relatives(store: &SqliteStore, key: &Key) -> Result<Vec<Relative>> {
 }
 
 /// The bests of similar keys, the most similar first.
-pub(super) fn nearest(
-    store: &SqliteStore,
+pub(super) fn nearest<D: Database>(
+    store: &SqlStore<D>,
     key: &Key,
     sizes: &BTreeMap<String, i64>,
     limit: usize,
@@ -96,7 +97,7 @@ fn distance(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> f64 {
 }
 
 /// Why there is no best for a key.
-pub(super) fn why_miss(store: &SqliteStore, key: &Key) -> Result<Vec<Miss>> {
+pub(super) fn why_miss<D: Database>(store: &SqlStore<D>, key: &Key) -> Result<Vec<Miss>> {
     if let Some(row) = read::key_row(&store.db, key)? {
         if read::best(store, row)?.is_some() {
             return Ok(Vec::new());
@@ -213,11 +214,11 @@ fn listed(all: &[String], between: &str) -> String {
 }
 
 /// What became of the trials of a key.
-fn tally(store: &SqliteStore, key_row: i64) -> Result<Tally> {
+fn tally<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Tally> {
     let sql = "SELECT t.seconds, t.detail FROM trials t JOIN runs r ON r.id = t.run_id
                WHERE r.key_id = $1";
     let rows: Vec<(Option<f64>, Option<i64>)> =
-        store.db.all(sql, [key_row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        store.db.all(sql, values![key_row], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut tally = Tally::default();
     for (seconds, detail) in rows {
         let outcome = match (seconds, detail) {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::{Row, params};
 use tensorwright_lang::precision::Precision;
 use tensorwright_outcome::{Outcome, Timing};
 
-use super::SqliteStore;
-use super::db::Db;
+use super::SqlStore;
+use super::database::{Asking, Database};
+use super::row::{Read, Row, values};
 use crate::answer::{Best, Damage, KeySummary, RunSummary};
 use crate::codec;
 use crate::error::{Error, Result};
@@ -42,23 +42,23 @@ pub(super) fn fastest() -> String {
 }
 
 /// The row of a key.
-pub(super) fn key_row(db: &Db, key: &Key) -> Result<Option<i64>> {
+pub(super) fn key_row<D: Database>(db: &D, key: &Key) -> Result<Option<i64>> {
     let sql = "SELECT k.id FROM keys k JOIN programs p ON p.id = k.program_id
                WHERE p.hash = $1 AND k.target = $2 AND k.threads = $3 AND k.compiler = $4
                  AND k.precision = $5";
     let Key { program, target, threads, compiler, precision, .. } = key;
-    let values = params![program, target, threads, compiler, precision.name()];
+    let values = values![program, target, *threads, compiler, precision.name()];
     db.one(sql, values, |row| row.get(0))
 }
 
 /// The rows of a run and of its key.
-pub(super) fn run_row(db: &Db, run: &RunId) -> Result<Option<(i64, i64)>> {
+pub(super) fn run_row<D: Database>(db: &D, run: &RunId) -> Result<Option<(i64, i64)>> {
     let sql = "SELECT id, key_id FROM runs WHERE uid = $1";
-    db.one(sql, [run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+    db.one(sql, values![run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// The key in columns from `at` on.
-pub(super) fn key(row: &Row<'_>, at: usize) -> rusqlite::Result<Key> {
+pub(super) fn key(row: &Row, at: usize) -> Read<Key> {
     let precision: String = row.get(at + 5)?;
     Ok(Key {
         program: row.get(at)?,
@@ -72,12 +72,12 @@ pub(super) fn key(row: &Row<'_>, at: usize) -> rusqlite::Result<Key> {
 }
 
 /// The program in columns from `at` on.
-pub(super) fn program_at(row: &Row<'_>, at: usize) -> rusqlite::Result<ProgramInfo> {
+pub(super) fn program_at(row: &Row, at: usize) -> Read<ProgramInfo> {
     Ok(ProgramInfo {
         hash: row.get(at)?,
         family: row.get(at + 1)?,
         def: row.get(at + 2)?,
-        sizes: sizes(&row.get::<_, String>(at + 3)?),
+        sizes: sizes(&row.get::<String>(at + 3)?),
         text: row.get(at + 4)?,
         flops: row.get(at + 5)?,
         bytes: row.get(at + 6)?,
@@ -95,9 +95,9 @@ fn json(text: String) -> serde_json::Value {
 }
 
 /// A program by its hash.
-pub(super) fn program(db: &Db, hash: &str) -> Result<Option<ProgramInfo>> {
+pub(super) fn program<D: Database>(db: &D, hash: &str) -> Result<Option<ProgramInfo>> {
     let sql = format!("SELECT {PROGRAM} FROM programs p WHERE p.hash = $1");
-    db.one(&sql, [hash], |row| program_at(row, 0))
+    db.one(&sql, values![hash], |row| program_at(row, 0))
 }
 
 /// Trials that are looked at for each that is wanted: several have the same schedule, and damaged ones
@@ -105,19 +105,23 @@ pub(super) fn program(db: &Db, hash: &str) -> Result<Option<ProgramInfo>> {
 const SPARE: usize = 4;
 
 /// The best of a key's row.
-pub(super) fn best(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
+pub(super) fn best<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Option<Best>> {
     Ok(ranked(store, key_row, 1)?.into_iter().next())
 }
 
 /// The best of a key's row and those after it, each schedule once.
-pub(super) fn ranked(store: &SqliteStore, key_row: i64, limit: usize) -> Result<Vec<Best>> {
+pub(super) fn ranked<D: Database>(
+    store: &SqlStore<D>,
+    key_row: i64,
+    limit: usize,
+) -> Result<Vec<Best>> {
     let mut bests: Vec<Best> = winner(store, key_row)?.into_iter().collect();
     if bests.len() >= limit {
         return Ok(bests);
     }
     let rows = i64::try_from(limit.saturating_mul(SPARE)).unwrap_or(i64::MAX);
     let found: Vec<(i64, i64)> =
-        store.db.all(&fastest(), [key_row, rows], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        store.db.all(&fastest(), values![key_row, rows], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (run_row, number) in found {
         let Some((id, trial)) = sound(store, run_row, number)? else { continue };
         if bests.iter().all(|best| best.trial.schedule != trial.schedule) {
@@ -133,11 +137,11 @@ pub(super) fn ranked(store: &SqliteStore, key_row: i64, limit: usize) -> Result<
 
 /// The declared winner of a key's row. Should its row be gone or damaged, the fastest of the others
 /// counts.
-fn winner(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
+fn winner<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Option<Best>> {
     let db = &store.db;
     let sql = "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared, b.replaces
                FROM bests b JOIN runs r ON r.id = b.run_id WHERE b.key_id = $1";
-    let winner = db.one(sql, [key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
+    let winner = db.one(sql, values![key_row], |row| Ok((row.get(0)?, declared_at(row, 1)?)))?;
     let winner: Option<(i64, Declared)> = winner;
     let Some((run_row, declared)) = winner else { return Ok(None) };
     let found = sound(store, run_row, declared.trial.number.cast_signed())?;
@@ -149,22 +153,22 @@ fn winner(store: &SqliteStore, key_row: i64) -> Result<Option<Best>> {
 
 /// A trial that can be used. One that is damaged is left out, which whoever asks for
 /// [damage](crate::Store::damage) is told.
-pub(super) fn sound(
-    store: &SqliteStore,
+pub(super) fn sound<D: Database>(
+    store: &SqlStore<D>,
     run_row: i64,
     number: i64,
 ) -> Result<Option<(TrialId, Trial)>> {
     let uid = "SELECT uid FROM runs WHERE id = $1";
-    let run: Option<String> = store.db.one(uid, [run_row], |row| row.get(0))?;
+    let run: Option<String> = store.db.one(uid, values![run_row], |row| row.get(0))?;
     let Some(run) = run else { return Err(store.db.corrupt("a trial without a run")) };
     let id = TrialId { run: RunId::named(&run), number: number.cast_unsigned() };
     let sql = format!("SELECT {TRIAL} FROM trials WHERE run_id = $1 AND number = $2");
-    let row = store.db.one(&sql, [run_row, number], trial_row)?;
+    let row = store.db.one(&sql, values![run_row, number], trial_row)?;
     Ok(row.and_then(|row| usable(store, &id, row)).map(|trial| (id, trial)))
 }
 
 /// The trial of a row, or a note that it is damaged.
-fn usable(store: &SqliteStore, id: &TrialId, row: TrialRow) -> Option<Trial> {
+fn usable<D: Database>(store: &SqlStore<D>, id: &TrialId, row: TrialRow) -> Option<Trial> {
     /// Notes that are kept until somebody asks.
     const MOST: usize = 100;
     match row.into_trial(store) {
@@ -181,35 +185,35 @@ fn usable(store: &SqliteStore, id: &TrialId, row: TrialRow) -> Option<Trial> {
 }
 
 /// The declaration in columns from `at` on.
-fn declared_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Declared> {
-    let run = RunId::named(&row.get::<_, String>(at)?);
+fn declared_at(row: &Row, at: usize) -> Read<Declared> {
+    let run = RunId::named(&row.get::<String>(at)?);
     Ok(Declared {
-        trial: TrialId { run, number: row.get::<_, i64>(at + 1)?.cast_unsigned() },
+        trial: TrialId { run, number: row.get::<i64>(at + 1)?.cast_unsigned() },
         seconds: row.get(at + 2)?,
         against: json(row.get(at + 3)?),
         declared: row.get(at + 4)?,
-        replaces: row.get::<_, Option<String>>(at + 5)?.and_then(|text| TrialId::parse(&text)),
+        replaces: row.get::<Option<String>>(at + 5)?.and_then(|text| TrialId::parse(&text)),
     })
 }
 
 /// Every declaration.
-pub(super) fn declared(store: &SqliteStore) -> Result<Vec<(Key, Declared)>> {
+pub(super) fn declared<D: Database>(store: &SqlStore<D>) -> Result<Vec<(Key, Declared)>> {
     let sql = format!(
         "SELECT {KEY}, r.uid, b.number, b.seconds, b.against, b.declared, b.replaces
          FROM bests b JOIN runs r ON r.id = b.run_id
          JOIN keys k ON k.id = b.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
     );
-    store.db.all(&sql, [], |row| Ok((key(row, 0)?, declared_at(row, KEY_COLUMNS)?)))
+    store.db.all(&sql, &[], |row| Ok((key(row, 0)?, declared_at(row, KEY_COLUMNS)?)))
 }
 
 /// Every key of which trials were removed.
-pub(super) fn removed(db: &Db) -> Result<Vec<(Key, Vec<u64>)>> {
+pub(super) fn removed<D: Database>(db: &D) -> Result<Vec<(Key, Vec<u64>)>> {
     let sql = format!(
         "SELECT {KEY}, x.kind, x.count FROM removed x
          JOIN keys k ON k.id = x.key_id JOIN programs p ON p.id = k.program_id ORDER BY k.id"
     );
     let rows =
-        db.all(&sql, [], |row| Ok((key(row, 0)?, row.get::<_, i64>(6)?, row.get::<_, i64>(7)?)))?;
+        db.all(&sql, &[], |row| Ok((key(row, 0)?, row.get::<i64>(6)?, row.get::<i64>(7)?)))?;
     let mut keys: Vec<(Key, Vec<u64>)> = Vec::new();
     for (key, kind, count) in rows {
         if keys.last().is_none_or(|(last, _)| *last != key) {
@@ -236,8 +240,8 @@ struct TrialRow {
     algorithm: Option<i64>,
 }
 
-fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
-    let timing = match row.get::<_, Option<f64>>(6)? {
+fn trial_row(row: &Row) -> Read<TrialRow> {
+    let timing = match row.get::<Option<f64>>(6)? {
         None => None,
         Some(seconds) => Some(Timing {
             seconds,
@@ -245,7 +249,7 @@ fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
             spread: row.get(8)?,
             runs: row.get(9)?,
             roofline: row.get(10)?,
-            cut: row.get::<_, i64>(5)? != 0,
+            cut: row.get::<i64>(5)? != 0,
         }),
     };
     Ok(TrialRow {
@@ -262,7 +266,7 @@ fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
 }
 
 impl TrialRow {
-    fn into_trial(self, store: &SqliteStore) -> Result<Trial> {
+    fn into_trial<D: Database>(self, store: &SqlStore<D>) -> Result<Trial> {
         let (db, texts) = (&store.db, &store.texts);
         let corrupt = |what: &str| db.corrupt(format!("trial {}: {what}", self.number));
         let point: Option<Vec<u32>> = codec::decode(&self.point)
@@ -288,8 +292,8 @@ impl TrialRow {
 }
 
 /// Trials of a run.
-pub(super) fn trials(
-    store: &SqliteStore,
+pub(super) fn trials<D: Database>(
+    store: &SqlStore<D>,
     run: &RunId,
     after: Option<u64>,
     limit: usize,
@@ -302,7 +306,7 @@ pub(super) fn trials(
     );
     // A page is empty only at the end, even if all rows of one are damaged.
     loop {
-        let rows = store.db.all(&sql, [row, after, limit], trial_row)?;
+        let rows = store.db.all(&sql, values![row, after, limit], trial_row)?;
         let Some(last) = rows.last() else { return Ok(Vec::new()) };
         after = last.number;
         let id = |row: &TrialRow| TrialId { run: run.clone(), number: row.number.cast_unsigned() };
@@ -315,7 +319,7 @@ pub(super) fn trials(
 }
 
 /// Runs, the latest first.
-pub(super) fn runs(db: &Db, filter: &RunFilter) -> Result<Vec<RunSummary>> {
+pub(super) fn runs<D: Database>(db: &D, filter: &RunFilter) -> Result<Vec<RunSummary>> {
     let key_wanted = match &filter.key {
         None => None,
         Some(key) => match key_row(db, key)? {
@@ -336,11 +340,11 @@ pub(super) fn runs(db: &Db, filter: &RunFilter) -> Result<Vec<RunSummary>> {
         0 => i64::MAX,
         limit => i64::try_from(limit).unwrap_or(i64::MAX),
     };
-    db.all(&sql, params![key_wanted, filter.def, filter.id, limit], run_summary)
+    db.all(&sql, values![key_wanted, filter.def.as_ref(), filter.id.as_ref(), limit], run_summary)
 }
 
-fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
-    let end = match row.get::<_, Option<i64>>(14)? {
+fn run_summary(row: &Row) -> Read<RunSummary> {
+    let end = match row.get::<Option<i64>>(14)? {
         None => None,
         Some(ended) => {
             let status: Option<String> = row.get(15)?;
@@ -350,40 +354,43 @@ fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
         key: key(row, 0)?,
         def: row.get(6)?,
-        sizes: sizes(&row.get::<_, String>(7)?),
+        sizes: sizes(&row.get::<String>(7)?),
         info: RunInfo {
-            id: RunId::named(&row.get::<_, String>(8)?),
+            id: RunId::named(&row.get::<String>(8)?),
             strategy: row.get(9)?,
-            seed: row.get::<_, i64>(10)?.cast_unsigned(),
+            seed: row.get::<i64>(10)?.cast_unsigned(),
             space: row.get(11)?,
             meta: json(row.get(12)?),
             started: row.get(13)?,
         },
         end,
-        trials: row.get::<_, i64>(16)?.cast_unsigned(),
+        trials: row.get::<i64>(16)?.cast_unsigned(),
     })
 }
 
 /// Every key with what is known for it.
-pub(super) fn keys(store: &SqliteStore) -> Result<Vec<KeySummary>> {
+pub(super) fn keys<D: Database>(store: &SqlStore<D>) -> Result<Vec<KeySummary>> {
     let db = &store.db;
     // By run first: the index on runs and numbers answers that without the rows.
-    let counts = "SELECT r.key_id, count(*), coalesce(sum(t.trials), 0) FROM runs r
+    let counts = "SELECT r.key_id, count(*), CAST(coalesce(sum(t.trials), 0) AS BIGINT)
+                  FROM runs r
                   LEFT JOIN (SELECT run_id, count(*) AS trials FROM trials GROUP BY run_id) t
                     ON t.run_id = r.id GROUP BY r.key_id";
     let counts: HashMap<i64, (i64, i64)> = db
-        .all(counts, [], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?
+        .all(counts, &[], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?
         .into_iter()
         .collect();
     let removed: HashMap<i64, i64> = db
-        .all("SELECT key_id, sum(count) FROM removed GROUP BY key_id", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
+        .all(
+            "SELECT key_id, CAST(sum(count) AS BIGINT) FROM removed GROUP BY key_id",
+            &[],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?
         .into_iter()
         .collect();
     let sql = format!("SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} ORDER BY p.def, p.sizes, k.id");
-    let rows: Vec<(i64, Key, ProgramInfo)> =
-        db.all(&sql, [], |row| Ok((row.get(0)?, key(row, 1)?, program_at(row, 1 + KEY_COLUMNS)?)))?;
+    let rows: Vec<(i64, Key, ProgramInfo)> = db
+        .all(&sql, &[], |row| Ok((row.get(0)?, key(row, 1)?, program_at(row, 1 + KEY_COLUMNS)?)))?;
     rows.into_iter()
         .map(|(row, key, program)| {
             let (runs, trials) = counts.get(&row).copied().unwrap_or_default();

@@ -1,0 +1,226 @@
+//! `tensorwright fleet`: setting up a fleet, and what is going on in it.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright_fleet::{Fleet, Role, Status};
+use tensorwright_outcome::printable;
+use tensorwright_records::{Error, Location, Url};
+
+use super::db::table::table;
+use super::worker::class_here;
+use crate::args::{Format, OutputArgs};
+use crate::failure::{Failure, Outcome};
+use crate::report;
+
+/// Set up a fleet of machines that tune together, and see what is going on in it
+///
+/// The queue of a fleet is in the database of the records, on a PostgreSQL server. One machine needs none of this.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright fleet init --db postgres://owner@db.example/tuning
+  tensorwright fleet admit ann --as tune --db postgres://owner@db.example/tuning
+  tensorwright fleet admit rack3 --as work --class \"$(tensorwright fleet class)\" --db postgres://owner@db.example/tuning
+  tensorwright fleet status --db postgres://ann@db.example/tuning
+A fleet is described in docs/fleet.md.")]
+pub(crate) struct FleetArgs {
+    /// The server of the fleet [default: $TENSORWRIGHT_DB]
+    #[arg(long, global = true, value_name = "URL")]
+    db: Option<Location>,
+
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    Init(InitArgs),
+    Class(ClassArgs),
+    Admit(AdmitArgs),
+    Status(StatusArgs),
+    Drain(DrainArgs),
+    Quarantine(QuarantineArgs),
+}
+
+/// Make the tables, functions and roles, unless they are there; takes the owner of the database
+#[derive(Debug, Args)]
+struct InitArgs {
+    /// Take temporary tables and large objects from all users of the database, who could fill its disk with them; takes a
+    /// superuser, and a database that nobody else uses
+    #[arg(long)]
+    harden: bool,
+}
+
+/// Print the class of this machine; asks no server
+#[derive(Debug, Args)]
+struct ClassArgs {
+    /// The threads that parallel loops use
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+}
+
+/// Let a user of the database tune, work or look
+#[derive(Debug, Args)]
+struct AdmitArgs {
+    /// The user
+    user: String,
+
+    /// What the user may do
+    #[arg(long = "as", value_name = "ROLE", value_enum)]
+    role: As,
+
+    /// A class that the user may work for, which is made if there is none; may be repeated
+    #[arg(long, value_name = "CLASS")]
+    class: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum As {
+    /// Put candidates in, and see what became of them
+    Tune,
+    /// Lease and complete
+    Work,
+    /// Look
+    Read,
+}
+
+/// Show what waits, what is held and what is done, class by class
+#[derive(Debug, Args)]
+struct StatusArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Give a worker no more candidates; it completes what it holds
+#[derive(Debug, Args)]
+struct DrainArgs {
+    /// The name of the worker
+    worker: String,
+}
+
+/// Set a worker aside: what it holds goes to others, and what it completes does not count
+#[derive(Debug, Args)]
+struct QuarantineArgs {
+    /// The name of the worker
+    worker: String,
+
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "by hand", conflicts_with = "lift")]
+    reason: String,
+
+    /// Take it back
+    #[arg(long)]
+    lift: bool,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &FleetArgs) -> Outcome {
+    let format = match &args.command {
+        FleetCommand::Status(args) => args.output.format,
+        _ => Format::Text,
+    };
+    if let FleetCommand::Class(args) = &args.command {
+        let class = class_here(args.threads.into()).map_err(|reason| {
+            problem(reason, "classes are for machines that can be described", format)
+        })?;
+        return Ok(writeln!(std::io::stdout(), "{class}")?);
+    }
+    let fail = |error: Error| problem(error.to_string(), &error.help(), format);
+    let url = match Location::given(args.db.as_ref()).map_err(fail)? {
+        Location::Server(url) => url,
+        Location::File(_) => {
+            let help =
+                "name the server with --db postgres://USER@HOST/DATABASE, or TENSORWRIGHT_DB";
+            return Err(problem("a fleet needs a server".to_owned(), help, format));
+        }
+    };
+    let said = answer(&args.command, &url).map_err(fail)?;
+    match said {
+        Said::Status(status) if format == Format::Json => {
+            let rows: Vec<serde_json::Value> = status.iter().map(json).collect();
+            Ok(report::json(&serde_json::json!({ "classes": rows }))?)
+        }
+        Said::Status(status) => Ok(write!(std::io::stdout(), "{}", printable(&shown(&status)))?),
+        Said::Line(line) => Ok(writeln!(std::io::stdout(), "{}", printable(&line))?),
+        Said::NoWorker(name) => {
+            let help = "`tensorwright worker` prints its name when it starts";
+            Err(problem(format!("there is no worker {name}"), help, format))
+        }
+    }
+}
+
+/// What there is to say.
+enum Said {
+    Line(String),
+    Status(Vec<Status>),
+    NoWorker(String),
+}
+
+fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
+    let of_worker = |count: u32, name: &str, done: &str| match count {
+        0 => Said::NoWorker(name.to_owned()),
+        _ => Said::Line(format!("{name} {done}")),
+    };
+    match command {
+        FleetCommand::Init(args) => {
+            let mut fleet = Fleet::install(url)?;
+            if args.harden {
+                fleet.harden()?;
+            }
+            Ok(Said::Line("the fleet is ready".to_owned()))
+        }
+        FleetCommand::Class(_) => Ok(Said::Line(String::new())),
+        FleetCommand::Admit(args) => {
+            let mut fleet = Fleet::connect(url)?;
+            let role = match args.role {
+                As::Tune => Role::Tune,
+                As::Work => Role::Work,
+                As::Read => Role::Read,
+            };
+            fleet.admit(&args.user, role)?;
+            for class in &args.class {
+                fleet.add_class(class)?;
+                fleet.permit(&args.user, class)?;
+            }
+            Ok(Said::Line(format!("{} is admitted", args.user)))
+        }
+        FleetCommand::Status(_) => Ok(Said::Status(Fleet::connect(url)?.status()?)),
+        FleetCommand::Drain(args) => {
+            let count = Fleet::connect(url)?.drain(&args.worker)?;
+            Ok(of_worker(count, &args.worker, "gets no more candidates"))
+        }
+        FleetCommand::Quarantine(args) => {
+            let reason = Some(args.reason.as_str()).filter(|_| !args.lift);
+            let count = Fleet::connect(url)?.quarantine(&args.worker, reason)?;
+            Ok(of_worker(
+                count,
+                &args.worker,
+                if args.lift { "is taken back" } else { "is set aside" },
+            ))
+        }
+    }
+}
+
+fn shown(status: &[Status]) -> String {
+    let head = ["class", "runs", "waiting", "held", "done", "workers", "set aside"];
+    let row = |status: &Status| {
+        let Status { class, ready, leased, done, workers, quarantined, runs } = status;
+        let counts = [runs, ready, leased, done, workers, quarantined].map(u64::to_string);
+        std::iter::once(class.clone()).chain(counts).collect()
+    };
+    table(&head, &status.iter().map(row).collect::<Vec<Vec<String>>>())
+}
+
+fn json(status: &Status) -> serde_json::Value {
+    let Status { class, ready, leased, done, workers, quarantined, runs } = status;
+    serde_json::json!({
+        "class": class, "runs": runs, "ready": ready, "leased": leased, "done": done, "workers": workers,
+        "quarantined": quarantined,
+    })
+}
+
+fn problem(message: String, help: &str, format: Format) -> Failure {
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
+    Failure::Diagnostics(Diagnostics::new(Source::new("fleet", ""), vec![diagnostic]), format)
+}

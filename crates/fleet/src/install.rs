@@ -1,0 +1,204 @@
+//! Making the tables, roles and permits: for whoever runs the server.
+
+use tensorwright_records::{Error, Options, PostgresStore, Result, Url};
+
+use crate::fleet::Fleet;
+
+/// The version of the queue's tables and functions, kept in `meta`.
+pub const VERSION: i64 = 1;
+
+const TABLES: &str = include_str!("sql/tables.sql");
+const FUNCTIONS: &str = include_str!("sql/functions.sql");
+
+/// How long a statement of a person or a machine may take.
+const STATEMENT_TIMEOUT: &str = "20s";
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Begin runs, put items in, and see what became of them.
+    Tune,
+    /// Join classes for which there is a permit, lease and complete.
+    Work,
+    /// See what is going on, and read records.
+    Read,
+}
+
+impl Role {
+    const ALL: [Self; 3] = [Self::Tune, Self::Work, Self::Read];
+
+    /// The role of the database that people and machines are members of.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tune => "tensorwright_tune",
+            Self::Work => "tensorwright_work",
+            Self::Read => "tensorwright_read",
+        }
+    }
+
+    /// What its members may call.
+    fn functions(self) -> &'static [&'static str] {
+        match self {
+            Self::Tune => &["begin_run", "enqueue", "cancel", "outcomes", "status", "sweep"],
+            Self::Work => &[
+                "join_class",
+                "report_probe",
+                "is_drained",
+                "lease",
+                "assignment",
+                "beat",
+                "complete",
+                "sweep",
+            ],
+            Self::Read => &["status"],
+        }
+    }
+}
+
+impl Fleet {
+    /// Makes what the queue needs beside the records, unless it is there. Takes an owner of the schema who may make roles.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, refuses, or has a newer version.
+    pub fn install(url: &Url) -> Result<Self> {
+        // The tables of records, first of all.
+        drop(PostgresStore::open(url, Options::default())?);
+        let mut fleet = Self::connect(url)?;
+        match fleet.version()? {
+            Some(VERSION) => return Ok(fleet),
+            Some(found) if found > VERSION => {
+                let at = fleet.settings().location().clone();
+                return Err(Error::Newer { at, found, known: VERSION });
+            }
+            _ => {}
+        }
+        let schema = fleet.settings().schema().to_owned();
+        for role in Role::ALL {
+            fleet.batch(&make_role(role))?;
+        }
+        let grants: Vec<String> = Role::ALL.iter().map(|role| grants(*role, &schema)).collect();
+        let sql = format!(
+            "BEGIN;
+             SELECT pg_advisory_xact_lock(hashtextextended('{schema}', 0));
+             {TABLES}
+             {FUNCTIONS}
+             INSERT INTO meta (name, value) VALUES ('fleet-schema', '{VERSION}');
+             REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
+             REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC;
+             REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
+             {}
+             COMMIT",
+            grants.join("\n")
+        );
+        let made = fleet.batch(&sql);
+        if made.is_err() {
+            // Somebody else may have been quicker.
+            let _ = fleet.batch("ROLLBACK");
+            if fleet.version()?.is_none() {
+                made?;
+            }
+        }
+        Ok(fleet)
+    }
+
+    /// The version of the queue; `None` if there is none.
+    fn version(&mut self) -> Result<Option<i64>> {
+        let found = self.query("SELECT value FROM meta WHERE name = 'fleet-schema'", &[])?;
+        let text = found.first().map(|row| row.get::<String>(0)).transpose()?;
+        Ok(text.and_then(|text| text.parse().ok()))
+    }
+
+    /// Takes from everybody what PostgreSQL lets all users of a database do and what could fill a disk: temporary tables and large
+    /// objects. Takes a superuser, and a database that nobody else uses.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn harden(&mut self) -> Result<()> {
+        self.batch(
+            "DO $$
+             DECLARE v_function REGPROCEDURE;
+             BEGIN
+               EXECUTE format('REVOKE TEMPORARY, CREATE ON DATABASE %I FROM PUBLIC', current_database());
+               REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+               FOR v_function IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+                 AND proname IN ('lo_creat', 'lo_create', 'lo_from_bytea', 'lo_put', 'lowrite', 'lo_import', 'lo_open', 'lo_export') LOOP
+                 EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', v_function);
+               END LOOP;
+             END $$",
+        )
+    }
+
+    /// Makes a class of machines, unless it is there.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn add_class(&mut self, name: &str) -> Result<()> {
+        self.query("SELECT add_class($1)", &[&name]).map(|_| ())
+    }
+
+    /// Lets a user of the database do something: the user may call the functions of the role, and no statement takes
+    /// longer than some seconds.
+    ///
+    /// # Errors
+    /// If the name is not made of letters, digits and `_`, or the server refuses.
+    pub fn admit(&mut self, user: &str, role: Role) -> Result<()> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if user.is_empty() || user.len() > 63 || !user.bytes().all(plain) {
+            let (what, reason) =
+                ("the name of a user", "has to be lower-case letters, digits and `_`");
+            return Err(Error::Invalid { what: what.into(), reason: reason.into() });
+        }
+        self.batch(&format!(
+            "GRANT {} TO {user}; ALTER ROLE {user} SET statement_timeout = '{STATEMENT_TIMEOUT}'",
+            role.name()
+        ))
+    }
+
+    /// Lets a user work for a class.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn permit(&mut self, user: &str, class: &str) -> Result<()> {
+        self.query("SELECT permit($1::text::name, $2)", &[&user, &class]).map(|_| ())
+    }
+
+    /// Sets a worker aside with a reason, or takes it back without one; how many have this name.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn quarantine(&mut self, worker: &str, reason: Option<&str>) -> Result<u32> {
+        self.ask("SELECT quarantine($1, $2)", &[&worker, &reason]).map(i32::unsigned_abs)
+    }
+
+    /// Gives a worker no more items; how many have this name.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn drain(&mut self, worker: &str) -> Result<u32> {
+        self.ask("SELECT drain($1)", &[&worker]).map(i32::unsigned_abs)
+    }
+}
+
+/// Makes a role that nobody signs in with. Roles belong to all databases of a server, so it may be there.
+fn make_role(role: Role) -> String {
+    let name = role.name();
+    format!(
+        "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN CREATE ROLE {name} NOLOGIN; END IF;
+         EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
+    )
+}
+
+fn grants(role: Role, schema: &str) -> String {
+    let name = role.name();
+    let functions = role.functions().join(", ");
+    let mut sql = format!(
+        "GRANT USAGE ON SCHEMA {schema} TO {name}; GRANT EXECUTE ON FUNCTION {functions} TO {name};"
+    );
+    if role == Role::Read {
+        sql += &format!(
+            "GRANT SELECT ON meta, programs, keys, runs, texts, trials, bests, removed, verified TO {name};"
+        );
+    }
+    sql
+}

@@ -1,0 +1,41 @@
+//! A fleet: many machines tune together, and nothing is lost or counted twice.
+//!
+//! A run puts candidates into a queue on a PostgreSQL server: a program's text, a schedule's text, a seed, and never machine
+//! code. Workers lease some of them for a while, build, check and time them, and complete each in the transaction that writes
+//! its trial to the [records](tensorwright_records). A lease that is over is handed to somebody else, and whoever held it before is
+//! told so (`Answer::Fenced`). The queue is a handful of functions in the database; roles may call these and touch no table.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tensorwright_fleet::{Completion, Fleet};
+//! use tensorwright_outcome::Outcome;
+//! use tensorwright_records::Location;
+//!
+//! let Location::Server(url) = "postgres://worker@db.example/tuning".parse()? else { return Ok(()) };
+//! let mut fleet = Fleet::connect(&url)?;
+//! let worker = fleet.join("rack-3:0", "a processor [avx2] x1", "what it is")?;
+//! for leased in fleet.lease(worker, 8, Duration::from_secs(60))? {
+//!     let completion = Completion { lease: leased.lease, outcome: Outcome::DeviceLost };
+//!     fleet.complete(worker, &[completion])?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | where | what |
+//! | --- | --- |
+//! | `sql/` | the tables and functions of the queue |
+//! | `fleet.rs` | [`Fleet`]: a connection to them |
+//! | `item.rs`, `lease.rs` | what is put in, and what is handed out |
+//! | `row.rs` | what the server answers, of which nothing is taken for granted |
+//! | `install.rs` | making the tables, roles and permits |
+
+mod fleet;
+mod install;
+mod item;
+mod lease;
+mod row;
+
+pub use fleet::{Answer, Fleet, Status, Swept};
+pub use install::{Role, VERSION};
+pub use item::{Item, Run};
+pub use lease::{Assignment, Completion, Lease, Leased, Outcomes, WorkerId};

@@ -1,0 +1,30 @@
+//! [`Row`]: an answer of the server, of which nothing is taken for granted.
+
+use tensorwright_records::postgres::FromSql;
+use tensorwright_records::{Error, Location, Result, postgres};
+
+/// What a column can be read as.
+pub(crate) trait FromRow: for<'a> FromSql<'a> {}
+
+impl<T: for<'a> FromSql<'a>> FromRow for T {}
+
+/// A row of an answer.
+pub(crate) struct Row {
+    row: postgres::Row,
+    at: Location,
+}
+
+impl Row {
+    pub(crate) fn new(row: postgres::Row, at: &Location) -> Self {
+        Self { row, at: at.clone() }
+    }
+
+    /// The value of a column, or that a function answers something else than it should.
+    pub(crate) fn get<T: FromRow>(&self, place: usize) -> Result<T> {
+        let failed = |error: &dyn std::fmt::Display| Error::Database {
+            at: self.at.clone(),
+            detail: format!("an answer is not what was asked for: {error}"),
+        };
+        self.row.try_get(place).map_err(|error| failed(&error))
+    }
+}

@@ -1,0 +1,71 @@
+//! Opening records, wherever they are.
+
+use crate::error::{Error, Result};
+use crate::location::{Location, Url};
+use crate::options::Options;
+use crate::sqlite::SqliteStore;
+use crate::store::Store;
+
+/// Records of any database.
+pub type AnyStore = Box<dyn Store + Send>;
+
+/// Opens the records at a place, or at the [usual one](Location::given); makes them if there are none.
+///
+/// # Errors
+/// If there is no usual place, or the database cannot be opened or is not one of records.
+pub fn open(place: Option<&Location>) -> Result<AnyStore> {
+    open_at(&Location::given(place)?, Options::default())
+}
+
+/// [`open`] with options.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(place: &Location, options: Options) -> Result<AnyStore> {
+    match place {
+        Location::File(path) => Ok(Box::new(SqliteStore::open(path, options)?)),
+        Location::Server(url) => server(url, options, true)?.ok_or_else(|| no_records(place)),
+    }
+}
+
+/// [`open`], but `None` if there are no records at that place: looking makes no files and no tables, and records
+/// that cannot be written are opened to look at.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_existing(place: Option<&Location>) -> Result<Option<AnyStore>> {
+    let place = Location::given(place)?;
+    let path = match &place {
+        Location::File(path) => path,
+        Location::Server(url) => return server(url, Options::default(), false),
+    };
+    if let Ok(false) = path.try_exists() {
+        return Ok(None);
+    }
+    let store = match SqliteStore::open(path, Options::default()) {
+        Err(Error::ReadOnly { .. } | Error::CannotOpen { .. }) => {
+            SqliteStore::open_read_only(path, &Options::default())
+        }
+        opened => opened,
+    };
+    Ok(Some(Box::new(store?)))
+}
+
+fn no_records(place: &Location) -> Error {
+    Error::corrupt(place, "its tables went away")
+}
+
+#[cfg(feature = "postgres")]
+fn server(url: &Url, options: Options, make: bool) -> Result<Option<AnyStore>> {
+    use crate::postgres::PostgresStore;
+    if make {
+        return Ok(Some(Box::new(PostgresStore::open(url, options)?)));
+    }
+    let store = PostgresStore::open_existing(url, options)?;
+    Ok(store.map(|store| -> AnyStore { Box::new(store) }))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn server(url: &Url, _: Options, _: bool) -> Result<Option<AnyStore>> {
+    Err(Error::NoServers { at: Location::Server(url.clone()) })
+}

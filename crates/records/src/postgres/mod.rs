@@ -1,0 +1,60 @@
+//! [`PostgresStore`]: records on a server that several machines share.
+//!
+//! | where | what |
+//! | --- | --- |
+//! | `settings.rs` | what a URL says: hosts, the schema, how to encrypt |
+//! | `password.rs` | the password, from the environment or a file that only its owner reads |
+//! | `tls.rs` | certificates |
+//! | `client.rs` | [`Client`]: a connection that never waits without a limit |
+//! | `db.rs` | what the store asks of it |
+
+mod client;
+mod db;
+mod failure;
+mod password;
+mod settings;
+mod tls;
+
+pub use client::Client;
+pub use settings::Settings;
+pub use tokio_postgres::Row;
+pub use tokio_postgres::types::{FromSql, ToSql};
+
+use db::Postgres;
+
+use crate::error::Result;
+use crate::location::Url;
+use crate::options::Options;
+use crate::schema;
+use crate::sql::{SqlStore, create, migrate, version};
+
+/// Records on a PostgreSQL server.
+pub type PostgresStore = SqlStore<Postgres>;
+
+impl PostgresStore {
+    /// Opens the records of a server; makes their tables if there are none.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses, or the tables are not ours or come from a newer version.
+    pub fn open(url: &Url, options: Options) -> Result<Self> {
+        let db = Postgres::open(url, options)?;
+        match version(&db)? {
+            None => {
+                db.make_schema()?;
+                create(&db)?;
+            }
+            Some(found) if found < schema::VERSION => migrate(&db)?,
+            Some(_) => {}
+        }
+        Ok(Self::on(db, false))
+    }
+
+    /// [`PostgresStore::open`], but `None` if there are no tables.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub fn open_existing(url: &Url, options: Options) -> Result<Option<Self>> {
+        let db = Postgres::open(url, options)?;
+        Ok(version(&db)?.map(|found| Self::on(db, found < schema::VERSION)))
+    }
+}

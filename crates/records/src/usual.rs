@@ -1,0 +1,69 @@
+//! Where records are if nobody says, and where files are that belong to them.
+
+use std::env;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::location::Location;
+
+/// The variable that names another place of records.
+const VARIABLE: &str = "TENSORWRIGHT_DB";
+
+impl Location {
+    /// The given place, or the one in `TENSORWRIGHT_DB`, or [`default_path`].
+    ///
+    /// # Errors
+    /// If none of them is known.
+    pub fn given(place: Option<&Self>) -> Result<Self> {
+        if let Some(place) = place {
+            return Ok(place.clone());
+        }
+        let named = env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let named = named.map(Self::from).or_else(|| default_path().map(Self::File));
+        named.ok_or(Error::NoDataDirectory)
+    }
+
+    /// The path of a file on this machine that belongs to the records: beside their own file, or for a server in the user's
+    /// data directory.
+    ///
+    /// # Errors
+    /// If there is no such directory.
+    pub(crate) fn beside(&self) -> Result<PathBuf> {
+        match self {
+            Self::File(path) => Ok(path.clone()),
+            Self::Server(url) => {
+                let directory = default_path().ok_or(Error::NoDataDirectory)?;
+                // Two servers never share a file, nor two users of one.
+                let digest = Sha256::digest(url.to_string().as_bytes());
+                let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                Ok(directory.with_file_name("servers").join(name))
+            }
+        }
+    }
+}
+
+/// `tensorwright/records.sqlite3` in the user's data directory: `XDG_DATA_HOME`, or `.local/share`
+/// in the home directory.
+#[must_use]
+pub fn default_path() -> Option<PathBuf> {
+    // The XDG specification: a relative path is invalid and has to be ignored.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local").join("share")))?;
+    Some(data.join("tensorwright").join("records.sqlite3"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_given_place_counts_first() {
+        let place = Location::from(Path::new("x.db"));
+        assert_eq!(Location::given(Some(&place)).unwrap(), place);
+    }
+}
