@@ -4,8 +4,8 @@ use tensorwright_target::{Goal, Gpu};
 
 use super::cost::cycles;
 use super::group::Group;
-use super::knobs::unroll::MOST_WINDOW;
 use super::knobs;
+use super::knobs::unroll::MOST_WINDOW;
 use super::tiling::Tiling;
 
 /// Threads along the loop whose threads are next to each other.
