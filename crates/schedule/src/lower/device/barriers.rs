@@ -20,7 +20,7 @@ use tensorwright_lang::program::Index;
 
 use super::interior::negated;
 use super::owners::{Around, Owners};
-use super::{block_of, has_threads, is_thread};
+use super::{block_of, has_threads, holds_tensors, is_thread};
 use crate::lower::LowerError;
 use crate::nest::{
     Body, BufferId, Guard, Loop, LoopKind, LoopNest, Memory, Node, Role, Store, for_each_store,
@@ -96,10 +96,12 @@ impl Pass<'_> {
         let mut alternative: Option<(Index, Touched)> = None;
         for mut node in std::mem::take(nodes) {
             let other = alternative.take();
-            let is_together = has_threads(std::slice::from_ref(&node));
+            // A tensor operation is that of a warp, whether loops number warps or not.
+            let tree = std::slice::from_ref(&node);
+            let is_together = has_threads(tree) || holds_tensors(tree);
             match &mut node {
                 Node::Barrier => *since = Touched::default(),
-                Node::Loop(l) if is_together && !is_thread(l) => {
+                Node::Loop(l) if is_together && !is_thread(l) && l.kind != LoopKind::Tensor => {
                     if self.a_loop(l, since, around) {
                         all.push(Node::Barrier);
                     }
