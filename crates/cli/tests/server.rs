@@ -10,7 +10,15 @@ use tensorwright_testkit::postgres::Server;
 fn tensorwright(db: &str, args: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
-    command.args(args).arg("--db").arg(db).current_dir(root).env("NO_COLOR", "1").output().unwrap()
+    command
+        .args(args)
+        .arg("--db")
+        .arg(db)
+        .current_dir(root)
+        .env("NO_COLOR", "1")
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .unwrap()
 }
 
 fn said(bytes: &[u8]) -> String {

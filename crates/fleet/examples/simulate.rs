@@ -3,7 +3,7 @@
 //! ```text
 //! eval "$(.ci/postgres target/postgres)"
 //! cargo run --release -p tensorwright-fleet --example simulate -- \
-//!     [--workers 1000] [--seconds 20] [--agents 63] [--fastest 50] [--slowest 500] [--runs 40] [--url URL]
+//!     [--workers 1000] [--seconds 20] [--agents 32] [--fastest 50] [--slowest 500] [--runs 40] [--url URL]
 //! ```
 //!
 //! An agent is a connection that leases and completes for its share of the workers, which take between `fastest` and `slowest`
@@ -50,7 +50,7 @@ struct Seen {
 
 fn main() -> Result<()> {
     let mut wishes =
-        Wishes { workers: 1000, seconds: 20, agents: 63, fastest: 50, slowest: 500, runs: 40 };
+        Wishes { workers: 1000, seconds: 20, agents: 32, fastest: 50, slowest: 500, runs: 40 };
     let mut server = std::env::var("TENSORWRIGHT_TEST_POSTGRES").ok();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {

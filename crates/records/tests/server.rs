@@ -156,6 +156,37 @@ fn what_was_committed_outlasts_a_kill_of_the_server() {
     let _ = std::fs::remove_file(pending);
 }
 
+/// After a failover another host of the URL accepts writes.
+#[test]
+fn the_host_that_accepts_writes_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = Server::start(directory.path()) else { return };
+    let Some(shared) = shared() else { return };
+    let standby = Schema::of(server.url());
+    standby.execute("ALTER SYSTEM SET default_transaction_read_only = on");
+    standby.execute("SELECT pg_reload_conf()");
+    std::thread::sleep(Duration::from_millis(300));
+    let error = open_at(&place(server.url()), impatient()).err().unwrap();
+    let expected = format!(
+        "{} cannot be written to\nhelp: it may be a standby: add target_session_attrs=read-write to \
+         the URL, with all hosts that may be the primary",
+        server.url()
+    );
+    assert_eq!(message(&error), expected);
+
+    let primary = Schema::of(&shared);
+    let (first, second) = (port(server.url()).unwrap(), port(&shared).unwrap());
+    let hosts = format!(":{first},127.0.0.1:1,127.0.0.1:{second}/");
+    let both = primary.location().to_string().replace(&format!(":{second}/"), &hosts);
+    let both = place(&format!("{both}&target_session_attrs=read-write"));
+    let program = program(64);
+    let mut store = open_at(&both, quick()).unwrap();
+    let run = begin(&mut *store, &key(&program), &program);
+    store.insert(&run, &measured(0, 1.0)).unwrap();
+    let there = open_at(&primary.location(), quick()).unwrap();
+    assert_eq!(there.trials(&run, None, 10).unwrap(), [measured(0, 1.0)]);
+}
+
 #[test]
 fn writers_that_get_in_each_others_way_begin_anew() {
     let Some(scratch) = Scratch::on_server() else { return };

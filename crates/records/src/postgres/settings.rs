@@ -72,15 +72,16 @@ impl Settings {
         let is_local = config.get_hosts().iter().all(is_local);
         let tls = encryption(&own, is_local).map_err(wrong)?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+        // Before the password, which belongs to a user.
+        if config.get_user().is_none()
+            && let Ok(user) = env::var("PGUSER").or_else(|_| env::var("USER"))
+        {
+            config.user(user);
+        }
         if config.get_password().is_none()
             && let Some(found) = password::find(&config, own.password.as_deref()).map_err(wrong)?
         {
             config.password(found);
-        }
-        if config.get_user().is_none()
-            && let Ok(user) = env::var("PGUSER")
-        {
-            config.user(user);
         }
         if config.get_application_name().is_none() {
             config.application_name("tensorwright");
