@@ -57,7 +57,7 @@ impl Server {
         self.directory.join("data")
     }
 
-    /// Kills all its processes at once, as a loss of power would.
+    /// Kills all its processes at once. What they wrote is with the system: a loss of power would lose more.
     pub fn kill(&self) {
         let Ok(text) = fs::read_to_string(self.data().join("postmaster.pid")) else { return };
         let Some(main) = text.lines().next() else { return };
