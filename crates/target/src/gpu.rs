@@ -97,6 +97,17 @@ impl Gpu {
         self.name.split_once(':').is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
+    /// The bytes that all multiprocessors together move per cycle to and from memory: eight each where the device does not
+    /// tell.
+    #[must_use]
+    pub fn bytes_per_cycle(&self) -> f64 {
+        const OF_UNIT: f64 = 8.0;
+        match (self.bandwidth, self.clock) {
+            (Some(bandwidth), clock) if clock > 0 => bandwidth as f64 / clock as f64,
+            _ => OF_UNIT * self.units.max(1) as f64,
+        }
+    }
+
     /// The bytes of shared memory that the text of a kernel may declare. CUDA has more for those who ask for it at run time.
     #[must_use]
     pub fn declared_shared(&self) -> i64 {

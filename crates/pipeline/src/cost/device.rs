@@ -28,9 +28,6 @@ const LINE: f64 = 64.0;
 /// How much longer a load takes from a cache than from shared memory, where these differ.
 const FROM_CACHE: f64 = 3.0;
 
-/// Bytes that a multiprocessor moves per cycle to and from memory, where the device does not tell.
-const BYTES_PER_CYCLE: f64 = 8.0;
-
 /// The warps that a multiprocessor should hold: while some wait, others run.
 const WARPS: f64 = 8.0;
 
@@ -191,11 +188,7 @@ impl<'a> OnDevice<'a> {
 
     /// The cycles that memory takes for what a stage reads and writes.
     fn moved(&self, members: &[Member], member: &Member, loads: &[Load], launch: &Launch) -> f64 {
-        let units = self.gpu.units.max(1) as f64;
-        let per_cycle = match (self.gpu.bandwidth, self.gpu.clock) {
-            (Some(bandwidth), clock) if clock > 0 => bandwidth as f64 / clock as f64,
-            _ => BYTES_PER_CYCLE * units,
-        };
+        let per_cycle = self.gpu.bytes_per_cycle();
         let is_here = |source: Source| {
             let made = members.iter().find(|member| Source::Stage(member.stage) == source);
             made.and_then(level_of).is_some()

@@ -32,4 +32,10 @@ use crate::state::Layout;
 pub trait CostModel {
     /// The cost of a group, in any unit, as the costs of its stages.
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)>;
+
+    /// The cost of a state: that of all its groups.
+    fn state(&self, layout: &Layout<'_>) -> f64 {
+        let group = |group| self.group(layout, group).into_iter().map(|(_, cost)| cost);
+        layout.groups().flat_map(group).sum()
+    }
 }

@@ -24,9 +24,6 @@ pub(super) const BARRIER: f64 = 20.0;
 /// Bytes of a line of memory.
 const LINE: f64 = 64.0;
 
-/// Bytes that a multiprocessor moves per cycle to and from memory, where the device does not tell.
-const BYTES_PER_CYCLE: f64 = 8.0;
-
 /// Cycles of a load of a warp that finds its line near.
 const LOAD: f64 = 1.0;
 
@@ -192,20 +189,12 @@ fn traffic(group: &Group, tiling: &Tiling, gpu: &Gpu) -> (f64, f64) {
         staging += 2.0 * BARRIER * warps * steps;
     }
     bytes += group.write.footprint(&extents, false);
-    let per_cycle = bytes_per_cycle(gpu);
+    let per_cycle = gpu.bytes_per_cycle();
     // What several blocks read is in the second cache for most of them.
     let total: f64 = bytes * tiling.blocks(group);
     let distinct = distinct_bytes(group);
     let cached = if distinct < gpu.l2.max(1) as f64 { 0.25 } else { 0.5 };
     (staging, (distinct + (total - distinct).max(0.0) * cached) / per_cycle)
-}
-
-/// The bytes that all multiprocessors together move per cycle to and from memory.
-pub(super) fn bytes_per_cycle(gpu: &Gpu) -> f64 {
-    match (gpu.bandwidth, gpu.clock) {
-        (Some(bandwidth), clock) if clock > 0 => bandwidth as f64 / clock as f64,
-        _ => BYTES_PER_CYCLE * gpu.units.max(1) as f64,
-    }
 }
 
 /// The bytes of all tensors.

@@ -5,8 +5,10 @@
 //! | `pipelined.rs` | [`Pipelined`]: what each kind of target has |
 //! | `samples.rs` | [`Samples`]: what one search after another finds |
 //! | `proposals.rs` | [`PipelineSchedules`]: what one search proposes |
+//! | `begin.rs` | what the schedules of all states begin with |
 //! | `fused.rs` | whether a search is worth it where nothing is measured |
 
+mod begin;
 mod fused;
 mod pipelined;
 mod proposals;
@@ -20,6 +22,7 @@ use tensorwright_target::{Goal, TargetError};
 
 use crate::targets::policy;
 
+pub(crate) use begin::begin;
 pub(crate) use fused::instead_of;
 pub use pipelined::Pipelined;
 pub use proposals::PipelineSchedules;

@@ -37,6 +37,19 @@ pub(crate) fn order(draft: &mut Draft, stage: &str, order: Vec<String>) -> bool 
     draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order))
 }
 
+/// Brings some loops of a stage, which are next to each other, into an order, if it is another one.
+pub(crate) fn order_own(
+    draft: &mut Draft,
+    stage: &str,
+    order: Vec<String>,
+) -> Result<(), Rejection> {
+    let now = draft.loop_names(stage).into_iter().filter(|name| order.contains(name));
+    if order.len() < 2 || now.eq(order.iter().cloned()) {
+        return Ok(());
+    }
+    apply(draft, stage, Reorder { order })
+}
+
 /// Computes stages where they are read that schedules compute there unless they say otherwise.
 pub(crate) fn inline_by_default(draft: &mut Draft) {
     for stage in stages(&draft.nest) {

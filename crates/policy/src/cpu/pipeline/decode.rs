@@ -1,10 +1,9 @@
 //! From a state to a schedule.
 
-use tensorwright_lang::program::TensorId;
 use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
-use tensorwright_schedule::primitives::{ComputeAt, Fuse, Inline, Parallel, loops_of, stages};
+use tensorwright_schedule::primitives::{ComputeAt, Fuse, Parallel, loops_of, stages};
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_space::Rejection;
 
@@ -13,6 +12,7 @@ use crate::cpu::rules::complete_stages;
 
 use super::Pipeline;
 use super::hosts::{Hosts, cut};
+use crate::pipelines::begin;
 use crate::stages::steps::apply;
 
 /// Decodes a state, with at most so many vectors at a time.
@@ -20,17 +20,8 @@ use crate::stages::steps::apply;
 /// # Errors
 /// If a step is refused.
 pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<Draft, Rejection> {
-    let mut draft = Draft::new(of.nest.clone());
-    let count = of.dag.stages.len();
-    let name = |draft: &Draft, stage: usize| {
-        draft.nest.buffer(TensorId(of.dag.stages[stage].tensor)).name.clone()
-    };
-    let names: Vec<String> = (0..count).map(|stage| name(&draft, stage)).collect();
-    for (stage, name) in names.iter().enumerate() {
-        if state.decision(stage) == Some(&Decision::Inline) {
-            apply(&mut draft, name, Inline)?;
-        }
-    }
+    let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
+    let count = names.len();
     // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
     let mut hosts: Vec<Hosts> = vec![Hosts::default(); count];
     let mut tiled: Vec<(usize, &Tiling)> = Vec::new();

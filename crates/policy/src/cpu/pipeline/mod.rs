@@ -99,9 +99,7 @@ impl Pipeline {
     /// The cycles that the cost model expects of a state.
     #[must_use]
     pub fn cycles(&self, state: &State) -> f64 {
-        let (layout, model) = (Layout::new(&self.dag, state), self.model());
-        let group = |group| model.group(&layout, group).into_iter().map(|(_, cost)| cost);
-        layout.groups().flat_map(group).sum()
+        self.model().state(&Layout::new(&self.dag, state))
     }
 
     /// Searches by the cost model.

@@ -5,6 +5,7 @@ use tensorwright_space::Rejection;
 
 use super::Decoder;
 use super::levels::Levels;
+use crate::stages::steps::order_own;
 
 impl Decoder<'_> {
     /// A reduction, and the stage that reads it in place, in the same threads.
@@ -18,7 +19,7 @@ impl Decoder<'_> {
         self.apply(reduction, ComputeAt { consumer: root.clone(), at })?;
         let mut inside = self.cut_block(reduction)?;
         self.cut_terms(reduction, &mut inside)?;
-        self.reorder_own(reduction, &inside)?;
+        order_own(self.draft, reduction, inside.order())?;
         self.bind(reduction, &inside.threads, Place::Thread)?;
         self.stage(reduction, &inside)?;
         self.write_out(reduction, &inside)?;
@@ -54,13 +55,5 @@ impl Decoder<'_> {
     /// A loop of a stage, if it has one of that name.
     fn own_loop(&self, stage: &str, name: &str) -> Option<String> {
         self.draft.loop_names(stage).into_iter().find(|found| found == name)
-    }
-
-    /// Brings the loops of a stage that is computed in a block into order, below those that are not its own.
-    fn reorder_own(&mut self, stage: &str, levels: &Levels) -> Result<(), Rejection> {
-        let own = levels.order();
-        let all = self.draft.loop_names(stage);
-        let is_in_order = all.iter().filter(|name| own.contains(name)).eq(own.iter());
-        if is_in_order { Ok(()) } else { self.reorder(stage, own) }
     }
 }

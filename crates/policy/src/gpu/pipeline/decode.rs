@@ -1,9 +1,8 @@
 //! From a state to a schedule.
 
-use tensorwright_lang::program::TensorId;
 use tensorwright_pipeline::{Decision, State};
 use tensorwright_schedule::Draft;
-use tensorwright_schedule::primitives::{ComputeAt, Inline, stages};
+use tensorwright_schedule::primitives::{ComputeAt, stages};
 use tensorwright_space::Rejection;
 
 use super::Pipeline;
@@ -13,6 +12,7 @@ use crate::gpu::group::Group;
 use crate::gpu::groups::{describe, groups};
 use crate::gpu::rules;
 use crate::gpu::tiling::Tiling;
+use crate::pipelines::begin;
 use crate::stages::steps::apply;
 
 /// The levels of the search.
@@ -42,17 +42,8 @@ struct Host {
 /// # Errors
 /// If a step is refused.
 pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
-    let mut draft = Draft::new(of.nest.clone());
-    let count = of.dag.stages.len();
-    let name = |draft: &Draft, stage: usize| {
-        draft.nest.buffer(TensorId(of.dag.stages[stage].tensor)).name.clone()
-    };
-    let names: Vec<String> = (0..count).map(|stage| name(&draft, stage)).collect();
-    for (stage, name) in names.iter().enumerate() {
-        if state.decision(stage) == Some(&Decision::Inline) {
-            apply(&mut draft, name, Inline)?;
-        }
-    }
+    let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
+    let count = names.len();
     // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
     let mut roots: Vec<Root> = Vec::new();
     let mut in_blocks: Vec<(usize, usize)> = Vec::new();

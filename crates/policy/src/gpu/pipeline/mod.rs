@@ -56,9 +56,7 @@ impl Pipelined for Pipeline {
     }
 
     fn cycles(&self, state: &State) -> f64 {
-        let (layout, model) = (Layout::new(&self.dag, state), self.model());
-        let group = |group| model.group(&layout, group).into_iter().map(|(_, cost)| cost);
-        layout.groups().flat_map(group).sum()
+        self.model().state(&Layout::new(&self.dag, state))
     }
 
     fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {

@@ -3,11 +3,11 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, Place, Reorder, Split, Unroll};
+use tensorwright_schedule::primitives::{Bind, Place, Split, Unroll};
 use tensorwright_space::Rejection;
 
 use crate::gpu::tiling::Tiling;
-use crate::stages::steps::apply;
+use crate::stages::steps::{apply, order_own};
 
 /// The most elements that a thread holds in registers.
 const MOST_HELD: i64 = 64;
@@ -37,11 +37,7 @@ pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<
     let terms = terms.into_iter().map(|axis| axis.name);
     let order: Vec<String> =
         bound.iter().map(|(name, _)| name.clone()).chain(serial).chain(terms).collect();
-    let now: Vec<String> =
-        draft.loop_names(stage).into_iter().filter(|name| order.contains(name)).collect();
-    if order.len() > 1 && now != order {
-        apply(draft, stage, Reorder { order })?;
-    }
+    order_own(draft, stage, order)?;
     for (target, dim) in &bound {
         apply(draft, stage, Bind { target: target.clone(), to: Place::Thread(*dim) })?;
     }

@@ -3,7 +3,7 @@
 use tensorwright_target::{Goal, Gpu};
 
 use super::{Chain, RowStage};
-use crate::gpu::cost::{BARRIER, BLOCK, LAUNCH, WARPS, bytes_per_cycle};
+use crate::gpu::cost::{BARRIER, BLOCK, LAUNCH, WARPS};
 
 /// The estimated cycles of a chain whose rows have so many threads each.
 pub(crate) fn cycles(chain: &Chain, threads: i64, gpu: &Gpu) -> f64 {
@@ -23,7 +23,7 @@ pub(crate) fn cycles(chain: &Chain, threads: i64, gpu: &Gpu) -> f64 {
         false => (WARPS / (resident.clamp(1.0, 32.0) * warps)).max(1.0),
     };
     let waves = (rows / units).ceil() * units / rows.max(1.0);
-    let busy = (issue * latency * rows / units).max(chain.moved as f64 / bytes_per_cycle(gpu));
+    let busy = (issue * latency * rows / units).max(chain.moved as f64 / gpu.bytes_per_cycle());
     busy * waves + LAUNCH + rows * BLOCK / units
 }
 

@@ -3,11 +3,11 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, ComputeAt, Place, Reorder, Rfactor, Split};
+use tensorwright_schedule::primitives::{Bind, ComputeAt, Place, Rfactor, Split};
 use tensorwright_space::Rejection;
 
 use super::Chain;
-use crate::stages::steps::{apply, fuse_first};
+use crate::stages::steps::{apply, fuse_first, order_own};
 
 /// Adds the steps that compute a chain with so many threads for each row.
 pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(), Rejection> {
@@ -44,7 +44,7 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
         let others = others.map(|(_, axis)| axis.name.clone());
         let mut order = vec![bound.clone()];
         order.extend(others.chain(serial).chain(terms.into_iter().map(|axis| axis.name)));
-        reorder(draft, stage, order)?;
+        order_own(draft, stage, order)?;
         return apply(draft, stage, Bind { target: bound, to: Place::Thread(Dim::X) });
     }
     let in_order =
@@ -62,7 +62,7 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
     let others = terms.iter().filter(|axis| axis.name != shared.name);
     let mut order = vec![bound.clone()];
     order.extend(others.map(|axis| axis.name.clone()).chain(serial));
-    reorder(draft, &partial, order)?;
+    order_own(draft, &partial, order)?;
     apply(draft, &partial, Bind { target: bound, to: Place::Thread(Dim::X) })
 }
 
@@ -78,13 +78,4 @@ fn cut(
     }
     apply(draft, stage, Split::new(&axis.name, &[threads]))?;
     Ok((Some(format!("{}.0", axis.name)), format!("{}.1", axis.name)))
-}
-
-/// Brings loops into an order, if it is another one.
-fn reorder(draft: &mut Draft, stage: &str, order: Vec<String>) -> Result<(), Rejection> {
-    let now = draft.loop_names(stage).into_iter().filter(|name| order.contains(name));
-    if order.len() < 2 || now.eq(order.iter().cloned()) {
-        return Ok(());
-    }
-    apply(draft, stage, Reorder { order })
 }

@@ -1,0 +1,30 @@
+//! What the schedules of all states begin with, whatever the target.
+
+use tensorwright_lang::program::TensorId;
+use tensorwright_pipeline::{Dag, Decision, Stage, State};
+use tensorwright_schedule::Draft;
+use tensorwright_schedule::nest::LoopNest;
+use tensorwright_schedule::primitives::Inline;
+use tensorwright_space::Rejection;
+
+use crate::stages::steps::apply;
+
+/// A draft in which all stages are inlined that a state inlines, and the names of all stages.
+///
+/// # Errors
+/// If one cannot be.
+pub(crate) fn begin(
+    nest: &LoopNest,
+    dag: &Dag,
+    state: &State,
+) -> Result<(Draft, Vec<String>), Rejection> {
+    let mut draft = Draft::new(nest.clone());
+    let name = |stage: &Stage| nest.buffer(TensorId(stage.tensor)).name.clone();
+    let names: Vec<String> = dag.stages.iter().map(name).collect();
+    for (stage, name) in names.iter().enumerate() {
+        if state.decision(stage) == Some(&Decision::Inline) {
+            apply(&mut draft, name, Inline)?;
+        }
+    }
+    Ok((draft, names))
+}
