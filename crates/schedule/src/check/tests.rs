@@ -116,6 +116,19 @@ fn what_data_decide_is_any_element_that_is_written() {
     assert_eq!(flaw(&nest), "`out` reads `T(0)`, which nothing has written");
 }
 
+/// The check of a subscript that data decide stays, also where simplifying finds its value.
+#[test]
+fn what_a_kernel_checks_it_may_find_out_of_bounds() {
+    let text = "def f(float(N) A, int(M) at) -> (out) {
+  T(i) = A(i) + 1
+  out(j) = T(clamp(at(j), 0, N - 2)) where j in 0:M
+}";
+    let nest = scheduled(text, &[("N", 1), ("M", 3)], "");
+    let lowered = lower(nest).unwrap();
+    assert!(lowered.as_nest().to_string().contains("T(-1)"), "{}", lowered.as_nest());
+    assert_eq!(check(lowered.as_nest(), LIMIT), Ok(Verdict::Sound));
+}
+
 #[test]
 fn what_runs_ahead_of_all_calls_reads_constants() {
     let text = "def f(const float(N,K) w, float(K) x) -> (y) { y(i) +=! w(i,k) * x(k) }";

@@ -167,9 +167,21 @@ impl Run<'_> {
         }
         let subscripts = self.subscripts(&read.subscripts)?;
         match subscripts.iter().copied().collect::<Option<Vec<i128>>>() {
+            // What a kernel checks when it runs, it reports.
+            Some(known) if self.leaves_at(read, &known) => Ok(Value::Data),
             Some(known) => self.read_at(read.tensor, &known),
             None => self.read_some(read.tensor, &subscripts),
         }
+    }
+
+    /// Whether a subscript that is checked is out of bounds.
+    fn leaves_at(&self, read: &Read, subscripts: &[i128]) -> bool {
+        let extents = self.memory_of(read.tensor).extents();
+        read.checked.iter().any(|dimension| {
+            let dimension = *dimension as usize;
+            let extent = extents.get(dimension).map_or(0, |extent| i128::from(*extent));
+            subscripts.get(dimension).is_some_and(|at| !(0..extent).contains(at))
+        })
     }
 }
 
