@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tensorwright_schedule::interface::Function;
 
-use crate::{Description, DeviceError, DeviceProgram, LaunchPlan};
+use crate::{Description, DeviceError, DeviceProgram, LaunchPlan, Streams};
 
 /// A device that programs run on, with one queue: what it is asked for happens in order.
 ///
@@ -67,6 +67,12 @@ pub trait Device: Send {
         function: Function,
         arguments: &Arguments<'_>,
     ) -> Result<Elapsed, DeviceError>;
+
+    /// What it can do with memory and streams of other libraries; `None` if its API has no addresses that they could
+    /// name.
+    fn streams(&mut self) -> Option<&mut dyn Streams> {
+        None
+    }
 }
 
 /// Memory of this process that a device may take over.

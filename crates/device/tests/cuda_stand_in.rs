@@ -5,13 +5,16 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{gemm, nvrtc, shift};
 use tensorwright_device::cuda::open_with;
-use tensorwright_device::{Device, DeviceError, DeviceProgram, Kernel, Memory, Probe, ProbeKind};
+use tensorwright_device::{
+    Arguments, Device, DeviceError, DeviceProgram, Kernel, Memory, Probe, ProbeKind, StreamHandle,
+};
 use tensorwright_schedule::interface::Function;
 
 /// A program of OpenCL in the words of CUDA.
@@ -165,6 +168,40 @@ fn a_product_runs_as_the_driver_wants_it() {
         let sum: f32 = (0..64).map(|k| values[at / 64 * 64 + k] * values[k * 64 + at % 64]).sum();
         assert_eq!(found, sum);
     }
+}
+
+/// Other libraries have memory on the device, and streams that they order their work by.
+#[test]
+fn memory_and_streams_of_others_are_honoured() {
+    let program = translate(shift(100));
+    let Some(stand_in) = StandIn::new(&program) else { return };
+    let mut device = stand_in.open();
+    let device = device.as_mut();
+    let loaded = device.load(&program).unwrap();
+    let theirs: [Vec<Cell<f32>>; 2] =
+        [(0..100).map(|i| Cell::new(i as f32)).collect(), vec![Cell::new(0.0); 100]];
+    let found = || theirs[1].iter().map(Cell::get).collect::<Vec<f32>>();
+    let (workspace, status) = (device.allocate(4096).unwrap(), device.allocate(4).unwrap());
+    let stream = StreamHandle(77);
+    let _ = stand_in.calls();
+    let streams = device.streams().unwrap();
+    // SAFETY: the stand-in's device has the memory of the process, and the kernels are those of the test.
+    unsafe {
+        let memory = theirs.each_ref().map(|tensor| streams.borrow(tensor.as_ptr() as u64, 400));
+        let parameters: Vec<&Memory> = memory.iter().collect();
+        let arguments =
+            Arguments { parameters: &parameters, workspace: &workspace, status: &status };
+        streams.launch_on(stream, &loaded, Function::Compute, &arguments).unwrap();
+    }
+    assert_eq!(found(), [0.0; 100], "nobody has waited");
+    streams.wait_for(stream).unwrap();
+    assert_eq!(stand_in.calls(), ["cuLaunchKernel", "cuLaunchKernel", "cuStreamSynchronize"]);
+    let expected: Vec<f32> = (0..100).map(|i| 2.0 * ((i + 1) % 100) as f32).collect();
+    assert_eq!(found(), expected);
+    assert_eq!(stand_in.memory(), 2, "what others own is theirs");
+
+    let short = streams.upload_on(stream, &status, &[0; 8]).unwrap_err();
+    assert!(short.to_string().contains("not inside of memory of 4 bytes"), "{short}");
 }
 
 #[test]

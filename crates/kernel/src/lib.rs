@@ -13,7 +13,8 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder,
-    LoweredProgram, NotLowered, Oracle, Outputs, Verification, allow_for_rewriting, compilations,
+    LoweredProgram, NotLowered, Oracle, Outputs, Place, Verification, allow_for_rewriting,
+    compilations,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};
@@ -34,7 +35,7 @@ pub use tensorwright_reference::{
 pub use tensorwright_codegen_c::Dialect;
 pub use tensorwright_codegen_llvm::Options as CodegenOptions;
 pub use tensorwright_codegen_llvm::Processor;
-pub use tensorwright_device::target;
+pub use tensorwright_device::{StreamHandle, target};
 pub use tensorwright_runtime::View;
 pub use tensorwright_schedule::Schedule;
 pub use tensorwright_target::{Cpu, Goal, Gpu, Target, TargetError, VectorIsa};

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "hands memory of other libraries to kernels, after it was checked")]
 
 use pyo3::prelude::*;
-use tensorwright::{Diagnostics, Frozen};
+use tensorwright::{Diagnostics, Frozen, Place, StreamHandle};
 
 use crate::error::diagnosed;
 use crate::outputs::Outputs;
@@ -25,6 +25,46 @@ impl Pointers<'_> {
         // NumPy and PyTorch as well.
         unsafe { kernel.kernel.call_on(frozen, self.inputs, self.outputs) }
     }
+}
+
+/// Places that may be handed to code that runs without the interpreter.
+struct Places<'a> {
+    inputs: &'a [Place],
+    outputs: Vec<u64>,
+}
+
+// SAFETY: the objects that own the memory are held by the caller of `run_on` until it returns.
+unsafe impl Sync for Places<'_> {}
+
+impl Places<'_> {
+    fn call(
+        &self,
+        kernel: &Specialised,
+        stream: StreamHandle,
+        wait: bool,
+    ) -> Result<(), Diagnostics> {
+        // SAFETY: `Specialised::check` and `Outputs` made sure that each place has a dense tensor of the right type and
+        // extents, aligned, and that no output overlaps another tensor; `Site` that all are on the device of the kernel,
+        // and the stream is that of their library, which keeps memory for what was asked of it.
+        unsafe { kernel.kernel.call_on_stream(stream, self.inputs, &self.outputs, wait) }
+    }
+}
+
+/// Calls a kernel on a stream of a device. Results are there when the stream gets to them, or, with `wait`, when this
+/// returns.
+pub(crate) fn run_on(
+    py: Python<'_>,
+    kernel: &Specialised,
+    stream: StreamHandle,
+    wait: bool,
+    inputs: &[Place],
+    outputs: &Outputs<'_>,
+) -> PyResult<()> {
+    let outputs = outputs.pointers().iter().map(|pointer| *pointer as usize as u64).collect();
+    let places = Places { inputs, outputs };
+    let places = &places;
+    let result = py.detach(|| places.call(kernel, stream, wait));
+    result.map_err(|diagnostics| diagnosed(py, &diagnostics))
 }
 
 /// Calls a kernel. The interpreter is free for others meanwhile, unless the call is so short that

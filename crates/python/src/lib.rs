@@ -13,6 +13,7 @@ mod expected;
 mod foreign;
 mod operator;
 mod outputs;
+mod site;
 mod source;
 mod specialised;
 mod tuning;

@@ -17,6 +17,7 @@ use crate::definition::{Choices, Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed};
 use crate::expected::torch_name;
 use crate::outputs::Outputs;
+use crate::site::Site;
 use crate::source::Source;
 use crate::specialised::{Specialised, freeze};
 use crate::tuning;
@@ -376,21 +377,26 @@ impl Operator {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(args, named)?;
+        let site = Site::of(py, &self.definition, &arguments)?;
         let ready = self.ready(py, &arguments)?;
         let kernel = ready.kernel.as_ref();
         let mut inputs = Vec::with_capacity(arguments.given.len());
         let is_known = ready.constants().is_some();
         let was_checked = |place: usize| is_known && self.bound[place].is_some();
         kernel.check(py, &self.definition.signature, &arguments, was_checked, &mut inputs)?;
+        let outputs = match out {
+            Some(out) => {
+                Outputs::given(&self.definition.signature, &kernel.outputs, &arguments, out, site)?
+            }
+            None => Outputs::new(py, &kernel.outputs, &kernel.makers, arguments.library(), site)?,
+        };
+        if let Site::Stream { stream, wait, .. } = site {
+            call::run_on(py, kernel, stream, wait, &kernel.places(&arguments), &outputs)?;
+            return outputs.into_result(py);
+        }
         let frozen = self
             .constants(&ready, &arguments)
             .map_err(|diagnostics| diagnosed(py, &diagnostics))?;
-        let outputs = match out {
-            Some(out) => {
-                Outputs::given(&self.definition.signature, &kernel.outputs, &arguments, out)?
-            }
-            None => Outputs::new(py, &kernel.outputs, &kernel.makers, arguments.library())?,
-        };
         call::run(py, kernel, frozen.as_ref(), &inputs, &outputs)?;
         outputs.into_result(py)
     }
@@ -447,7 +453,8 @@ impl Operator {
         Ok(last.outputs.iter().map(|output| output.shape.clone()).collect())
     }
 
-    /// The kernel that was used or compiled last, as `c`, `llvm`, `asm`, `loops`, `header` or `rust`.
+    /// The kernel that was used or compiled last, as `c`, `llvm`, `asm`, `loops`, `header` or `rust`, or, for a device, as
+    /// the `kernels` that its compiler is given.
     #[pyo3(signature = (kind = "c"))]
     fn source(&self, py: Python<'_>, kind: &str) -> PyResult<String> {
         let last = self.last()?;
@@ -459,9 +466,11 @@ impl Operator {
             "loops" => Ok(lowered.loops()),
             "header" => lowered.c_header(),
             "rust" => lowered.rust_module(),
+            "kernels" => lowered.kernels().map(|program| program.source),
             other => {
-                let message =
-                    format!("no source of kind `{other}`: c, llvm, asm, loops, header, rust");
+                let message = format!(
+                    "no source of kind `{other}`: c, llvm, asm, loops, header, rust, kernels"
+                );
                 return Err(Class::Argument.error(py, self.definition.signature.says(&message)));
             }
         };

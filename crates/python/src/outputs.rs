@@ -12,7 +12,8 @@ use crate::definition::Signature;
 use crate::error::Class;
 use crate::expected::{Expected, torch_name};
 use crate::foreign::dlpack::{self, Exchange};
-use crate::foreign::{Foreign, Library, Refusal};
+use crate::foreign::{Device, Foreign, Library, Refusal};
+use crate::site::Site;
 
 /// The results of a call.
 pub(crate) struct Outputs<'py> {
@@ -29,11 +30,13 @@ struct Maker {
     named: Option<Py<PyDict>>,
     /// What makes it in half the time, if the library has it.
     table: Option<&'static Exchange>,
+    device: Device,
 }
 
-/// The makers of a kernel's results, by library, each made when it is first needed.
+/// The makers of a kernel's results, by library and for the process or the device of the kernel, each made when it is
+/// first needed.
 #[derive(Default)]
-pub(crate) struct Makers([PyOnceLock<Vec<Maker>>; 2]);
+pub(crate) struct Makers([[PyOnceLock<Vec<Maker>>; 2]; 2]);
 
 impl fmt::Debug for Makers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +45,15 @@ impl fmt::Debug for Makers {
 }
 
 impl Maker {
-    fn new(py: Python<'_>, library: Library, output: &Expected) -> PyResult<Self> {
+    fn new(py: Python<'_>, library: Library, device: Device, output: &Expected) -> PyResult<Self> {
+        let there = device.target();
+        if let (Library::Numpy, Some(there)) = (library, &there) {
+            let message = format!(
+                "the result `{}` is on {there}, and its library is not known to make tensors there; pass `out=`",
+                output.name
+            );
+            return Err(Class::Argument.error(py, message));
+        }
         let shape = PyTuple::new(py, &output.shape)?;
         let (module, dtype) = match library {
             Library::Numpy => (py.import("numpy")?, numpy_name(output.dtype)),
@@ -61,23 +72,24 @@ impl Maker {
             Library::Numpy => {
                 let dtype = module.getattr("dtype")?.call1((dtype,))?;
                 let arguments = PyTuple::new(py, [shape.into_any(), dtype])?.unbind();
-                Self { function, arguments, named: None, table: None }
+                Self { function, arguments, named: None, table: None, device }
             }
             Library::Torch => {
                 let named = PyDict::new(py);
                 named.set_item("dtype", dtype)?;
                 // Not where a default device sends new tensors.
-                named.set_item("device", module.getattr("device")?.call1(("cpu",))?)?;
+                let there = there.as_deref().unwrap_or("cpu");
+                named.set_item("device", module.getattr("device")?.call1((there,))?)?;
                 let arguments = PyTuple::new(py, [shape.into_any()])?.unbind();
                 let class = module.getattr("Tensor")?.cast_into::<PyType>()?;
                 let table = dlpack::exchange(&class)?;
-                Self { function, arguments, named: Some(named.unbind()), table }
+                Self { function, arguments, named: Some(named.unbind()), table, device }
             }
         })
     }
 
     fn make<'py>(&self, py: Python<'py>, output: &Expected) -> PyResult<Bound<'py, PyAny>> {
-        let made = |table| dlpack::allocate(py, table, output.dtype, &output.shape);
+        let made = |table| dlpack::allocate(py, table, output.dtype, &output.shape, self.device);
         if let Some(made) = self.table.and_then(made) {
             return made;
         }
@@ -93,11 +105,14 @@ impl<'py> Outputs<'py> {
         results: &[Expected],
         makers: &Makers,
         library: Library,
+        site: Site,
     ) -> PyResult<Self> {
-        let makers = makers.0[library as usize].get_or_try_init(py, || {
+        let device = site.device();
+        let of_library = &makers.0[library as usize];
+        let makers = of_library[usize::from(site != Site::Process)].get_or_try_init(py, || {
             results
                 .iter()
-                .map(|output| Maker::new(py, library, output))
+                .map(|output| Maker::new(py, library, device, output))
                 .collect::<PyResult<Vec<_>>>()
         })?;
         let mut outputs = Self::with_capacity(makers.len());
@@ -125,6 +140,7 @@ impl<'py> Outputs<'py> {
         results: &[Expected],
         arguments: &Arguments,
         out: &Bound<'py, PyAny>,
+        site: Site,
     ) -> PyResult<Self> {
         let py = out.py();
         let refuse = |message: String| Err(Class::Argument.error(py, signature.says(&message)));
@@ -154,6 +170,15 @@ impl<'py> Outputs<'py> {
             };
             if let Err(problem) = expected.check(&foreign) {
                 return refuse(format!("`out` for `{name}` {problem}"));
+            }
+            let (there, wanted) = (foreign.device.target(), site.device().target());
+            if there != wanted {
+                let name_of = |device: Option<String>| device.unwrap_or_else(|| "cpu".to_owned());
+                return refuse(format!(
+                    "`out` for `{name}` is on {}, and the arguments are on {}; pass tensors of one device",
+                    name_of(there),
+                    name_of(wanted)
+                ));
             }
             if !foreign.is_writable {
                 return refuse(format!("`out` for `{name}` is read-only"));

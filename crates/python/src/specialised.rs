@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use tensorwright::{
-    Arguments as KernelArguments, DType, Diagnostics, Frozen, Goal, Kernel, Program, View,
+    Arguments as KernelArguments, DType, Diagnostics, Frozen, Goal, Kernel, Place, Program, View,
 };
 use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
@@ -16,7 +16,7 @@ use crate::arguments::{Arguments, Given};
 use crate::definition::{Choices, Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed, refused};
 use crate::expected::Expected;
-use crate::foreign::Foreign;
+use crate::foreign::{Device, Foreign};
 use crate::outputs::Makers;
 
 /// From so many innermost iterations on, a call lets other threads use the interpreter.
@@ -172,6 +172,7 @@ impl Specialised {
                 Some(Given::Tensor(foreign)) => match expected.check(foreign) {
                     Ok(())
                         if expected.dtype == DType::Bool
+                            && foreign.device == Device::Processor
                             && !was_checked(place)
                             && !is_bool(foreign, expected.bytes) =>
                     {
@@ -194,6 +195,21 @@ impl Specialised {
             return Err(Class::Argument.error(py, message));
         }
         Ok(())
+    }
+
+    /// Where the arguments of a call on a device are, in the order of the program's inputs, after they were checked.
+    pub(crate) fn places(&self, arguments: &Arguments) -> Vec<Place> {
+        let place = |(input, given): (&Input, &Option<Given>)| match (input, given) {
+            (Input::Bound(_), _) | (_, None) => None,
+            (Input::Tensor(_), Some(Given::Number(number))) => {
+                Some(Place::Host(number.bytes.as_ptr()))
+            }
+            (Input::Tensor(_), Some(Given::Tensor(foreign))) => Some(match foreign.device {
+                Device::Processor => Place::Host(foreign.pointer),
+                Device::Cuda { .. } => Place::Device(foreign.pointer as usize as u64),
+            }),
+        };
+        self.inputs.iter().zip(&arguments.given).filter_map(place).collect()
     }
 }
 

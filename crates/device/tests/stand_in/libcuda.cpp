@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <string>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 struct Index { unsigned x, y, z; };
@@ -42,12 +44,17 @@ static int note(const char *name) {
 }
 #define NOTE() do { int code = note(__func__); if (code) return code; } while (0)
 
+template <size_t... I> static void call(const Entry *entry, void **a, std::index_sequence<I...>) {
+  auto pointer = [&](size_t i) { return *(void **)a[i]; };
+  using Function = void (*)(decltype((void)I, (void *)0)...);
+  ((Function)entry->function)(pointer(I)...);
+}
 static void call(const Entry *entry, void **a) {
-  auto p = [&](int i) { return *(void **)a[i]; };
   switch (entry->arguments) {
-    case 3: ((void (*)(void *, void *, void *))entry->function)(p(0), p(1), p(2)); break;
-    case 4: ((void (*)(void *, void *, void *, void *))entry->function)(p(0), p(1), p(2), p(3)); break;
-    case 5: ((void (*)(void *, void *, void *, void *, void *))entry->function)(p(0), p(1), p(2), p(3), p(4)); break;
+    case 3: return call(entry, a, std::make_index_sequence<3>());
+    case 4: return call(entry, a, std::make_index_sequence<4>());
+    case 5: return call(entry, a, std::make_index_sequence<5>());
+    case 6: return call(entry, a, std::make_index_sequence<6>());
     default: abort();
   }
 }
@@ -87,7 +94,25 @@ static void run_block(const Entry *entry, void **arguments) {
   }
 }
 
+// What foreign streams were asked for and nobody has waited for: it happens when somebody does, so that who forgets to
+// wait finds nothing.
+static const uintptr_t own_stream = 2;
+static std::map<uintptr_t, std::vector<std::function<void()>>> pending;
+static void flush(uintptr_t stream) {
+  auto work = std::move(pending[stream]);
+  pending.erase(stream);
+  for (auto &one : work) one();
+}
+static void ask(void *stream, std::function<void()> work) {
+  if ((uintptr_t)stream == own_stream) return work();
+  pending[(uintptr_t)stream].push_back(work);
+}
+
 extern "C" {
+size_t stand_in_pending(void *stream) {
+  auto found = pending.find((uintptr_t)stream);
+  return found == pending.end() ? 0 : found->second.size();
+}
 const char *stand_in_calls() { return calls.c_str(); }
 void stand_in_forget() { calls.clear(); }
 void stand_in_fail(const char *name, int code) { failing = name; failure = code; }
@@ -99,6 +124,8 @@ int cuGetErrorName(int code, const char **name) {
   *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : nullptr;
   return 0;
 }
+// NVIDIA's compiler asks a driver that is in the process for tables of its own.
+int cuGetExportTable(const void **table, const void *) { *table = nullptr; return 500; }
 int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuDeviceGet(int *device, int) { *device = 0; return 0; }
 int cuDeviceGetName(char *name, int room, int) { snprintf(name, room, "Stand-in"); return 0; }
@@ -117,7 +144,7 @@ int cuDevicePrimaryCtxRelease_v2(int) { NOTE(); return 0; }
 int cuCtxSetCurrent(void *context) { return context == (void *)1 ? 0 : 201; }
 int cuStreamCreate(void **stream, unsigned) { NOTE(); *stream = (void *)2; return 0; }
 int cuStreamDestroy_v2(void *) { NOTE(); return 0; }
-int cuStreamSynchronize(void *) { NOTE(); return 0; }
+int cuStreamSynchronize(void *stream) { NOTE(); flush((uintptr_t)stream); return 0; }
 int cuModuleLoadData(void **module, const void *image) {
   NOTE();
   if (memcmp(image, "\177ELF", 4)) return 200;
@@ -148,16 +175,28 @@ int cuMemFree_v2(uint64_t address) {
   return 0;
 }
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) { NOTE(); memcpy((void *)to, from, bytes); return 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  NOTE();
+  std::vector<char> copy((const char *)from, (const char *)from + bytes);
+  ask(stream, [=] { memcpy((void *)to, copy.data(), copy.size()); });
+  return 0;
+}
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { NOTE(); memcpy(to, (void *)from, bytes); return 0; }
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void *stream, void **arguments, void **) {
   NOTE();
-  if (shared || stream != (void *)2) return 1;
-  gridDim = {gx, gy, gz};
-  blockDim = {bx, by, bz};
-  for (blockIdx.z = 0; blockIdx.z < gz; blockIdx.z++)
-    for (blockIdx.y = 0; blockIdx.y < gy; blockIdx.y++)
-      for (blockIdx.x = 0; blockIdx.x < gx; blockIdx.x++) run_block((const Entry *)function, arguments);
+  if (shared) return 1;
+  std::vector<void *> addresses;
+  for (int i = 0; i < ((const Entry *)function)->arguments; i++) addresses.push_back(*(void **)arguments[i]);
+  ask(stream, [=]() mutable {
+    std::vector<void *> places;
+    for (void *&address : addresses) places.push_back(&address);
+    gridDim = {gx, gy, gz};
+    blockDim = {bx, by, bz};
+    for (blockIdx.z = 0; blockIdx.z < gz; blockIdx.z++)
+      for (blockIdx.y = 0; blockIdx.y < gy; blockIdx.y++)
+        for (blockIdx.x = 0; blockIdx.x < gx; blockIdx.x++) run_block((const Entry *)function, places.data());
+  });
   return 0;
 }
 int cuEventCreate(void **event, unsigned) { *event = malloc(sizeof(timespec)); return 0; }

@@ -13,6 +13,7 @@ mod lowered;
 mod memory;
 mod oracle;
 mod rewritten;
+mod streamed;
 mod verify;
 
 pub use arguments::Arguments;
@@ -23,6 +24,7 @@ pub use constants::Frozen;
 pub use lowered::LoweredProgram;
 pub use oracle::{Against, Expected, Oracle};
 pub use rewritten::allow_for_rewriting;
+pub use streamed::Place;
 pub use verify::Verification;
 
 use std::sync::{Arc, Mutex};

@@ -29,7 +29,8 @@ def define(
     ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB), or the
     ``postgres://`` URL of a server;
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
-    lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a device and back at every call.
+    lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a
+    device and back at every call; tensors that are on "cuda:0" already are used where they are.
     """
     text = _native.define(source, name)
     if said := text.warnings():
@@ -68,6 +69,11 @@ class Module:
     def source(self) -> str:
         """The text."""
         return self._text.text
+
+    @property
+    def target(self) -> str:
+        """What kernels run on, by the name that was given."""
+        return self._choices[3]
 
     def __getitem__(self, name: str) -> Operator:
         operator = self._operators.get(name)
@@ -136,8 +142,8 @@ class Tuned:
 
 
 class Operator(_native.Operator):
-    """A definition that can be called with NumPy arrays or torch tensors (on the CPU, contiguous), and numbers
-    for scalars. Nothing is copied. Results are new arrays of the same library, or go to ``out``.
+    """A definition that can be called with NumPy arrays or torch tensors (contiguous; on the CPU, or on
+    the CUDA device that is the target), and numbers for scalars. Nothing is copied. Results are new arrays of the same library, or go to ``out``.
 
     The first call with new shapes compiles, with the best schedule that tuning has found so far, in this process
     or any earlier one.

@@ -48,8 +48,10 @@ def _custom(op, name, tensors):
     def compute(*args):
         return op(*(_plain(arg) for arg in args))
 
+    # Kernels for other devices than CUDA's take tensors of the CPU, and copy them.
+    device = "cuda" if op.module.target.startswith("cuda") else "cpu"
     custom = torch.library.custom_op(
-        f"tensorwright::{name}", compute, mutates_args=(), schema=_schema(params, results, tensors), device_types="cpu"
+        f"tensorwright::{name}", compute, mutates_args=(), schema=_schema(params, results, tensors), device_types=device
     )
 
     @custom.register_fake

@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use tensorwright::DType;
 
-use super::{Extents, Foreign, Guard, Library, Refusal, is_dense};
+use super::{Device, Extents, Foreign, Guard, Library, Refusal, is_dense};
 
 /// A buffer that was asked for, given back when this is dropped.
 pub(super) struct BufferGuard {
@@ -66,6 +66,7 @@ pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
         is_dense: is_dense(&extents, strides.iter().map(|stride| *stride as i64), size),
         is_writable: view.readonly == 0,
         extents: Extents::new(&extents).ok_or_else(too_many)?,
+        device: Device::Processor,
         library: Library::Numpy,
         _guard: Guard::Buffer(guard),
     };

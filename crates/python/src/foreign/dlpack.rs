@@ -14,9 +14,14 @@ use pyo3::types::{PyDict, PyType};
 use tensorwright::DType;
 
 use super::buffer::too_many;
-use super::{Extents, Foreign, Guard, Library, Refusal, is_dense};
+use super::{Device, Extents, Foreign, Guard, Library, Refusal, is_dense};
 
 const CPU: i32 = 1;
+const CUDA: i32 = 2;
+/// Memory of the process that CUDA has pinned.
+const CUDA_HOST: i32 = 3;
+/// What the protocol calls CUDA's default stream; its driver calls it so too.
+const DEFAULT_STREAM: u64 = 1;
 const READ_ONLY: u64 = 1;
 const VERSIONED: &CStr = c"dltensor_versioned";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
@@ -81,6 +86,7 @@ pub(crate) struct Exchange {
     to_managed: *const c_void,
     to_object: Option<unsafe extern "C" fn(*mut Managed, *mut *mut ffi::PyObject) -> c_int>,
     fill: Option<unsafe extern "C" fn(*mut ffi::PyObject, *mut Tensor) -> c_int>,
+    current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
 }
 
 // SAFETY: a table is never written after its library made it.
@@ -133,21 +139,26 @@ pub(crate) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Ex
     Ok(None)
 }
 
-/// A new tensor in the CPU's memory, made by the library of a table; `None` if it makes none.
+/// A new tensor, made by the library of a table; `None` if it makes none.
 pub(crate) fn allocate<'py>(
     py: Python<'py>,
     api: &Exchange,
     dtype: DType,
     shape: &[i64],
+    device: Device,
 ) -> Option<PyResult<Bound<'py, PyAny>>> {
     /// The status suffices.
     unsafe extern "C" fn ignore(_: *mut c_void, _: *const c_char, _: *const c_char) {}
     let (allocate, to_object) = (api.allocate?, api.to_object?);
     let mut shape = shape.to_vec();
+    let (device_type, device_id) = match device {
+        Device::Processor => (CPU, 0),
+        Device::Cuda { number, .. } => (CUDA, number),
+    };
     let mut prototype = Tensor {
         data: std::ptr::null_mut(),
-        device_type: CPU,
-        device_id: 0,
+        device_type,
+        device_id,
         ndim: i32::try_from(shape.len()).ok()?,
         dtype: data_type(dtype)?,
         shape: shape.as_mut_ptr(),
@@ -182,16 +193,35 @@ pub(super) fn borrow(
         return Err(unfit(PyErr::fetch(object.py())));
     }
     // SAFETY: it was filled, and what it points to lives as long as the object is not changed.
-    unsafe { describe(tensor.assume_init_ref(), true, library, Guard::Borrowed) }
+    let mut foreign =
+        unsafe { describe(tensor.assume_init_ref(), true, library, Guard::Borrowed) }?;
+    if let Device::Cuda { number, stream } = &mut foreign.device {
+        // The table's tensors are ready on the stream that their library works on.
+        *stream = Some(current_stream(object.py(), api, *number)?);
+    }
+    Ok(foreign)
+}
+
+/// The stream that a library works on at the moment.
+fn current_stream(py: Python<'_>, api: &Exchange, number: i32) -> Result<u64, Refusal> {
+    let Some(current) = api.current_stream else {
+        let text = "is on a device whose stream its library does not tell; pass .cpu()";
+        return Err(Refusal::Unfit(text.to_owned()));
+    };
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: the handle is a place to write to.
+    match unsafe { current(CUDA, number, &raw mut stream) } {
+        0 => Ok(stream as usize as u64),
+        _ => Err(unfit(PyErr::fetch(py))),
+    }
 }
 
 /// The memory of an object that makes capsules.
 pub(super) fn take(object: &Bound<'_, PyAny>, library: Library) -> Result<Foreign, Refusal> {
     let py = object.py();
-    let (device, _): (i32, i32) =
+    let (kind, number): (i32, i32) =
         object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
-    check_device(device)?;
-    let capsule = capsule(object).map_err(unfit)?;
+    let capsule = capsule(object, device(kind, number)?).map_err(unfit)?;
     // SAFETY: the capsule is alive; its name says what it holds; renaming it says that we give it back.
     unsafe {
         let raw = capsule.as_ptr();
@@ -215,14 +245,19 @@ pub(super) fn take(object: &Bound<'_, PyAny>, library: Library) -> Result<Foreig
     Err(Refusal::Unfit("returned no DLPack capsule".to_owned()))
 }
 
-fn capsule<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn capsule<'py>(object: &Bound<'py, PyAny>, device: Device) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let name = intern!(py, "__dlpack__");
     let wishes = PyDict::new(py);
+    if device != Device::Processor {
+        wishes.set_item("stream", DEFAULT_STREAM)?;
+    }
+    let before_versions = wishes.copy()?;
     wishes.set_item("max_version", (1, 0))?;
     match object.call_method(name, (), Some(&wishes)) {
-        // From before there were versions.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0(name),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            object.call_method(name, (), Some(&before_versions))
+        }
         other => other,
     }
 }
@@ -232,10 +267,14 @@ fn unfit(error: PyErr) -> Refusal {
     Refusal::Unfit(format!("cannot be read: {error}"))
 }
 
-fn check_device(device: i32) -> Result<(), Refusal> {
-    match device {
-        CPU => Ok(()),
-        _ => Err(Refusal::Unfit("is not in the CPU's memory; pass .cpu()".to_owned())),
+/// Where a tensor is, by DLPack's numbers.
+fn device(kind: i32, number: i32) -> Result<Device, Refusal> {
+    match kind {
+        CPU | CUDA_HOST => Ok(Device::Processor),
+        CUDA => Ok(Device::Cuda { number, stream: None }),
+        _ => Err(Refusal::Unfit(
+            "is neither in the CPU's memory nor in CUDA's; pass .cpu()".to_owned(),
+        )),
     }
 }
 
@@ -248,7 +287,7 @@ unsafe fn describe(
     library: Library,
     guard: Guard,
 ) -> Result<Foreign, Refusal> {
-    check_device(tensor.device_type)?;
+    let device = device(tensor.device_type, tensor.device_id)?;
     let rank = usize::try_from(tensor.ndim).unwrap_or(0);
     // SAFETY: there are as many extents as axes, and as many strides or none.
     let (extents, strides) = unsafe { (list(tensor.shape, rank), list(tensor.strides, rank)) };
@@ -264,6 +303,7 @@ unsafe fn describe(
         is_dense: dense,
         is_writable,
         library,
+        device,
         _guard: guard,
     })
 }

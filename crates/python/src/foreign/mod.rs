@@ -28,7 +28,33 @@ pub(crate) struct Foreign {
     pub(crate) is_dense: bool,
     pub(crate) is_writable: bool,
     pub(crate) library: Library,
+    pub(crate) device: Device,
     _guard: Guard,
+}
+
+/// Where memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Device {
+    /// In that of the process.
+    Processor,
+    /// In that of a device of NVIDIA's.
+    Cuda {
+        /// Its number.
+        number: i32,
+        /// The stream that its library works on at the moment. Without one, memory is ready on the default stream, and
+        /// results have to be when the call returns.
+        stream: Option<u64>,
+    },
+}
+
+impl Device {
+    /// The name of the target, where it is not the process.
+    pub(crate) fn target(self) -> Option<String> {
+        match self {
+            Self::Processor => None,
+            Self::Cuda { number, .. } => Some(format!("cuda:{number}")),
+        }
+    }
 }
 
 /// Who makes results for a caller that gave such a tensor.

@@ -228,19 +228,38 @@ impl Stream {
         Ok(event)
     }
 
+    /// The stream, to ask things of.
+    pub(super) fn queue(&self) -> Queue<'_> {
+        Queue { context: &self.context, handle: self.handle }
+    }
+}
+
+/// A stream, whoever made it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Queue<'a> {
+    context: &'a Context,
+    handle: Handle,
+}
+
+impl<'a> Queue<'a> {
+    /// A stream that another library made. The driver refuses handles that it does not know, where it can tell.
+    pub(super) fn foreign(context: &'a Context, handle: u64) -> Self {
+        Self { context, handle: handle as usize as Handle }
+    }
+
     /// Launches a kernel.
     ///
     /// # Safety
-    /// With these arguments, and as many threads, the kernel must access nothing but its arguments.
+    /// With these arguments, and as many threads, the kernel must access nothing but its arguments. The stream exists.
     pub(super) unsafe fn launch(
-        &self,
+        self,
         kernel: &Kernel,
         grid: [u32; 3],
         block: [u32; 3],
-        arguments: &[&Buffer],
+        arguments: &[Address],
     ) -> Result<()> {
         let driver = self.context.enter()?;
-        let mut addresses: Vec<Address> = arguments.iter().map(|buffer| buffer.handle).collect();
+        let mut addresses: Vec<Address> = arguments.to_vec();
         let mut places: Vec<*mut c_void> =
             addresses.iter_mut().map(|address| ptr::from_mut(address).cast()).collect();
         let ([grid_x, grid_y, grid_z], [x, y, z]) = (grid, block);
@@ -265,8 +284,19 @@ impl Stream {
         driver.check("cuLaunchKernel", code)
     }
 
+    /// Writes bytes to the beginning of a buffer that has room for them.
+    pub(super) fn write(self, to: &Buffer, bytes: &[u8]) -> Result<()> {
+        let driver = self.context.enter()?;
+        // SAFETY: the driver has taken bytes of pageable memory when it returns; addresses of devices are checked by it.
+        let code = unsafe {
+            let from = bytes.as_ptr().cast();
+            (driver.0.cuMemcpyHtoDAsync_v2)(to.handle, from, bytes.len(), self.handle)
+        };
+        driver.check("cuMemcpyHtoDAsync_v2", code)
+    }
+
     /// Waits for all that was asked of the stream.
-    pub(super) fn finish(&self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the stream exists.
         driver.check("cuStreamSynchronize", unsafe { (driver.0.cuStreamSynchronize)(self.handle) })
@@ -295,6 +325,11 @@ impl Buffer {
         let code = unsafe { (driver.0.cuMemAlloc_v2)(&raw mut address, bytes) };
         driver.check("cuMemAlloc_v2", code)?;
         Ok(Self { context: Arc::clone(context), handle: address })
+    }
+
+    /// Where it is.
+    pub(super) fn address(&self) -> Address {
+        self.handle
     }
 
     /// Writes bytes, which the caller has checked to be inside.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use tensorwright_schedule::interface::Function;
 
-use super::calls::{Buffer, Context, Driver, Failure, Kernel, Module, Stream};
+use super::calls::{Buffer, Context, Driver, Failure, Kernel, Module, Queue, Stream};
 use super::{ffi, list};
 use crate::cuda::nvrtc::{Compiled, Nvrtc};
 use crate::device::{Arguments, Elapsed, Loaded, Memory, Owner};
-use crate::{Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan};
+use crate::{
+    Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan, StreamHandle, Streams,
+};
 
 /// A device of NVIDIA's, with a stream of its own.
 struct Cuda {
@@ -25,6 +27,9 @@ struct Cuda {
 
 /// The kernels of a program, one per launch.
 struct Kernels(Vec<Kernel>);
+
+/// The address of memory that another library owns.
+struct Borrowed(ffi::Address);
 
 /// Opens the device of a number.
 pub(super) fn open(driver: Driver, number: usize) -> Result<Box<dyn Device>, DeviceError> {
@@ -84,6 +89,45 @@ impl Cuda {
 
     fn buffer<'m>(&self, memory: &'m Memory) -> Result<&'m Buffer, DeviceError> {
         memory.inner(self.owner, &self.description)
+    }
+
+    /// Where memory is, whoever owns it.
+    fn address(&self, memory: &Memory) -> Result<ffi::Address, DeviceError> {
+        match memory.inner(self.owner, &self.description) {
+            Ok(Borrowed(address)) => Ok(*address),
+            Err(_) => self.buffer(memory).map(Buffer::address),
+        }
+    }
+
+    /// Launches all kernels of a function on a stream; `launched` is told of each. Says which was the last.
+    ///
+    /// # Safety
+    /// As that of [`Device::launch`].
+    unsafe fn launch_each<'p>(
+        &self,
+        queue: Queue<'_>,
+        program: &'p Loaded,
+        function: Function,
+        arguments: &Arguments<'_>,
+        mut launched: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<&'p str, DeviceError> {
+        arguments.check(&self.description, program)?;
+        let Kernels(kernels) = program.inner(self.owner, &self.description)?;
+        let mut last = "";
+        for (place, launch) in program.launches(function) {
+            last = &launch.kernel;
+            let kernel = kernels.get(place);
+            let kernel = kernel.ok_or_else(|| self.description.mismatch("a kernel is missing"))?;
+            let addresses = arguments.of(launch).map(|memory| self.address(memory));
+            let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
+            // Checked when the program was loaded.
+            let grid = launch.grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
+            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface is passed to
+            // each.
+            let result = unsafe { queue.launch(kernel, grid, launch.block, &addresses) };
+            result.and_then(|()| launched()).map_err(|failure| self.fell(last, failure))?;
+        }
+        Ok(last)
     }
 }
 
@@ -145,25 +189,12 @@ impl Device for Cuda {
         function: Function,
         arguments: &Arguments<'_>,
     ) -> Result<Elapsed, DeviceError> {
-        arguments.check(&self.description, program)?;
-        let Kernels(kernels) = program.inner(self.owner, &self.description)?;
+        let queue = self.stream.queue();
         let mut marks = vec![self.stream.mark().map_err(|failure| self.failed(failure))?];
-        let mut last = "";
-        for (place, launch) in program.launches(function) {
-            last = &launch.kernel;
-            let kernel = kernels.get(place);
-            let kernel = kernel.ok_or_else(|| self.description.mismatch("a kernel is missing"))?;
-            let buffers = arguments.of(launch).map(|memory| self.buffer(memory));
-            let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
-            // Checked when the program was loaded.
-            let grid = launch.grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
-            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface is passed to
-            // each.
-            let launched = unsafe { self.stream.launch(kernel, grid, launch.block, &buffers) };
-            let marked = launched.and_then(|()| self.stream.mark());
-            marks.push(marked.map_err(|failure| self.fell(last, failure))?);
-        }
-        self.stream.finish().map_err(|failure| self.fell(last, failure))?;
+        let mut mark = || self.stream.mark().map(|mark| marks.push(mark));
+        // SAFETY: whoever called vouches for the kernels.
+        let last = unsafe { self.launch_each(queue, program, function, arguments, &mut mark) }?;
+        queue.finish().map_err(|failure| self.fell(last, failure))?;
         let (mut now, mut times) = (0, Vec::new());
         for pair in marks.windows(2) {
             let taken = pair[0].until(&pair[1]).map_err(|failure| self.failed(failure))?;
@@ -171,5 +202,46 @@ impl Device for Cuda {
             now += taken;
         }
         Ok(Elapsed::from_nanoseconds(&times))
+    }
+
+    fn streams(&mut self) -> Option<&mut dyn Streams> {
+        Some(self)
+    }
+}
+
+impl Streams for Cuda {
+    unsafe fn borrow(&mut self, address: u64, bytes: u64) -> Memory {
+        Memory::new(bytes, self.owner, Borrowed(address))
+    }
+
+    fn upload_on(
+        &mut self,
+        stream: StreamHandle,
+        to: &Memory,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        to.check(&self.description, 0, bytes.len())?;
+        let queue = Queue::foreign(&self.context, stream.0);
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => queue.write(self.buffer(to)?, bytes).map_err(|failure| self.failed(failure)),
+        }
+    }
+
+    unsafe fn launch_on(
+        &mut self,
+        stream: StreamHandle,
+        program: &Loaded,
+        function: Function,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), DeviceError> {
+        let queue = Queue::foreign(&self.context, stream.0);
+        // SAFETY: whoever called vouches for the kernels and the stream.
+        unsafe { self.launch_each(queue, program, function, arguments, || Ok(())) }.map(|_| ())
+    }
+
+    fn wait_for(&mut self, stream: StreamHandle) -> Result<(), DeviceError> {
+        let queue = Queue::foreign(&self.context, stream.0);
+        queue.finish().map_err(|failure| self.failed(failure))
     }
 }

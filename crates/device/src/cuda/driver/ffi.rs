@@ -34,6 +34,7 @@ functions! {
         fn cuMemAlloc_v2(address: *mut Address, bytes: usize) -> c_int;
         fn cuMemFree_v2(address: Address) -> c_int;
         fn cuMemcpyHtoD_v2(to: Address, from: *const c_void, bytes: usize) -> c_int;
+        fn cuMemcpyHtoDAsync_v2(to: Address, from: *const c_void, bytes: usize, stream: Handle) -> c_int;
         fn cuMemcpyDtoH_v2(to: *mut c_void, from: Address, bytes: usize) -> c_int;
         fn cuLaunchKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: Handle, arguments: *mut *mut c_void, extra: *mut *mut c_void) -> c_int;
         fn cuEventCreate(event: *mut Handle, flags: c_uint) -> c_int;

@@ -7,26 +7,31 @@ use std::time::{Duration, Instant};
 
 use tensorwright_device::{
     Arguments, Device, DeviceError, DeviceProgram, Loaded, Memory, STATUS_BYTES, SharedDevice,
+    StreamHandle,
 };
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
+use super::super::Place;
+use super::streams::OfStreams;
 use super::{CallError, Engine, Session};
 
 /// Kernels on a device.
 #[derive(Debug)]
 pub(in super::super) struct OnDevice {
-    interface: Interface,
-    workspace_bytes: u64,
-    inner: Inner,
+    pub(super) interface: Interface,
+    pub(super) workspace_bytes: u64,
+    pub(super) inner: Inner,
     load_time: Duration,
 }
 
 /// What cannot be looked at.
-struct Inner {
-    device: SharedDevice,
-    loaded: Mutex<Loaded>,
+pub(super) struct Inner {
+    pub(super) device: SharedDevice,
+    /// Dropped before the code: a device waits for what uses memory that is given back.
+    pub(super) of_streams: Mutex<OfStreams>,
+    pub(super) loaded: Mutex<Loaded>,
     /// Memory that no call uses at the moment.
     idle: Mutex<Vec<Tensors>>,
 }
@@ -57,7 +62,7 @@ struct Call<'a> {
 }
 
 /// What the lock guards is whole even after a panic: it is only read, or replaced as a whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -77,11 +82,11 @@ impl OnDevice {
     ) -> Result<Self, DeviceError> {
         let start = Instant::now();
         let loaded = lock(&device).load(program)?;
-        let (loaded, idle) = (Mutex::new(loaded), Mutex::default());
+        let (loaded, idle, of_streams) = (Mutex::new(loaded), Mutex::default(), Mutex::default());
         Ok(Self {
             interface: program.interface.clone(),
             workspace_bytes: program.workspace_bytes,
-            inner: Inner { device, loaded, idle },
+            inner: Inner { device, loaded, idle, of_streams },
             load_time: start.elapsed(),
         })
     }
@@ -120,6 +125,16 @@ impl Engine for OnDevice {
 
     fn load_time(&self) -> Duration {
         self.load_time
+    }
+
+    unsafe fn enqueue(
+        &self,
+        stream: StreamHandle,
+        places: &[Place],
+        wait: bool,
+    ) -> Option<Result<i32, CallError>> {
+        // SAFETY: the caller vouches for places and stream.
+        Some(unsafe { self.enqueue(stream, places, wait) }.map_err(CallError::Device))
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod device;
 mod processor;
+mod streams;
 
 pub(super) use device::OnDevice;
 pub(super) use processor::OnProcessor;
@@ -12,10 +13,12 @@ use std::fmt;
 use std::time::Duration;
 
 use tensorwright_codegen_llvm::error::Error;
-use tensorwright_device::DeviceError;
+use tensorwright_device::{DeviceError, StreamHandle};
 use tensorwright_runtime::{AllocError, Pool};
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::Function;
+
+use super::Place;
 
 /// Compiled code, and what runs it.
 pub(super) trait Engine: fmt::Debug + Send + Sync {
@@ -27,6 +30,20 @@ pub(super) trait Engine: fmt::Debug + Send + Sync {
 
     /// How long it took to make the code callable.
     fn load_time(&self) -> Duration;
+
+    /// Computes on a stream of another library, with a place for every parameter, and returns the status; `None` if
+    /// there are no streams.
+    ///
+    /// # Safety
+    /// As [`Kernel::call_on_stream`](crate::Kernel::call_on_stream).
+    unsafe fn enqueue(
+        &self,
+        _stream: StreamHandle,
+        _places: &[Place],
+        _wait: bool,
+    ) -> Option<Result<i32, CallError>> {
+        None
+    }
 
     /// The threads that parallel loops use beside the caller's.
     fn pool(&self) -> Option<&Pool> {

@@ -1,0 +1,100 @@
+//! Calls on memory of a device that other libraries own, in the order of their streams.
+#![allow(unsafe_code, reason = "hands the caller's addresses to compiled kernels")]
+
+use tensorwright_device::StreamHandle;
+use tensorwright_schedule::nest::Owner;
+
+use super::{Diagnose, Kernel};
+use crate::{Code, Diagnostic, Diagnostics};
+
+/// Where an input of a call on a device is.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// In the memory of this process: its value is copied.
+    Host(*const u8),
+    /// In the memory of the device, at this address.
+    Device(u64),
+}
+
+impl Kernel {
+    /// Computes on a device, in memory that another library owns there: a place for every input and an address for
+    /// every output, in the order of the program. All happens in the order of a stream of that library. Without
+    /// `wait`, the call returns before it has happened, unless the program has subscripts from data, which only the end
+    /// tells to be in bounds.
+    ///
+    /// May be called by several threads at once.
+    ///
+    /// # Errors
+    /// Missing places, a subscript from data that is out of bounds, a kernel for a processor or for a device whose API
+    /// has no addresses, a schedule that brings constants into another layout, or a device that refuses.
+    ///
+    /// # Safety
+    /// At every place are the dense row-major elements of its tensor, aligned to them, on the device of the kernel if it
+    /// is an address; the stream is one of that device. In the order of the stream, nobody else writes the
+    /// inputs or uses the outputs meanwhile; outputs overlap neither each other nor the inputs. Elements of `bool` are 0
+    /// or 1.
+    pub unsafe fn call_on_stream(
+        &self,
+        stream: StreamHandle,
+        inputs: &[Place],
+        outputs: &[u64],
+        wait: bool,
+    ) -> Result<(), Diagnostics> {
+        let engine = self.engine()?;
+        let ir = self.program().ir();
+        let refuse = |message: &str, help: &str| {
+            let diagnostic = Diagnostic::without_place(Code::InputType, message).help(help);
+            Err(Diagnostics::new(ir.source.clone(), vec![diagnostic]))
+        };
+        let parameters = &self.interface().parameters;
+        if parameters.iter().any(|parameter| parameter.owner == Owner::Prepared) {
+            let message =
+                "the schedule brings constants into another layout, which calls on a stream do not";
+            return refuse(message, "use a schedule without `layout` of constants");
+        }
+        let places = parameters.iter().map(|parameter| {
+            match ir.outputs.iter().position(|output| *output == parameter.id) {
+                Some(output) => outputs.get(output).map(|address| Place::Device(*address)),
+                None => inputs.get(parameter.id.0 as usize).copied(),
+            }
+        });
+        let places = places.collect::<Option<Vec<Place>>>();
+        let is_whole = inputs.len() == ir.inputs && outputs.len() == ir.outputs.len();
+        let Some(places) = places.filter(|_| is_whole) else {
+            return refuse(
+                "the memory given does not fit the kernel",
+                "pass every input and output",
+            );
+        };
+        // SAFETY: the caller vouches for places and stream.
+        let Some(status) = (unsafe { engine.enqueue(stream, &places, wait) }) else {
+            return refuse(
+                "the kernel is for a processor, which has no streams",
+                "compile it for a device, such as `cuda:0`",
+            );
+        };
+        self.judge(status.map_err(|error| error.diagnose(&ir.source))?, || None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Module;
+
+    #[test]
+    fn processors_have_no_streams() {
+        let text = "def f(float(N) A) -> (B) { B(i) = A(i) }";
+        let program =
+            Module::parse("t.tc", text).unwrap().def("f").unwrap().bind([("N", 2)]).unwrap();
+        let kernel = program.compile().build().unwrap();
+        // SAFETY: refused before anything is read.
+        let call = |inputs: &[Place]| unsafe {
+            kernel.call_on_stream(StreamHandle(0), inputs, &[0], true).unwrap_err().to_string()
+        };
+        let problem = call(&[Place::Device(0)]);
+        assert!(problem.contains("for a processor, which has no streams"), "{problem}");
+        let problem = call(&[]);
+        assert!(problem.contains("does not fit the kernel"), "{problem}");
+    }
+}
