@@ -78,10 +78,11 @@ impl Emitter<'_> {
             // Those that threads share are declared at the start of a kernel.
             (Some(Memory::Shared), _) if self.launch.is_some() => return Ok(()),
             (Some(Memory::Stack), _)
-                if let (Some(tiles), Some(syntax)) = (self.fragments(buffer), self.tensors()) =>
+                if let (Some(tiles), Some(syntax), Some(fragment)) =
+                    (self.fragments(buffer), self.tensors(), buffer.fragment) =>
             {
                 let count: i64 = tiles.iter().map(|(_, extent)| *extent).product();
-                self.lines.line(syntax.fragment(&name, count));
+                self.lines.line(syntax.fragment(&name, count, fragment.factors));
                 return Ok(());
             }
             (Some(Memory::Stack | Memory::Shared), _) => {

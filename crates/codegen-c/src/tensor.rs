@@ -53,9 +53,9 @@ impl Emitter<'_> {
 
     /// The dimensions of a buffer that number its tiles in registers, with their extents; `None` if it has none.
     pub(crate) fn fragments(&self, buffer: &Buffer) -> Option<Vec<(usize, i64)>> {
-        let tile = buffer.fragment.filter(|_| self.tensors().is_some())?;
+        let tiles = buffer.fragment.filter(|_| self.tensors().is_some())?;
         let held = self.held(buffer).into_iter();
-        Some(held.filter(|(dimension, _)| !tile.contains(dimension)).collect())
+        Some(held.filter(|(dimension, _)| !tiles.dimensions.contains(dimension)).collect())
     }
 
     /// A tile in registers.

@@ -55,6 +55,14 @@ const KERNELS: &[Kernel] = &[
       out.sum: reorder n y x.0 k.0 r s c.0 x.1 k.1 c.1\nout.sum: bind n block.z\nout.sum: bind y block.y\n\
       out.sum: bind x.0 block.x\nout.sum: bind k.0 thread.y\nout.sum: tensorize x.1 k.1 c.1\n\
       out.sum: cache_write at x.0\nout: fuse n y -> ny\nout: fuse ny x -> nyx\nout: bind nyx block.x\nout: bind k thread.x\n"),
+    ("tf32", "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
+     &[("M", 64), ("N", 32), ("K", 48)],
+     "C: split m 2 16\nC: split n 16\nC: split k 16\nC: reorder m.0 n.0 m.1 k.0 m.2 n.1 k.1\nC: bind m.0 block.y\n\
+      C: bind n.0 block.x\nC: bind m.1 thread.y\nC: tensorize m.2 n.1 k.1 in tf32\nC: cache_write at m.1\n"),
+    ("tf32_transposed", "def gemm(float(K,M) a, float(N,K) b) -> (C) { C(m,n) +=! a(k,m) * b(n,k) }",
+     &[("M", 32), ("N", 32), ("K", 32)],
+     "C: split m 16\nC: split n 16\nC: split k 16\nC: reorder m.0 n.0 k.0 m.1 n.1 k.1\nC: bind m.0 block.y\n\
+      C: bind n.0 thread.y\nC: tensorize m.1 n.1 k.1 in tf32\nC: cache_write at n.0\n"),
     ("batched", "def bmm(half(B,M,K) X, half(B,K,N) Y) -> (Z) { Z(b,m,n) +=! X(b,m,k) * Y(b,k,n) }",
      &[("B", 3), ("M", 32), ("N", 32), ("K", 32)],
      "Z.sum: split m 16\nZ.sum: split n 16\nZ.sum: split k 16\nZ.sum: reorder b m.0 n.0 k.0 m.1 n.1 k.1\n\
@@ -185,10 +193,19 @@ fn nvidia_compiles_it_to_matrix_instructions() {
             assert!(!taken.spills(), "{}: {taken:?}", kernel.0);
         }
         let sass = Sass::of(&compiled.cubin).unwrap();
-        let matrix = sass.text().matches("HMMA.16816.F32").count();
+        // A tile of 16 by 16 by 16 is two of them, or eight of four terms and half the columns.
+        let (name, count) = match made.source.contains("tf32") {
+            true => ("HMMA.1684.F32.TF32", 8),
+            false => ("HMMA.16816.F32", 2),
+        };
+        let matrix = sass.text().matches(name).count();
         println!("{}: {matrix} instructions on matrices", kernel.0);
-        // A tile of 16 by 16 by 16 is two of them.
-        assert!(matrix >= 2 && matrix.is_multiple_of(2), "{}: {matrix}\n{}", kernel.0, sass.text());
+        assert!(
+            matrix >= count && matrix.is_multiple_of(count),
+            "{}: {matrix}\n{}",
+            kernel.0,
+            sass.text()
+        );
         if let Some(inner) = sass.inner_loop(&format!("{}_1", kernel.0)) {
             println!("{inner:?}");
         }

@@ -70,6 +70,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         prepare: Body::default(),
         body: Body::default(),
         error_growth: 1.0,
+        rounding_growth: 1.0,
         own: Size::default(),
         launches: None,
     };

@@ -226,6 +226,7 @@ mod tests {
             prepare: Shared::default(),
             body: Shared::default(),
             error_growth: 1.0,
+            rounding_growth: 1.0,
             own: crate::nest::Size::default(),
             launches: None,
         };

@@ -241,9 +241,14 @@ static inline float toward_zero(double value) {
     return fabs(double(rounded)) > fabs(value) ? nextafterf(rounded, 0.0f) : rounded;
 }
 
-/* Which element of a tile the thread of a number holds in a slot, and where an element is. Any odd number would do. */
-static inline int element_in(int slot, int lane) { return ((slot * 32 + lane) * 77 + 41) & 255; }
-static inline int place_of(int element) { return ((element - 41) * 133) & 255; }
+/* What tensor cores see of a number of 32 bits. */
+static inline float number(float value) {
+    return __uint_as_float(__float_as_uint(value) & ~0x1fffu);
+}
+
+/* Which element of a tile of so many the thread of a number holds in a slot, and where an element is. Any odd number would do. */
+static inline int element_in(int slot, int lane, int count) { return ((slot * 32 + lane) * 77 + 41) & (count - 1); }
+static inline int place_of(int element, int count) { return ((element - 41) * 133) & (count - 1); }
 
 static inline int lane() { return int((current - first_fibre) % WARP); }
 
@@ -288,9 +293,35 @@ struct row_major;
 struct col_major;
 enum layout_t { mem_row_major, mem_col_major };
 
+namespace precision {
+struct tf32;
+}
+
+/* What elements of a fragment are in memory and registers. */
+template <typename T> struct Element {
+    using type = T;
+};
+template <> struct Element<precision::tf32> {
+    using type = float;
+};
+
+/* The rows and columns of a fragment. */
+template <typename Use, int k> struct Shape;
+template <int k> struct Shape<matrix_a, k> {
+    enum { rows = 16, columns = k };
+};
+template <int k> struct Shape<matrix_b, k> {
+    enum { rows = k, columns = 16 };
+};
+template <int k> struct Shape<accumulator, k> {
+    enum { rows = 16, columns = 16 };
+};
+
 template <typename Use, int m, int n, int k, typename T, typename Layout = void> struct fragment {
-    static_assert(m == 16 && n == 16 && k == 16, "other tiles than those that are used");
-    T x[8];
+    static_assert(m == 16 && n == 16 && (k == 16 || (k == 8 && sizeof(typename Element<T>::type) == 4)),
+                  "other tiles than those that are used");
+    enum { rows = Shape<Use, k>::rows, columns = Shape<Use, k>::columns, num_elements = rows * columns / 32 };
+    typename Element<T>::type x[num_elements];
     fragment() { memset(static_cast<void *>(x), 0xff, sizeof x); }
 };
 
@@ -302,26 +333,33 @@ template <> struct Order<col_major> {
     static size_t offset(int row, int column, size_t leading) { return column * leading + row; }
 };
 
-template <typename Use, typename T, typename Layout>
-static void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout> &into, const T *from, unsigned leading) {
+/* To 11 bits, to nearest, ties away from zero. */
+static inline float __float_to_tf32(float value) {
+    return value - value != 0 ? value : __uint_as_float((__float_as_uint(value) + 0x1000u) & ~0x1fffu);
+}
+
+template <typename Use, int k, typename T, typename Layout>
+static void load_matrix_sync(fragment<Use, 16, 16, k, T, Layout> &into, const typename Element<T>::type *from,
+                             unsigned leading) {
     fibres::check_tile(from, leading);
-    for (int slot = 0; slot < 8; ++slot) {
-        const int element = fibres::element_in(slot, fibres::lane());
-        into.x[slot] = from[Order<Layout>::offset(element / 16, element % 16, leading)];
+    for (int slot = 0; slot < into.num_elements; ++slot) {
+        const int element = fibres::element_in(slot, fibres::lane(), into.rows * into.columns);
+        into.x[slot] = from[Order<Layout>::offset(element / into.columns, element % into.columns, leading)];
     }
 }
 
-static inline void fill_fragment(fragment<accumulator, 16, 16, 16, float> &into, float value) {
+template <int k> static void fill_fragment(fragment<accumulator, 16, 16, k, float> &into, float value) {
     for (float &element : into.x) {
         element = value;
     }
 }
 
-static inline void store_matrix_sync(float *to, const fragment<accumulator, 16, 16, 16, float> &from, unsigned leading,
-                                     layout_t layout) {
+template <int k>
+static void store_matrix_sync(float *to, const fragment<accumulator, 16, 16, k, float> &from, unsigned leading,
+                              layout_t layout) {
     fibres::check_tile(to, leading);
-    for (int slot = 0; slot < 8; ++slot) {
-        const int element = fibres::element_in(slot, fibres::lane());
+    for (int slot = 0; slot < from.num_elements; ++slot) {
+        const int element = fibres::element_in(slot, fibres::lane(), 256);
         const size_t offset = layout == mem_row_major
                                   ? Order<row_major>::offset(element / 16, element % 16, leading)
                                   : Order<col_major>::offset(element / 16, element % 16, leading);
@@ -329,24 +367,24 @@ static inline void store_matrix_sync(float *to, const fragment<accumulator, 16, 
     }
 }
 
-template <typename T, typename A, typename B>
-static void mma_sync(fragment<accumulator, 16, 16, 16, float> &into, const fragment<matrix_a, 16, 16, 16, T, A> &a,
-                     const fragment<matrix_b, 16, 16, 16, T, B> &b,
-                     const fragment<accumulator, 16, 16, 16, float> &plus) {
+template <int terms, typename T, typename A, typename B>
+static void mma_sync(fragment<accumulator, 16, 16, terms, float> &into, const fragment<matrix_a, 16, 16, terms, T, A> &a,
+                     const fragment<matrix_b, 16, 16, terms, T, B> &b,
+                     const fragment<accumulator, 16, 16, terms, float> &plus) {
     const fibres::Handed *warp = fibres::hand(a.x, b.x, 0, __LINE__);
     const auto factor = [&](int which, int element) {
-        const int place = fibres::place_of(element);
-        const T *held = static_cast<const T *>(warp[place % 32].what[which]);
+        const int place = fibres::place_of(element, 16 * terms);
+        const auto *held = static_cast<const typename Element<T>::type *>(warp[place % 32].what[which]);
         return double(fibres::number(held[place / 32]));
     };
     float made[8];
     for (int slot = 0; slot < 8; ++slot) {
-        const int element = fibres::element_in(slot, fibres::lane()), row = element / 16, column = element % 16;
+        const int element = fibres::element_in(slot, fibres::lane(), 256), row = element / 16, column = element % 16;
         float sum = plus.x[slot];
-        for (int group = 0; group < 16; group += 4) {
+        for (int group = 0; group < terms; group += 4) {
             double added = sum;
             for (int k = group; k < group + 4; ++k) {
-                added += factor(0, row * 16 + k) * factor(1, k * 16 + column);
+                added += factor(0, row * terms + k) * factor(1, k * 16 + column);
             }
             sum = fibres::toward_zero(added);
         }

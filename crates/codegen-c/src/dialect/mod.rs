@@ -75,8 +75,8 @@ pub(crate) trait DeviceSyntax: Syntax {
 
 /// How tensor operations are spelled.
 pub(crate) trait TensorSyntax: std::fmt::Debug {
-    /// The declaration of so many tiles in registers.
-    fn fragment(&self, name: &str, count: i64) -> String;
+    /// The declaration of so many tiles in registers, to which products of factors of a type are added.
+    fn fragment(&self, name: &str, count: i64, factors: DType) -> String;
 
     /// The qualifier of what the threads of a block share and tiles are read from.
     fn shared(&self) -> &'static str;

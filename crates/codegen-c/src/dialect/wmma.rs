@@ -1,6 +1,7 @@
 //! Tensor operations in CUDA C++: the functions of `mma.h`.
 
 use tensorwright_lang::dtype::DType;
+use tensorwright_schedule::nest::TILE;
 
 use super::{TensorSyntax, Tile};
 
@@ -8,10 +9,73 @@ use super::{TensorSyntax, Tile};
 #[derive(Debug)]
 pub(super) struct Wmma;
 
+/// How matrices of a type are multiplied.
+struct Kind {
+    /// What elements are in memory.
+    memory: &'static str,
+    /// What they are in fragments.
+    fragment: &'static str,
+    /// The terms that one instruction takes; a tile takes several where it has more.
+    terms: i64,
+}
+
+impl Kind {
+    fn of(factors: DType) -> Self {
+        match factors {
+            DType::BFloat16 => {
+                Self { memory: "__nv_bfloat16", fragment: "__nv_bfloat16", terms: TILE }
+            }
+            DType::Float => {
+                Self { memory: "float", fragment: "nvcuda::wmma::precision::tf32", terms: 8 }
+            }
+            _ => Self { memory: "__half", fragment: "__half", terms: TILE },
+        }
+    }
+
+    /// The statements for the terms from a number on.
+    fn step(&self, fragment: &str, first: i64, a: &Tile, b: &Tile) -> Vec<String> {
+        let Self { memory, fragment: element, terms } = self;
+        let declare = |which: &str, tile: &Tile| {
+            let order = if tile.is_row_major { "row_major" } else { "col_major" };
+            format!(
+                "nvcuda::wmma::fragment<nvcuda::wmma::matrix_{which}, 16, 16, {terms}, {element}, nvcuda::wmma::{order}> tw_{which};"
+            )
+        };
+        let load = |which: &str, tile: &Tile, step: i64| {
+            let Tile { start, leading, .. } = tile;
+            let start = match first * step {
+                0 => start.clone(),
+                offset => format!("{start} + {offset}"),
+            };
+            format!(
+                "nvcuda::wmma::load_matrix_sync(tw_{which}, (const {memory} *)({start}), {leading});"
+            )
+        };
+        // Terms are columns of the one and rows of the other.
+        let [of_a, of_b] = [
+            if a.is_row_major { 1 } else { a.leading },
+            if b.is_row_major { b.leading } else { 1 },
+        ];
+        let mut lines =
+            vec![declare("a", a), declare("b", b), load("a", a, of_a), load("b", b, of_b)];
+        if *memory != *element {
+            let round = |which: &str| {
+                format!(
+                    "for (int i = 0; i < tw_{which}.num_elements; ++i) tw_{which}.x[i] = nvcuda::wmma::__float_to_tf32(tw_{which}.x[i]);"
+                )
+            };
+            lines.extend(["a", "b"].map(round));
+        }
+        lines.push(format!("nvcuda::wmma::mma_sync({fragment}, tw_a, tw_b, {fragment});"));
+        lines
+    }
+}
+
 impl TensorSyntax for Wmma {
-    fn fragment(&self, name: &str, count: i64) -> String {
+    fn fragment(&self, name: &str, count: i64, factors: DType) -> String {
+        let terms = Kind::of(factors).terms;
         format!(
-            "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> {name}[{count}];"
+            "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, {terms}, float> {name}[{count}];"
         )
     }
 
@@ -24,26 +88,15 @@ impl TensorSyntax for Wmma {
     }
 
     fn multiply_add(&self, fragment: &str, dtype: DType, a: &Tile, b: &Tile) -> Vec<String> {
-        let ctype = if dtype == DType::BFloat16 { "__nv_bfloat16" } else { "__half" };
-        let order = |tile: &Tile| if tile.is_row_major { "row_major" } else { "col_major" };
-        let declare = |which: &str, tile: &Tile| {
-            format!(
-                "nvcuda::wmma::fragment<nvcuda::wmma::matrix_{which}, 16, 16, 16, {ctype}, nvcuda::wmma::{}> tw_{which};",
-                order(tile)
-            )
-        };
-        let load = |which: &str, Tile { start, leading, .. }: &Tile| {
-            format!(
-                "nvcuda::wmma::load_matrix_sync(tw_{which}, (const {ctype} *)({start}), {leading});"
-            )
-        };
-        vec![
-            declare("a", a),
-            declare("b", b),
-            load("a", a),
-            load("b", b),
-            format!("nvcuda::wmma::mma_sync({fragment}, tw_a, tw_b, {fragment});"),
-        ]
+        let kind = Kind::of(dtype);
+        if kind.terms == TILE {
+            return kind.step(fragment, 0, a, b);
+        }
+        let steps = (0..TILE).step_by(usize::try_from(kind.terms).unwrap_or(1));
+        let steps = steps.map(|first| kind.step(fragment, first, a, b));
+        let scoped =
+            |step: Vec<String>| ["{".to_owned()].into_iter().chain(step).chain(["}".to_owned()]);
+        steps.flat_map(scoped).collect()
     }
 
     fn write(&self, fragment: &str, tile: &Tile) -> Vec<String> {

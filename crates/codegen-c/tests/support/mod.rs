@@ -110,7 +110,8 @@ impl Case {
             let tensor = self.program.tensor(*id);
             let bytes = &outputs[id];
             let actual = Buffer::from_bytes(tensor.dtype, &tensor.shape, bytes).unwrap();
-            if let Some(mismatch) = expected.mismatch(&actual) {
+            let growth = self.nest.as_nest().rounding_growth;
+            if let Some(mismatch) = expected.mismatch_within(&actual, growth) {
                 return Some(format!("{}: {mismatch}", tensor.name));
             }
         }

@@ -57,16 +57,17 @@ impl Kernel {
     }
 
     /// Widens the tolerances of a run of the reference to what this kernel may differ by. What is left
-    /// to estimate is a factor, which is one unless the loops take too long to be looked at.
+    /// to estimate is a factor: how tensor operations round, and all if the loops take too long to be looked at.
     fn allow_for_precision(&self, run: &mut Run, inputs: &Inputs) -> Result<f64, Diagnostics> {
         let lowered = self.lowered();
+        let rounding = lowered.nest().as_nest().rounding_growth;
         if lowered.precision() == Precision::Exact {
-            return Ok(1.0);
+            return Ok(rounding);
         }
         let program = self.program().ir();
         let known = allow_for_rewriting(run, program, lowered.nest(), inputs)
             .map_err(|problem| Diagnostics::new(program.source.clone(), vec![problem]))?;
-        Ok(if known { 1.0 } else { lowered.error_growth() })
+        Ok(if known { rounding } else { lowered.error_growth() })
     }
 }
 

@@ -28,9 +28,18 @@ pub struct Buffer {
     /// The dimensions, in order, whose subscripts are the numbers of threads: on a device every thread holds what is its
     /// own of them. Only after lowering for one, and empty otherwise.
     pub by_thread: Vec<usize>,
-    /// The dimensions that are rows and columns of tiles in registers of a warp, for [tensor operations](super::TensorOp).
-    /// Only after lowering for a device.
-    pub fragment: Option<[usize; 2]>,
+    /// How it is tiles in registers of a warp, for [tensor operations](super::TensorOp). Only after lowering for a
+    /// device.
+    pub fragment: Option<Fragment>,
+}
+
+/// Tiles in registers of a warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fragment {
+    /// The dimensions that are rows and columns of a tile.
+    pub dimensions: [usize; 2],
+    /// The type of the factors whose products are added to it.
+    pub factors: DType,
 }
 
 /// Whose a buffer is, and how long it lives: what primitives decide.

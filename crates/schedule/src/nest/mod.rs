@@ -23,13 +23,14 @@ mod tensor;
 mod uses;
 mod walk;
 
-pub use buffer::{Buffer, Layout, LayoutError, Memory, Owner};
+pub use buffer::{Buffer, Fragment, Layout, LayoutError, Memory, Owner};
 pub use launch::{Launch, Launches, WARP};
 pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
 pub use shared::Shared;
 pub use size::Size;
+pub(crate) use tensor::factors;
 pub use tensor::{Placed, TILE, TensorOp, TensorWork};
 pub use uses::Uses;
 pub use walk::{for_each_loop, for_each_store, for_each_store_mut, substitute};
@@ -77,6 +78,8 @@ pub struct LoopNest {
     /// magnitude: rewritings that compute with other numbers than the program names raise it above
     /// one. On other data it is an estimate.
     pub error_growth: f64,
+    /// The part of it that plain loops do not show: how [tensor operations](TensorOp) round.
+    pub rounding_growth: f64,
     /// How large the canonical nest of the program is: what [limits](crate::limits) always allow.
     pub own: Size,
     /// How the nest runs on a device; only after [lowering](crate::lower()) for one.

@@ -191,7 +191,7 @@ fn chain<'a>(nest: &LoopNest, outermost: &'a Loop) -> Result<(Vec<&'a Loop>, &'a
 }
 
 /// The factors of a term, which is computed in `float`.
-fn factors(value: &Expr) -> Option<(&Read, &Read)> {
+pub(crate) fn factors(value: &Expr) -> Option<(&Read, &Read)> {
     fn bare(expr: &Expr) -> &Expr {
         match expr {
             Expr::Cast(DType::Float, inner) => bare(inner),
@@ -209,17 +209,15 @@ fn factors(value: &Expr) -> Option<(&Read, &Read)> {
     }
 }
 
-/// The types that matrices are multiplied in: products are exact, and sums are in `float`.
+/// The types that matrices are multiplied in: products are exact, and sums are in `float`. Factors of `float` are rounded
+/// to `tf32` first.
 fn check_types(nest: &LoopNest, c: BufferId, a: BufferId, b: BufferId) -> Result<(), String> {
     let [c, a, b] = [c, a, b].map(|id| nest.buffer(id));
-    let is_multiplied = |buffer: &Buffer| matches!(buffer.dtype, DType::Half | DType::BFloat16);
+    let is_multiplied =
+        |buffer: &Buffer| matches!(buffer.dtype, DType::Half | DType::BFloat16 | DType::Float);
     if let Some(wrong) = [a, b].into_iter().find(|buffer| !is_multiplied(buffer)) {
-        let why = match wrong.dtype {
-            DType::Float => ", which would be rounded to fewer digits",
-            _ => "",
-        };
         return Err(format!(
-            "`{}` holds `{}`{why}: matrices of `half` and of `bfloat16` are multiplied",
+            "`{}` holds `{}`: matrices of `half`, `bfloat16` and `float` are multiplied",
             wrong.name, wrong.dtype
         ));
     }

@@ -61,7 +61,9 @@ impl fmt::Display for Factor {
 }
 
 impl Rule for Factor {
-    const EXACT: bool = false;
+    fn is_exact(&self) -> bool {
+        false
+    }
 
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let first = words.name("the name of a loop of the reduction")?;

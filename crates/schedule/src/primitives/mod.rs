@@ -75,7 +75,9 @@ use crate::words::Words;
 /// What every primitive is.
 trait Rule: fmt::Display + Sized {
     /// Whether sums stay those that the program names, up to their order.
-    const EXACT: bool = true;
+    fn is_exact(&self) -> bool {
+        true
+    }
 
     /// Reads what follows the keyword.
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal>;
@@ -110,7 +112,7 @@ macro_rules! primitives {
             /// then bounded as the program's own.
             #[must_use]
             pub fn is_exact(&self) -> bool {
-                match self { $(Primitive::$variant(_) => <$rule>::EXACT),* }
+                match self { $(Primitive::$variant(rule) => rule.is_exact()),* }
             }
 
             pub(crate) fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {

@@ -59,7 +59,9 @@ impl fmt::Display for Rebase {
 }
 
 impl Rule for Rebase {
-    const EXACT: bool = false;
+    fn is_exact(&self) -> bool {
+        false
+    }
 
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop of the maximum")?;

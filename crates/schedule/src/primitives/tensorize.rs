@@ -19,7 +19,12 @@
 //! have larger groups and more digits). With `u` the unit roundoff of `float`, a group loses less than `5 * 2u` of its
 //! largest number, and `n` terms `5/2 n u` of the sum of their magnitudes. The reference allows `p + (n - 1) u`, where `p`
 //! is that of the type of a product: 2^-11 if two `half` are multiplied, so that up to 5,461 terms are within it.
-//! [`LoopNest::error_growth`] is the quotient for more.
+//! [`LoopNest::rounding_growth`] is the quotient for more.
+//!
+//! Numbers of `float` are rounded to 11 bits before they are multiplied (`tf32`), which a schedule has to ask for: `C: tensorize
+//! m.1 n.1 k.1 in tf32`. A factor is then off by at most `d = 2^-11` of itself, a product by `2d + d^2`, and so is their sum of
+//! the sum of their magnitudes; what adding loses comes on top. That is no sum of the numbers that the program names any
+//! more, so the schedule is not exact. (Numbers within `d` of the largest `float` overflow.)
 
 use std::fmt;
 
@@ -28,7 +33,7 @@ use tensorwright_lang::program::Expr;
 
 use super::Rule;
 use super::find::{expect_serial, find_loop, find_store, loop_at, loop_at_mut, loops_on, store_at};
-use crate::nest::{LoopKind, LoopNest};
+use crate::nest::{Buffer, LoopKind, LoopNest, factors};
 use crate::refusal::Refusal;
 use crate::words::Words;
 
@@ -37,20 +42,29 @@ use crate::words::Words;
 pub struct Tensorize {
     /// The loops over rows, columns and, but for copies, terms of a tile, outermost first.
     pub loops: Vec<String>,
+    /// Whether factors of `float` are rounded to 11 bits.
+    pub is_tf32: bool,
 }
 
 impl fmt::Display for Tensorize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tensorize {}", self.loops.join(" "))
+        let rounded = if self.is_tf32 { " in tf32" } else { "" };
+        write!(f, "tensorize {}{rounded}", self.loops.join(" "))
     }
 }
 
 impl Rule for Tensorize {
+    fn is_exact(&self) -> bool {
+        !self.is_tf32
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let mut loops = vec![words.name("the name of a loop")?];
         loops.extend(words.names());
+        let is_tf32 = loops.len() == 5 && loops.ends_with(&["in".to_owned(), "tf32".to_owned()]);
+        loops.truncate(if is_tf32 { 3 } else { loops.len() });
         match loops.len() {
-            2 | 3 => Ok(Tensorize { loops }),
+            2 | 3 => Ok(Tensorize { loops, is_tf32 }),
             count => Err(Refusal::new(format!("a tensor operation has three loops, not {count}"))
                 .help("`C: tensorize m.1 n.1 k.1` multiplies tiles, `C: tensorize m.1 n.1` copies one")),
         }
@@ -77,11 +91,37 @@ impl Rule for Tensorize {
         }
         // Whether they are an operation is checked after every step.
         if self.loops.len() == 3 {
-            nest.error_growth *= growth(nest, stage)?;
+            self.check_type(stage, nest)?;
+            let growth = growth(nest, stage)?;
+            nest.error_growth *= growth;
+            nest.rounding_growth *= growth;
         }
         Ok(())
     }
 }
+
+impl Tensorize {
+    /// Numbers are only rounded if the schedule says so.
+    fn check_type(&self, stage: &str, nest: &LoopNest) -> Result<(), Refusal> {
+        let path = find_store(nest, stage)?;
+        let Some((factor, _)) = factors(&store_at(nest, &path)?.value) else { return Ok(()) };
+        let Buffer { name, dtype, .. } = nest.buffer(factor.tensor);
+        match (self.is_tf32, dtype) {
+            (false, DType::Float) => Err(Refusal::new(format!(
+                "`{name}` holds `float`, which would be rounded to 11 bits"
+            ))
+            .help("`tensorize ... in tf32` allows that; matrices of `half` and of `bfloat16` are multiplied as they are")),
+            (true, DType::Half | DType::BFloat16) => Err(Refusal::new(format!(
+                "`{name}` holds `{dtype}`, which is not rounded to `tf32`"
+            ))
+            .help("leave out `in tf32`")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The unit roundoff of what `float` is rounded to before it is multiplied.
+const TF32: f64 = 1.0 / 2048.0;
 
 /// By how much the error of a sum of products may exceed what the reference allows.
 fn growth(nest: &LoopNest, stage: &str) -> Result<f64, Refusal> {
@@ -90,6 +130,9 @@ fn growth(nest: &LoopNest, stage: &str) -> Result<f64, Refusal> {
     let sums = loops_on(nest, &path).into_iter().filter(|l| l.reduces(store.stage()));
     let terms = sums.map(|l| l.extent as f64).product::<f64>();
     let unit = |dtype: DType| dtype.unit_roundoff().unwrap_or(0.0);
+    let is_float =
+        factors(&store.value).is_some_and(|(factor, _)| nest.dtype(factor.tensor) == DType::Float);
+    let of_factors = if is_float { 2.0 * TF32 + TF32 * TF32 } else { 0.0 };
     let of_product = match &store.value {
         // Two numbers are multiplied as what they are, and the product is converted.
         Expr::Cast(DType::Float, product) => match &**product {
@@ -102,5 +145,6 @@ fn growth(nest: &LoopNest, stage: &str) -> Result<f64, Refusal> {
         _ => unit(DType::Float),
     };
     let allowed = of_product + (terms - 1.0) * unit(DType::Float);
-    Ok((2.5 * terms * unit(DType::Float) / allowed).max(1.0))
+    let of_sum = 2.5 * terms * unit(DType::Float) * (1.0 + of_factors);
+    Ok(((of_factors + of_sum) / allowed).max(1.0))
 }

@@ -190,7 +190,8 @@ impl Pair {
             let tensor = self.program.tensor(*id);
             let actual = Buffer::from_bytes(tensor.dtype, &tensor.shape, bytes)
                 .map_err(|error| (Kind::Wrong, error.to_string()))?;
-            if let Some(mismatch) = expected.mismatch(&actual) {
+            let growth = self.nest.as_nest().rounding_growth;
+            if let Some(mismatch) = expected.mismatch_within(&actual, growth) {
                 return Err((Kind::Wrong, format!("{}: {mismatch}", tensor.name)));
             }
         }

@@ -14,11 +14,13 @@
 
 use std::collections::BTreeMap;
 
+use tensorwright_lang::dtype::DType;
+
 use super::{DeviceError, block_of, holds_tensors};
 use crate::lower::LowerError;
 use crate::nest::{
-    BufferId, Dim, Loop, LoopKind, LoopNest, Memory, Node, Placed, Store, TensorOp, TensorWork,
-    Var, WARP, for_each_loop,
+    BufferId, Dim, Fragment, Loop, LoopKind, LoopNest, Memory, Node, Placed, Store, TensorOp,
+    TensorWork, Var, WARP, for_each_loop,
 };
 
 pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
@@ -26,7 +28,7 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     for (id, fragment) in fragments {
         let buffer = &mut nest.buffers[id.0 as usize];
         buffer.memory = Some(Memory::Stack);
-        buffer.fragment = Some(fragment.dimensions);
+        buffer.fragment = Some(fragment.tiles);
         buffer.by_thread = fragment.by_thread;
     }
     Ok(())
@@ -34,16 +36,15 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 
 const TILES: &str = "accumulate in a tile of the warp: `cache_write` in a bound loop, or inside of one, around the sum";
 
-/// A tile in registers.
+/// Tiles in registers, and whose they are.
 #[derive(Debug, Clone)]
-struct Fragment {
-    /// The dimensions of rows and columns.
-    dimensions: [usize; 2],
+struct Tiles {
+    tiles: Fragment,
     /// The dimensions that number warps.
     by_thread: Vec<usize>,
 }
 
-fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Fragment>, DeviceError> {
+fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Tiles>, DeviceError> {
     let mut fragments = BTreeMap::new();
     for node in nest.prepare.iter().chain(&nest.body) {
         let tree = std::slice::from_ref(node);
@@ -57,9 +58,10 @@ fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Fragment>, DeviceError> {
             pass.threads(op, around, tree, block)?;
             pass.in_registers(op)?;
             pass.memory(op)?;
-            if let TensorWork::MultiplyAdd { .. } = op.work {
+            if let TensorWork::MultiplyAdd { a, .. } = op.work {
                 let id = op.tile().0;
-                fragments.insert(id, pass.fragment(id, op, block)?);
+                let factors = nest.dtype(a.tensor);
+                fragments.insert(id, pass.tiles(id, op, factors, block)?);
             }
         }
         for (op, _) in &pass.ops {
@@ -208,12 +210,13 @@ impl<'a> Pass<'a> {
     }
 
     /// What is added up is in registers: only operations of one warp access it.
-    fn fragment(
+    fn tiles(
         &self,
         id: BufferId,
         adds: &TensorOp<'_>,
+        factors: DType,
         block: [i64; 3],
-    ) -> Result<Fragment, DeviceError> {
+    ) -> Result<Tiles, DeviceError> {
         let buffer = self.nest.buffer(id);
         let name = &buffer.name;
         let accesses = |store: &&&Store| store.buffer == id || store.does_read(id);
@@ -258,7 +261,15 @@ impl<'a> Pass<'a> {
             }
             by_thread.sort_unstable();
         }
-        Ok(Fragment { dimensions, by_thread })
+        let of_other = |op: &TensorOp<'_>| match op.work {
+            TensorWork::MultiplyAdd { a, .. } => self.nest.dtype(a.tensor) != factors,
+            TensorWork::Fill(_) | TensorWork::Write(_) => false,
+        };
+        if own.iter().any(|(op, _)| of_other(op)) {
+            let why = format!("products of different types are added to `{name}`");
+            return Err(self.refuse(adds, why, TILES));
+        }
+        Ok(Tiles { tiles: Fragment { dimensions, factors }, by_thread })
     }
 
     fn stage(&self, l: &Loop) -> String {

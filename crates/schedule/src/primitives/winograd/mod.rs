@@ -56,7 +56,9 @@ impl fmt::Display for Winograd {
 }
 
 impl Rule for Winograd {
-    const EXACT: bool = false;
+    fn is_exact(&self) -> bool {
+        false
+    }
 
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let mut targets = vec![words.name("the name of a loop over results")?];

@@ -131,7 +131,8 @@ fn tensorize(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let names: Vec<String> = d.own_loops(stage).into_iter().map(|l| l.name).collect();
     let count = if d.rng.percent(75) { 3 } else { 2 };
     let loops = names.get(names.len().checked_sub(count)?..)?.to_vec();
-    Some(d.accept(stage, Tensorize { loops }))
+    let is_tf32 = count == 3 && d.rng.percent(30);
+    Some(d.accept(stage, Tensorize { loops, is_tf32 }))
 }
 
 /// Makes a product of matrices one of tiles; the loops over them. `None` if it is none, and nothing was changed.
@@ -144,19 +145,22 @@ pub(super) fn tiles_of_products(d: &mut Draft<'_>, stage: &str) -> Option<[Strin
         return None;
     }
     let [outer, inner] = [0, 1].map(|part| [m, n, k].map(|l| format!("{}.{part}", l.name)));
-    let splits = [m, n, k].map(|l| Split::new(&l.name, &[TILE]).into());
+    let splits: [Primitive; 3] = [m, n, k].map(|l| Split::new(&l.name, &[TILE]).into());
     let order = Reorder::new(outer.iter().chain(&inner).cloned());
-    let tile = Tensorize { loops: inner.to_vec() };
-    let steps: Vec<Primitive> = splits.into_iter().chain([order.into(), tile.into()]).collect();
-    let mut trial = d.nest.clone();
     let step = |primitive: &Primitive| Step {
         stage: stage.to_owned(),
         primitive: primitive.clone(),
         span: Default::default(),
     };
-    if !steps.iter().all(|primitive| step(primitive).apply(&mut trial).is_ok()) {
-        return None;
-    }
+    // Which of them the types of the factors allow.
+    let steps = [false, true].into_iter().find_map(|is_tf32| {
+        let tile = Tensorize { loops: inner.to_vec(), is_tf32 };
+        let steps = splits.iter().cloned().chain([order.clone().into(), tile.into()]);
+        let steps: Vec<Primitive> = steps.collect();
+        let mut trial = d.nest.clone();
+        let fits = steps.iter().all(|primitive| step(primitive).apply(&mut trial).is_ok());
+        fits.then_some(steps)
+    })?;
     steps.into_iter().all(|primitive| d.accept(stage, primitive)).then_some(outer)
 }
 
