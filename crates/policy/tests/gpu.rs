@@ -1,10 +1,11 @@
 //! Schedules for graphics processors.
-#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is how a test speaks")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use tensorwright_lang::Module;
+use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_policy::{Preset, ScheduleSpace, lower_options, untuned_schedule};
 use tensorwright_schedule::{Schedule, canonical, lower_with};
@@ -92,4 +93,77 @@ fn untuned_schedules_of_examples_bind_loops() {
             assert!(schedule.to_string().contains(": bind "), "{}: {schedule}", program.name);
         }
     }
+}
+
+/// Products whose factors tensor cores take, with what their results become.
+const PRODUCTS: [(&str, &str, &[(&str, i64)]); 4] = [
+    (
+        "half with float sums",
+        "def f(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }",
+        &[("M", 128), ("N", 256), ("K", 64)],
+    ),
+    (
+        "half",
+        "def f(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
+        &[("M", 128), ("N", 256), ("K", 64)],
+    ),
+    (
+        "batches of transposed bfloat16",
+        "def f(bfloat16(B,K,M) X, bfloat16(B,N,K) Y) -> (Z) { Z(b,m,n) +=! X(b,k,m) * Y(b,n,k) }",
+        &[("B", 3), ("M", 64), ("N", 64), ("K", 64)],
+    ),
+    (
+        "convolution",
+        "def f(half(N,H,W,C) in, half(R,S,C,K) w) -> (out) { out(n,y,x,k) +=! in(n,y+r,x+s,c) * w(r,s,c,k) }",
+        &[("N", 2), ("H", 10), ("W", 34), ("C", 32), ("R", 3), ("S", 3), ("K", 64)],
+    ),
+];
+
+fn product(text: &str, sizes: &[(&str, i64)]) -> Program {
+    let module = Module::parse("f.tc", text).unwrap();
+    module.bind("f", sizes.iter().copied()).unwrap()
+}
+
+/// Products of `half` and `bfloat16` start on tensor cores, and legal points with and without them are schedules.
+#[test]
+fn products_are_computed_on_tensor_cores() {
+    let (goal, mut rng) = (goal(), Rng::new(3));
+    for (name, text, sizes) in PRODUCTS {
+        let program = product(text, sizes);
+        let untuned = untuned_schedule(&program, &goal).unwrap().to_string();
+        assert!(untuned.contains("tensorize"), "{name}: {untuned}");
+        let space = ScheduleSpace::new(&program, &goal, &Preset::Full.options()).unwrap();
+        let mut parameters = space.search_space().parameters().iter();
+        let switch = parameters.position(|found| found.name().ends_with("tensor.terms")).unwrap();
+        let (mut with, mut without) = (0, 0);
+        for _ in 0..60 {
+            let point = space.search_space().sample_legal(&mut rng).unwrap();
+            if point.rank(switch) == 0 {
+                without += 1;
+                continue;
+            }
+            with += 1;
+            let schedule = space.decode(&point).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+            assert!(schedule.to_string().contains("tensorize"), "{name}: {schedule}");
+            assert_eq!(refusal(&schedule, &program, &goal), None, "{name}");
+        }
+        assert!(with > 2 && without > 2, "{name}: {with} with, {without} without");
+    }
+}
+
+/// Numbers of `float` are rounded where that is allowed, and on devices that do it.
+#[test]
+fn float_is_rounded_for_tensor_cores_only_where_that_is_allowed() {
+    let program = gemm(1024);
+    let has_tensors = |target: &str, precision: Precision| {
+        let goal = Goal::new(Target::named(target).unwrap()).with_precision(precision);
+        let schedule = untuned_schedule(&program, &goal).unwrap().to_string();
+        assert_eq!(refusal(&Schedule::parse(&schedule).unwrap(), &program, &goal), None);
+        schedule.contains("in tf32")
+    };
+    assert!(has_tensors("cuda:sm_80", Precision::Fast));
+    assert!(has_tensors("cuda:sm_90", Precision::Fast));
+    assert!(!has_tensors("cuda:sm_70", Precision::Fast));
+    assert!(!has_tensors("cuda:sm_80", Precision::Exact));
+    assert!(!has_tensors("hip:gfx90a", Precision::Fast));
 }

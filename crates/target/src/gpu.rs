@@ -97,6 +97,16 @@ impl Gpu {
         self.name.split_once(':').is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
+    /// Whether it multiplies matrices of `bfloat16` and `float` (`tf32`) as it does those of `half`: NVIDIA's from `sm_80` on.
+    #[must_use]
+    pub fn has_wide_tensors(&self) -> bool {
+        let capability = [&self.name, &self.model].into_iter().find_map(|text| {
+            let (_, after) = text.split_once("sm_")?;
+            after.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()
+        });
+        self.tensor && self.api == GpuApi::Cuda && capability.is_some_and(|number| number >= 80)
+    }
+
     /// The bytes that all multiprocessors together move per cycle to and from memory: eight each where the device does not
     /// tell.
     #[must_use]

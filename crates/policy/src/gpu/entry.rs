@@ -7,7 +7,8 @@ use super::cost::{self, TERMS};
 use super::group::Group;
 use super::rows::{self, Chain};
 use super::sketch::{GpuSketch, Setting};
-use super::{decode, knobs, rank, rules};
+use super::tensor::{Product, Shape};
+use super::{decode, knobs, rank, rules, tensor};
 use crate::sketch::{Sketch, Values};
 
 impl Sketch for GpuSketch {
@@ -28,7 +29,7 @@ impl Sketch for GpuSketch {
     }
 
     fn rules(&self) -> Vec<&'static str> {
-        knobs::rules().map(|(name, _)| name).chain(["row_threads"]).collect()
+        knobs::rules().map(|(name, _)| name).chain(["row_threads", "tensor"]).collect()
     }
 
     fn refusal(&self, values: Values<'_>) -> Option<(usize, Rejection)> {
@@ -39,8 +40,16 @@ impl Sketch for GpuSketch {
             let place = knobs::rules().count();
             let refused =
                 |(chain, threads): (&Chain, i64)| chain.refusal(threads, &self.goal.target);
-            let reason = self.launches(values).find_map(refused)?;
-            Some((place, Rejection { rule: "row_threads", reason }))
+            let reason = self.launches(values).find_map(refused);
+            let reason = reason.map(|reason| (place, Rejection { rule: "row_threads", reason }));
+            reason.or_else(|| {
+                let gpu = &self.goal.target;
+                let refused = |(product, group, shape): (&Product, &Group, Shape)| {
+                    product.refusal(group, &shape, gpu)
+                };
+                let reason = self.tensors(values).find_map(refused)?;
+                Some((place + 1, Rejection { rule: "tensor", reason }))
+            })
         })
     }
 
@@ -49,15 +58,28 @@ impl Sketch for GpuSketch {
         let refused = |group: &&Group| {
             knobs::refusal(group, &self.tiling(group, values), &self.goal).is_some()
         };
-        let group = self.groups.iter().find(refused);
-        group.map_or_else(Vec::new, |group| group.parameters.clone().collect())
+        let gpu = &self.goal.target;
+        let mut tensors = self.tensors(values);
+        let product =
+            tensors.find(|(product, group, shape)| product.refusal(group, shape, gpu).is_some());
+        match (self.apart(values).find(refused), product) {
+            (Some(group), _) => group.parameters.clone().collect(),
+            (None, Some((product, ..))) => product.places().collect(),
+            (None, None) => Vec::new(),
+        }
     }
 
     fn idle(&self, values: Values<'_>) -> Vec<(usize, &'static str)> {
         const IN_ROW: &str = "its stage is computed row by row with others";
+        const ON_TENSORS: &str = "its stage is computed on tensor cores";
+        const OFF_TENSORS: &str = "its stage is not computed on tensor cores";
         let of_group = |group: &Group| {
-            if self.is_in_row(group, values) {
-                return group.parameters.clone().map(|at| (at, IN_ROW)).collect();
+            let why = match self.is_in_row(group, values) {
+                true => Some(IN_ROW),
+                false => self.is_on_tensors(group, values).then_some(ON_TENSORS),
+            };
+            if let Some(why) = why {
+                return group.parameters.clone().map(|at| (at, why)).collect();
             }
             let tiling = self.tiling(group, values);
             let idle = |(at, _, Setting { knob, place }): (usize, &Parameter, Setting)| {
@@ -65,7 +87,18 @@ impl Sketch for GpuSketch {
             };
             self.of_group(group).filter_map(idle).collect::<Vec<_>>()
         };
-        self.groups.iter().flat_map(of_group).collect()
+        let of_product = |product: &Product| {
+            let group = self.groups.get(product.group);
+            let in_row = group.is_some_and(|group| self.is_in_row(group, values));
+            let is_off = product.shape(&self.parameters, values.ranks).is_none();
+            match (in_row, is_off) {
+                (true, _) => product.places().map(|at| (at, IN_ROW)).collect::<Vec<_>>(),
+                (false, true) => product.places().skip(1).map(|at| (at, OFF_TENSORS)).collect(),
+                (false, false) => Vec::new(),
+            }
+        };
+        let of_groups = self.groups.iter().flat_map(of_group);
+        of_groups.chain(self.products.iter().flat_map(of_product)).collect()
     }
 
     /// The best tilings of all groups together, then the second best, and so on.
@@ -103,7 +136,7 @@ impl Sketch for GpuSketch {
         let cycles = |group: &Group| cost::cycles(group, &self.tiling(group, values), &self.goal);
         let rows = self.launches(values);
         let rows = rows.map(|(chain, threads)| rows::cycles(chain, threads, &self.goal.target));
-        self.apart(values).map(cycles).sum::<f64>() + rows.sum::<f64>()
+        self.apart(values).map(cycles).sum::<f64>() + rows.sum::<f64>() + self.on_tensors(values)
     }
 
     fn estimate_terms(&self, values: Values<'_>) -> Vec<(&'static str, f64)> {
@@ -115,6 +148,7 @@ impl Sketch for GpuSketch {
         let rows = self.launches(values);
         let rows = rows.map(|(chain, threads)| rows::cycles(chain, threads, &self.goal.target));
         sum.push(("rows", rows.sum()));
+        sum.push(("tensors", self.on_tensors(values)));
         sum
     }
 
@@ -129,6 +163,9 @@ impl Sketch for GpuSketch {
         }
         for (chain, threads) in self.launches(values) {
             rows::launch(&mut draft, chain, threads)?;
+        }
+        for (product, group, shape) in self.tensors(values) {
+            decode::tensor(&mut draft, group, product, &shape)?;
         }
         self.fixed.iter().for_each(|stage| rules::lines(&mut draft, stage));
         Ok(draft.schedule)
@@ -151,7 +188,15 @@ impl Sketch for GpuSketch {
         };
         let rows = self.chains.iter().map(|chain| chain.threads(&self.parameters, values.ranks));
         let rows = rows.map(|threads| log(threads as f64));
-        self.groups.iter().flat_map(of_group).chain(rows).collect()
+        let on_tensors = |product: &Product| {
+            let shape = product.shape(&self.parameters, values.ranks);
+            let sizes = shape.map_or([0; 4], |Shape { terms, warps, tiles }| {
+                [terms, warps[0] * warps[1], tiles[0], tiles[1]]
+            });
+            sizes.map(|size| log(size as f64))
+        };
+        let tensors = self.products.iter().flat_map(on_tensors);
+        self.groups.iter().flat_map(of_group).chain(rows).chain(tensors).collect()
     }
 
     fn begun(&self) -> &Schedule {
@@ -160,8 +205,30 @@ impl Sketch for GpuSketch {
 }
 
 impl GpuSketch {
-    /// Makes chains one launch where the model expects that to be faster than the groups of their stages.
+    /// The estimated cycles of what is computed on tensor cores.
+    fn on_tensors(&self, values: Values<'_>) -> f64 {
+        let gpu = &self.goal.target;
+        let cycles = |(product, group, shape): (&Product, &Group, Shape)| {
+            tensor::cycles(product, group, &shape, gpu)
+        };
+        self.tensors(values).map(cycles).sum()
+    }
+
+    /// Makes chains one launch, and computes products on tensor cores, where the model expects that to be faster than the
+    /// groups of their stages.
     fn join(&self, ranks: &mut [u32]) {
+        for product in &self.products {
+            product.write(None, ranks);
+            let Some(group) = self.groups.get(product.group) else { continue };
+            let Some((shape, on_tensors)) = tensor::best(product, group, &self.goal) else {
+                continue;
+            };
+            let free = vec![true; ranks.len()];
+            let tiling = self.tiling(group, Values { ranks, free: &free });
+            if on_tensors < cost::cycles(group, &tiling, &self.goal) {
+                product.write(Some(shape), ranks);
+            }
+        }
         let free = vec![true; ranks.len()];
         for chain in &self.chains {
             let Some((threads, fused)) = rows::best(chain, &self.goal) else { continue };

@@ -14,6 +14,7 @@
 //! | `decode/` | tilings as steps of a schedule |
 //! | `cost.rs`, `rank.rs` | what a tiling costs; the most promising ones |
 //! | `lowering.rs` | what can be lowered for a device |
+//! | `tensor/` | products of matrices on tensor cores: parameters, rules, model |
 //! | `rows/` | stages that go over the same rows, as one launch |
 //! | `pipeline/` | states of the search over pipelines as schedules |
 //! | `rules.rs`, `policy.rs` | schedules by rules alone; what the rest of the crate asks of a goal |
@@ -31,6 +32,7 @@ mod rank;
 mod rows;
 mod rules;
 mod sketch;
+mod tensor;
 mod tiling;
 
 pub(crate) use lowering::limits;

@@ -10,7 +10,7 @@ use super::group::Group;
 use super::lowering::lowers;
 use super::rows::{self, Chain};
 use super::sketch::GpuSketch;
-use super::{decode, rank};
+use super::{cost, decode, rank, tensor};
 use crate::stages::steps::{self, fuse_first};
 
 /// The threads of a block of stages that have no tiling.
@@ -32,8 +32,27 @@ pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
             in_rows.push(chain);
         }
     }
-    let is_apart = |group: &&Group| !in_rows.iter().any(|chain| chain.of.has(group.stage()));
-    finish(&mut draft, sketch.groups.iter().filter(is_apart), goal);
+    let is_apart = |group: &Group| !in_rows.iter().any(|chain| chain.of.has(group.stage()));
+    let mut on_tensors: Vec<usize> = Vec::new();
+    for product in &sketch.products {
+        let Some(group) = sketch.groups.get(product.group).filter(|group| is_apart(group)) else {
+            continue;
+        };
+        let Some((shape, cycles)) = tensor::best(product, group, goal) else { continue };
+        let best = rank::ranked(group, goal, 1);
+        let is_faster = best.first().is_none_or(|best| cycles < cost::cycles(group, best, goal));
+        let mut trial = draft.clone();
+        if is_faster
+            && decode::tensor(&mut trial, group, product, &shape).is_ok()
+            && lowers(&trial.nest, &goal.target)
+        {
+            draft = trial;
+            on_tensors.push(product.group);
+        }
+    }
+    let groups = sketch.groups.iter().enumerate();
+    let left = groups.filter(|(place, group)| is_apart(group) && !on_tensors.contains(place));
+    finish(&mut draft, left.map(|(_, group)| group), goal);
     sketch.fixed.iter().for_each(|stage| lines(&mut draft, stage));
     if lowers(&draft.nest, &goal.target) { draft } else { begun }
 }

@@ -9,6 +9,7 @@ use super::group::Group;
 use super::groups::{groups, prepare};
 use super::knobs::{KNOBS, Knob};
 use super::rows::{self, Chain};
+use super::tensor::{self, Product, Shape};
 use super::tiling::Tiling;
 use crate::Options;
 use crate::sketch::Values;
@@ -38,6 +39,8 @@ pub(crate) struct GpuSketch {
     pub(crate) fixed: Vec<String>,
     /// Stages that may be one launch, row by row; they are in groups as well.
     pub(crate) chains: Vec<Chain>,
+    /// Groups that may be computed on tensor cores.
+    pub(crate) products: Vec<Product>,
 }
 
 impl GpuSketch {
@@ -48,6 +51,11 @@ impl GpuSketch {
         // A program of one stage needs no mention of its name.
         let is_alone = stages(&begun.nest).len() == 1;
         let found = groups(&prepared, options);
+        // A space of tiles alone is the papers'.
+        let products = match options.only {
+            Some(_) => Vec::new(),
+            None => tensor::find(&prepared, &found.tiled, goal),
+        };
         let mut sketch = Self {
             begun,
             goal: goal.clone(),
@@ -56,6 +64,7 @@ impl GpuSketch {
             groups: found.tiled,
             fixed: found.fixed,
             chains: rows::find(&prepared, &goal.target),
+            products,
             prepared,
         };
         for group in &mut sketch.groups {
@@ -82,7 +91,29 @@ impl GpuSketch {
                 sketch.parameters.push(parameter);
             }
         }
+        for product in &mut sketch.products {
+            product.parameter = sketch.parameters.len();
+            let stage = sketch.groups[product.group].stage();
+            sketch.parameters.extend(product.offers(stage, is_alone));
+        }
         sketch
+    }
+
+    /// The products that values compute on tensor cores, with their groups.
+    pub(crate) fn tensors(
+        &self,
+        values: Values<'_>,
+    ) -> impl Iterator<Item = (&Product, &Group, Shape)> {
+        self.products.iter().filter_map(move |product| {
+            let group = self.groups.get(product.group)?;
+            let shape = product.shape(&self.parameters, values.ranks)?;
+            (!self.is_in_row(group, values)).then_some((product, group, shape))
+        })
+    }
+
+    /// Whether values compute a group on tensor cores.
+    pub(crate) fn is_on_tensors(&self, group: &Group, values: Values<'_>) -> bool {
+        self.tensors(values).any(|(_, other, _)| std::ptr::eq(group, other))
     }
 
     /// The chains that values make one launch, with the threads of a row.
@@ -91,9 +122,12 @@ impl GpuSketch {
         self.chains.iter().map(move |chain| (chain, threads(chain))).filter(|(_, t)| *t > 1)
     }
 
-    /// The groups that values do not make part of a chain.
+    /// The groups that values neither make part of a chain nor compute on tensor cores.
     pub(crate) fn apart<'a>(&'a self, values: Values<'a>) -> impl Iterator<Item = &'a Group> {
-        self.groups.iter().filter(move |group| !self.is_in_row(group, values))
+        let is_apart = move |group: &Group| {
+            !self.is_in_row(group, values) && !self.is_on_tensors(group, values)
+        };
+        self.groups.iter().filter(move |group| is_apart(group))
     }
 
     /// Whether values make a group part of a chain.

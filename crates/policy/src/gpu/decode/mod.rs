@@ -5,12 +5,14 @@ mod launch;
 mod levels;
 mod stage;
 mod sum;
+mod tensor;
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::primitives::{Primitive, Reorder};
 use tensorwright_space::Rejection;
 
 use super::group::Group;
+use super::tensor::{Product, Shape};
 use super::tiling::Tiling;
 use crate::stages::steps::apply;
 
@@ -40,6 +42,17 @@ pub(crate) fn close(
     levels: &Levels,
 ) -> Result<(), Rejection> {
     Decoder { draft, group, tiling }.close(levels)
+}
+
+/// Adds the steps that compute a group on tensor cores.
+pub(crate) fn tensor(
+    draft: &mut Draft,
+    group: &Group,
+    product: &Product,
+    shape: &Shape,
+) -> Result<(), Rejection> {
+    let tiling = Tiling::plain(group);
+    Decoder { draft, group, tiling: &tiling }.tensor(product, shape)
 }
 
 /// A group that becomes a launch.

@@ -14,36 +14,52 @@ impl Decoder<'_> {
         let Some(at) = levels.steps.last().or(levels.blocks.last()).cloned() else {
             return Ok(());
         };
+        let axes = self.tiling.thread_axes();
+        let threads: Vec<i64> = axes.iter().map(|axis| self.tiling.threads(*axis)).collect();
         for (tensor, is_staged) in self.group.staged.iter().zip(&self.tiling.staged) {
             if *is_staged {
-                let before = stages(&self.draft.nest);
-                let copy = CacheRead { is_shared: true, ..CacheRead::new(tensor, &at) };
-                self.apply(stage, copy)?;
-                let made = stages(&self.draft.nest).into_iter().find(|one| !before.contains(one));
-                if let Some(copy) = made {
-                    self.load(&copy)?;
-                }
+                self.stage_tensor(stage, tensor, &at, &threads)?;
             }
         }
         Ok(())
     }
 
-    /// Lets the threads of a block share a copy: neighbours copy neighbours.
-    fn load(&mut self, copy: &str) -> Result<(), Rejection> {
+    /// Stages a tensor in a loop of a stage.
+    pub(super) fn stage_tensor(
+        &mut self,
+        stage: &str,
+        tensor: &str,
+        at: &str,
+        threads: &[i64],
+    ) -> Result<(), Rejection> {
+        let before = stages(&self.draft.nest);
+        let copy = CacheRead { is_shared: true, ..CacheRead::new(tensor, at) };
+        self.apply(stage, copy)?;
+        let made = stages(&self.draft.nest).into_iter().find(|one| !before.contains(one));
+        made.map_or(Ok(()), |copy| self.load(&copy, threads))
+    }
+
+    /// Lets the threads of a block share a copy.
+    pub(super) fn load(&mut self, copy: &str, threads: &[i64]) -> Result<(), Rejection> {
         let Some(accesses) = Accesses::of(&self.draft.nest, copy) else { return Ok(()) };
-        let mut names: Vec<String> = accesses.axes.into_iter().map(|axis| axis.name).collect();
-        while names.len() > 1 {
-            fuse_first(self.draft, copy, &mut names)?;
+        let names = accesses.axes.into_iter().map(|axis| axis.name).collect();
+        self.share(copy, names, threads)
+    }
+
+    /// Shares the iterations of loops of a stage between so many threads in each direction: neighbours have neighbours.
+    pub(super) fn share(
+        &mut self,
+        stage: &str,
+        mut loops: Vec<String>,
+        threads: &[i64],
+    ) -> Result<(), Rejection> {
+        while loops.len() > 1 {
+            fuse_first(self.draft, stage, &mut loops)?;
         }
-        let Some(all) = names.first() else { return Ok(()) };
-        let axes = self.tiling.thread_axes();
-        let threads: Vec<i64> = axes.iter().map(|axis| self.tiling.threads(*axis)).collect();
-        if threads.is_empty() {
-            return Ok(());
-        }
-        self.apply(copy, Split::new(all, &threads))?;
+        let Some(all) = loops.first().filter(|_| !threads.is_empty()) else { return Ok(()) };
+        self.apply(stage, Split::new(all, threads))?;
         let parts: Vec<String> =
             (1..=threads.len()).map(|number| format!("{all}.{number}")).collect();
-        self.bind(copy, &parts, Place::Thread)
+        self.bind(stage, &parts, Place::Thread)
     }
 }

@@ -1,0 +1,201 @@
+//! A product of matrices on tensor cores.
+
+use tensorwright_schedule::nest::{Dim, TILE};
+use tensorwright_schedule::primitives::{
+    Bind, CacheWrite, ComputeAt, Place, Split, Tensorize, Unroll,
+};
+use tensorwright_space::Rejection;
+
+use super::Decoder;
+use super::levels::Levels;
+use crate::gpu::tensor::{Product, Shape};
+use crate::stages::steps::{fuse_first, order_own};
+
+/// What the loops over rows, columns and terms become, by name.
+#[derive(Debug, Default)]
+struct Cut {
+    /// Blocks, or steps.
+    outer: Option<String>,
+    /// Warps.
+    warps: Option<String>,
+    /// Tiles of a warp, or groups of terms of a step.
+    tiles: Option<String>,
+    /// The elements of a tile.
+    tile: String,
+}
+
+impl Decoder<'_> {
+    /// A product, and perhaps the stage that reads its results in place, in the same blocks.
+    pub(super) fn tensor(&mut self, product: &Product, shape: &Shape) -> Result<(), Rejection> {
+        match self.group.epilogue_of.clone() {
+            Some(stage) => self.tensor_with_reader(&stage, product, shape),
+            None => self.tensor_alone(product, shape),
+        }
+    }
+
+    fn tensor_alone(&mut self, product: &Product, shape: &Shape) -> Result<(), Rejection> {
+        let stage = self.group.root.clone();
+        let loops = self.group.root_loops.clone();
+        let [m, n] = product.results;
+        let rows = self.tiles_of(&stage, &loops[m], shape, 0, true)?;
+        let columns = self.tiles_of(&stage, &loops[n], shape, 1, true)?;
+        let others = loops.iter().enumerate().filter(|(at, _)| !product.results.contains(at));
+        let mut levels = Levels::default();
+        levels.blocks.extend(others.map(|(_, name)| name.clone()));
+        levels.blocks.extend(rows.outer.iter().chain(&columns.outer).cloned());
+        let inner = self.tensor_terms(&stage, product, shape, &rows, &columns)?;
+        self.reorder(&stage, levels.blocks.iter().chain(&inner.order).cloned().collect())?;
+        self.bind_blocks(&stage, &mut levels)?;
+        self.in_warps(&stage, product, shape, &inner)?;
+        let Some(at) = levels.blocks.last().cloned() else { return Ok(()) };
+        self.apply(&stage, CacheWrite { at })?;
+        self.write_out_tiles(&stage, &rows, &columns)
+    }
+
+    fn tensor_with_reader(
+        &mut self,
+        stage: &str,
+        product: &Product,
+        shape: &Shape,
+    ) -> Result<(), Rejection> {
+        let root = self.group.root.clone();
+        let loops = self.group.root_loops.clone();
+        let others = loops.iter().enumerate().filter(|(at, _)| !product.results.contains(at));
+        let mut levels = Levels::default();
+        levels.blocks.extend(others.map(|(_, name)| name.clone()));
+        let mut inside = Vec::new();
+        for (at, place) in product.results.into_iter().enumerate() {
+            let name = &loops[place];
+            self.apply(&root, Split::new(name, &[shape.block()[at]]))?;
+            levels.blocks.push(format!("{name}.0"));
+            inside.push(format!("{name}.1"));
+        }
+        self.reorder(&root, levels.blocks.iter().chain(&inside).cloned().collect())?;
+        // One loop, whose name is none of the sum's.
+        while levels.blocks.len() > 1 {
+            fuse_first(self.draft, &root, &mut levels.blocks)?;
+        }
+        self.bind_blocks(&root, &mut levels)?;
+        let Some(at) = levels.blocks.last().cloned() else { return Ok(()) };
+        self.apply(stage, ComputeAt { consumer: root.clone(), at: at.clone() })?;
+        let names = product.results.map(|place| self.group.spatial[place].axis.name.clone());
+        let rows = self.tiles_of(stage, &names[0], shape, 0, false)?;
+        let columns = self.tiles_of(stage, &names[1], shape, 1, false)?;
+        let inner = self.tensor_terms(stage, product, shape, &rows, &columns)?;
+        order_own(self.draft, stage, inner.order.clone())?;
+        self.in_warps(stage, product, shape, &inner)?;
+        self.apply(stage, CacheWrite { at })?;
+        self.write_out_tiles(stage, &rows, &columns)?;
+        self.share(&root, inside, &shape.directions())
+    }
+
+    /// Cuts a loop over results into blocks, warps, tiles of a warp and the elements of a tile.
+    fn tiles_of(
+        &mut self,
+        stage: &str,
+        name: &str,
+        shape: &Shape,
+        at: usize,
+        has_blocks: bool,
+    ) -> Result<Cut, Rejection> {
+        let parts = [1, shape.warps[at], shape.tiles[at], TILE];
+        if has_blocks {
+            let cut = self.cut(stage, (name, shape.block()[at]), &parts, true)?;
+            return Ok(named(cut, name));
+        }
+        // The loop is that of a block already: its outermost part is the first that there is.
+        let levels: Vec<usize> = (1..parts.len()).filter(|level| parts[*level] > 1).collect();
+        let mut cut = vec![None; parts.len()];
+        if let [first, inner @ ..] = levels.as_slice() {
+            let factors: Vec<i64> = inner.iter().map(|level| parts[*level]).collect();
+            if factors.is_empty() {
+                cut[*first] = Some(name.to_owned());
+            } else {
+                self.apply(stage, Split::new(name, &factors))?;
+                let numbered = levels.iter().enumerate();
+                numbered.for_each(|(number, level)| cut[*level] = Some(format!("{name}.{number}")));
+            }
+        }
+        Ok(named(cut, name))
+    }
+
+    /// Cuts the loop over terms, and says in which order all loops inside of a block are.
+    fn tensor_terms(
+        &mut self,
+        stage: &str,
+        product: &Product,
+        shape: &Shape,
+        rows: &Cut,
+        columns: &Cut,
+    ) -> Result<Inner, Rejection> {
+        let reduce: Vec<String> =
+            self.group.reduce.iter().map(|split| split.axis.name.clone()).collect();
+        let name = &reduce[product.terms];
+        let extent = self.group.reduce[product.terms].extent();
+        let parts = [1, 1, shape.terms / TILE, TILE];
+        let terms = named(self.cut(stage, (name, extent), &parts, true)?, name);
+        let others = reduce.iter().enumerate().filter(|(at, _)| *at != product.terms);
+        let mut order: Vec<String> = others.map(|(_, name)| name.clone()).collect();
+        let step = terms.outer.clone().unwrap_or_else(|| name.clone());
+        order.push(step.clone());
+        let warps: Vec<String> = rows.warps.iter().chain(&columns.warps).cloned().collect();
+        order.extend(warps.iter().cloned());
+        order.extend(terms.tiles.iter().chain(&rows.tiles).chain(&columns.tiles).cloned());
+        let tile = vec![rows.tile.clone(), columns.tile.clone(), terms.tile];
+        order.extend(tile.iter().cloned());
+        Ok(Inner { order, warps, step, tile })
+    }
+
+    /// Gives warps their tiles, with operands that all threads of a block load.
+    fn in_warps(
+        &mut self,
+        stage: &str,
+        product: &Product,
+        shape: &Shape,
+        inner: &Inner,
+    ) -> Result<(), Rejection> {
+        // Direction x is the warp's own: warps are numbered by the others.
+        for (name, dim) in inner.warps.iter().rev().zip([Dim::Y, Dim::Z]) {
+            self.apply(stage, Bind { target: name.clone(), to: Place::Thread(dim) })?;
+        }
+        let tensorize = Tensorize { loops: inner.tile.clone(), is_tf32: product.is_tf32 };
+        self.apply(stage, tensorize)?;
+        for tensor in &product.factors {
+            self.stage_tensor(stage, tensor, &inner.step, &shape.directions())?;
+        }
+        Ok(())
+    }
+
+    /// Writes out the tiles of a warp, of the sum and of its copy to memory.
+    fn write_out_tiles(&mut self, stage: &str, rows: &Cut, columns: &Cut) -> Result<(), Rejection> {
+        for of in [format!("{stage}.tile"), stage.to_owned()] {
+            let loops = self.draft.loop_names(&of);
+            for name in rows.tiles.iter().chain(&columns.tiles).filter(|name| loops.contains(name))
+            {
+                self.apply(&of, Unroll { target: name.clone() })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The loops of a product inside of a block.
+struct Inner {
+    /// All, outermost first.
+    order: Vec<String>,
+    /// Those over warps.
+    warps: Vec<String>,
+    /// The one over steps.
+    step: String,
+    /// Those over rows, columns and terms of a tile.
+    tile: Vec<String>,
+}
+
+/// The parts of a loop by what they are.
+fn named(cut: super::levels::Cut, name: &str) -> Cut {
+    let mut parts = cut.into_iter();
+    let (outer, warps, tiles) =
+        (parts.next().flatten(), parts.next().flatten(), parts.next().flatten());
+    let tile = parts.next().flatten().unwrap_or_else(|| name.to_owned());
+    Cut { outer, warps, tiles, tile }
+}
