@@ -24,6 +24,10 @@ pub enum TuneError {
     UnknownStrategy(String),
     /// A strategy was asked for in a mode that does not search.
     NoSearch(Mode),
+    /// A fleet was asked for without its server.
+    NoServer,
+    /// This build cannot talk to servers.
+    NoFleet,
     /// A landscape cannot be recorded.
     Landscape(String),
 }
@@ -48,6 +52,13 @@ impl fmt::Display for TuneError {
                 f,
                 "in mode `{mode}` the model chooses, and no strategy searches\n  help: leave the strategy out, or \
                  choose the mode `autotune`"
+            ),
+            Self::NoServer => f.write_str(
+                "a fleet needs the server of its queue\n  help: name it with --db postgres://USER@HOST/DATABASE, or \
+                 TENSORWRIGHT_DB",
+            ),
+            Self::NoFleet => f.write_str(
+                "this build cannot talk to servers\n  help: build it with the feature `postgres`",
             ),
             Self::Landscape(what) => f.write_str(what),
         }

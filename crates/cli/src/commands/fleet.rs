@@ -205,7 +205,7 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
 fn shown(status: &[Status]) -> String {
     let head = ["class", "runs", "waiting", "held", "done", "workers", "set aside"];
     let row = |status: &Status| {
-        let Status { class, ready, leased, done, workers, quarantined, runs } = status;
+        let Status { class, ready, leased, done, workers, quarantined, runs, .. } = status;
         let counts = [runs, ready, leased, done, workers, quarantined].map(u64::to_string);
         std::iter::once(class.clone()).chain(counts).collect()
     };
@@ -213,7 +213,7 @@ fn shown(status: &[Status]) -> String {
 }
 
 fn json(status: &Status) -> serde_json::Value {
-    let Status { class, ready, leased, done, workers, quarantined, runs } = status;
+    let Status { class, ready, leased, done, workers, quarantined, runs, .. } = status;
     serde_json::json!({
         "class": class, "runs": runs, "ready": ready, "leased": leased, "done": done, "workers": workers,
         "quarantined": quarantined,
