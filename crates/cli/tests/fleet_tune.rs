@@ -310,7 +310,10 @@ fn a_process_whose_run_was_taken_over_ends() {
     fleet.cancel(&tensorwright_records::RunId::named(&name)).unwrap();
     let output = second.wait_with_output().unwrap();
     let says = said(&output) + &String::from_utf8_lossy(&output.stdout);
-    assert!(says.contains(&format!("run {name} is over")), "{says}");
+    assert!(
+        says.contains(&format!("run {name} cannot go on")) && says.contains("is over"),
+        "{says}"
+    );
 }
 
 #[test]
@@ -343,7 +346,12 @@ fn what_is_wrong_is_said() {
         "{says_file}"
     );
     let says_class = says(&["--fleet", "--class", "other"], place.server.url());
-    assert!(says_class.contains("there is no such class"), "{says_class}");
+    assert!(
+        says_class.contains("cannot go on: ") && says_class.contains("there is no such class"),
+        "{says_class}"
+    );
+    assert!(says_class.contains("`tensorwright fleet status` shows classes"), "{says_class}");
     let says_run = says(&["--fleet", "--resume", "nobody"], place.server.url());
+    assert!(says_run.contains("run nobody cannot go on: "), "{says_run}");
     assert!(says_run.contains("there is no such run of yours"), "{says_run}");
 }

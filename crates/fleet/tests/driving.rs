@@ -262,7 +262,7 @@ fn a_queue_of_version_1_is_brought_up_to_date() {
     let leased = fleet.lease(worker, 1, MINUTE).unwrap().remove(0);
     fleet.complete(worker, &[completion(&leased.lease, 1.0)]).unwrap();
     let older = "DROP TABLE finals, benches, samples; ALTER TABLE items DROP COLUMN finals;
-        ALTER TABLE classes DROP COLUMN kinds; ALTER TABLE workers DROP COLUMN kinds;
+        ALTER TABLE classes DROP COLUMN kinds; ALTER TABLE workers DROP COLUMN kinds, DROP COLUMN odd;
         ALTER TABLE fleet_runs DROP COLUMN dropped, DROP COLUMN driver, DROP COLUMN held, DROP COLUMN best, DROP COLUMN roof,
           DROP COLUMN gflops, DROP COLUMN gbps;
         DROP INDEX ready_run; CREATE INDEX ready_run ON ready (run_id);

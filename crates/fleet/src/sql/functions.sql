@@ -247,21 +247,23 @@ BEGIN
   END IF;
 END $$;
 
--- A worker says how fast it is, as a share of what its class should be. One that differs from most others of its class is set aside: its times would
--- be compared with theirs.
+-- A worker says how fast it is. One that differs from most others of its class three times in a row is set aside: its times would be compared with theirs.
 CREATE FUNCTION report_probe(p_worker BIGINT, p_probe DOUBLE PRECISION) RETURNS TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_worker workers;
   v_usual DOUBLE PRECISION;
   v_others INT;
+  v_odd BOOLEAN;
 BEGIN
   IF p_probe IS NULL OR NOT (p_probe > 0 AND p_probe < 1e12) THEN PERFORM refuse('22003', 'a number is missing or out of range'); END IF;
   UPDATE workers SET probe = p_probe, seen = clock_timestamp() WHERE id = p_worker AND role = session_user RETURNING * INTO v_worker;
   IF v_worker.id IS NULL THEN PERFORM refuse('42501', 'there is no such worker of yours'); END IF;
   SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY probe), count(*) INTO v_usual, v_others FROM workers
     WHERE class = v_worker.class AND id <> p_worker AND probe IS NOT NULL AND quarantined IS NULL;
-  IF v_worker.quarantined IS NULL AND v_others >= 2 AND (p_probe < v_usual * 0.7 OR p_probe > v_usual / 0.7) THEN
+  v_odd := v_others >= 2 AND (p_probe < v_usual * 0.7 OR p_probe > v_usual / 0.7);
+  UPDATE workers SET odd = CASE WHEN v_odd THEN v_worker.odd + 1 ELSE 0 END WHERE id = p_worker AND (v_odd OR odd > 0);
+  IF v_worker.quarantined IS NULL AND v_odd AND v_worker.odd >= 2 THEN
     UPDATE workers SET quarantined = format('its probe says %s, those of its class %s', round(p_probe::numeric, 3), round(v_usual::numeric, 3))
       WHERE id = p_worker RETURNING quarantined INTO v_worker.quarantined;
     PERFORM give_back(p_worker);
@@ -508,7 +510,7 @@ DECLARE
   v_count INT := 0;
   v_worker BIGINT;
 BEGIN
-  FOR v_worker IN UPDATE workers SET quarantined = p_reason, lost = 0, tried = 0, wrong = 0 WHERE name = p_name RETURNING id LOOP
+  FOR v_worker IN UPDATE workers SET quarantined = p_reason, lost = 0, tried = 0, wrong = 0, odd = 0 WHERE name = p_name RETURNING id LOOP
     v_count := v_count + 1;
     IF p_reason IS NOT NULL THEN PERFORM give_back(v_worker); END IF;
   END LOOP;

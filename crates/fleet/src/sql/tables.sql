@@ -92,6 +92,8 @@ CREATE TABLE workers (
   description TEXT NOT NULL CHECK (length(description) <= 4096),
   -- What its probe said; a share of the class's own.
   probe DOUBLE PRECISION,
+  -- Probes in a row that differ from those of the class: a machine may be busy with something else for a moment.
+  odd INT NOT NULL DEFAULT 0,
   draining BOOLEAN NOT NULL DEFAULT false,
   quarantined TEXT,
   -- Items in a row that were lost with it.

@@ -82,7 +82,9 @@ impl FleetCrew {
         let driver = match &afar.resume {
             Some(name) => {
                 let run = RunId::named(name);
-                Some(fleet.insist(PATIENCE, |fleet| fleet.drive(&run, HOLD, true))?)
+                let driver = fleet.insist(PATIENCE, |fleet| fleet.drive(&run, HOLD, true));
+                let lost = |reason| TuneError::Lost { run: name.clone(), reason };
+                Some(driver.map_err(lost)?)
             }
             None if tuner.fresh => None,
             None => {

@@ -69,8 +69,8 @@ impl Session<'_> {
         let status = self.search();
         self.crew.cancel();
         // Whoever has taken the run over, or cancelled it, has the word.
-        if let Some(error) = self.crew.failure() {
-            return Err(error.into());
+        if let Some(reason) = self.crew.failure() {
+            return Err(TuneError::Lost { run: self.run.to_string(), reason });
         }
         let winner = self.finals();
         let ended = tensorwright_records::now();

@@ -103,8 +103,8 @@ impl<'a> Session<'a> {
         } else if session.crew.keeps_trials() {
             session.restore(&past, next_trial);
         }
-        if let Some(error) = session.crew.failure() {
-            return Err(error.into());
+        if let Some(reason) = session.crew.failure() {
+            return Err(TuneError::Lost { run: session.run.to_string(), reason });
         }
         session.announce(built, past.schedules.len());
         session.first_candidates(past.schedules);

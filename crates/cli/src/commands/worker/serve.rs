@@ -1,6 +1,6 @@
 //! The loop of a worker: lease, try, complete.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,9 @@ const AGAIN: Duration = Duration::from_millis(20);
 
 /// Runs whose children are kept: to begin with a run takes longer than a candidate.
 const KEPT: usize = 3;
+
+/// Probes of which the best one counts.
+const PROBES: usize = 3;
 
 /// How long the loop waits before it looks around.
 const TICK: Duration = Duration::from_millis(100);
@@ -69,6 +72,8 @@ struct Worker<'a> {
     trying: Vec<(i64, Trying)>,
     /// The number of the last candidate that was begun with.
     places: u64,
+    /// What the last probes said, in GFLOP/s.
+    probes: VecDeque<f64>,
     tally: Tally,
 }
 
@@ -93,8 +98,10 @@ pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result
     eprintln!("worker {name} of class {}", printable(&class));
     let heart = Heart::start(url, id, args.lease)?;
     let bench = Bench { worker, target, threads };
-    let (trying, places, tally) = (Vec::new(), 0, Tally::default());
-    let mut worker = Worker { fleet, id, heart, bench, args, stop: &stop, trying, places, tally };
+    let (trying, places, probes) = (Vec::new(), 0, VecDeque::new());
+    let tally = Tally::default();
+    let mut worker =
+        Worker { fleet, id, heart, bench, args, stop: &stop, trying, places, probes, tally };
     let result = worker.serve();
     let Tally { stored, fenced } = worker.tally;
     eprintln!("worker {name}: {stored} stored, {fenced} fenced");
@@ -247,9 +254,15 @@ impl Worker<'_> {
             Ok(trying) => {
                 let (id, roofline) = (self.id, trying.roofline());
                 let Roofline { peak_gflops, peak_gbps, seconds, .. } = roofline;
+                // The best of the last few: others may have been in the way.
+                self.probes.push_back(peak_gflops);
+                if self.probes.len() > PROBES {
+                    self.probes.pop_front();
+                }
+                let probe = self.probes.iter().copied().fold(0.0, f64::max);
                 self.trying.insert(0, (run, trying));
                 let reported = self.fleet.insist(PATIENCE, |fleet| {
-                    let aside = fleet.report_probe(id, peak_gflops)?;
+                    let aside = fleet.report_probe(id, probe)?;
                     if aside.is_none() {
                         fleet.report_roof(id, run, seconds, (peak_gflops, peak_gbps))?;
                     }

@@ -1,5 +1,11 @@
 //! `tensorwright fleet`: setting up a fleet, and what is going on in it.
 
+mod http;
+mod metrics;
+mod see;
+mod serve;
+mod top;
+
 use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -8,6 +14,7 @@ use tensorwright_fleet::{Fleet, Role, Status};
 use tensorwright_outcome::printable;
 use tensorwright_records::{Error, Location, Url};
 
+use self::see::by_name;
 use super::db::table::table;
 use super::worker::class_here;
 use crate::args::{Format, OutputArgs};
@@ -23,6 +30,7 @@ use crate::report;
   tensorwright fleet admit ann --as tune --db postgres://owner@db.example/tuning
   tensorwright fleet admit rack3 --as work --class \"$(tensorwright fleet class)\" --db postgres://owner@db.example/tuning
   tensorwright fleet status --db postgres://ann@db.example/tuning
+  tensorwright fleet serve --db postgres://board@db.example/tuning     # a live page, on this machine
 A fleet is described in docs/fleet.md.")]
 pub(crate) struct FleetArgs {
     /// The server of the fleet [default: $TENSORWRIGHT_DB]
@@ -39,6 +47,8 @@ enum FleetCommand {
     Class(ClassArgs),
     Admit(AdmitArgs),
     Status(StatusArgs),
+    Top(top::TopArgs),
+    Serve(serve::ServeArgs),
     Drain(DrainArgs),
     Quarantine(QuarantineArgs),
 }
@@ -142,6 +152,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
             Ok(report::json(&serde_json::json!({ "classes": rows }))?)
         }
         Said::Status(status) => Ok(write!(std::io::stdout(), "{}", printable(&shown(&status)))?),
+        Said::Nothing => Ok(()),
         Said::Line(line) => Ok(writeln!(std::io::stdout(), "{}", printable(&line))?),
         Said::NoWorker(name) => {
             let help = "`tensorwright worker` prints its name when it starts";
@@ -152,6 +163,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
 
 /// What there is to say.
 enum Said {
+    Nothing,
     Line(String),
     Status(Vec<Status>),
     NoWorker(String),
@@ -186,6 +198,8 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
             Ok(Said::Line(format!("{} is admitted", args.user)))
         }
         FleetCommand::Status(_) => Ok(Said::Status(Fleet::connect(url)?.status()?)),
+        FleetCommand::Top(args) => top::run(args, url).map(|()| Said::Nothing),
+        FleetCommand::Serve(args) => serve::run(args, url).map(|()| Said::Nothing),
         FleetCommand::Drain(args) => {
             let count = Fleet::connect(url)?.drain(&args.worker)?;
             Ok(of_worker(count, &args.worker, "gets no more candidates"))
@@ -213,10 +227,10 @@ fn shown(status: &[Status]) -> String {
 }
 
 fn json(status: &Status) -> serde_json::Value {
-    let Status { class, ready, leased, done, workers, quarantined, runs, .. } = status;
+    let Status { class, ready, leased, done, workers, quarantined, runs, kinds } = status;
     serde_json::json!({
         "class": class, "runs": runs, "ready": ready, "leased": leased, "done": done, "workers": workers,
-        "quarantined": quarantined,
+        "quarantined": quarantined, "outcomes": by_name(kinds),
     })
 }
 
