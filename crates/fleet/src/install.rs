@@ -1,5 +1,7 @@
 //! Making the tables, roles and permits: for whoever runs the server.
 
+use std::time::Duration;
+
 use tensorwright_records::{Error, Options, PostgresStore, Result, Url};
 
 use crate::fleet::Fleet;
@@ -203,6 +205,14 @@ impl Fleet {
     /// If the server refuses.
     pub fn quarantine(&mut self, worker: &str, reason: Option<&str>) -> Result<u32> {
         self.ask("SELECT quarantine($1, $2)", &[&worker, &reason]).map(i32::unsigned_abs)
+    }
+
+    /// Removes what the queue keeps of runs that began this long ago and are over; how many items. Their trials stay.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn forget(&mut self, older: Duration) -> Result<u64> {
+        self.ask::<i64>("SELECT forget($1)", &[&older.as_secs_f64()]).map(i64::unsigned_abs)
     }
 
     /// Gives a worker no more items; how many have this name.

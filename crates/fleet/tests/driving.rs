@@ -203,8 +203,8 @@ fn what_is_going_on_is_counted_and_seen() {
     let Some(place) = Place::new() else { return };
     let run = place.run_with(0..5);
     let mut fleet = place.fleet();
-    let worker = join(&mut fleet, "w");
-    let leased = fleet.lease(worker, 4, MINUTE).unwrap();
+    let worker_id = join(&mut fleet, "w");
+    let leased = fleet.lease(worker_id, 4, MINUTE).unwrap();
     let done: Vec<Completion> = leased
         .iter()
         .take(3)
@@ -216,8 +216,8 @@ fn what_is_going_on_is_counted_and_seen() {
             number => completion(&one.lease, 1.0 / (number + 1) as f64),
         })
         .collect();
-    fleet.complete(worker, &done).unwrap();
-    fleet.complete(worker, &done).unwrap();
+    fleet.complete(worker_id, &done).unwrap();
+    fleet.complete(worker_id, &done).unwrap();
     let status = fleet.status().unwrap().remove(0);
     assert_eq!((status.ready, status.leased, status.done, status.runs), (1, 1, 3, 1));
     assert_eq!(status.kinds, [2, 0, 1, 0, 0, 0, 0], "twice is once");
@@ -243,13 +243,21 @@ fn what_is_going_on_is_counted_and_seen() {
     fleet.cancel(&run.info.id).unwrap();
     let seen = fleet.runs(10).unwrap().remove(0);
     assert_eq!((seen.done(), seen.dropped, seen.status.as_str()), (3, 1, "cancelled"));
+    // What the queue keeps of a run that is over can go; its trials stay.
+    assert_eq!(fleet.forget(Duration::ZERO).unwrap(), 0, "somebody still holds an item of it");
+    fleet.complete(worker_id, &[completion(&leased[3].lease, 1.0)]).unwrap();
+    fleet.sweep().unwrap();
+    assert_eq!(fleet.forget(Duration::from_secs(3600)).unwrap(), 0, "too young");
+    assert_eq!(fleet.forget(Duration::ZERO).unwrap(), 5);
+    assert_eq!(place.count("SELECT count(*) FROM trials"), 4);
+    assert_eq!(place.count("SELECT count(*) FROM items"), 0);
     // A worker that goes to another class leaves what it did where it was done.
     fleet.add_class("other").unwrap();
     fleet.permit("postgres", "other").unwrap();
     fleet.join("w", "other", "a test").unwrap();
     let status = fleet.status().unwrap();
     let done: Vec<(&str, u64)> = status.iter().map(|one| (one.class.as_str(), one.done)).collect();
-    assert_eq!(done, [(CLASS, 3), ("other", 0)]);
+    assert_eq!(done, [(CLASS, 4), ("other", 0)]);
 }
 
 /// A queue of the first version is brought up to date, and goes on.

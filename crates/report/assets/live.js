@@ -86,7 +86,11 @@
     page.append(pictures);
     if (samples.length > 2) {
       const x = samples.map(sample => -sample[0]);
-      const rates = samples.map((sample, at) => (at === 0 ? null : Math.max(0, (sample[1] - samples[at - 1][1]) / Math.max(1, samples[at - 1][0] - sample[0]))));
+      // Over the minute before: samples are ten seconds apart.
+      const rates = samples.map((sample, at) => {
+        const before = samples[Math.max(0, at - 6)];
+        return at === 0 ? null : Math.max(0, (sample[1] - before[1]) / Math.max(1, before[0] - sample[0]));
+      });
       plot(`rate ${one.class}`, pictures, 'Throughput', [x, rates], [{ label: 'rate', colour: '--c0', fill: true }], 'candidates per second');
       plot(`queue ${one.class}`, pictures, 'Queue', [x, samples.map(sample => sample[2]), samples.map(sample => sample[3])], [{ label: 'waiting', colour: '--c1', fill: true }, { label: 'held', colour: '--c2' }], 'waiting (filled) and held');
     }
@@ -104,8 +108,10 @@
       });
       plot(`curves ${one.class}`, pictures, 'Best so far', [places, ...columns], drawn.map((run, place) => ({ label: run.run, colour: `--c${place}`, stepped: true })), 'times as fast as the first candidate, by time since the run began');
     }
+    page.append(make('h3', {}, 'Outcomes'));
     outcomes(page, one.outcomes);
     if (runs.length > 0) {
+      page.append(make('h3', {}, 'Runs'));
       page.append(table('runs', [['run'], ['operator'], ['strategy'], ['by'], ['status'], ['done', 1], ['waiting', 1], ['held', 1], ['best', 1], ['since', 1]], runs.map(run => {
         const place = drawn.indexOf(run);
         const sizes = Object.entries(run.sizes).map(([name, size]) => `${name}=${size}`).join(', ');
@@ -115,6 +121,7 @@
       })));
     }
     if (workers.length > 0) {
+      page.append(make('h3', {}, 'Workers'));
       page.append(table('workers', [['worker'], ['state'], ['held', 1], ['done', 1], ['seen', 1], ['GFLOP/s', 1], ['why']], workers.slice(0, 200).map(worker => {
         const done = KINDS.reduce((sum, kind) => sum + worker.outcomes[kind], 0);
         const word = worker.state === 'set aside' ? 'aside' : worker.state;

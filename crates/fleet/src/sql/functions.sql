@@ -517,6 +517,21 @@ BEGIN
   RETURN v_count;
 END $$;
 
+-- Removes what the queue keeps of runs that began so many seconds ago and are over; how many items. Their trials are records, and stay.
+CREATE FUNCTION forget(p_seconds DOUBLE PRECISION) RETURNS BIGINT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  v_runs BIGINT[];
+  v_count BIGINT;
+BEGIN
+  SELECT array_agg(run_id) INTO v_runs FROM fleet_runs WHERE closed AND begun < clock_timestamp() - make_interval(secs => p_seconds);
+  DELETE FROM items WHERE run_id = ANY (v_runs);
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  DELETE FROM done WHERE run_id = ANY (v_runs);
+  DELETE FROM finals WHERE run_id = ANY (v_runs);
+  DELETE FROM benches WHERE run_id = ANY (v_runs);
+  RETURN v_count;
+END $$;
+
 -- A worker gets no more items; it ends when it has completed those it holds. One that joins again is a new one.
 CREATE FUNCTION drain(p_name TEXT) RETURNS INT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE

@@ -33,6 +33,9 @@ const BEAT: Duration = Duration::from_secs(2);
 /// How long the server is waited for at the beginning and at the end of a run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How long a run may take; then what waits is dropped, also if no process goes on with it.
+const LIFE: Duration = Duration::from_secs(7 * 86_400);
+
 /// How long after an answer without news the next question comes, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 
@@ -161,6 +164,7 @@ impl FleetCrew {
     pub(super) fn begin(&mut self, key: &Key, program: &ProgramInfo, info: &RunInfo) -> Result<()> {
         let mut run = Run::new(key.clone(), program.clone(), info.clone(), &self.class);
         (run.priority, run.weight) = (self.afar.priority, self.afar.weight);
+        run.time = LIFE;
         let begun = self.fleet.insist(PATIENCE, |fleet| {
             fleet.begin_run(&run)?;
             fleet.drive(&run.info.id, HOLD, true)

@@ -7,6 +7,7 @@ mod serve;
 mod top;
 
 use std::io::Write;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
@@ -20,6 +21,9 @@ use super::worker::class_here;
 use crate::args::{Format, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::report;
+
+/// How long forgetting may take.
+const FORGETTING: Duration = Duration::from_secs(3600);
 
 /// Set up a fleet of machines that tune together, and see what is going on in it
 ///
@@ -51,6 +55,7 @@ enum FleetCommand {
     Serve(serve::ServeArgs),
     Drain(DrainArgs),
     Quarantine(QuarantineArgs),
+    Forget(ForgetArgs),
 }
 
 /// Make the tables, functions and roles, unless they are there; takes the owner of the database
@@ -122,6 +127,14 @@ struct QuarantineArgs {
     /// Take it back
     #[arg(long)]
     lift: bool,
+}
+
+/// Remove what the queue keeps of old runs that are over; their trials are records, and stay
+#[derive(Debug, Args)]
+struct ForgetArgs {
+    /// Runs that began so many days ago
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36500))]
+    days: u32,
 }
 
 /// Does what is asked.
@@ -203,6 +216,11 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
         FleetCommand::Drain(args) => {
             let count = Fleet::connect(url)?.drain(&args.worker)?;
             Ok(of_worker(count, &args.worker, "gets no more candidates"))
+        }
+        FleetCommand::Forget(args) => {
+            let older = Duration::from_secs(u64::from(args.days) * 86_400);
+            let count = Fleet::connect(url)?.with_limit(FORGETTING).forget(older)?;
+            Ok(Said::Line(format!("{count} candidates are forgotten")))
         }
         FleetCommand::Quarantine(args) => {
             let reason = Some(args.reason.as_str()).filter(|_| !args.lift);
