@@ -203,6 +203,7 @@ fn roles_suffice() {
         let tuned = as_user("ann", &tune).output().unwrap();
         assert!(tuned.status.success(), "{}", said(&tuned));
         assert!(String::from_utf8_lossy(&tuned.stdout).contains("6 trials in"), "{tuned:?}");
+        assert!(said(&tuned).contains(", which --resume goes on with"), "{}", said(&tuned));
     }
     assert_eq!(place.count("SELECT count(*) FROM bests"), 1);
     assert!(place.count("SELECT count(*) FROM trials") >= 12);
@@ -218,6 +219,15 @@ fn roles_suffice() {
     let refused = as_user("board", &tune).output().unwrap();
     assert!(said(&refused).contains("permission denied"), "{}", said(&refused));
     end(worker);
+}
+
+/// Ends others when it goes away.
+struct Stopping<'s>(&'s AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Works without trying anything: a time that depends on the schedule alone, after a moment.
@@ -268,6 +278,8 @@ fn a_run_that_is_killed_is_gone_on_with_and_nothing_is_tried_twice() {
     let options = ["--trials", &trials, "--size", size, "--strategy", "random", "--seed", "5"];
     let stop = AtomicBool::new(false);
     let (deaths, tuned) = std::thread::scope(|scope| {
+        // Also if this fails: nobody waits for workers that go on.
+        let _stopping = Stopping(&stop);
         for number in 0..4 {
             let (url, class, stop) = (place.url(), &place.class, &stop);
             scope.spawn(move || {
@@ -310,7 +322,6 @@ fn a_run_that_is_killed_is_gone_on_with_and_nothing_is_tried_twice() {
         let name = fleet.runs(1).unwrap()[0].run.clone();
         let last = place.tune(&[&options[..], &["--resume", &name]].concat());
         let tuned = json(&last.wait_with_output().unwrap());
-        stop.store(true, Ordering::Relaxed);
         (deaths, tuned)
     });
     assert_eq!((deaths, tuned["trials"].as_u64()), (4, Some(items)), "{tuned}");

@@ -23,6 +23,10 @@ use crate::warm::{Past, Unfinished};
 pub(crate) const DEPTH: usize = 4;
 
 /// A candidate as it leaves.
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "children here need the schedule alone")
+)]
 pub(crate) struct Submission<'c> {
     pub(crate) candidate: &'c Candidate,
     /// The point and its algorithm, if it is one of a space.
@@ -140,8 +144,10 @@ impl Crew {
 
     /// Tries an object instead of what the compiler makes. Fleets take no machine code.
     pub(crate) fn submit_object(&mut self, number: u64, schedule: &Schedule, object: Vec<u8>) {
-        if let Self::Here { measurer, .. } = self {
-            measurer.submit_object(number, schedule, object);
+        match self {
+            Self::Here { measurer, .. } => measurer.submit_object(number, schedule, object),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(_) => {}
         }
     }
 

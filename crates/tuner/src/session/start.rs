@@ -64,7 +64,9 @@ impl<'a> Session<'a> {
         };
         let start = |space: &ScheduleSpace, seeds: &[(Point, Origin)]| {
             let start = seeds.iter().map(|(point, _)| point.clone()).collect();
-            let settings = Settings { seed: tuner.seed, start };
+            // One that goes on draws other numbers: with the same it would propose what it knows, again and again.
+            let seed = tuner.seed.wrapping_add(resumed.map_or(0, |(next, _)| next));
+            let settings = Settings { seed, start };
             strategy.start(Arc::clone(space.search_space()), &settings)
         };
         let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
@@ -198,7 +200,8 @@ impl<'a> Session<'a> {
         let sizes = self.arms.spaces().map(|space| space.search_space().size());
         let space = sizes.sum::<num_bigint::BigUint>().to_string();
         let (progress, mode) = (&self.progress, self.tuner.mode);
-        (self.watch)(&Event::Started { progress, mode, space, resumed, warm });
+        let fleet = self.crew.keeps_trials().then(|| self.run.to_string());
+        (self.watch)(&Event::Started { progress, mode, space, resumed, warm, fleet });
     }
 
     /// The default schedule is candidate zero: there is always a valid answer. Then what records know. Where the model

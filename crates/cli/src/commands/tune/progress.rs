@@ -37,7 +37,7 @@ impl Display {
             return;
         }
         match event {
-            Event::Started { mode, space, resumed, warm, progress } => {
+            Event::Started { mode, space, resumed, warm, progress, fleet } => {
                 let mut line = match mode {
                     Mode::Autotune => format!("{space} points"),
                     mode => format!("{mode}: {}", mode.summary()),
@@ -55,6 +55,9 @@ impl Display {
                     ));
                 }
                 self.line(&line);
+                if let Some(run) = fleet {
+                    self.line(&format!("run {run}, which --resume goes on with"));
+                }
             }
             Event::Trial { progress, is_best, .. } => {
                 let due = if self.is_terminal { OFTEN } else { SELDOM };
