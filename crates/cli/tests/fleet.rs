@@ -2,6 +2,7 @@
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Output, Stdio};
 
 use tensorwright::{Goal, Module, Target};
@@ -140,6 +141,11 @@ fn workers_try_what_others_enqueue() {
         last.split_whitespace().rev().take(6).collect::<Vec<_>>(),
         ["0", "4", "14", "0", "0", "4"]
     );
+    let top = admin(&["top"]).1;
+    for part in ["14 done", "8 measured, 6 illegal", "twice N=1000", "w3", "idle"] {
+        assert!(top.contains(part), "{part}\n{top}");
+    }
+    pages(&server);
     let drained = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
         .args(["worker", "--name", "w5", "--db", server.url()])
         .stderr(Stdio::piped())
@@ -161,6 +167,54 @@ fn workers_try_what_others_enqueue() {
     let output = worker(&server, &["--name", "w1"]).wait_with_output().unwrap();
     assert!(said(&output).contains("the worker is quarantined: by hand"), "{}", said(&output));
     assert_eq!(admin(&["quarantine", "w1", "--lift"]).1, "w1 is taken back\n");
+}
+
+/// Asks a server for a page; the status and all that follows.
+fn get(address: &str, request: &str) -> (u16, String) {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(format!("{request}\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, text)
+}
+
+/// The live page, its data, and figures for Prometheus, with the server of the fleet and without.
+fn pages(server: &Server) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
+        .args(["fleet", "serve", "--listen", "127.0.0.1:0", "--db", server.url()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    let address = said.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    let (status, page) = get(&address, "GET / HTTP/1.1");
+    assert!(status == 200 && page.contains("<title>Tensorwright fleet</title>"), "{page}");
+    assert!(page.contains("X-Content-Type-Options: nosniff"));
+    let (status, data) = get(&address, "GET /data.json HTTP/1.1");
+    assert_eq!(status, 200, "{data}");
+    let data: serde_json::Value =
+        serde_json::from_str(data.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(data["classes"][0]["done"], 14);
+    assert_eq!(data["classes"][0]["outcomes"]["measured"], 8);
+    assert_eq!(data["workers"].as_array().unwrap().len(), 4);
+    let runs = data["runs"].as_array().unwrap();
+    let is_first = |run: &&serde_json::Value| run["sizes"]["N"] == 1000;
+    let run = runs.iter().find(is_first).unwrap();
+    assert_eq!((&run["done"], &run["def"]), (&6.into(), &"twice".into()));
+    assert!(!run["curve"].as_array().unwrap().is_empty());
+    let (status, text) = get(&address, "GET /metrics HTTP/1.1");
+    assert!(status == 200 && text.contains("\ntensorwright_fleet_up 1\n"), "{text}");
+    assert!(text.contains("outcome=\"measured\"} 8\n"), "{text}");
+    assert_eq!(get(&address, "POST / HTTP/1.1").0, 405);
+    assert_eq!(get(&address, "GET /../etc/passwd HTTP/1.1").0, 404);
+    // Clients that say nothing are no burden.
+    let idle: Vec<_> = (0..20).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect();
+    assert_eq!(get(&address, "GET / HTTP/1.1").0, 200);
+    drop(idle);
+    let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(child.wait().unwrap().success());
 }
 
 /// What a worker held when it was killed goes to others, and each candidate has one outcome.

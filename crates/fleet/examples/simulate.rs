@@ -44,6 +44,8 @@ struct Seen {
     again: AtomicU64,
     fenced: AtomicU64,
     enqueued: AtomicU64,
+    /// Processor time of the server's processes meanwhile, in seconds, if they are on this machine.
+    server: Mutex<Option<f64>>,
     waits: Mutex<Vec<u32>>,
     completions: Mutex<Vec<u32>>,
 }
@@ -75,13 +77,48 @@ fn main() -> Result<()> {
     owner.add_class(CLASS)?;
     let client = Client::connect(&Settings::of(&url)?, LIMIT)?;
     client.batch("INSERT INTO permits SELECT session_user, id FROM classes", LIMIT)?;
-    let result = simulate(&url, &wishes).and_then(|seen| report(&client, &wishes, &seen));
+    let wal = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::BIGINT";
+    let before = number(&client, wal)?;
+    let result = simulate(&url, &wishes).and_then(|seen| {
+        let bytes = number(&client, wal)? - before;
+        let stored = seen.stored.load(Ordering::Relaxed).max(1) as f64;
+        report(&client, &wishes, &seen)?;
+        print!("{:.0} bytes of log per item", bytes as f64 / stored);
+        match *seen.server.lock().map_err(|_| "a thread panicked")? {
+            Some(seconds) => println!(
+                "; the server took {:.2} ms of a processor per item",
+                1e3 * seconds / stored
+            ),
+            None => println!(),
+        }
+        Ok(())
+    });
     client.batch(&format!("DROP SCHEMA {schema} CASCADE"), LIMIT)?;
     result
 }
 
+fn number(client: &Client, sql: &str) -> Result<i64> {
+    Ok(client.query(sql, &[], LIMIT)?.first().ok_or("no answer")?.get(0))
+}
+
+/// The processor time that all processes of PostgreSQL on this machine have used, in seconds.
+fn server_time() -> f64 {
+    let mut ticks = 0.0;
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((name, rest)) = text.split_once(") ") else { continue };
+        if name.ends_with("(postgres") {
+            // Of itself, and of children that have ended.
+            let times = rest.split(' ').skip(11).take(4);
+            ticks += times.filter_map(|time| time.parse::<f64>().ok()).sum::<f64>();
+        }
+    }
+    ticks / 100.0
+}
+
 fn simulate(url: &Url, wishes: &Wishes) -> Result<Seen> {
     let seen = Seen::default();
+    let before = server_time();
     std::thread::scope(|scope| -> Result<()> {
         let mut threads = Vec::new();
         for run in 0..wishes.runs {
@@ -93,6 +130,8 @@ fn simulate(url: &Url, wishes: &Wishes) -> Result<Seen> {
             threads.push(scope.spawn(move || work(url, agent, wishes, seen)));
         }
         std::thread::sleep(Duration::from_secs(wishes.seconds));
+        let time = Some(server_time() - before).filter(|time| *time > 0.0);
+        *seen.server.lock().map_err(|_| "a thread panicked")? = time;
         seen.stop.store(true, Ordering::Relaxed);
         for thread in threads {
             thread.join().map_err(|_| "a thread panicked")??;
@@ -227,10 +266,7 @@ fn outcome(random: &mut SplitMix) -> Outcome {
 }
 
 fn report(client: &Client, wishes: &Wishes, seen: &Seen) -> Result<()> {
-    let count = |sql: &str| -> Result<i64> {
-        let rows = client.query(sql, &[], LIMIT)?;
-        Ok(rows.first().ok_or("no answer")?.get(0))
-    };
+    let count = |sql: &str| number(client, sql);
     let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (stored, enqueued) = (value(&seen.stored), value(&seen.enqueued));
     let asked = wishes.workers as f64 * 2000.0 / (wishes.fastest + wishes.slowest) as f64;

@@ -20,6 +20,18 @@ const BATCH: usize = 200;
 /// How long after a lost connection the next attempt is made, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// Whether time may heal it: the server cannot be reached, or something is in the way.
+#[must_use]
+pub fn passes(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unreachable { .. }
+            | Error::Conflict { .. }
+            | Error::Busy { .. }
+            | Error::Full { .. }
+    )
+}
+
 /// What became of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -31,6 +43,16 @@ pub enum Answer {
     Fenced,
 }
 
+impl Answer {
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "stored" => Self::Stored,
+            "again" => Self::Again,
+            _ => Self::Fenced,
+        }
+    }
+}
+
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -40,25 +62,6 @@ pub struct Swept {
     pub given_up: u32,
     /// Items of runs that are over.
     pub dropped: u32,
-}
-
-/// What is going on in a class.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// The name of the class.
-    pub class: String,
-    /// Items that wait.
-    pub ready: u64,
-    /// Items that somebody holds.
-    pub leased: u64,
-    /// Items whose outcome is known.
-    pub done: u64,
-    /// Workers that were there in the last two minutes.
-    pub workers: u64,
-    /// Workers that are set aside.
-    pub quarantined: u64,
-    /// Runs that are not over.
-    pub runs: u64,
 }
 
 /// A connection to the queue. All that is asked may be asked again, so a connection that was lost is made anew by the next
@@ -155,12 +158,7 @@ impl Fleet {
         let mut pause = PAUSES.0;
         loop {
             match ask(self) {
-                Err(
-                    Error::Unreachable { .. }
-                    | Error::Conflict { .. }
-                    | Error::Busy { .. }
-                    | Error::Full { .. },
-                ) if begun.elapsed() + pause < time => {
+                Err(error) if passes(&error) && begun.elapsed() + pause < time => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(PAUSES.1);
                 }
@@ -211,6 +209,16 @@ impl Fleet {
     /// # Errors
     /// If the run is somebody else's or over, the quota is used up, or an item is impossible.
     pub fn enqueue(&mut self, run: &RunId, items: &[Item]) -> Result<u64> {
+        self.put(run, items, None, false)
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        run: &RunId,
+        items: &[Item],
+        driver: Option<&str>,
+        is_finals: bool,
+    ) -> Result<u64> {
         let mut added = 0;
         for items in items.chunks(BATCH) {
             let numbers: Vec<i64> = items.iter().map(|item| item.number.cast_signed()).collect();
@@ -219,9 +227,17 @@ impl Fleet {
             let points: Vec<Vec<u8>> =
                 items.iter().map(|item| tensorwright_records::encode_point(&item.point)).collect();
             let schedules: Vec<&str> = items.iter().map(|item| item.schedule.as_str()).collect();
-            let sql = "SELECT enqueue($1, $2, $3, $4, $5, $6)";
-            let values: &[&(dyn ToSql + Sync)] =
-                &[&run.as_str(), &numbers, &origins, &algorithms, &points, &schedules];
+            let sql = "SELECT enqueue($1, $2, $3, $4, $5, $6, $7, $8)";
+            let values: &[&(dyn ToSql + Sync)] = &[
+                &run.as_str(),
+                &numbers,
+                &origins,
+                &algorithms,
+                &points,
+                &schedules,
+                &driver,
+                &is_finals,
+            ];
             added += u64::from(self.ask::<i32>(sql, values)?.unsigned_abs());
         }
         Ok(added)
@@ -261,20 +277,51 @@ impl Fleet {
         self.ask("SELECT report_probe($1, $2)", &[&worker.0, &probe])
     }
 
-    /// Leases at most so many items, for so long.
+    /// Says what no schedule of a run can beat on this machine, in seconds, and its arithmetic in GFLOP/s and bandwidth in GB/s.
+    ///
+    /// # Errors
+    /// If there is no such run for a worker of this user.
+    pub fn report_roof(
+        &mut self,
+        worker: WorkerId,
+        run: i64,
+        roof: f64,
+        (gflops, gbps): (f64, f64),
+    ) -> Result<()> {
+        let values: &[&(dyn ToSql + Sync)] = &[&worker.0, &run, &roof, &gflops, &gbps];
+        self.query("SELECT report_roof($1, $2, $3, $4, $5)", values).map(|_| ())
+    }
+
+    /// Leases at most so many items of one run, for so long.
     ///
     /// # Errors
     /// If the worker is quarantined or may not work for its class any more.
     pub fn lease(&mut self, worker: WorkerId, most: u32, time: Duration) -> Result<Vec<Leased>> {
+        self.lease_of(worker, most, time, None)
+    }
+
+    /// The same, rather of a run that the worker has taken up before.
+    ///
+    /// # Errors
+    /// As [`Fleet::lease`].
+    pub fn lease_of(
+        &mut self,
+        worker: WorkerId,
+        most: u32,
+        time: Duration,
+        run: Option<i64>,
+    ) -> Result<Vec<Leased>> {
         let most = i32::try_from(most).unwrap_or(i32::MAX);
-        let rows = self
-            .query("SELECT * FROM lease($1, $2, $3)", &[&worker.0, &most, &time.as_secs_f64()])?;
+        let values: &[&(dyn ToSql + Sync)] = &[&worker.0, &most, &time.as_secs_f64(), &run];
+        let rows = self.query("SELECT * FROM lease($1, $2, $3, $4)", values)?;
         let leased = rows.iter().map(|row| {
             let number = row.get::<i64>(1)?.cast_unsigned();
             Ok(Leased {
                 lease: Lease { run: row.get(0)?, number, token: row.get(2)? },
                 attempts: row.get::<i32>(3)?.unsigned_abs(),
                 schedule: row.get(4)?,
+                is_finals: row.get(5)?,
+                best: row.get(6)?,
             })
         });
         leased.collect()
@@ -363,14 +410,7 @@ impl Fleet {
                 &c.details,
             ],
         )?;
-        let read = |row: &Row| {
-            let answer = match row.get::<String>(1)?.as_str() {
-                "stored" => Answer::Stored,
-                "again" => Answer::Again,
-                _ => Answer::Fenced,
-            };
-            Ok((row.get(0)?, answer))
-        };
+        let read = |row: &Row| Ok((row.get(0)?, Answer::of(&row.get::<String>(1)?)));
         let answered: HashMap<String, Answer> = rows.iter().map(read).collect::<Result<_>>()?;
         let answer = |token: &String| answered.get(token).copied().unwrap_or(Answer::Fenced);
         Ok(c.tokens.iter().map(answer).collect())
@@ -386,31 +426,10 @@ impl Fleet {
         let count = |at: usize| row.get::<i32>(at).map(i32::unsigned_abs);
         Ok(Swept { returned: count(0)?, given_up: count(1)?, dropped: count(2)? })
     }
-
-    /// What is going on, class by class.
-    ///
-    /// # Errors
-    /// If the server cannot be asked.
-    pub fn status(&mut self) -> Result<Vec<Status>> {
-        let rows = self.query("SELECT * FROM status()", &[])?;
-        let status = rows.iter().map(|row| {
-            let count = |at: usize| row.get::<i64>(at).map(i64::cast_unsigned);
-            Ok(Status {
-                class: row.get(0)?,
-                ready: count(1)?,
-                leased: count(2)?,
-                done: count(3)?,
-                workers: count(4)?,
-                quarantined: count(5)?,
-                runs: count(6)?,
-            })
-        });
-        status.collect()
-    }
 }
 
 /// An outcome of a row. One that nobody understands is a lost device: nothing is known of it.
-fn known(row: &Row) -> Result<Outcomes> {
+pub(crate) fn known(row: &Row) -> Result<Outcomes> {
     let outcome = match row.get::<i32>(1)? {
         0 => Some(Outcome::Measured(Timing {
             seconds: row.get(3)?,

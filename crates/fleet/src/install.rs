@@ -1,14 +1,30 @@
 //! Making the tables, roles and permits: for whoever runs the server.
 
+use std::time::Duration;
+
 use tensorwright_records::{Error, Options, PostgresStore, Result, Url};
 
 use crate::fleet::Fleet;
 
 /// The version of the queue's tables and functions, kept in `meta`.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 const TABLES: &str = include_str!("sql/tables.sql");
-const FUNCTIONS: &str = include_str!("sql/functions.sql");
+const FUNCTIONS: [&str; 3] = [
+    include_str!("sql/functions.sql"),
+    include_str!("sql/driving.sql"),
+    include_str!("sql/watching.sql"),
+];
+const SINCE_1: &str = include_str!("sql/since1.sql");
+
+/// Takes away the functions of an earlier version: records have none of their own.
+const OLD_FUNCTIONS: &str = "DO $$
+    DECLARE v_function REGPROCEDURE;
+    BEGIN
+      FOR v_function IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace LOOP
+        EXECUTE format('DROP FUNCTION %s', v_function);
+      END LOOP;
+    END $$;";
 
 /// How long a statement of a person or a machine may take.
 const STATEMENT_TIMEOUT: &str = "20s";
@@ -40,24 +56,41 @@ impl Role {
     /// What its members may call.
     fn functions(self) -> &'static [&'static str] {
         match self {
-            Self::Tune => &["begin_run", "enqueue", "cancel", "outcomes", "status", "sweep"],
+            Self::Tune => &[
+                "begin_run",
+                "enqueue",
+                "cancel",
+                "outcomes",
+                "drive",
+                "hold",
+                "history",
+                "unfinished",
+                "final_result",
+                "declared",
+                "declare_best",
+                "finish",
+                "status",
+                "sweep",
+            ],
             Self::Work => &[
                 "join_class",
                 "report_probe",
+                "report_roof",
                 "is_drained",
                 "lease",
                 "assignment",
                 "beat",
                 "complete",
+                "complete_finals",
                 "sweep",
             ],
-            Self::Read => &["status"],
+            Self::Read => &["status", "workers_now", "runs_now", "curve", "samples_since"],
         }
     }
 }
 
 impl Fleet {
-    /// Makes what the queue needs beside the records, unless it is there. Takes an owner of the schema who may make roles.
+    /// Makes what the queue needs beside the records, or brings it up to date. Takes an owner of the schema who may make roles.
     ///
     /// # Errors
     /// If the server cannot be reached, refuses, or has a newer version.
@@ -65,14 +98,15 @@ impl Fleet {
         // The tables of records, first of all.
         drop(PostgresStore::open(url, Options::default())?);
         let mut fleet = Self::connect(url)?;
-        match fleet.version()? {
+        let tables = match fleet.version()? {
             Some(VERSION) => return Ok(fleet),
             Some(found) if found > VERSION => {
                 let at = fleet.settings().location().clone();
                 return Err(Error::Newer { at, found, known: VERSION });
             }
-            _ => {}
-        }
+            Some(_) => format!("{OLD_FUNCTIONS} {SINCE_1}"),
+            None => TABLES.to_owned(),
+        };
         let schema = fleet.settings().schema().to_owned();
         for role in Role::ALL {
             fleet.batch(&make_role(role))?;
@@ -81,21 +115,23 @@ impl Fleet {
         let sql = format!(
             "BEGIN;
              SELECT pg_advisory_xact_lock(hashtextextended('{schema}', 0));
-             {TABLES}
-             {FUNCTIONS}
-             INSERT INTO meta (name, value) VALUES ('fleet-schema', '{VERSION}');
+             {tables}
+             {}
+             INSERT INTO meta (name, value) VALUES ('fleet-schema', '{VERSION}')
+               ON CONFLICT (name) DO UPDATE SET value = excluded.value;
              REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
              REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC;
              REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
              {}
              COMMIT",
+            FUNCTIONS.join("\n"),
             grants.join("\n")
         );
         let made = fleet.batch(&sql);
         if made.is_err() {
             // Somebody else may have been quicker.
             let _ = fleet.batch("ROLLBACK");
-            if fleet.version()?.is_none() {
+            if fleet.version()? != Some(VERSION) {
                 made?;
             }
         }
@@ -169,6 +205,14 @@ impl Fleet {
     /// If the server refuses.
     pub fn quarantine(&mut self, worker: &str, reason: Option<&str>) -> Result<u32> {
         self.ask("SELECT quarantine($1, $2)", &[&worker, &reason]).map(i32::unsigned_abs)
+    }
+
+    /// Removes what the queue keeps of runs that began this long ago and are over; how many items. Their trials stay.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn forget(&mut self, older: Duration) -> Result<u64> {
+        self.ask::<i64>("SELECT forget($1)", &[&older.as_secs_f64()]).map(i64::unsigned_abs)
     }
 
     /// Gives a worker no more items; how many have this name.

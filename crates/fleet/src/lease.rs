@@ -20,14 +20,18 @@ pub struct Lease {
 }
 
 /// An item that was leased.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Leased {
     /// The right to complete it.
     pub lease: Lease,
     /// How many workers have begun with it, this one counted.
     pub attempts: u32,
-    /// The schedule.
+    /// The schedule; of finals, a [`finals_text`](crate::finals_text).
     pub schedule: String,
+    /// Whether it is finals: several schedules that are timed in turns.
+    pub is_finals: bool,
+    /// The best seconds of the run, beside which it may be cut short.
+    pub best: Option<f64>,
 }
 
 /// What is to be known of a run before its items can be tried.

@@ -25,17 +25,23 @@
 //! | --- | --- |
 //! | `sql/` | the tables and functions of the queue |
 //! | `fleet.rs` | [`Fleet`]: a connection to them |
+//! | `driver.rs` | what the process of a run asks: to be its only driver, what is known of it, and to end it |
+//! | `watch.rs` | what is going on, for whoever looks |
 //! | `item.rs`, `lease.rs` | what is put in, and what is handed out |
 //! | `row.rs` | what the server answers, of which nothing is taken for granted |
 //! | `install.rs` | making the tables, roles and permits |
 
+mod driver;
 mod fleet;
 mod install;
 mod item;
 mod lease;
 mod row;
+mod watch;
 
-pub use fleet::{Answer, Fleet, Status, Swept};
+pub use driver::{Declaration, DeclaredBest, Driver, Finalist, Held, Past, finals_of, finals_text};
+pub use fleet::{Answer, Fleet, Swept, passes};
 pub use install::{Role, VERSION};
 pub use item::{Item, Run};
 pub use lease::{Assignment, Completion, Lease, Leased, Outcomes, WorkerId};
+pub use watch::{Kinds, RunStatus, Sample, Status, WorkerStatus};

@@ -24,7 +24,7 @@ fn requests() -> u64 {
     given.and_then(|text| text.parse().ok()).unwrap_or(300)
 }
 
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 21] = [
     "meta",
     "programs",
     "keys",
@@ -43,6 +43,9 @@ const TABLES: [&str; 18] = [
     "workers",
     "ready",
     "leased",
+    "finals",
+    "benches",
+    "samples",
 ];
 
 /// What nobody may do.
@@ -96,18 +99,51 @@ fn value(random: &mut SplitMix) -> &'static str {
 fn request(role: Role, schema: &str, random: &mut SplitMix) -> String {
     let table = TABLES[random.below(TABLES.len() as u64) as usize];
     let calls: &[(&str, usize)] = match role {
-        Role::Tune => &[("begin_run", 21), ("enqueue", 6), ("cancel", 1)],
-        Role::Work => {
-            &[("join_class", 3), ("report_probe", 2), ("lease", 3), ("beat", 5), ("complete", 12)]
-        }
+        Role::Tune => &[
+            ("begin_run", 21),
+            ("enqueue", 6),
+            ("enqueue", 8),
+            ("cancel", 1),
+            ("drive", 3),
+            ("hold", 4),
+            ("declare_best", 6),
+            ("finish", 3),
+        ],
+        Role::Work => &[
+            ("join_class", 3),
+            ("report_probe", 2),
+            ("report_roof", 5),
+            ("lease", 3),
+            ("lease", 4),
+            ("beat", 5),
+            ("complete", 12),
+            ("complete_finals", 5),
+        ],
         Role::Read => &[("lease", 3), ("enqueue", 6)],
     };
     let others: &[&str] = match role {
-        Role::Tune => {
-            &["lease(1, 1, 10)", "join_class('x', 'y', '')", "beat(1, '{}', '{}', '{}', 10)"]
-        }
-        Role::Work => &["cancel('x')", "outcomes('x', '{1}')", "status()"],
-        Role::Read => &["sweep()", "cancel('x')", "lease(1, 1, 10)", "outcomes('x', '{1}')"],
+        Role::Tune => &[
+            "lease(1, 1, 10)",
+            "join_class('x', 'y', '')",
+            "beat(1, '{}', '{}', '{}', 10)",
+            "curve('x')",
+            "workers_now()",
+        ],
+        Role::Work => &[
+            "cancel('x')",
+            "outcomes('x', '{1}')",
+            "status()",
+            "drive('x', 10, true)",
+            "history('x', 0, 9)",
+        ],
+        Role::Read => &[
+            "sweep()",
+            "finish('x', 'y', 'finished')",
+            "history('x', 0, 9)",
+            "cancel('x')",
+            "lease(1, 1, 10)",
+            "outcomes('x', '{1}')",
+        ],
     };
     match random.below(6) {
         0 => match random.below(if role == Role::Read { 3 } else { 4 }) {

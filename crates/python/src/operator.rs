@@ -478,7 +478,7 @@ impl Operator {
     }
 
     /// Searches for a faster schedule, and records everything; see `tensorwright.Operator.tune`.
-    #[pyo3(signature = (args, named, trials, seconds, mode, strategy, seed, fresh, watch))]
+    #[pyo3(signature = (args, named, trials, seconds, mode, strategy, seed, fresh, fleet, watch))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of Python's function")]
     fn search<'py>(
         &self,
@@ -491,10 +491,11 @@ impl Operator {
         strategy: Option<String>,
         seed: u64,
         fresh: bool,
+        fleet: Option<String>,
         watch: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let arguments = self.arguments(args, Some(named))?;
-        let wishes = tuning::Wishes { trials, seconds, mode, strategy, seed, fresh };
+        let wishes = tuning::Wishes { trials, seconds, mode, strategy, seed, fresh, fleet };
         tuning::tune(&self.definition, py, &arguments, wishes, watch, || self.forget())
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tensorwright_records::Journal;
-use tensorwright_tuner::{Budget, Event, Mode, Progress, TuneError, Tuned, Tuner, UnknownMode};
+use tensorwright_tuner::{
+    Afar, Budget, Event, Mode, Progress, TuneError, Tuned, Tuner, UnknownMode,
+};
 
 use crate::arguments::Arguments;
 use crate::command::worker_command;
@@ -26,6 +28,8 @@ pub(crate) struct Wishes {
     pub(crate) strategy: Option<String>,
     pub(crate) seed: u64,
     pub(crate) fresh: bool,
+    /// That a fleet tries the candidates, and the name of a run to go on with, if it is not empty.
+    pub(crate) fleet: Option<String>,
 }
 
 /// Tunes a definition for the shapes of arguments. `watch` is called with how far it is; whatever it
@@ -62,6 +66,9 @@ pub(crate) fn tune<'py>(
         .budget(Budget::asked(wishes.trials, time, TRIALS))
         .seed(wishes.seed)
         .fresh(wishes.fresh)
+        .fleet(
+            wishes.fleet.map(|run| Afar::default().resume(Some(run).filter(|run| !run.is_empty()))),
+        )
         .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
         .stop_flag(Arc::clone(&stop));
     if let Some(name) = &wishes.mode {

@@ -24,6 +24,12 @@ pub fn encode_point(point: &[u32]) -> Vec<u8> {
     encode(point.iter().map(|value| u64::from(*value)))
 }
 
+/// The point of bytes that [`encode_point`] made; `None` if they are something else.
+#[must_use]
+pub fn decode_point(bytes: &[u8]) -> Option<Vec<u32>> {
+    decode(bytes)?.into_iter().map(|value| u32::try_from(value).ok()).collect()
+}
+
 /// Numbers from bytes; `None` if they are not what [`encode`] makes.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();

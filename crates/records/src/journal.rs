@@ -100,6 +100,12 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Where the records are.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
     /// Notes that a run begins.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ mod usual;
 
 pub use answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 pub use claim::{Claim, Claims};
-pub use codec::encode_point;
+pub use codec::{decode_point, encode_point};
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
 pub use journal::{Journal, Kept};

@@ -23,6 +23,7 @@
 //! | `gather/` | from the records to a [`Report`], a page of trials in memory at a time |
 //! | `curve.rs`, `importance.rs` | best-so-far curves and their medians; what each parameter explains |
 //! | `html/` | from a [`Report`] to the page, one file per part |
+//! | `live.rs` | the live page of a fleet, which asks its server for data |
 //! | `assets/` | style, script, and uPlot, which draws the curves |
 //!
 //! Everything is bounded: a hundred thousand trials or a hundred keys are thinned until the page is
@@ -32,6 +33,7 @@ mod curve;
 mod gather;
 mod html;
 mod importance;
+mod live;
 mod meta;
 mod model;
 mod text;
@@ -40,6 +42,7 @@ mod thinned;
 pub use curve::{Curve, Median};
 pub use html::render;
 pub use importance::{Effect, Importance, Influence};
+pub use live::live_page;
 pub use model::{
     Candidate, Crash, Dots, Headline, Line, Outcomes, Proposals, Reason, Report, Roofs, Section,
     Selection, Strategy, Winner,

@@ -78,6 +78,37 @@ impl Candidates {
         }
     }
 
+    /// A number that no candidate has.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Goes on where another process has left: a candidate is out under its number, and new ones get numbers beyond `next`.
+    pub(crate) fn restore(&mut self, number: u64, candidate: Candidate) {
+        self.next = self.next.max(number + 1);
+        self.by_text.insert(candidate.text.clone(), Known::Out(number));
+        self.out.insert(number, candidate);
+    }
+
+    /// New candidates get numbers from here on.
+    pub(crate) fn begin_at(&mut self, next: u64) {
+        self.next = self.next.max(next);
+    }
+
+    /// A candidate that is out.
+    pub(crate) fn get(&self, number: u64) -> Option<&Candidate> {
+        self.out.get(&number)
+    }
+
+    /// The number of a schedule that is out.
+    pub(crate) fn is_out(&self, text: &str) -> Option<u64> {
+        match self.by_text.get(text) {
+            Some(Known::Out(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// Notes what an earlier run found out about a schedule.
     pub(crate) fn recall(&mut self, text: String, outcome: Outcome) {
         self.by_text.insert(text, Known::Back(outcome));

@@ -24,6 +24,17 @@ pub enum TuneError {
     UnknownStrategy(String),
     /// A strategy was asked for in a mode that does not search.
     NoSearch(Mode),
+    /// The run of a fleet cannot go on.
+    Lost {
+        /// Its name.
+        run: String,
+        /// Why.
+        reason: RecordsError,
+    },
+    /// A fleet was asked for without its server.
+    NoServer,
+    /// This build cannot talk to servers.
+    NoFleet,
     /// A landscape cannot be recorded.
     Landscape(String),
 }
@@ -48,6 +59,19 @@ impl fmt::Display for TuneError {
                 f,
                 "in mode `{mode}` the model chooses, and no strategy searches\n  help: leave the strategy out, or \
                  choose the mode `autotune`"
+            ),
+            Self::Lost { run, reason } => {
+                write!(f, "run {run} cannot go on: {reason}\n  help: {}", reason.help())?;
+                f.write_str(
+                    "; `tensorwright fleet status` shows classes and `fleet top` runs, and all that was measured is in the records",
+                )
+            }
+            Self::NoServer => f.write_str(
+                "a fleet needs the server of its queue\n  help: name it with --db postgres://USER@HOST/DATABASE, or \
+                 TENSORWRIGHT_DB",
+            ),
+            Self::NoFleet => f.write_str(
+                "this build cannot talk to servers\n  help: build it with the feature `postgres`",
             ),
             Self::Landscape(what) => f.write_str(what),
         }

@@ -26,6 +26,8 @@ pub enum Event<'a> {
         resumed: u64,
         /// Schedules of similar programs or machines that are tried first.
         warm: usize,
+        /// The name of a run over a fleet, by which another process can go on with it.
+        fleet: Option<String>,
     },
     /// A candidate came back.
     Trial {

@@ -4,13 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tensorwright_kernel::{Goal, Program};
+use tensorwright_kernel::{Goal, Program, Target};
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{Key, ProgramInfo};
 use tensorwright_space::SearchSpace;
 
 /// The version of Tensorwright and of the LLVM that it is built on.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
+
+/// The class of machines of a fleet whose results depend on the same: a target, threads and a compiler.
+#[must_use]
+pub fn class_of(target: &Target, threads: usize) -> String {
+    format!("{} x{threads} {COMPILER}", target.fingerprint())
+}
 
 /// The key of a program for a goal.
 #[must_use]

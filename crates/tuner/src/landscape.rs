@@ -15,9 +15,9 @@ use tensorwright_space::{Point, Rng};
 
 use crate::arms::ArmPoint;
 use crate::candidates::{Admission, Candidates};
+use crate::crew::DEPTH;
 use crate::error::TuneError;
 use crate::identity::key_of;
-use crate::session::DEPTH;
 use crate::tuner::Tuner;
 
 /// Spaces with more points than this are sampled, not enumerated.

@@ -12,11 +12,13 @@
 //! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
 //! (finalists are measured again in turns).
 
+mod afar;
 mod allocation;
 mod arms;
 mod best;
 mod budget;
 mod candidates;
+mod crew;
 mod defects;
 mod error;
 mod event;
@@ -34,6 +36,7 @@ mod tuner;
 mod wanted;
 mod warm;
 
+pub use afar::Afar;
 pub use allocation::Allocation;
 pub use best::{Recalled, Remembered};
 pub use budget::Budget;
@@ -41,7 +44,7 @@ pub use defects::Defects;
 pub use error::TuneError;
 pub use event::{Event, Gain, Progress, Status, Tuned, Winner};
 pub use extent::{Extent, SizeRange};
-pub use identity::{COMPILER, key_of, program_info};
+pub use identity::{COMPILER, class_of, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};
 pub use manifest::{Common, Manifest, Operator, Packaging, parse_duration};
 pub use mode::{Mode, UnknownMode};

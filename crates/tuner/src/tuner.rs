@@ -9,6 +9,7 @@ use tensorwright_measure::WorkerCommand;
 use tensorwright_pipeline::Weights;
 use tensorwright_policy::{Options, Preset};
 
+use crate::afar::Afar;
 use crate::budget::Budget;
 use crate::error::TuneError;
 use crate::mode::Mode;
@@ -35,6 +36,8 @@ pub struct Tuner {
     pub(crate) command: String,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
+    /// That a fleet tries the candidates.
+    pub(crate) afar: Option<Afar>,
     /// Code that takes the place of what the compiler makes of a schedule.
     pub(crate) planted: Vec<(Schedule, Vec<u8>)>,
 }
@@ -60,6 +63,7 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
+            afar: None,
             planted: Vec::new(),
         })
     }
@@ -134,6 +138,27 @@ impl Tuner {
     /// Begins anew although there are records: for comparisons of strategies.
     pub fn fresh(mut self, fresh: bool) -> Self {
         self.fresh = fresh;
+        self
+    }
+
+    /// Lets a fleet try the candidates, whose queue is on the server of the records.
+    ///
+    /// ```no_run
+    /// use tensorwright_kernel::Module;
+    /// use tensorwright_measure::WorkerCommand;
+    /// use tensorwright_records::Journal;
+    /// use tensorwright_tuner::{Afar, Tuner};
+    ///
+    /// let module = Module::parse("twice.tc", "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }")?;
+    /// let program = module.def("twice")?.bind([("N", 1 << 20)])?;
+    /// let mut journal = Journal::open(Some(&"postgres://ann@db.example/tuning".parse()?))?;
+    /// let tuner = Tuner::new(&program, WorkerCommand::new("tensorwright").arg("worker"))?;
+    /// let tuned = tuner.fleet(Some(Afar::default())).run(&mut journal, &mut |_| {})?;
+    /// println!("{}", tuned.winner.schedule);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fleet(mut self, afar: Option<Afar>) -> Self {
+        self.afar = afar;
         self
     }
 

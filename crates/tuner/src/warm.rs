@@ -37,6 +37,8 @@ pub(crate) struct Past {
     pub(crate) unfinished: Option<Unfinished>,
     /// Trials of the same key and space.
     pub(crate) trials: Vec<Trial>,
+    /// Candidates of a run that is gone on with which somebody elsewhere tries; what becomes of them is not known.
+    pub(crate) out: Vec<Trial>,
     /// Schedules to try first: the best of this key, and of similar ones.
     pub(crate) schedules: Vec<(Schedule, Origin)>,
     /// Points to try first, with the numbers of their algorithms.
@@ -57,7 +59,10 @@ impl Past {
         if tuner.fresh || tuner.mode == Mode::OneShot {
             return past;
         }
-        past.runs(tuner, (store, claims), key, space_hash);
+        // What a fleet has tried, its server knows.
+        if tuner.afar.is_none() {
+            past.runs(tuner, (store, claims), key, space_hash);
+        }
         if tuner.mode == Mode::Top5 {
             return past;
         }

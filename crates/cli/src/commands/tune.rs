@@ -15,7 +15,7 @@ use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::{Journal, Location};
-use tensorwright_tuner::{Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
+use tensorwright_tuner::{Afar, Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
 use super::space::SpaceOptions;
@@ -40,7 +40,8 @@ const TRIALS: u64 = 200;
   tensorwright tune examples/kernels/harris.tc --size H=1536,W=2560 --mode top5   # in seconds
   tensorwright tune gemm.tc --def gemm --size M=1024,N=1024,K=1024 --target cuda:sm_80 --model-only > gemm.sched
   tensorwright tune --all examples/kernels/norm.tc --size N=1024,D=1024 --trials 100
-  tensorwright tune --manifest tensorwright.toml       # many operators, a common budget")]
+  tensorwright tune --manifest tensorwright.toml       # many operators, a common budget
+  tensorwright tune gemm.tc --size M=512,N=512,K=512 --fleet --db postgres://ann@db.example/tuning   # by many machines")]
 pub(crate) struct TuneArgs {
     /// The file
     #[arg(value_name = "FILE", required_unless_present = "manifest")]
@@ -103,6 +104,9 @@ pub(crate) struct TuneArgs {
     deny_defects: bool,
 
     #[command(flatten)]
+    fleet: FleetOptions,
+
+    #[command(flatten)]
     space: SpaceOptions,
 
     /// The records, instead of the usual ones
@@ -111,6 +115,40 @@ pub(crate) struct TuneArgs {
 
     #[command(flatten)]
     output: OutputArgs,
+}
+
+/// That others try the candidates.
+#[derive(Debug, Args)]
+pub(crate) struct FleetOptions {
+    /// Let the workers of a fleet try the candidates, by the server of --db; several operators are tuned at the same time
+    #[arg(long, conflicts_with = "model_only")]
+    fleet: bool,
+
+    /// The class of machines that tries them [default: those like this one]
+    #[arg(long, value_name = "CLASS", requires = "fleet")]
+    class: Option<String>,
+
+    /// Go on with the run of this name; its process, if it lives, may add nothing from then on. Without this the same command goes
+    /// on with a run whose process is gone
+    #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["all", "manifest", "fresh"])]
+    resume: Option<String>,
+
+    /// Before (0) or after (3) other runs of the class
+    #[arg(long, value_name = "0-3", requires = "fleet", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    priority: u8,
+
+    /// The share of the class, beside other runs
+    #[arg(long, value_name = "1-100", requires = "fleet", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
+    weight: u8,
+}
+
+impl FleetOptions {
+    /// What the tuner is told.
+    fn afar(&self) -> Option<Afar> {
+        let Self { class, resume, priority, weight, .. } = self;
+        let afar = Afar::default().class(class.clone()).resume(resume.clone());
+        self.fleet.then(|| afar.priority(*priority).weight(*weight))
+    }
 }
 
 /// What a run has around it.
@@ -157,7 +195,15 @@ fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
 
 /// One run, with its progress on standard error.
 fn tune(tuner: &Tuner, journal: &mut Journal, args: &TuneArgs) -> Result<Tuned, Failure> {
-    let mut display = Display::new(args.output.format == Format::Text);
+    watched(tuner, journal, args, Display::new(args.output.format == Format::Text))
+}
+
+fn watched(
+    tuner: &Tuner,
+    journal: &mut Journal,
+    args: &TuneArgs,
+    mut display: Display,
+) -> Result<Tuned, Failure> {
     let tuned = tuner.run(journal, &mut |event| display.show(event));
     display.finish();
     tuned.map_err(|error| match error {
@@ -187,6 +233,7 @@ fn tuner(
         .budget(Budget::asked(args.trials, args.time, TRIALS))
         .seed(args.seed)
         .fresh(args.fresh)
+        .fleet(args.fleet.afar())
         .mode(args.mode.unwrap_or_default())
         .options(args.space.options())
         .command(command.join(" "))

@@ -53,6 +53,26 @@ BEGIN
   RETURN v_bytes;
 END $$;
 
+CREATE FUNCTION unleb128(p_bytes BYTEA) RETURNS BIGINT[] LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  v_numbers BIGINT[] := '{}';
+  v_number BIGINT := 0;
+  v_shift INT := 0;
+  v_byte INT;
+BEGIN
+  FOR v_place IN 0 .. octet_length(p_bytes) - 1 LOOP
+    v_byte := get_byte(p_bytes, v_place);
+    v_number := v_number | ((v_byte & 127)::BIGINT << v_shift);
+    v_shift := v_shift + 7;
+    IF v_byte < 128 THEN
+      v_numbers := v_numbers || v_number;
+      v_number := 0;
+      v_shift := 0;
+    END IF;
+  END LOOP;
+  RETURN v_numbers;
+END $$;
+
 -- The quota of whoever calls.
 CREATE FUNCTION quota() RETURNS quotas LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
   SELECT q FROM quotas q WHERE role IN (session_user, '') ORDER BY role DESC LIMIT 1 $$;
@@ -77,7 +97,7 @@ BEGIN
       PERFORM refuse('22023', 'a name is missing, too long, or has a control character'); END IF;
   END LOOP;
   IF p_uid IS NULL OR p_uid !~ '^[A-Za-z0-9-]{1,64}$' THEN PERFORM refuse('22023', 'the name of a run has to be 1 to 64 letters, digits and `-`'); END IF;
-  IF p_text IS NULL OR p_sizes IS NULL OR p_meta IS NULL OR octet_length(p_text) > 1048576 OR octet_length(p_sizes) > 65536 OR octet_length(p_meta) > 65536 THEN
+  IF p_text IS NULL OR p_sizes IS NULL OR p_meta IS NULL OR octet_length(p_text) > 1048576 OR octet_length(p_sizes) > 65536 OR octet_length(p_meta) > 1048576 THEN
     PERFORM refuse('22023', 'a text is missing or too long'); END IF;
   IF p_priority IS NULL OR p_priority NOT BETWEEN 0 AND 3 OR p_weight IS NULL OR p_weight NOT BETWEEN 1 AND 100
      OR p_threads IS NULL OR p_threads NOT BETWEEN 1 AND 65536 OR p_precision IS NULL OR p_precision NOT IN ('exact', 'fast')
@@ -106,14 +126,17 @@ BEGIN
 END $$;
 
 -- Adds items to a run: those that are there already are left as they are. Runs share a class by weight: each item has a turn,
--- the items of a run are steps of 1000 / weight apart, and a run that comes later begins at the turn that is due.
-CREATE FUNCTION enqueue(p_run TEXT, p_numbers BIGINT[], p_origins TEXT[], p_algorithms TEXT[], p_points BYTEA[], p_schedules TEXT[])
+-- the items of a run are steps of 1000 / weight apart, and a run that comes later begins at the turn that is due. Finals come first: all else of
+-- their run is done.
+CREATE FUNCTION enqueue(p_run TEXT, p_numbers BIGINT[], p_origins TEXT[], p_algorithms TEXT[], p_points BYTEA[], p_schedules TEXT[],
+                        p_driver TEXT DEFAULT NULL, p_finals BOOLEAN DEFAULT false)
 RETURNS INT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_run fleet_runs;
   v_count INT := coalesce(cardinality(p_numbers), 0);
   v_added INT;
   v_start BIGINT;
+  v_priority SMALLINT;
   v_texts TEXT[];
   v_ids BIGINT[];
 BEGIN
@@ -127,7 +150,10 @@ BEGIN
     PERFORM refuse('22023', 'an item is incomplete or too long'); END IF;
   SELECT f.* INTO v_run FROM fleet_runs f JOIN runs r ON r.id = f.run_id WHERE r.uid = p_run AND f.owner = session_user FOR UPDATE OF f;
   IF v_run.run_id IS NULL THEN PERFORM refuse('42501', 'there is no such run of yours'); END IF;
+  IF v_run.driver IS NOT NULL AND v_run.driver::TEXT IS DISTINCT FROM p_driver THEN
+    PERFORM refuse('55000', 'the run was taken over by another process'); END IF;
   IF v_run.cancelled OR v_run.deadline < clock_timestamp() THEN PERFORM refuse('55000', 'the run is over'); END IF;
+  IF p_finals IS NULL THEN PERFORM refuse('22023', 'an item is incomplete or too long'); END IF;
   IF v_run.items + v_count > (quota()).items THEN PERFORM refuse('53400', 'no more items: the quota of the run is used up'); END IF;
   IF v_run.items + v_count > (quota()).waiting
      AND (SELECT count(*) FROM (SELECT FROM ready q WHERE q.run_id = v_run.run_id LIMIT (quota()).waiting) w)
@@ -136,21 +162,24 @@ BEGIN
   SELECT array_agg(DISTINCT a.t) INTO v_texts
     FROM (SELECT unnest(p_origins || p_algorithms) AS t UNION ALL SELECT l.line FROM unnest(p_schedules) s, lines_of(s) l) a;
   v_ids := learn_texts(v_texts);
-  SELECT greatest(v_run.turn, m.turn) INTO v_start FROM marks m WHERE m.class = v_run.class AND m.priority = v_run.priority;
+  v_priority := CASE WHEN p_finals THEN 0 ELSE v_run.priority END;
+  SELECT CASE WHEN p_finals THEN m.turn ELSE greatest(v_run.turn, m.turn) END INTO v_start
+    FROM marks m WHERE m.class = v_run.class AND m.priority = v_priority;
   WITH known AS MATERIALIZED (SELECT * FROM unnest(v_texts, v_ids) AS k (text, id)),
   given AS MATERIALIZED (SELECT * FROM unnest(p_numbers, p_origins, p_algorithms, p_points, p_schedules) WITH ORDINALITY AS u (n, o, a, p, s, at)),
   numbered AS (
     SELECT g.at, array_agg(k.id ORDER BY l.place) AS lines
     FROM given g CROSS JOIN LATERAL lines_of(g.s) l JOIN known k ON k.text = l.line GROUP BY g.at),
   added AS (
-    INSERT INTO items (run_id, number, origin, algorithm, point, schedule, lines)
-    SELECT v_run.run_id, g.n, o.id, a.id, g.p, leb128(coalesce(w.lines, '{}')), coalesce(w.lines, '{}')
+    INSERT INTO items (run_id, number, origin, algorithm, point, schedule, lines, finals)
+    SELECT v_run.run_id, g.n, o.id, a.id, g.p, leb128(coalesce(w.lines, '{}')), coalesce(w.lines, '{}'), p_finals
     FROM given g JOIN known o ON o.text = g.o LEFT JOIN known a ON a.text = g.a AND g.a <> '' LEFT JOIN numbered w ON w.at = g.at
     ON CONFLICT DO NOTHING RETURNING number)
   INSERT INTO ready (class, priority, turn, run_id, number)
-  SELECT v_run.class, v_run.priority, v_start + row_number() OVER (ORDER BY a.number) * (1000 / v_run.weight), v_run.run_id, a.number FROM added a;
+  SELECT v_run.class, v_priority, v_start + row_number() OVER (ORDER BY a.number) * (1000 / v_run.weight), v_run.run_id, a.number FROM added a;
   GET DIAGNOSTICS v_added = ROW_COUNT;
-  UPDATE fleet_runs SET items = items + v_added, turn = v_start + v_added * (1000 / weight) WHERE run_id = v_run.run_id;
+  UPDATE fleet_runs SET items = items + v_added, turn = CASE WHEN p_finals THEN turn ELSE v_start + v_added * (1000 / weight) END
+    WHERE run_id = v_run.run_id;
   RETURN v_added;
 END $$;
 
@@ -177,8 +206,12 @@ BEGIN
   IF v_class IS NULL THEN PERFORM refuse('42501', 'you may not work for this class'); END IF;
   IF (SELECT count(*) FROM workers WHERE role = session_user) >= 10000 AND NOT EXISTS (SELECT FROM workers WHERE role = session_user AND name = p_name) THEN
     PERFORM refuse('53400', 'no more workers of one role'); END IF;
+  -- What it did for another class stays there.
+  UPDATE classes c SET kinds = ARRAY(SELECT a + b FROM unnest(c.kinds, w.kinds) AS u (a, b))
+    FROM workers w WHERE w.role = session_user AND w.name = p_name AND w.class <> v_class AND c.id = w.class;
   INSERT INTO workers (role, name, class, description) VALUES (session_user, p_name, v_class, p_description)
-    ON CONFLICT (role, name) DO UPDATE SET class = excluded.class, description = excluded.description, seen = clock_timestamp(), draining = false
+    ON CONFLICT (role, name) DO UPDATE SET class = excluded.class, description = excluded.description, seen = clock_timestamp(), draining = false,
+      kinds = CASE WHEN workers.class = excluded.class THEN workers.kinds ELSE excluded.kinds END
     RETURNING id INTO v_worker;
   RETURN v_worker;
 END $$;
@@ -214,21 +247,23 @@ BEGIN
   END IF;
 END $$;
 
--- A worker says how fast it is, as a share of what its class should be. One that differs from most others of its class is set aside: its times would
--- be compared with theirs.
+-- A worker says how fast it is. One that differs from most others of its class three times in a row is set aside: its times would be compared with theirs.
 CREATE FUNCTION report_probe(p_worker BIGINT, p_probe DOUBLE PRECISION) RETURNS TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_worker workers;
   v_usual DOUBLE PRECISION;
   v_others INT;
+  v_odd BOOLEAN;
 BEGIN
   IF p_probe IS NULL OR NOT (p_probe > 0 AND p_probe < 1e12) THEN PERFORM refuse('22003', 'a number is missing or out of range'); END IF;
   UPDATE workers SET probe = p_probe, seen = clock_timestamp() WHERE id = p_worker AND role = session_user RETURNING * INTO v_worker;
   IF v_worker.id IS NULL THEN PERFORM refuse('42501', 'there is no such worker of yours'); END IF;
   SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY probe), count(*) INTO v_usual, v_others FROM workers
     WHERE class = v_worker.class AND id <> p_worker AND probe IS NOT NULL AND quarantined IS NULL;
-  IF v_worker.quarantined IS NULL AND v_others >= 2 AND (p_probe < v_usual * 0.7 OR p_probe > v_usual / 0.7) THEN
+  v_odd := v_others >= 2 AND (p_probe < v_usual * 0.7 OR p_probe > v_usual / 0.7);
+  UPDATE workers SET odd = CASE WHEN v_odd THEN v_worker.odd + 1 ELSE 0 END WHERE id = p_worker AND (v_odd OR odd > 0);
+  IF v_worker.quarantined IS NULL AND v_odd AND v_worker.odd >= 2 THEN
     UPDATE workers SET quarantined = format('its probe says %s, those of its class %s', round(p_probe::numeric, 3), round(v_usual::numeric, 3))
       WHERE id = p_worker RETURNING quarantined INTO v_worker.quarantined;
     PERFORM give_back(p_worker);
@@ -240,14 +275,21 @@ END $$;
 CREATE FUNCTION is_drained(p_worker BIGINT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT coalesce((SELECT draining FROM workers WHERE id = p_worker AND role = session_user), true) $$;
 
--- Leases items. A lease is a random token, unlike any other also after a crash of the server, which a sequence is not. Losing one in such
--- a crash costs a repetition and nothing else, so this commit does not wait for the disk.
-CREATE FUNCTION lease(p_worker BIGINT, p_most INT, p_seconds DOUBLE PRECISION)
-RETURNS TABLE (o_run BIGINT, o_number BIGINT, o_lease TEXT, o_attempts INT, o_schedule TEXT)
+-- Leases items: of the run whose turn it is as many as are wanted, since a worker that begins with a program takes longer than one that goes on. A run that a
+-- worker has taken up before (`p_run`) may be up to 64 items of weight 10 ahead of its turn for the same reason. A lease is a random token, unlike any
+-- other also after a crash of the server, which a sequence is not. Losing one in such a crash costs a repetition and nothing else, so this commit does not
+-- wait for the disk.
+CREATE FUNCTION lease(p_worker BIGINT, p_most INT, p_seconds DOUBLE PRECISION, p_run BIGINT DEFAULT NULL)
+RETURNS TABLE (o_run BIGINT, o_number BIGINT, o_lease TEXT, o_attempts INT, o_schedule TEXT, o_finals BOOLEAN, o_best DOUBLE PRECISION)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
+  v_slack CONSTANT BIGINT := 6400;
   v_worker workers;
   v_most INT;
+  v_run BIGINT;
+  v_priority SMALLINT;
+  v_mark BIGINT;
+  v_turn BIGINT;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   IF p_most IS NULL OR p_most NOT BETWEEN 1 AND 64 OR p_seconds IS NULL OR NOT (p_seconds BETWEEN 1 AND 3600) THEN
@@ -259,13 +301,22 @@ BEGIN
   IF v_worker.draining THEN RETURN; END IF;
   v_most := least(p_most, (quota()).leases - (SELECT count(*) FROM leased l WHERE l.worker = p_worker));
   IF v_most <= 0 THEN RETURN; END IF;
+  SELECT k.run_id, m.priority, m.turn, k.turn INTO v_run, v_priority, v_mark, v_turn FROM marks m CROSS JOIN LATERAL (
+      SELECT q.run_id, q.turn FROM ready q
+      WHERE q.class = m.class AND q.priority = m.priority AND q.turn >= m.turn
+      ORDER BY q.class, q.priority, q.turn, q.run_id, q.number LIMIT 1 FOR UPDATE SKIP LOCKED) k
+    WHERE m.class = v_worker.class ORDER BY m.class, m.priority LIMIT 1;
+  IF v_run IS NULL THEN RETURN; END IF;
+  IF p_run IS NOT NULL AND p_run <> v_run THEN
+    SELECT coalesce((SELECT q.run_id FROM ready q
+      WHERE q.run_id = p_run AND q.class = v_worker.class AND q.priority = v_priority AND q.turn BETWEEN v_mark AND v_turn + v_slack
+      ORDER BY q.run_id, q.turn, q.number LIMIT 1 FOR UPDATE SKIP LOCKED), v_run) INTO v_run;
+  END IF;
   RETURN QUERY
   WITH picked AS MATERIALIZED (
-    SELECT k.* FROM marks m CROSS JOIN LATERAL (
-      SELECT q.class, q.priority, q.turn, q.run_id, q.number FROM ready q
-      WHERE q.class = m.class AND q.priority = m.priority AND q.turn >= m.turn
-      ORDER BY q.class, q.priority, q.turn, q.run_id, q.number LIMIT v_most FOR UPDATE SKIP LOCKED) k
-    WHERE m.class = v_worker.class ORDER BY m.class, m.priority LIMIT v_most),
+    SELECT q.class, q.priority, q.turn, q.run_id, q.number FROM ready q
+    WHERE q.run_id = v_run AND q.class = v_worker.class AND q.priority = v_priority AND q.turn >= v_mark
+    ORDER BY q.run_id, q.turn, q.number LIMIT v_most FOR UPDATE SKIP LOCKED),
   taken AS (
     DELETE FROM ready q USING picked k
     WHERE (q.class, q.priority, q.turn, q.run_id, q.number) = (k.class, k.priority, k.turn, k.run_id, k.number) RETURNING q.*),
@@ -274,8 +325,9 @@ BEGIN
     SELECT t.run_id, t.number, t.class, t.priority, t.turn, t.attempts + 1, gen_random_uuid(), p_worker,
            clock_timestamp() + make_interval(secs => p_seconds) FROM taken t RETURNING *)
   SELECT h.run_id, h.number, h.lease::TEXT, h.attempts::INT,
-         (SELECT coalesce(string_agg(t.text, '' ORDER BY u.place), '') FROM unnest(i.lines) WITH ORDINALITY AS u (id, place) JOIN texts t ON t.id = u.id)
-  FROM held h JOIN items i ON (i.run_id, i.number) = (h.run_id, h.number);
+         (SELECT coalesce(string_agg(t.text, '' ORDER BY u.place), '') FROM unnest(i.lines) WITH ORDINALITY AS u (id, place) JOIN texts t ON t.id = u.id),
+         i.finals, f.best
+  FROM held h JOIN items i ON (i.run_id, i.number) = (h.run_id, h.number) JOIN fleet_runs f ON f.run_id = h.run_id;
 END $$;
 
 -- Says which leases are still held, and holds them for longer. Work for the others is dropped.
@@ -290,6 +342,30 @@ BEGIN
   RETURN QUERY UPDATE leased l SET deadline = clock_timestamp() + make_interval(secs => p_seconds)
     FROM unnest(p_runs, p_numbers, p_leases) AS u (run_id, number, lease)
     WHERE (l.run_id, l.number) = (u.run_id, u.number) AND l.lease::TEXT = u.lease AND l.worker = p_worker RETURNING l.lease::TEXT;
+END $$;
+
+-- By how much a time of a worker is multiplied, so that it is told for the machine that those of the run are told for: how much faster that one is, by
+-- what no schedule can beat there and here. A probe that says more than workers of a class may differ is not believed.
+CREATE FUNCTION told_for(p_there DOUBLE PRECISION, p_here DOUBLE PRECISION) RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_there > 0 AND p_here > 0 THEN greatest(0.7, least(1 / 0.7, p_there / p_here)) ELSE 1 END $$;
+
+-- A worker says what no schedule of a run can beat on its machine, and with which arithmetic and bandwidth. The first to try a program, in this run or an
+-- earlier one, is the machine that times of all are told for.
+CREATE FUNCTION report_roof(p_worker BIGINT, p_run BIGINT, p_roof DOUBLE PRECISION, p_gflops DOUBLE PRECISION, p_gbps DOUBLE PRECISION) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  v_first fleet_runs;
+BEGIN
+  IF p_roof IS NULL OR NOT (p_roof BETWEEN 0 AND 1e7) OR p_gflops IS NULL OR NOT (p_gflops BETWEEN 0 AND 1e12) OR p_gbps IS NULL OR NOT (p_gbps BETWEEN 0 AND 1e12) THEN
+    PERFORM refuse('22003', 'a number is missing or out of range'); END IF;
+  IF NOT EXISTS (SELECT FROM workers w JOIN permits m ON m.role = w.role AND m.class = w.class JOIN fleet_runs f ON f.class = w.class
+                 WHERE w.id = p_worker AND w.role = session_user AND w.quarantined IS NULL AND f.run_id = p_run) THEN
+    PERFORM refuse('42501', 'there is no such run for a worker of yours'); END IF;
+  INSERT INTO benches (run_id, worker, roof) VALUES (p_run, p_worker, p_roof) ON CONFLICT (run_id, worker) DO UPDATE SET roof = excluded.roof;
+  SELECT f.* INTO v_first FROM fleet_runs f JOIN runs r ON r.id = f.run_id
+    WHERE r.key_id = (SELECT key_id FROM runs WHERE id = p_run) AND f.roof IS NOT NULL ORDER BY f.run_id LIMIT 1;
+  UPDATE fleet_runs SET roof = coalesce(v_first.roof, p_roof), gflops = coalesce(v_first.gflops, p_gflops), gbps = coalesce(v_first.gbps, p_gbps)
+    WHERE run_id = p_run AND roof IS NULL;
 END $$;
 
 -- Stores outcomes with their trials, each once: `stored`, `again` (the same lease: an answer was lost) or `fenced` (the lease was taken
@@ -322,17 +398,22 @@ BEGIN
       AS u (run_id, number, lease, kind, cut, seconds, raw, spread, runs, roofline, detail)),
   gone AS (
     DELETE FROM leased l USING u WHERE (l.run_id, l.number) = (u.run_id, u.number) AND l.lease::TEXT = u.lease AND l.worker = p_worker
+      AND NOT (SELECT i.finals FROM items i WHERE (i.run_id, i.number) = (l.run_id, l.number))
     RETURNING l.run_id, l.number, l.lease, l.attempts, u.kind, u.cut, u.seconds, u.raw, u.spread, u.runs, u.roofline, u.detail),
   kept AS (
     INSERT INTO trials (run_id, number, key_id, origin, point, schedule, kind, cut, seconds, raw_seconds, spread, runs, roofline, detail, elapsed, algorithm)
-    SELECT g.run_id, g.number, r.key_id, i.origin, i.point, i.schedule, g.kind, CASE WHEN g.cut AND g.kind = 0 THEN 1 ELSE 0 END, g.seconds, g.raw,
+    SELECT g.run_id, g.number, r.key_id, i.origin, i.point, i.schedule, g.kind, CASE WHEN g.cut AND g.kind = 0 THEN 1 ELSE 0 END, g.seconds * told_for(f.roof, b.roof), g.raw,
            g.spread, g.runs, g.roofline, CASE WHEN g.detail IS NULL THEN NULL ELSE text_number(g.detail) END, greatest(0, extract(epoch FROM clock_timestamp() - f.begun)), i.algorithm
-    FROM gone g JOIN items i ON (i.run_id, i.number) = (g.run_id, g.number) JOIN runs r ON r.id = g.run_id JOIN fleet_runs f ON f.run_id = g.run_id),
-  noted AS (INSERT INTO done (run_id, number, lease, worker, attempts) SELECT g.run_id, g.number, g.lease, p_worker, g.attempts FROM gone g)
+    FROM gone g JOIN items i ON (i.run_id, i.number) = (g.run_id, g.number) JOIN runs r ON r.id = g.run_id JOIN fleet_runs f ON f.run_id = g.run_id
+    LEFT JOIN benches b ON b.run_id = g.run_id AND b.worker = p_worker),
+  noted AS (INSERT INTO done (run_id, number, lease, worker, attempts) SELECT g.run_id, g.number, g.lease, p_worker, g.attempts FROM gone g),
+  counted AS (
+    UPDATE workers w SET lost = 0, tried = w.tried + v_count, wrong = w.wrong + (SELECT count(*) FROM u WHERE u.kind IN (3, 4)),
+           kinds = ARRAY(SELECT w.kinds[k + 1] + (SELECT count(*) FROM gone g WHERE g.kind = k) FROM generate_series(0, 6) k ORDER BY k)
+    WHERE w.id = p_worker)
   SELECT u.lease, CASE WHEN g.lease IS NOT NULL THEN 'stored' WHEN d.lease IS NOT NULL THEN 'again' ELSE 'fenced' END
   FROM u LEFT JOIN gone g ON g.lease::TEXT = u.lease
   LEFT JOIN done d ON (d.run_id, d.number) = (u.run_id, u.number) AND d.lease::TEXT = u.lease AND d.worker = p_worker;
-  UPDATE workers SET lost = 0, tried = tried + v_count, wrong = wrong + (SELECT count(*) FROM unnest(p_kinds) k WHERE k IN (3, 4)) WHERE id = p_worker;
   PERFORM judge(p_worker);
 END $$;
 
@@ -357,9 +438,13 @@ BEGIN
   dead AS (INSERT INTO trials (run_id, number, key_id, origin, point, schedule, kind, cut, detail, elapsed, algorithm)
            SELECT g.run_id, g.number, g.key_id, i.origin, i.point, i.schedule, 6, 0, text_number(v_detail),
                   greatest(0, extract(epoch FROM clock_timestamp() - g.begun)), i.algorithm
-           FROM fate g JOIN items i ON (i.run_id, i.number) = (g.run_id, g.number) WHERE g.attempts >= v_most AND NOT g.over RETURNING 1),
+           FROM fate g JOIN items i ON (i.run_id, i.number) = (g.run_id, g.number) WHERE g.attempts >= v_most AND NOT g.over AND NOT i.finals RETURNING 1),
   noted AS (INSERT INTO done (run_id, number, lease, worker, attempts)
             SELECT run_id, number, lease, NULL, attempts FROM fate WHERE attempts >= v_most AND NOT over),
+  counted AS (UPDATE classes c SET kinds[7] = c.kinds[7] + b.count
+              FROM (SELECT class, count(*) AS count FROM fate WHERE attempts >= v_most AND NOT over GROUP BY class) b WHERE c.id = b.class),
+  waived AS (UPDATE fleet_runs f SET dropped = f.dropped + b.count
+             FROM (SELECT run_id, count(*) AS count FROM fate WHERE over GROUP BY run_id) b WHERE f.run_id = b.run_id),
   blamed AS (UPDATE workers w SET lost = w.lost + b.count,
                     quarantined = CASE WHEN w.quarantined IS NULL AND w.lost + b.count >= v_patience
                                        THEN format('it lost %s items in a row', w.lost + b.count) ELSE w.quarantined END
@@ -367,7 +452,8 @@ BEGIN
   SELECT (SELECT count(*) FROM back), (SELECT count(*) FROM dead) INTO o_returned, o_given_up;
   -- Runs that are over: their items wait no more.
   WITH dropped AS (DELETE FROM ready q USING fleet_runs f
-                   WHERE f.run_id = q.run_id AND NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp()) RETURNING 1)
+                   WHERE f.run_id = q.run_id AND NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp()) RETURNING q.run_id),
+  counted AS (UPDATE fleet_runs f SET dropped = f.dropped + b.count FROM (SELECT run_id, count(*) AS count FROM dropped GROUP BY run_id) b WHERE f.run_id = b.run_id)
   SELECT count(*) INTO o_dropped FROM dropped;
   UPDATE fleet_runs f SET closed = true WHERE NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp())
     AND NOT EXISTS (SELECT FROM ready q WHERE q.run_id = f.run_id) AND NOT EXISTS (SELECT FROM leased l WHERE l.run_id = f.run_id);
@@ -377,16 +463,24 @@ BEGIN
       (SELECT q.turn FROM ready q WHERE q.class = y.class AND q.priority = y.priority ORDER BY q.class, q.priority, q.turn LIMIT 1),
       (SELECT max(f.turn) FROM fleet_runs f WHERE f.class = y.class AND f.priority = y.priority AND NOT f.closed), 0) AS turn FROM marks y) x
   WHERE (m.class, m.priority) = (x.class, x.priority) AND m.turn <> x.turn;
+  IF NOT EXISTS (SELECT FROM samples WHERE at > clock_timestamp() - interval '10 seconds') THEN
+    INSERT INTO samples (class, at, done, ready, leased, workers)
+      SELECT c.id, clock_timestamp(), s.o_done, s.o_ready, s.o_leased, s.o_workers FROM status() s JOIN classes c ON c.name = s.o_class;
+    DELETE FROM samples WHERE at < clock_timestamp() - interval '1 day';
+  END IF;
 END $$;
 
 -- Ends a run: what waits is dropped, and what is leased may still be completed.
 CREATE FUNCTION cancel(p_run TEXT) RETURNS BOOLEAN LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_run BIGINT;
+  v_count INT;
 BEGIN
   UPDATE fleet_runs f SET cancelled = true FROM runs r WHERE r.id = f.run_id AND r.uid = p_run AND f.owner = session_user RETURNING f.run_id INTO v_run;
   IF v_run IS NULL THEN PERFORM refuse('42501', 'there is no such run of yours'); END IF;
   DELETE FROM ready WHERE run_id = v_run;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  UPDATE fleet_runs SET dropped = dropped + v_count WHERE run_id = v_run;
   RETURN true;
 END $$;
 
@@ -399,17 +493,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   FROM runs r JOIN fleet_runs f ON f.run_id = r.id JOIN trials t ON t.run_id = r.id JOIN done d ON (d.run_id, d.number) = (t.run_id, t.number)
   LEFT JOIN texts x ON x.id = t.detail LEFT JOIN workers w ON w.id = d.worker
   WHERE r.uid = p_run AND f.owner = session_user AND t.number = ANY (p_numbers) $$;
-
--- What is going on, class by class.
-CREATE FUNCTION status()
-RETURNS TABLE (o_class TEXT, o_ready BIGINT, o_leased BIGINT, o_done BIGINT, o_workers BIGINT, o_quarantined BIGINT, o_runs BIGINT)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  SELECT c.name, (SELECT count(*) FROM ready q WHERE q.class = c.id), (SELECT count(*) FROM leased l WHERE l.class = c.id),
-         (SELECT count(*) FROM done d JOIN fleet_runs f ON f.run_id = d.run_id WHERE f.class = c.id),
-         (SELECT count(*) FROM workers w WHERE w.class = c.id AND w.quarantined IS NULL AND w.seen > clock_timestamp() - interval '2 minutes'),
-         (SELECT count(*) FROM workers w WHERE w.class = c.id AND w.quarantined IS NOT NULL),
-         (SELECT count(*) FROM fleet_runs f WHERE f.class = c.id AND NOT f.cancelled AND f.deadline > clock_timestamp())
-  FROM classes c ORDER BY c.name $$;
 
 -- For whoever runs the fleet.
 
@@ -427,10 +510,25 @@ DECLARE
   v_count INT := 0;
   v_worker BIGINT;
 BEGIN
-  FOR v_worker IN UPDATE workers SET quarantined = p_reason, lost = 0, tried = 0, wrong = 0 WHERE name = p_name RETURNING id LOOP
+  FOR v_worker IN UPDATE workers SET quarantined = p_reason, lost = 0, tried = 0, wrong = 0, odd = 0 WHERE name = p_name RETURNING id LOOP
     v_count := v_count + 1;
     IF p_reason IS NOT NULL THEN PERFORM give_back(v_worker); END IF;
   END LOOP;
+  RETURN v_count;
+END $$;
+
+-- Removes what the queue keeps of runs that began so many seconds ago and are over; how many items. Their trials are records, and stay.
+CREATE FUNCTION forget(p_seconds DOUBLE PRECISION) RETURNS BIGINT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  v_runs BIGINT[];
+  v_count BIGINT;
+BEGIN
+  SELECT array_agg(run_id) INTO v_runs FROM fleet_runs WHERE closed AND begun < clock_timestamp() - make_interval(secs => p_seconds);
+  DELETE FROM items WHERE run_id = ANY (v_runs);
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  DELETE FROM done WHERE run_id = ANY (v_runs);
+  DELETE FROM finals WHERE run_id = ANY (v_runs);
+  DELETE FROM benches WHERE run_id = ANY (v_runs);
   RETURN v_count;
 END $$;
 

@@ -3,7 +3,9 @@
 -- Which machines are alike: a target, threads and a compiler, as a name.
 CREATE TABLE classes (
   id INT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name TEXT COLLATE "C" NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200));
+  name TEXT COLLATE "C" NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
+  -- Outcomes by kind that are of no worker of the class: given up, or of workers that have gone elsewhere.
+  kinds BIGINT[] NOT NULL DEFAULT '{0,0,0,0,0,0,0}');
 
 -- Who may work for which class.
 CREATE TABLE permits (role NAME NOT NULL, class INT NOT NULL REFERENCES classes, PRIMARY KEY (role, class));
@@ -36,6 +38,17 @@ CREATE TABLE fleet_runs (
   sizes TEXT NOT NULL,
   text TEXT NOT NULL,
   items BIGINT NOT NULL DEFAULT 0,
+  -- Items that nobody will try: the run was over first.
+  dropped BIGINT NOT NULL DEFAULT 0,
+  -- The process that proposes: nobody else adds items. A random token, and until when it is believed to live.
+  driver UUID,
+  held TIMESTAMPTZ NOT NULL DEFAULT '-infinity',
+  -- The best time that it knows, beside which workers cut others short.
+  best DOUBLE PRECISION,
+  -- What no schedule can beat on the machine that times are told for: the first that tried the program.
+  roof DOUBLE PRECISION,
+  gflops DOUBLE PRECISION,
+  gbps DOUBLE PRECISION,
   -- When the next item of the run has its turn; see `enqueue`.
   turn BIGINT NOT NULL DEFAULT 0);
 CREATE INDEX fleet_runs_owner ON fleet_runs (owner);
@@ -50,6 +63,15 @@ CREATE TABLE items (
   point BYTEA NOT NULL,
   schedule BYTEA NOT NULL,
   lines BIGINT[] NOT NULL,
+  -- Several schedules that are timed in turns, rather than one.
+  finals BOOLEAN NOT NULL DEFAULT false,
+  PRIMARY KEY (run_id, number));
+
+-- What came of finals: no trials, since they say which of several is the fastest.
+CREATE TABLE finals (
+  run_id BIGINT NOT NULL,
+  number BIGINT NOT NULL,
+  result TEXT NOT NULL,
   PRIMARY KEY (run_id, number));
 
 -- By whose lease an outcome came: written once, with the trial.
@@ -70,6 +92,8 @@ CREATE TABLE workers (
   description TEXT NOT NULL CHECK (length(description) <= 4096),
   -- What its probe said; a share of the class's own.
   probe DOUBLE PRECISION,
+  -- Probes in a row that differ from those of the class: a machine may be busy with something else for a moment.
+  odd INT NOT NULL DEFAULT 0,
   draining BOOLEAN NOT NULL DEFAULT false,
   quarantined TEXT,
   -- Items in a row that were lost with it.
@@ -77,11 +101,20 @@ CREATE TABLE workers (
   -- What it completed since it was last trusted, and how much of that was wrong or crashed.
   tried BIGINT NOT NULL DEFAULT 0,
   wrong BIGINT NOT NULL DEFAULT 0,
+  -- All that it ever completed for its class, by kind of outcome.
+  kinds BIGINT[] NOT NULL DEFAULT '{0,0,0,0,0,0,0}',
   joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   seen TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   UNIQUE (role, name))
   WITH (fillfactor = 50);
 CREATE INDEX workers_class ON workers (class);
+
+-- What no schedule of a run can beat on the machine of a worker, as that found when it took the run up.
+CREATE TABLE benches (
+  run_id BIGINT NOT NULL,
+  worker BIGINT NOT NULL,
+  roof DOUBLE PRECISION NOT NULL,
+  PRIMARY KEY (run_id, worker));
 
 -- Items that wait. The order of the key is the order of leasing.
 CREATE TABLE ready (
@@ -95,7 +128,7 @@ CREATE TABLE ready (
   WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000000);
 
-CREATE INDEX ready_run ON ready (run_id);
+CREATE INDEX ready_run ON ready (run_id, turn, number);
 
 -- Where to begin looking: dead entries before this are not walked, also while a long transaction keeps them.
 CREATE TABLE marks (
@@ -124,3 +157,14 @@ CREATE TABLE leased (
   WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000000);
 CREATE INDEX leased_worker ON leased (worker);
+
+-- How much was going on, every ten seconds of the last day.
+CREATE TABLE samples (
+  class INT NOT NULL,
+  at TIMESTAMPTZ NOT NULL,
+  done BIGINT NOT NULL,
+  ready BIGINT NOT NULL,
+  leased BIGINT NOT NULL,
+  workers BIGINT NOT NULL,
+  PRIMARY KEY (class, at));
+CREATE INDEX samples_at ON samples (at);

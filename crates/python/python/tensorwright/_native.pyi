@@ -55,5 +55,6 @@ class Operator:
         strategy: str | None,
         seed: int,
         fresh: bool,
+        fleet: str | None,
         watch: Callable[[str, str, float | None], Any] | None,
     ) -> dict[str, Any]: ...

@@ -163,6 +163,7 @@ class Operator(_native.Operator):
         strategy: str | None = None,
         seed: int = 0,
         fresh: bool = False,
+        fleet: bool | str = False,
         progress: bool | Callable[[str, str, float | None], Any] = True,
         **named: Any,
     ) -> Tuned:
@@ -175,10 +176,14 @@ class Operator(_native.Operator):
         and run in child processes, checked against the reference, and recorded as it happens: Ctrl-C loses nothing,
         and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
         (kind, line, share).
+
+        With ``fleet`` the workers of a fleet try the candidates, by the server of the records (``db``). The name of a run
+        instead of True goes on with that run, whose process is gone.
         """
         shown = _progress.display(progress)
+        afar = None if fleet is False else "" if fleet is True else fleet
         try:
-            ended = self.search(args, named, trials, time, mode, strategy, seed, fresh, shown)
+            ended = self.search(args, named, trials, time, mode, strategy, seed, fresh, afar, shown)
         finally:
             shown.close()
         return Tuned(**ended)

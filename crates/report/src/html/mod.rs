@@ -20,11 +20,11 @@ use std::fmt::{Result, Write};
 use crate::model::{Report, Section};
 use crate::text::{Escaped, counted, digits, duration, embedded, moment, percent, sizes};
 
-const UPLOT_SCRIPT: &str = include_str!("../../assets/uPlot.iife.min.js");
-const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
-const UPLOT_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
+pub(crate) const UPLOT_SCRIPT: &str = include_str!("../../assets/uPlot.iife.min.js");
+pub(crate) const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
+pub(crate) const UPLOT_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
 const SCRIPT: &str = include_str!("../../assets/page.js");
-const STYLE: &str = include_str!("../../assets/page.css");
+pub(crate) const STYLE: &str = include_str!("../../assets/page.css");
 
 /// The colours that strategies are told apart by; more strategies share them.
 const COLOURS: usize = 12;

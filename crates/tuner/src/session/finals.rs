@@ -133,14 +133,14 @@ impl Session<'_> {
     fn contest(&mut self, entrants: Vec<Entrant>) -> Option<Contest> {
         let schedules: Vec<Schedule> =
             entrants.iter().map(|entrant| entrant.candidate.schedule.clone()).collect();
-        let finalists = self.measurer.finalists(&schedules, self.tuner.budget.for_finalists());
+        let (number, time) = (self.candidates.number(), self.tuner.budget.for_finalists());
+        let finalists = self.crew.finalists(number, &schedules, time);
         Contest::of(entrants, finalists)
     }
 
     /// What was declared the best of the key, also for a run that began without records.
     fn stored_best(&mut self) -> Option<Best> {
-        let best = self.journal.store().ok()?.best(&self.key).ok()?;
-        best.filter(|best| best.declared.is_some())
+        self.crew.best(self.journal, &self.key)
     }
 
     /// What was declared the best, if it can still be read and computes with numbers that are allowed.
@@ -193,7 +193,7 @@ impl Session<'_> {
             Some(trial) => trial,
             None => {
                 let outcome = &contest.finalists[contest.winner].outcome;
-                let number = self.record(&winner.candidate, outcome);
+                let number = self.record(0, &winner.candidate, outcome);
                 TrialId { run: self.run.clone(), number }
             }
         };
@@ -214,7 +214,7 @@ impl Session<'_> {
             declared: tensorwright_records::now(),
             replaces: replaces.cloned(),
         };
-        let kept = self.journal.declare_best(&self.key, &best);
+        let kept = self.crew.declare(self.journal, &self.key, &best);
         if let Err(Error::Outrun(_)) = kept {
             return Some(());
         }

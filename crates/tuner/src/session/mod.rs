@@ -7,21 +7,17 @@ mod start;
 use std::time::{Duration, Instant};
 
 use tensorwright_kernel::Schedule;
-use tensorwright_measure::{Measurer, Roofline};
 use tensorwright_outcome::Outcome;
-use tensorwright_records::{Claim, Journal, Kept, Key, Origin, RunEnd, RunId, Trial, TrialId};
+use tensorwright_records::{Journal, Kept, Key, Origin, RunEnd, RunId, Trial, TrialId};
 
 use crate::arms::Arms;
 use crate::candidates::{Candidate, Candidates};
+use crate::crew::{Crew, Submission};
 use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Progress, Status, Tuned};
 use crate::trust::verification;
 use crate::tuner::Tuner;
-
-/// Candidates that are out at a time: one is timed, one waits for it, others are built. More would be
-/// proposed with less known.
-pub(crate) const DEPTH: usize = 4;
 
 /// Candidates that are measured again at the end.
 const FINALISTS: usize = 6;
@@ -35,12 +31,9 @@ struct Session<'a> {
     arms: Arms,
     strategy_time: Duration,
     spent: [Duration; 3],
-    measurer: Measurer,
-    roofline: Roofline,
+    crew: Crew,
     key: Key,
     run: RunId,
-    /// Keeps others from going on with the run while this process lives.
-    claim: Option<Claim>,
     candidates: Candidates,
     /// Measured schedules, for the finals.
     measured: Vec<(f64, Candidate, Option<TrialId>)>,
@@ -66,29 +59,31 @@ impl Tuner {
         journal: &mut Journal,
         watch: &mut dyn FnMut(&Event<'_>),
     ) -> Result<Tuned, TuneError> {
-        Ok(Session::start(self, journal, watch)?.run())
+        Session::start(self, journal, watch)?.run()
     }
 }
 
 impl Session<'_> {
     /// Searches, decides between the best, and closes the run in the records.
-    fn run(mut self) -> Tuned {
+    fn run(mut self) -> Result<Tuned, TuneError> {
         let status = self.search();
-        self.measurer.cancel();
+        self.crew.cancel();
+        // Whoever has taken the run over, or cancelled it, has the word.
+        if let Some(reason) = self.crew.failure() {
+            return Err(TuneError::Lost { run: self.run.to_string(), reason });
+        }
         let winner = self.finals();
         let ended = tensorwright_records::now();
         let end = RunEnd { ended, status: status.word().to_owned() };
-        let kept = self.journal.end_run(&self.run, &end);
+        let is_interrupted = status == Status::Interrupted;
+        let kept = self.crew.end(self.journal, &self.run, &end, is_interrupted);
         self.note(kept);
-        // What waits gets another chance; it is in the file beside the database anyway.
-        let _ = self.journal.flush();
-        if let Some(claim) = self.claim.take().filter(|_| status != Status::Interrupted) {
-            claim.finish();
-        }
+        let roof = self.crew.roofline();
+        self.progress.roof_seconds = roof.seconds;
         self.progress.elapsed = self.begun.elapsed();
         let waiting = self.journal.waiting();
         let why = self.journal.trouble().map(ToString::to_string).unwrap_or_default();
-        Tuned {
+        let tuned = Tuned {
             winner,
             status,
             progress: self.progress,
@@ -96,11 +91,12 @@ impl Session<'_> {
             run: self.run.to_string(),
             strategy_time: self.strategy_time,
             spent: self.spent,
-            peaks: (self.roofline.peak_gflops, self.roofline.peak_gbps),
+            peaks: (roof.peak_gflops, roof.peak_gbps),
             waiting: (waiting > 0).then_some((waiting, why)),
             rejected: self.journal.rejected(),
             defects: self.defects,
-        }
+        };
+        Ok(tuned)
     }
 
     /// Says once that records wait, and always that one is refused.
@@ -117,26 +113,49 @@ impl Session<'_> {
         }
     }
 
-    /// Commits an outcome, and returns its number in the run.
-    fn record(&mut self, candidate: &Candidate, outcome: &Outcome) -> u64 {
-        let number = self.next_trial;
-        self.next_trial += 1;
+    /// The point of a candidate and its algorithm, as records keep them.
+    fn place_of(&self, candidate: &Candidate) -> (Vec<u32>, String) {
         let place = candidate.points.first();
         let in_space = place.filter(|place| self.arms.space(place.arm).is_some());
         let point = in_space.map(|place| place.point.ranks().to_vec());
-        let mut trial = Trial::new(number, point.unwrap_or_default(), &candidate.text);
-        trial.algorithm = place.map(|place| self.arms.algorithm(place)).unwrap_or_default();
+        let algorithm = place.map(|place| self.arms.algorithm(place));
+        (point.unwrap_or_default(), algorithm.unwrap_or_default())
+    }
+
+    /// Has a candidate tried that was admitted under a number.
+    fn submit(&mut self, number: u64) {
+        let Some(candidate) = self.candidates.get(number) else { return };
+        let (point, algorithm) = self.place_of(candidate);
+        self.crew.submit(number, Submission { candidate, point, algorithm });
+    }
+
+    /// Commits an outcome, and returns its number in the run. What others have tried they have committed, under the number of
+    /// the candidate.
+    fn record(&mut self, id: u64, candidate: &Candidate, outcome: &Outcome) -> u64 {
+        if self.crew.keeps_trials() {
+            return id;
+        }
+        let number = self.next_trial;
+        self.next_trial += 1;
+        let (point, algorithm) = self.place_of(candidate);
+        let mut trial = Trial::new(number, point, &candidate.text);
+        trial.algorithm = algorithm;
         trial.origin.clone_from(&candidate.origin);
         trial.outcome = outcome.clone();
         trial.elapsed = self.begun.elapsed().as_secs_f64();
-        let kept = self.journal.insert(&self.run, &trial);
-        self.note(kept);
+        if let Some(kept) = self.crew.keep(self.journal, &self.run, &trial) {
+            self.note(kept);
+        }
         number
     }
 
     /// Notes that a schedule was compared with the reference here, so that its first use need not do it
     /// again. Should that fail, the first use does.
     fn vouch(&mut self, text: &str) {
+        // Others have compared it with theirs.
+        if self.crew.keeps_trials() {
+            return;
+        }
         let what = verification(&self.key, text);
         if let Ok(store) = self.journal.store() {
             let _ = store.note_verified(&what, true);
@@ -156,7 +175,7 @@ impl Session<'_> {
         let is_best = self.progress.best_seconds.is_none_or(|best| seconds < best);
         if is_best {
             self.progress.best_seconds = Some(seconds);
-            self.measurer.set_best(seconds);
+            self.crew.set_best(seconds);
         }
         is_best
     }

@@ -9,7 +9,7 @@ use tensorwright_outcome::Outcome;
 use tensorwright_records::{Origin, TrialId};
 use tensorwright_search::Proposal;
 
-use super::{DEPTH, Session};
+use super::Session;
 use crate::arms::ArmPoint;
 use crate::candidates::{Admission, Candidate};
 use crate::event::{Event, Status};
@@ -27,7 +27,7 @@ impl Session<'_> {
     pub(super) fn search(&mut self) -> Status {
         let mut exhausted = false;
         loop {
-            if self.tuner.stop.load(Ordering::Relaxed) {
+            if self.tuner.stop.load(Ordering::Relaxed) || self.crew.failure().is_some() {
                 return Status::Interrupted;
             }
             if self.time_left().is_some_and(|left| left.is_zero()) {
@@ -38,7 +38,7 @@ impl Session<'_> {
                 return Status::Finished;
             }
             let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-            let room = DEPTH.saturating_sub(self.measurer.in_flight());
+            let room = self.crew.room();
             let room = room.min(left.saturating_sub(self.candidates.out())).min(self.wanted());
             if room > 0 && !exhausted {
                 exhausted = !self.propose(room);
@@ -51,9 +51,10 @@ impl Session<'_> {
                 }
                 return Status::Exhausted;
             }
-            match self.measurer.next(self.tick()) {
+            match self.crew.next(self.tick()) {
                 Some(finished) => self.finished(finished),
                 None => {
+                    self.progress.roof_seconds = self.crew.roofline().seconds;
                     self.progress.elapsed = self.begun.elapsed();
                     (self.watch)(&Event::Waiting(&self.progress));
                 }
@@ -117,10 +118,10 @@ impl Session<'_> {
 
     fn admit(&mut self, schedule: Schedule, place: ArmPoint) {
         let origin = self.origin(&place);
-        match self.candidates.admit(schedule.clone(), Some(place.clone()), origin) {
+        match self.candidates.admit(schedule, Some(place.clone()), origin) {
             Admission::New(number) => {
                 self.chosen += 1;
-                self.measurer.submit(number, &schedule);
+                self.submit(number);
             }
             Admission::Waits => {}
             Admission::Known(outcome) => {
@@ -146,7 +147,7 @@ impl Session<'_> {
             origin: self.origin(&place),
         };
         self.count(&candidate, &outcome);
-        self.record(&candidate, &outcome);
+        self.record(0, &candidate, &outcome);
         self.tell(vec![(place, outcome)]);
     }
 
@@ -162,7 +163,7 @@ impl Session<'_> {
             *sum += part;
         }
         let Some(candidate) = self.candidates.back(id, &outcome) else { return };
-        let number = self.record(&candidate, &outcome);
+        let number = self.record(id, &candidate, &outcome);
         self.defects.note(self.tuner, self.journal, &candidate.text, &outcome);
         self.progress.trials += u64::from(is_built(&outcome));
         self.count(&candidate, &outcome);

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tensorwright_kernel::runtime::Machine;
 use tensorwright_kernel::{Goal, Schedule};
-use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::{ScheduleSpace, untuned_schedule};
-use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial};
+use tensorwright_records::{Journal, Origin, RunInfo, Trial, TrialId};
 use tensorwright_search::{SearchStrategy, Settings};
 use tensorwright_space::Point;
 
 use super::{FINALISTS, Session};
 use crate::arms::Arms;
 use crate::candidates::{Admission, Candidate, Candidates};
+use crate::crew::{Crew, Opened};
 use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Progress};
@@ -24,7 +24,7 @@ use crate::mode::Mode;
 use crate::pipelines::Pipelines;
 use crate::source::{Ranked, Searched, Source};
 use crate::tuner::Tuner;
-use crate::warm::{Past, Unfinished};
+use crate::warm::Past;
 
 /// Points that the cost model puts first, which every search starts from.
 const RANKED: usize = 12;
@@ -48,15 +48,13 @@ impl<'a> Session<'a> {
         let key = key_of(&tuner.program, &tuner.goal);
         let hash = space_hash(spaces.iter());
         let claims = journal.claims();
-        let mut past = match journal.store() {
+        let past = match journal.store() {
             Ok(store) => Past::read(tuner, (store, &claims), &key, &spaces, &hash),
             Err(_) => Past::default(),
         };
-        let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
-        config.threads = tuner.goal.threads();
-        config.seed = tuner.seed;
-        let measurer = Measurer::start(&tuner.program, config)?;
-        let roofline = measurer.roofline();
+        let mut info = RunInfo::new(tuner.chooser(), tuner.seed);
+        hash.clone_into(&mut info.space);
+        let Opened { crew, run, past, resumed } = Crew::open(tuner, journal, &key, &info, past)?;
         let clock = Instant::now();
         // One line per origin of points that searches begin with, the most promising first.
         let seeds = |arm: usize, space: &ScheduleSpace| {
@@ -66,21 +64,15 @@ impl<'a> Session<'a> {
         };
         let start = |space: &ScheduleSpace, seeds: &[(Point, Origin)]| {
             let start = seeds.iter().map(|(point, _)| point.clone()).collect();
-            let settings = Settings { seed: tuner.seed, start };
+            // One that goes on draws other numbers: with the same it would propose what it knows, again and again.
+            let seed = tuner.seed.wrapping_add(resumed.map_or(0, |(next, _)| next));
+            let settings = Settings { seed, start };
             strategy.start(Arc::clone(space.search_space()), &settings)
         };
         let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
         arms.observe(past.observations(&arms));
         let strategy_time = clock.elapsed();
-        let resumed = past.unfinished.is_some();
-        let (run, next_trial, built, claim) = match past.unfinished.take() {
-            Some(Unfinished { run, last, built, claim }) => (run, last + 1, built, Some(claim)),
-            None => {
-                let run = RunId::fresh();
-                let claim = claims.begin(&run);
-                (run, 0, 0, claim)
-            }
-        };
+        let (next_trial, built) = resumed.unwrap_or_default();
         let mut session = Session {
             tuner,
             journal,
@@ -89,11 +81,9 @@ impl<'a> Session<'a> {
             arms,
             strategy_time,
             spent: [Duration::ZERO; 3],
-            measurer,
-            roofline,
+            crew,
             key,
             run,
-            claim,
             candidates: Candidates::default(),
             measured: Vec::new(),
             default: (untuned_schedule(tuner.program.ir(), &goal)?, None),
@@ -108,10 +98,15 @@ impl<'a> Session<'a> {
         session.progress.budget = tuner.mode.most_trials(tuner.budget.trials);
         session.progress.time = tuner.budget.time;
         session.progress.flops = tuner.program.analysis().flops as f64;
-        session.progress.roof_seconds = session.roofline.seconds;
+        session.progress.roof_seconds = session.crew.roofline().seconds;
         session.recall(&past);
-        if !resumed {
-            session.begin(&hash);
+        if resumed.is_none() {
+            session.begin(info);
+        } else if session.crew.keeps_trials() {
+            session.restore(&past, next_trial);
+        }
+        if let Some(reason) = session.crew.failure() {
+            return Err(TuneError::Lost { run: session.run.to_string(), reason });
         }
         session.announce(built, past.schedules.len());
         session.first_candidates(past.schedules);
@@ -125,7 +120,9 @@ impl<'a> Session<'a> {
             // What was cut short then was slow beside the best of then: it may be measured again.
             let is_cut = trial.outcome.timing().is_some_and(|timing| timing.cut);
             let is_known = !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. });
-            if is_known && !is_cut {
+            // Of this very run, all that was measured counts.
+            let is_own = self.crew.keeps_trials() && trial.outcome != Outcome::DeviceLost;
+            if is_known && !is_cut || is_own {
                 self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
             }
         }
@@ -141,21 +138,46 @@ impl<'a> Session<'a> {
                 continue;
             }
             let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
+            let is_own = self.crew.keeps_trials();
             let candidate = Candidate {
                 schedule,
                 text: trial.schedule.clone(),
                 points: self.arms.place(trial).into_iter().collect(),
-                origin: Origin::Record,
+                origin: if is_own { trial.origin.clone() } else { Origin::Record },
             };
-            // Under a number of its own in this run, if it wins.
-            self.measured.push((seconds, candidate, None));
+            // One of another run gets a number of its own in this one if it wins.
+            let id = is_own.then(|| TrialId { run: self.run.clone(), number: trial.number });
+            self.measured.push((seconds, candidate, id));
             self.lower_best(seconds);
         }
     }
 
+    /// Goes on where another process has left: what is out stays out under its numbers, and nothing is tried twice.
+    fn restore(&mut self, past: &Past, next: u64) {
+        let default = self.default.0.to_string();
+        self.candidates.begin_at(next);
+        for trial in &past.out {
+            let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
+            let candidate = Candidate {
+                schedule,
+                text: trial.schedule.clone(),
+                points: self.arms.place(trial).into_iter().collect(),
+                origin: trial.origin.clone(),
+            };
+            self.candidates.restore(trial.number, candidate);
+        }
+        for trial in &past.trials {
+            self.progress.tally.add(&trial.outcome);
+        }
+        let known = past.trials.iter().find(|trial| trial.schedule == default);
+        self.progress.default_seconds = known.and_then(|trial| trial.outcome.cost());
+        self.default.1 =
+            known.map(|trial| trial.number).or_else(|| self.candidates.is_out(&default));
+    }
+
     /// Notes in the records that a run begins.
-    fn begin(&mut self, hash: &str) {
-        let roof = &self.roofline;
+    fn begin(&mut self, mut info: RunInfo) {
+        let roof = self.crew.roofline();
         let meta = json!({
             "command": self.tuner.command,
             "mode": self.tuner.mode.name(),
@@ -167,12 +189,9 @@ impl<'a> Session<'a> {
             "budget": { "trials": self.tuner.budget.trials,
                         "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
         });
-        let mut info = RunInfo::new(self.tuner.chooser(), self.tuner.seed);
-        info.id = self.run.clone();
-        hash.clone_into(&mut info.space);
         info.meta = meta;
         let program = program_info(&self.tuner.program, self.tuner.sizes.clone());
-        let kept = self.journal.begin_run(&self.key, &program, &info);
+        let kept = self.crew.begin(self.journal, &self.key, &program, &info);
         self.note(kept);
     }
 
@@ -181,7 +200,8 @@ impl<'a> Session<'a> {
         let sizes = self.arms.spaces().map(|space| space.search_space().size());
         let space = sizes.sum::<num_bigint::BigUint>().to_string();
         let (progress, mode) = (&self.progress, self.tuner.mode);
-        (self.watch)(&Event::Started { progress, mode, space, resumed, warm });
+        let fleet = self.crew.keeps_trials().then(|| self.run.to_string());
+        (self.watch)(&Event::Started { progress, mode, space, resumed, warm, fleet });
     }
 
     /// The default schedule is candidate zero: there is always a valid answer. Then what records know. Where the model
@@ -189,20 +209,25 @@ impl<'a> Session<'a> {
     fn first_candidates(&mut self, schedules: Vec<(Schedule, Origin)>) {
         // It is measured in every run, also if a record knows it.
         let default = self.default.0.to_string();
-        self.candidates = std::mem::take(&mut self.candidates).without(&default);
-        if self.tuner.mode != Mode::OneShot {
-            self.submit_default();
+        if self.default.1.is_none() {
+            self.candidates = std::mem::take(&mut self.candidates).without(&default);
+            if self.tuner.mode != Mode::OneShot {
+                self.submit_default();
+            }
         }
-        for (schedule, object) in self.tuner.planted.clone() {
+        // Fleets take no machine code.
+        let planted =
+            if self.crew.keeps_trials() { Vec::new() } else { self.tuner.planted.clone() };
+        for (schedule, object) in planted {
             if let Admission::New(number) =
                 self.candidates.admit(schedule.clone(), None, Origin::Planted)
             {
-                self.measurer.submit_object(number, &schedule, object);
+                self.crew.submit_object(number, &schedule, object);
             }
         }
         for (schedule, origin) in schedules {
-            if let Admission::New(number) = self.candidates.admit(schedule.clone(), None, origin) {
-                self.measurer.submit(number, &schedule);
+            if let Admission::New(number) = self.candidates.admit(schedule, None, origin) {
+                self.submit(number);
             }
         }
     }
@@ -210,10 +235,8 @@ impl<'a> Session<'a> {
     /// Measures the default schedule.
     pub(super) fn submit_default(&mut self) {
         let default = self.default.0.clone();
-        if let Admission::New(number) =
-            self.candidates.admit(default.clone(), None, Origin::Default)
-        {
-            self.measurer.submit(number, &default);
+        if let Admission::New(number) = self.candidates.admit(default, None, Origin::Default) {
+            self.submit(number);
             self.default.1 = Some(number);
         }
     }

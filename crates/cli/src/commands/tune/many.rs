@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use tensorwright::{Diagnostics, Program};
 use tensorwright_package::Sizes;
+use tensorwright_records::Journal;
 use tensorwright_tuner::{Allocation, Budget, Defects, Status, Tuned, Tuner};
 
+use super::progress::Display;
 use super::{Around, TRIALS, TuneArgs, journal, summary, tune, tuner};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
@@ -108,6 +110,9 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
 
 /// Gives slices of the budget to the operators where they pay most.
 fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> Outcome {
+    if args.fleet.fleet {
+        return together(args, jobs, budget);
+    }
     let begun = Instant::now();
     let mut journal = journal(args)?;
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
@@ -133,6 +138,37 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         job.trials += tuned.progress.trials;
         job.defects.add(&tuned.defects);
         job.last = Some(tuned);
+    }
+    finish(args, &jobs)
+}
+
+/// Tunes all operators at the same time: a fleet shares its machines between runs, and each gets its share of the trials by its
+/// weight.
+fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
+    let weights: f64 = jobs.iter().map(|job| job.weight).sum();
+    let shows = args.output.format == Format::Text;
+    let place = journal(args)?.location().clone();
+    let run = |job: &mut Job| -> Result<(), Failure> {
+        let share = |trials: u64| (trials as f64 * job.weight / weights).round().max(1.0) as u64;
+        let budget = Budget { trials: budget.trials.map(share), time: budget.time };
+        let mut journal = Journal::open(Some(&place))
+            .map_err(|error| super::failure(&error, args.output.format))?;
+        let display = Display::of(job.program.name().to_owned(), shows);
+        let tuner = job.tuner.clone().budget(budget);
+        let tuned = super::watched(&tuner, &mut journal, args, display)?;
+        job.trials = tuned.progress.trials;
+        job.defects.add(&tuned.defects);
+        job.last = Some(tuned);
+        Ok(())
+    };
+    let mut results = Vec::new();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = jobs.iter_mut().map(|job| scope.spawn(|| run(job))).collect();
+        results.extend(threads.into_iter().map(|thread| thread.join()));
+    });
+    for result in results {
+        // A thread that panicked has said so.
+        result.unwrap_or(Err(Failure::Reported))?;
     }
     finish(args, &jobs)
 }

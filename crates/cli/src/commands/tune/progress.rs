@@ -17,12 +17,19 @@ const OFTEN: Duration = Duration::from_millis(100);
 pub(super) struct Display {
     shows: bool,
     is_terminal: bool,
+    /// The operator, where several are tuned at the same time.
+    name: Option<String>,
     last: Option<Instant>,
 }
 
 impl Display {
     pub(super) fn new(shows: bool) -> Self {
-        Self { shows, is_terminal: std::io::stderr().is_terminal(), last: None }
+        Self { shows, is_terminal: std::io::stderr().is_terminal(), name: None, last: None }
+    }
+
+    /// For one of several operators that are tuned at the same time: now and then a line that begins with its name.
+    pub(super) fn of(name: String, shows: bool) -> Self {
+        Self { shows, is_terminal: false, name: Some(name), last: None }
     }
 
     pub(super) fn show(&mut self, event: &Event<'_>) {
@@ -30,7 +37,7 @@ impl Display {
             return;
         }
         match event {
-            Event::Started { mode, space, resumed, warm, progress } => {
+            Event::Started { mode, space, resumed, warm, progress, fleet } => {
                 let mut line = match mode {
                     Mode::Autotune => format!("{space} points"),
                     mode => format!("{mode}: {}", mode.summary()),
@@ -41,8 +48,16 @@ impl Display {
                 if *warm > 0 {
                     line.push_str(&format!(", {warm} schedules from the records first"));
                 }
-                let roof = Seconds(progress.roof_seconds);
-                self.line(&format!("{line}; no schedule can be faster than about {roof:.2} here"));
+                if progress.roof_seconds > 0.0 {
+                    let roof = Seconds(progress.roof_seconds);
+                    line.push_str(&format!(
+                        "; no schedule can be faster than about {roof:.2} here"
+                    ));
+                }
+                self.line(&line);
+                if let Some(run) = fleet {
+                    self.line(&format!("run {run}, which --resume goes on with"));
+                }
             }
             Event::Trial { progress, is_best, .. } => {
                 let due = if self.is_terminal { OFTEN } else { SELDOM };
@@ -72,7 +87,10 @@ impl Display {
         if self.is_terminal {
             eprint!("\r\x1b[K");
         }
-        eprintln!("{text}");
+        match &self.name {
+            Some(name) => eprintln!("{name}: {text}"),
+            None => eprintln!("{text}"),
+        }
     }
 
     fn update(&mut self, progress: &Progress, at_once: bool, due: Duration) {
@@ -85,7 +103,7 @@ impl Display {
             eprint!("\r\x1b[K{progress}");
             let _ = std::io::stderr().flush();
         } else {
-            eprintln!("{progress}");
+            self.line(&progress.to_string());
         }
     }
 }

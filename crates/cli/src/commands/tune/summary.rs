@@ -38,11 +38,15 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     let share =
         100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
     let [build, check, timing] = tuned.spent.map(|spent| spent.as_secs_f64());
-    writeln!(
-        out,
-        "the search itself took {share:.1} % of the time; building {build:.1} s, checking {check:.1} s, \
-         timing {timing:.1} s, partly at the same time"
-    )?;
+    write!(out, "the search itself took {share:.1} % of the time")?;
+    // What workers of a fleet spent is theirs to know.
+    if build + check + timing > 0.0 {
+        write!(
+            out,
+            "; building {build:.1} s, checking {check:.1} s, timing {timing:.1} s, partly at the same time"
+        )?;
+    }
+    writeln!(out)?;
     writeln!(out, "\nschedule ({}):", winner.origin)?;
     for line in winner.schedule.to_string().lines() {
         writeln!(out, "  {line}")?;

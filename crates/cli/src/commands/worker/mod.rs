@@ -45,8 +45,8 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 
-    /// Candidates that are leased at a time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Candidates that are held at a time; more are leased when half of them are done
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     batch: u32,
 
     /// How long candidates are held without a sign of life
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &WorkerArgs, worker: WorkerCommand) -> Outcome {
 #[cfg(feature = "postgres")]
 pub(crate) fn class_here(threads: usize) -> Result<String, String> {
     let target = tensorwright::Target::native().map_err(|error| error.to_string())?;
-    Ok(serve::class_of(&target, threads))
+    Ok(tensorwright_tuner::class_of(&target, threads))
 }
 
 #[cfg(feature = "postgres")]

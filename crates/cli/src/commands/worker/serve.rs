@@ -1,15 +1,15 @@
 //! The loop of a worker: lease, try, complete.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tensorwright::Target;
 use tensorwright_fleet::{Answer, Completion, Fleet, Lease, Leased, WorkerId};
-use tensorwright_measure::WorkerCommand;
+use tensorwright_measure::{Roofline, WorkerCommand};
 use tensorwright_outcome::{Outcome, printable};
 use tensorwright_records::{Error, Url};
-use tensorwright_tuner::COMPILER;
+use tensorwright_tuner::class_of;
 
 use super::WorkerArgs;
 use super::heart::Heart;
@@ -21,6 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// How long a worker waits before it asks again whether there is work, at first and at most.
 const IDLE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// How long after a lease the next one is asked for while there are candidates in hand.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Runs whose children are kept: to begin with a run takes longer than a candidate.
+const KEPT: usize = 3;
+
+/// Probes of which the best one counts.
+const PROBES: usize = 3;
 
 /// How long the loop waits before it looks around.
 const TICK: Duration = Duration::from_millis(100);
@@ -44,6 +53,14 @@ struct Tally {
     fenced: u64,
 }
 
+impl Tally {
+    fn note(&mut self, answers: &[Answer]) {
+        let fenced = answers.iter().filter(|answer| **answer == Answer::Fenced).count() as u64;
+        self.fenced += fenced;
+        self.stored += answers.len() as u64 - fenced;
+    }
+}
+
 struct Worker<'a> {
     fleet: Fleet,
     id: WorkerId,
@@ -51,8 +68,12 @@ struct Worker<'a> {
     bench: Bench,
     args: &'a WorkerArgs,
     stop: &'a AtomicBool,
-    /// The run that was tried last, which the next candidates are often of.
-    trying: Option<(i64, Trying)>,
+    /// Runs that were tried lately, the last one first: the next candidates are often of one of them.
+    trying: Vec<(i64, Trying)>,
+    /// The number of the last candidate that was begun with.
+    places: u64,
+    /// What the last probes said, in GFLOP/s.
+    probes: VecDeque<f64>,
     tally: Tally,
 }
 
@@ -77,17 +98,14 @@ pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result
     eprintln!("worker {name} of class {}", printable(&class));
     let heart = Heart::start(url, id, args.lease)?;
     let bench = Bench { worker, target, threads };
-    let (trying, tally) = (None, Tally::default());
-    let mut worker = Worker { fleet, id, heart, bench, args, stop: &stop, trying, tally };
+    let (trying, places, probes) = (Vec::new(), 0, VecDeque::new());
+    let tally = Tally::default();
+    let mut worker =
+        Worker { fleet, id, heart, bench, args, stop: &stop, trying, places, probes, tally };
     let result = worker.serve();
     let Tally { stored, fenced } = worker.tally;
     eprintln!("worker {name}: {stored} stored, {fenced} fenced");
     result
-}
-
-/// The class of this machine: what results depend on.
-pub(super) fn class_of(target: &Target, threads: usize) -> String {
-    format!("{} x{threads} {COMPILER}", target.fingerprint())
 }
 
 /// The name of the machine and the number of this process.
@@ -102,12 +120,13 @@ impl Worker<'_> {
     fn serve(&mut self) -> Result<(), Trouble> {
         let mut pause = IDLE.0;
         while !self.stop.load(Ordering::Relaxed) {
-            let (id, most, time) = (self.id, self.args.batch, self.args.lease);
-            let leased = self.fleet.insist(PATIENCE, |fleet| fleet.lease(id, most, time))?;
+            let (id, current) = (self.id, self.trying.first().map(|(run, _)| *run));
+            let mut leased = self.lease(self.args.batch, current)?;
             if !leased.is_empty() {
                 pause = IDLE.0;
-                self.heart.hold(leased.iter().map(|leased| &leased.lease));
-                self.try_all(leased)?;
+                while !leased.is_empty() {
+                    leased = self.try_run(leased)?;
+                }
                 continue;
             }
             let swept = self.fleet.insist(PATIENCE, Fleet::sweep)?;
@@ -124,48 +143,108 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Tries candidates, run by run.
-    fn try_all(&mut self, leased: Vec<Leased>) -> Result<(), Trouble> {
-        let mut runs: BTreeMap<i64, Vec<Leased>> = BTreeMap::new();
-        for one in leased {
-            runs.entry(one.lease.run).or_default().push(one);
-        }
-        runs.into_iter().try_for_each(|(run, leased)| self.try_run(run, leased))
+    /// Leases candidates, rather of a run that is taken up.
+    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<Leased>, Trouble> {
+        let (id, time) = (self.id, self.args.lease);
+        let leased = self.fleet.insist(PATIENCE, |fleet| fleet.lease_of(id, most, time, run))?;
+        self.heart.hold(leased.iter().map(|leased| &leased.lease));
+        Ok(leased)
     }
 
-    fn try_run(&mut self, run: i64, leased: Vec<Leased>) -> Result<(), Trouble> {
+    /// Tries candidates of one run, and more of it as they become fewer; what was leased of another run meanwhile.
+    fn try_run(&mut self, leased: Vec<Leased>) -> Result<Vec<Leased>, Trouble> {
+        let Some(run) = leased.first().map(|one| one.lease.run) else { return Ok(leased) };
         if let Err(hopeless) = self.take_up(run)? {
-            let all = leased.into_iter().map(|one| (one.lease, hopeless.clone()));
-            return self.complete(all.collect());
+            self.refuse(leased, &hopeless)?;
+            return Ok(Vec::new());
         }
-        let Some((_, trying)) = &mut self.trying else { return Ok(()) };
-        let mut known = Vec::new();
-        for (place, one) in (0..).zip(&leased) {
-            if let Some(outcome) = trying.begin(place, one) {
-                known.push((one.lease.clone(), outcome));
-            }
-        }
-        self.complete(known)?;
+        let (mut held, mut finals) = (HashMap::new(), Vec::new());
+        self.begin(leased, &mut held, &mut finals)?;
+        let mut others = Vec::new();
+        let mut asked = Instant::now();
         loop {
-            let Some((_, trying)) = &mut self.trying else { return Ok(()) };
-            let finished = trying.next(TICK);
-            if let Some((place, outcome)) = finished
-                && let Some(one) = usize::try_from(place).ok().and_then(|place| leased.get(place))
-            {
-                self.complete(vec![(one.lease.clone(), outcome)])?;
+            let Some((_, trying)) = self.trying.first_mut() else { return Ok(others) };
+            if let Some((place, outcome)) = trying.next(TICK) {
+                if let Some(lease) = held.remove(&place) {
+                    self.complete(vec![(lease, outcome)])?;
+                }
             } else if trying.in_flight() == 0 {
-                return Ok(());
+                break;
+            }
+            let few = held.len() <= self.args.batch as usize / 2 && finals.is_empty();
+            let may = others.is_empty() && !self.stop.load(Ordering::Relaxed);
+            if few && may && !held.is_empty() && asked.elapsed() >= AGAIN {
+                asked = Instant::now();
+                let most = self.args.batch.saturating_sub(held.len() as u32).max(1);
+                let more = self.lease(most, Some(run))?;
+                match more.first().map(|one| one.lease.run) {
+                    Some(other) if other != run => others = more,
+                    _ => self.begin(more, &mut held, &mut finals)?,
+                }
             }
         }
+        for one in finals {
+            self.finals(&one)?;
+        }
+        Ok(others)
     }
 
-    /// Gets ready for a run; the outcome of all its candidates if none can be tried.
+    /// Begins with candidates. Finals have the machine for themselves, when all else is done.
+    fn begin(
+        &mut self,
+        leased: Vec<Leased>,
+        held: &mut HashMap<u64, Lease>,
+        finals: &mut Vec<Leased>,
+    ) -> Result<(), Trouble> {
+        let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
+        let mut known = Vec::new();
+        for one in leased {
+            if one.is_finals {
+                finals.push(one);
+                continue;
+            }
+            self.places += 1;
+            match trying.begin(self.places, &one) {
+                Some(outcome) => known.push((one.lease, outcome)),
+                None => drop(held.insert(self.places, one.lease)),
+            }
+        }
+        self.complete(known)
+    }
+
+    fn finals(&mut self, one: &Leased) -> Result<(), Trouble> {
+        let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
+        let finalists = trying.finals(&one.schedule);
+        let (id, lease) = (self.id, &one.lease);
+        let answer =
+            self.fleet.insist(PATIENCE, |fleet| fleet.complete_finals(id, lease, &finalists))?;
+        self.tally.note(&[answer]);
+        self.heart.release(lease);
+        Ok(())
+    }
+
+    /// All candidates of a run have the same outcome, and its finals none.
+    fn refuse(&mut self, leased: Vec<Leased>, outcome: &Outcome) -> Result<(), Trouble> {
+        let (finals, others): (Vec<_>, Vec<_>) = leased.into_iter().partition(|one| one.is_finals);
+        for one in finals {
+            let id = self.id;
+            let answer =
+                self.fleet.insist(PATIENCE, |fleet| fleet.complete_finals(id, &one.lease, &[]))?;
+            self.tally.note(&[answer]);
+            self.heart.release(&one.lease);
+        }
+        self.complete(others.into_iter().map(|one| (one.lease, outcome.clone())).collect())
+    }
+
+    /// Gets ready for a run; the outcome of all its candidates if none can be tried. Children of a few other runs stay, and do
+    /// nothing.
     fn take_up(&mut self, run: i64) -> Result<Result<(), Outcome>, Trouble> {
-        if self.trying.as_ref().is_some_and(|(current, _)| *current == run) {
+        if let Some(at) = self.trying.iter().position(|(other, _)| *other == run) {
+            let found = self.trying.remove(at);
+            self.trying.insert(0, found);
             return Ok(Ok(()));
         }
-        // Children of the run before end first: they would be in the way of measurements.
-        self.trying = None;
+        self.trying.truncate(KEPT - 1);
         let assignment = self.fleet.insist(PATIENCE, |fleet| fleet.assignment(run))?;
         let Some(assignment) = assignment else {
             let reason = "the run is not for this worker".to_owned();
@@ -173,9 +252,23 @@ impl Worker<'_> {
         };
         match Trying::start(&assignment, &self.bench) {
             Ok(trying) => {
-                let (id, probe) = (self.id, trying.probe());
-                self.trying = Some((run, trying));
-                match self.fleet.insist(PATIENCE, |fleet| fleet.report_probe(id, probe))? {
+                let (id, roofline) = (self.id, trying.roofline());
+                let Roofline { peak_gflops, peak_gbps, seconds, .. } = roofline;
+                // The best of the last few: others may have been in the way.
+                self.probes.push_back(peak_gflops);
+                if self.probes.len() > PROBES {
+                    self.probes.pop_front();
+                }
+                let probe = self.probes.iter().copied().fold(0.0, f64::max);
+                self.trying.insert(0, (run, trying));
+                let reported = self.fleet.insist(PATIENCE, |fleet| {
+                    let aside = fleet.report_probe(id, probe)?;
+                    if aside.is_none() {
+                        fleet.report_roof(id, run, seconds, (peak_gflops, peak_gbps))?;
+                    }
+                    Ok(aside)
+                });
+                match reported? {
                     None => Ok(Ok(())),
                     Some(reason) => Err(Trouble {
                         message: format!("this worker is quarantined: {reason}"),
@@ -201,9 +294,7 @@ impl Worker<'_> {
             known.into_iter().map(|(lease, outcome)| Completion { lease, outcome }).collect();
         let id = self.id;
         let answers = self.fleet.insist(PATIENCE, |fleet| fleet.complete(id, &completions))?;
-        let fenced = answers.iter().filter(|answer| **answer == Answer::Fenced).count() as u64;
-        self.tally.fenced += fenced;
-        self.tally.stored += answers.len() as u64 - fenced;
+        self.tally.note(&answers);
         lost.iter().for_each(|(lease, _)| self.heart.release(lease));
         completions.iter().for_each(|completion| self.heart.release(&completion.lease));
         Ok(())

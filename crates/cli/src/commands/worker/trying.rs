@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tensorwright::{Diagnostics, Module, Precision, Program, Schedule, Target};
-use tensorwright_fleet::{Assignment, Leased};
-use tensorwright_measure::{Config, MeasureError, Measurer, WorkerCommand};
+use tensorwright_fleet::{Assignment, Finalist, Leased, finals_of};
+use tensorwright_measure::{Config, MeasureError, Measurer, Roofline, WorkerCommand};
 use tensorwright_outcome::Outcome;
 use tensorwright_tuner::COMPILER;
 
@@ -19,6 +19,8 @@ pub(super) struct Bench {
 pub(super) struct Trying {
     measurer: Measurer,
     precision: Precision,
+    /// The best time that anybody has seen.
+    best: f64,
 }
 
 /// Why no candidate of a run can be tried.
@@ -61,18 +63,14 @@ impl Trying {
         config.threads = bench.threads;
         config.seed = assignment.input_seed;
         let measurer = Measurer::start(&program, config).map_err(Hopeless::Machine)?;
-        Ok(Self { measurer, precision })
+        Ok(Self { measurer, precision, best: f64::INFINITY })
     }
 
     /// Begins with a candidate; what became of it, if that is clear at once.
     pub(super) fn begin(&mut self, place: u64, leased: &Leased) -> Option<Outcome> {
-        match Schedule::parse(&leased.schedule) {
-            Err(diagnostics) => Some(illegal("schedule", diagnostics.to_string())),
-            Ok(schedule) if !self.precision.allows(schedule.precision()) => {
-                let reason =
-                    format!("it is {}, and {} is wanted", schedule.precision(), self.precision);
-                Some(illegal("precision", reason))
-            }
+        self.saw(leased.best);
+        match self.schedule(&leased.schedule) {
+            Err(outcome) => Some(outcome),
             Ok(schedule) => {
                 self.measurer.submit(place, &schedule);
                 None
@@ -80,9 +78,51 @@ impl Trying {
         }
     }
 
+    /// A schedule that may be tried, or what becomes of one that may not.
+    fn schedule(&self, text: &str) -> Result<Schedule, Outcome> {
+        match Schedule::parse(text) {
+            Err(diagnostics) => Err(illegal("schedule", diagnostics.to_string())),
+            Ok(schedule) if !self.precision.allows(schedule.precision()) => {
+                let reason =
+                    format!("it is {}, and {} is wanted", schedule.precision(), self.precision);
+                Err(illegal("precision", reason))
+            }
+            Ok(schedule) => Ok(schedule),
+        }
+    }
+
+    /// Candidates that are far slower than the best are cut short.
+    fn saw(&mut self, seconds: Option<f64>) {
+        if let Some(seconds) = seconds.filter(|seconds| *seconds < self.best) {
+            self.best = seconds;
+            self.measurer.set_best(seconds);
+        }
+    }
+
+    /// Times schedules in turns, which nothing else of this worker disturbs.
+    pub(super) fn finals(&mut self, text: &str) -> Vec<Finalist> {
+        let Some((time, texts)) = finals_of(text) else { return Vec::new() };
+        let read: Vec<Result<Schedule, Outcome>> =
+            texts.iter().map(|text| self.schedule(text)).collect();
+        let schedules: Vec<Schedule> =
+            read.iter().filter_map(|schedule| schedule.as_ref().ok().cloned()).collect();
+        let mut timed = self.measurer.finalists(&schedules, time).into_iter();
+        let finalist = |schedule: Result<Schedule, Outcome>| match schedule {
+            Err(outcome) => (outcome, Vec::new()),
+            Ok(_) => timed.next().map_or((Outcome::DeviceLost, Vec::new()), |one| {
+                // A thousand rounds say all there is to say, and fit into an answer.
+                (one.outcome, one.rounds.into_iter().take(1000).collect())
+            }),
+        };
+        read.into_iter().map(finalist).collect()
+    }
+
     /// The next candidate of which it is known what became of it.
     pub(super) fn next(&mut self, wait: Duration) -> Option<(u64, Outcome)> {
-        self.measurer.next(wait).map(|finished| (finished.id, finished.outcome))
+        let finished = self.measurer.next(wait)?;
+        let whole = finished.outcome.timing().filter(|timing| !timing.cut);
+        self.saw(whole.map(|timing| timing.seconds));
+        Some((finished.id, finished.outcome))
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -90,8 +130,8 @@ impl Trying {
     }
 
     /// How fast this machine is: what its class is judged by.
-    pub(super) fn probe(&self) -> f64 {
-        self.measurer.roofline().peak_gflops
+    pub(super) fn roofline(&self) -> Roofline {
+        self.measurer.roofline()
     }
 }
 

@@ -1,6 +1,13 @@
 //! `tensorwright fleet`: setting up a fleet, and what is going on in it.
 
+mod http;
+mod metrics;
+mod see;
+mod serve;
+mod top;
+
 use std::io::Write;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
@@ -8,11 +15,15 @@ use tensorwright_fleet::{Fleet, Role, Status};
 use tensorwright_outcome::printable;
 use tensorwright_records::{Error, Location, Url};
 
+use self::see::by_name;
 use super::db::table::table;
 use super::worker::class_here;
 use crate::args::{Format, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::report;
+
+/// How long forgetting may take.
+const FORGETTING: Duration = Duration::from_secs(3600);
 
 /// Set up a fleet of machines that tune together, and see what is going on in it
 ///
@@ -23,6 +34,7 @@ use crate::report;
   tensorwright fleet admit ann --as tune --db postgres://owner@db.example/tuning
   tensorwright fleet admit rack3 --as work --class \"$(tensorwright fleet class)\" --db postgres://owner@db.example/tuning
   tensorwright fleet status --db postgres://ann@db.example/tuning
+  tensorwright fleet serve --db postgres://board@db.example/tuning     # a live page, on this machine
 A fleet is described in docs/fleet.md.")]
 pub(crate) struct FleetArgs {
     /// The server of the fleet [default: $TENSORWRIGHT_DB]
@@ -39,8 +51,11 @@ enum FleetCommand {
     Class(ClassArgs),
     Admit(AdmitArgs),
     Status(StatusArgs),
+    Top(top::TopArgs),
+    Serve(serve::ServeArgs),
     Drain(DrainArgs),
     Quarantine(QuarantineArgs),
+    Forget(ForgetArgs),
 }
 
 /// Make the tables, functions and roles, unless they are there; takes the owner of the database
@@ -114,6 +129,14 @@ struct QuarantineArgs {
     lift: bool,
 }
 
+/// Remove what the queue keeps of old runs that are over; their trials are records, and stay
+#[derive(Debug, Args)]
+struct ForgetArgs {
+    /// Runs that began so many days ago
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36500))]
+    days: u32,
+}
+
 /// Does what is asked.
 pub(crate) fn run(args: &FleetArgs) -> Outcome {
     let format = match &args.command {
@@ -142,6 +165,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
             Ok(report::json(&serde_json::json!({ "classes": rows }))?)
         }
         Said::Status(status) => Ok(write!(std::io::stdout(), "{}", printable(&shown(&status)))?),
+        Said::Nothing => Ok(()),
         Said::Line(line) => Ok(writeln!(std::io::stdout(), "{}", printable(&line))?),
         Said::NoWorker(name) => {
             let help = "`tensorwright worker` prints its name when it starts";
@@ -152,6 +176,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
 
 /// What there is to say.
 enum Said {
+    Nothing,
     Line(String),
     Status(Vec<Status>),
     NoWorker(String),
@@ -186,9 +211,16 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
             Ok(Said::Line(format!("{} is admitted", args.user)))
         }
         FleetCommand::Status(_) => Ok(Said::Status(Fleet::connect(url)?.status()?)),
+        FleetCommand::Top(args) => top::run(args, url).map(|()| Said::Nothing),
+        FleetCommand::Serve(args) => serve::run(args, url).map(|()| Said::Nothing),
         FleetCommand::Drain(args) => {
             let count = Fleet::connect(url)?.drain(&args.worker)?;
             Ok(of_worker(count, &args.worker, "gets no more candidates"))
+        }
+        FleetCommand::Forget(args) => {
+            let older = Duration::from_secs(u64::from(args.days) * 86_400);
+            let count = Fleet::connect(url)?.with_limit(FORGETTING).forget(older)?;
+            Ok(Said::Line(format!("{count} candidates are forgotten")))
         }
         FleetCommand::Quarantine(args) => {
             let reason = Some(args.reason.as_str()).filter(|_| !args.lift);
@@ -205,7 +237,7 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
 fn shown(status: &[Status]) -> String {
     let head = ["class", "runs", "waiting", "held", "done", "workers", "set aside"];
     let row = |status: &Status| {
-        let Status { class, ready, leased, done, workers, quarantined, runs } = status;
+        let Status { class, ready, leased, done, workers, quarantined, runs, .. } = status;
         let counts = [runs, ready, leased, done, workers, quarantined].map(u64::to_string);
         std::iter::once(class.clone()).chain(counts).collect()
     };
@@ -213,10 +245,10 @@ fn shown(status: &[Status]) -> String {
 }
 
 fn json(status: &Status) -> serde_json::Value {
-    let Status { class, ready, leased, done, workers, quarantined, runs } = status;
+    let Status { class, ready, leased, done, workers, quarantined, runs, kinds } = status;
     serde_json::json!({
         "class": class, "runs": runs, "ready": ready, "leased": leased, "done": done, "workers": workers,
-        "quarantined": quarantined,
+        "quarantined": quarantined, "outcomes": by_name(kinds),
     })
 }
 

@@ -1,0 +1,303 @@
+//! What the process of a run asks: to be its only driver, what is known of it, and to end it.
+
+use std::time::Duration;
+
+use tensorwright_outcome::Outcome;
+use tensorwright_records::postgres::ToSql;
+use tensorwright_records::{Error, Key, Origin, Result, RunId, RunInfo, TrialId};
+
+use crate::fleet::{Answer, Fleet};
+use crate::item::Item;
+use crate::lease::{Lease, Outcomes, WorkerId};
+use crate::row::Row;
+
+/// The right to add items to a run: whoever takes the run over takes it away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// The run.
+    pub run: RunId,
+    token: String,
+}
+
+impl Driver {
+    /// Of a run that does not exist yet.
+    #[must_use]
+    pub fn nobody(run: &RunId) -> Self {
+        Self { run: run.clone(), token: String::new() }
+    }
+}
+
+/// What a driver is told with every sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Held {
+    /// Workers of the class that are there.
+    pub workers: u32,
+    /// What no schedule can beat on the machine that times are told for, in seconds; `None` before anybody tried the program.
+    pub roof: Option<f64>,
+    /// The arithmetic of that machine in GFLOP/s, and its bandwidth in GB/s.
+    pub peaks: (f64, f64),
+    /// Whether the run was cancelled or its time is over.
+    pub is_over: bool,
+}
+
+/// An item of a run as it was added, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Past {
+    /// The item.
+    pub item: Item,
+    /// What became of it, if that is known.
+    pub outcome: Option<Outcomes>,
+    /// Whether it is finals rather than a candidate.
+    pub is_finals: bool,
+}
+
+/// What was declared the best of a run's key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredBest {
+    /// The trial.
+    pub trial: TrialId,
+    /// Its seconds in the finals.
+    pub seconds: f64,
+    /// The candidate.
+    pub item: Item,
+}
+
+/// What is declared the best of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declaration {
+    /// The number of the trial in the run.
+    pub number: u64,
+    /// Its seconds in the finals.
+    pub seconds: f64,
+    /// What it was measured against.
+    pub against: serde_json::Value,
+    /// The best that it was measured beside, whose place it takes.
+    pub replaces: Option<TrialId>,
+}
+
+/// A schedule in finals, and what is said of it: its outcome, and the seconds of every round.
+pub type Finalist = (Outcome, Vec<f64>);
+
+/// Stands between the schedules of finals; no schedule has such a line.
+const BETWEEN: &str = "%%\n";
+
+/// What the schedules of finals are sent as: for how many milliseconds they are timed, and their texts.
+#[must_use]
+pub fn finals_text(time: Duration, schedules: &[String]) -> String {
+    let lines = |text: &String| match text.is_empty() || text.ends_with('\n') {
+        true => text.clone(),
+        false => format!("{text}\n"),
+    };
+    let texts: Vec<String> = schedules.iter().map(lines).collect();
+    format!("{}\n{BETWEEN}{}", time.as_millis(), texts.join(BETWEEN))
+}
+
+/// The time and the schedules of [`finals_text`]; `None` if it is something else.
+#[must_use]
+pub fn finals_of(text: &str) -> Option<(Duration, Vec<String>)> {
+    let mut parts = text.split(BETWEEN);
+    let time: u64 = parts.next()?.trim_end().parse().ok()?;
+    // Nobody's machine is kept for longer than this by one item.
+    let time = Duration::from_millis(time).min(Duration::from_secs(60));
+    let schedules: Vec<String> = parts.map(str::to_owned).collect();
+    (1..=64).contains(&schedules.len()).then_some((time, schedules))
+}
+
+impl Fleet {
+    /// Takes a run: from now on nobody else adds items to it. A process that is believed to live keeps it, unless somebody insists.
+    ///
+    /// # Errors
+    /// If another process goes on with it, it is over, or it is somebody else's.
+    pub fn drive(&mut self, run: &RunId, time: Duration, insists: bool) -> Result<Driver> {
+        let sql = "SELECT drive($1, $2, $3)";
+        let token = self.ask(sql, &[&run.as_str(), &time.as_secs_f64(), &insists])?;
+        Ok(Driver { run: run.clone(), token })
+    }
+
+    /// Adds candidates to a run that this process drives; how many are new.
+    ///
+    /// # Errors
+    /// If somebody has taken the run over, and as [`Fleet::enqueue`].
+    pub fn add(&mut self, driver: &Driver, items: &[Item]) -> Result<u64> {
+        self.put(&driver.run, items, Some(&driver.token), false)
+    }
+
+    /// Adds finals: an item whose schedule is a [`finals_text`].
+    ///
+    /// # Errors
+    /// As [`Fleet::add`].
+    pub fn add_finals(&mut self, driver: &Driver, item: &Item) -> Result<u64> {
+        self.put(&driver.run, std::slice::from_ref(item), Some(&driver.token), true)
+    }
+
+    /// A sign of life, with the best time that is known; what there is to know.
+    ///
+    /// # Errors
+    /// If somebody has taken the run over.
+    pub fn hold(&mut self, driver: &Driver, time: Duration, best: Option<f64>) -> Result<Held> {
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&driver.run.as_str(), &driver.token, &time.as_secs_f64(), &best];
+        let rows = self.query("SELECT * FROM hold($1, $2, $3, $4)", values)?;
+        let Some(row) = rows.first() else { return Ok(Held::default()) };
+        let peak = |at: usize| row.get::<Option<f64>>(at).map(Option::unwrap_or_default);
+        Ok(Held {
+            workers: row.get::<i32>(0)?.unsigned_abs(),
+            roof: row.get(1)?,
+            peaks: (peak(2)?, peak(3)?),
+            is_over: row.get(4)?,
+        })
+    }
+
+    /// All items of a run of this user, with what became of them.
+    ///
+    /// # Errors
+    /// If the server cannot be asked.
+    pub fn history(&mut self, run: &RunId) -> Result<Vec<Past>> {
+        let mut all = Vec::new();
+        let mut after = -1_i64;
+        loop {
+            let sql = "SELECT * FROM history($1, $2, 1000)";
+            let rows = self.query(sql, &[&run.as_str(), &after])?;
+            let Some(last) = rows.last() else { return Ok(all) };
+            after = last.get(0)?;
+            for row in &rows {
+                let kind: Option<i32> = row.get(1)?;
+                let outcome = kind.map(|_| crate::fleet::known(row)).transpose()?;
+                all.push(Past { item: item(row, 0, 12)?, outcome, is_finals: row.get(16)? });
+            }
+        }
+    }
+
+    /// A run of this user of the same command that is not over and that nobody goes on with.
+    ///
+    /// # Errors
+    /// If the server cannot be asked.
+    pub fn unfinished(&mut self, key: &Key, info: &RunInfo) -> Result<Option<RunId>> {
+        let sql = "SELECT * FROM unfinished($1, $2, $3, $4, $5, $6, $7, $8)";
+        let values: &[&(dyn ToSql + Sync)] = &[
+            &key.program,
+            &key.target,
+            &i64::from(key.threads),
+            &key.compiler,
+            &key.precision.name(),
+            &info.strategy,
+            &info.seed.cast_signed(),
+            &info.space,
+        ];
+        let rows = self.query(sql, values)?;
+        let name = rows.first().map(|row| row.get::<String>(0)).transpose()?;
+        Ok(name.map(|name| RunId::named(&name)))
+    }
+
+    /// What came of finals, as soon as that is known; `Some(None)` if they were given up.
+    ///
+    /// # Errors
+    /// If the server cannot be asked.
+    pub fn final_result(
+        &mut self,
+        run: &RunId,
+        number: u64,
+    ) -> Result<Option<Option<Vec<Finalist>>>> {
+        let sql = "SELECT * FROM final_result($1, $2)";
+        let rows = self.query(sql, &[&run.as_str(), &number.cast_signed()])?;
+        let Some(row) = rows.first() else { return Ok(Some(None)) };
+        if !row.get::<bool>(0)? {
+            return Ok(None);
+        }
+        let text = row.get::<Option<String>>(1)?;
+        Ok(Some(text.and_then(|text| serde_json::from_str(&text).ok())))
+    }
+
+    /// Says what came of finals that this worker has leased.
+    ///
+    /// # Errors
+    /// If there is no such worker of this user.
+    pub fn complete_finals(
+        &mut self,
+        worker: WorkerId,
+        lease: &Lease,
+        finalists: &[Finalist],
+    ) -> Result<Answer> {
+        let text = serde_json::to_string(finalists).unwrap_or_default();
+        let sql = "SELECT complete_finals($1, $2, $3, $4, $5)";
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&worker.0, &lease.run, &lease.number.cast_signed(), &lease.token, &text];
+        self.ask::<String>(sql, values).map(|answer| Answer::of(&answer))
+    }
+
+    /// What was declared the best of the key of a run of this user.
+    ///
+    /// # Errors
+    /// If the server cannot be asked.
+    pub fn declared(&mut self, run: &RunId) -> Result<Option<DeclaredBest>> {
+        let rows = self.query("SELECT * FROM declared($1)", &[&run.as_str()])?;
+        let read = |row: &Row| {
+            let item = item(row, 1, 4)?;
+            let run = RunId::named(&row.get::<String>(0)?);
+            let trial = TrialId { run, number: item.number };
+            Ok(DeclaredBest { trial, seconds: row.get(2)?, item })
+        };
+        rows.first().map(read).transpose()
+    }
+
+    /// Declares the best of a key. It takes the place only of the one that it names.
+    ///
+    /// # Errors
+    /// [`Error::Outrun`] if there is another best by now; if it was not measured, or somebody has taken the run over.
+    pub fn declare(&mut self, driver: &Driver, best: &Declaration) -> Result<()> {
+        let replaces = best.replaces.as_ref().map(|id| format!("{}/{}", id.run, id.number));
+        let sql = "SELECT declare_best($1, $2, $3, $4, $5, $6)";
+        let values: &[&(dyn ToSql + Sync)] = &[
+            &driver.run.as_str(),
+            &driver.token,
+            &best.number.cast_signed(),
+            &best.seconds,
+            &best.against.to_string(),
+            &replaces,
+        ];
+        let Some(current) = self.ask::<Option<String>>(sql, values)? else { return Ok(()) };
+        let (run, number) = current.rsplit_once('/').unwrap_or((&current, ""));
+        let run = RunId::named(run);
+        Err(Error::Outrun(TrialId { run, number: number.parse().unwrap_or_default() }))
+    }
+
+    /// Ends a run with a word: what waits is dropped, unless it was merely interrupted.
+    ///
+    /// # Errors
+    /// If somebody has taken the run over.
+    pub fn finish(&mut self, driver: &Driver, status: &str) -> Result<()> {
+        let sql = "SELECT finish($1, $2, $3)";
+        self.query(sql, &[&driver.run.as_str(), &driver.token, &status]).map(|_| ())
+    }
+}
+
+/// An item of a row whose number is in one place, and the rest of it from another one on.
+fn item(row: &Row, number: usize, rest: usize) -> Result<Item> {
+    Ok(Item {
+        number: row.get::<i64>(number)?.cast_unsigned(),
+        origin: Origin::from(row.get::<String>(rest)?.as_str()),
+        algorithm: row.get::<Option<String>>(rest + 1)?.unwrap_or_default(),
+        point: tensorwright_records::decode_point(&row.get::<Vec<u8>>(rest + 2)?)
+            .unwrap_or_default(),
+        schedule: row.get(rest + 3)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finals_are_read_as_they_were_written() {
+        let schedules = ["".to_owned(), "B: split i 8\n".to_owned(), "B: unroll i".to_owned()];
+        let text = finals_text(Duration::from_secs(3), &schedules);
+        let (time, read) = finals_of(&text).unwrap();
+        assert_eq!(time, Duration::from_secs(3));
+        assert_eq!(read, ["", "B: split i 8\n", "B: unroll i\n"]);
+        for wrong in ["", "3000\n", "x\n%%\n", "-1\n%%\n", &format!("1\n{}", "%%\n".repeat(65))] {
+            assert_eq!(finals_of(wrong), None, "{wrong}");
+        }
+        let long = finals_of("9999999999\n%%\n").unwrap();
+        assert_eq!(long.0, Duration::from_secs(60));
+    }
+}

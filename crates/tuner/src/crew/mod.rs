@@ -1,0 +1,249 @@
+//! [`Crew`]: who tries the candidates of a run, and keeps what becomes of them: children of this process and its journal,
+//! or a fleet and its server.
+
+#[cfg(feature = "postgres")]
+mod fleet;
+
+use std::time::Duration;
+
+use tensorwright_kernel::Schedule;
+use tensorwright_measure::{Config, Finalist, Finished, Measurer, Roofline};
+use tensorwright_records::{
+    Best, Claim, Declared, Error, Journal, Kept, Key, ProgramInfo, Result, RunEnd, RunId, RunInfo,
+    Trial,
+};
+
+use crate::candidates::Candidate;
+use crate::error::TuneError;
+use crate::tuner::Tuner;
+use crate::warm::{Past, Unfinished};
+
+/// Candidates that are out at a time here: one is timed, one waits for it, others are built. More would be
+/// proposed with less known.
+pub(crate) const DEPTH: usize = 4;
+
+/// A candidate as it leaves.
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "children here need the schedule alone")
+)]
+pub(crate) struct Submission<'c> {
+    pub(crate) candidate: &'c Candidate,
+    /// The point and its algorithm, if it is one of a space.
+    pub(crate) point: Vec<u32>,
+    pub(crate) algorithm: String,
+}
+
+/// Who tries the candidates of a run.
+pub(crate) enum Crew {
+    /// Children of this process. The claim keeps others from going on with the run while this process lives.
+    Here { measurer: Box<Measurer>, claim: Option<Claim> },
+    /// Workers elsewhere.
+    #[cfg(feature = "postgres")]
+    Fleet(Box<fleet::FleetCrew>),
+}
+
+/// A run that is about to begin, or to be gone on with.
+pub(crate) struct Opened {
+    pub(crate) crew: Crew,
+    pub(crate) run: RunId,
+    pub(crate) past: Past,
+    /// The number of the next trial, and how many candidates were built so far, if the run is gone on with.
+    pub(crate) resumed: Option<(u64, u64)>,
+}
+
+impl Crew {
+    /// A crew for a run, and what is known of it. `begin` is what the run will be recorded as.
+    pub(crate) fn open(
+        tuner: &Tuner,
+        journal: &mut Journal,
+        key: &Key,
+        info: &RunInfo,
+        mut past: Past,
+    ) -> std::result::Result<Opened, TuneError> {
+        if let Some(afar) = &tuner.afar {
+            #[cfg(feature = "postgres")]
+            return fleet::FleetCrew::open(tuner, afar, journal, key, info, past);
+            #[cfg(not(feature = "postgres"))]
+            {
+                let (_, _, _) = (afar, key, info);
+                return Err(TuneError::NoFleet);
+            }
+        }
+        let claims = journal.claims();
+        let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
+        config.threads = tuner.goal.threads();
+        config.seed = tuner.seed;
+        let measurer = Box::new(Measurer::start(&tuner.program, config)?);
+        let (run, claim, resumed) = match past.unfinished.take() {
+            Some(Unfinished { run, last, built, claim }) => {
+                (run, Some(claim), Some((last + 1, built)))
+            }
+            None => {
+                let run = info.id.clone();
+                let claim = claims.begin(&run);
+                (run, claim, None)
+            }
+        };
+        Ok(Opened { crew: Self::Here { measurer, claim }, run, past, resumed })
+    }
+
+    /// Whether whoever tries a candidate keeps what became of it, under the candidate's number.
+    pub(crate) fn keeps_trials(&self) -> bool {
+        !matches!(self, Self::Here { .. })
+    }
+
+    /// Why the run cannot go on, and what is in the way at the moment.
+    pub(crate) fn failure(&mut self) -> Option<Error> {
+        match self {
+            Self::Here { .. } => None,
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.failure(),
+        }
+    }
+
+    /// Notes that a run begins.
+    pub(crate) fn begin(
+        &mut self,
+        journal: &mut Journal,
+        key: &Key,
+        program: &ProgramInfo,
+        info: &RunInfo,
+    ) -> Result<Kept> {
+        match self {
+            Self::Here { .. } => journal.begin_run(key, program, info),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.begin(key, program, info).map(|()| Kept::Database),
+        }
+    }
+
+    pub(crate) fn roofline(&self) -> Roofline {
+        match self {
+            Self::Here { measurer, .. } => measurer.roofline(),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.roofline(),
+        }
+    }
+
+    /// How many more candidates it takes now.
+    pub(crate) fn room(&self) -> usize {
+        match self {
+            Self::Here { measurer, .. } => DEPTH.saturating_sub(measurer.in_flight()),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.room(),
+        }
+    }
+
+    pub(crate) fn submit(&mut self, number: u64, what: Submission<'_>) {
+        match self {
+            Self::Here { measurer, .. } => measurer.submit(number, &what.candidate.schedule),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.submit(number, what),
+        }
+    }
+
+    /// Tries an object instead of what the compiler makes. Fleets take no machine code.
+    pub(crate) fn submit_object(&mut self, number: u64, schedule: &Schedule, object: Vec<u8>) {
+        match self {
+            Self::Here { measurer, .. } => measurer.submit_object(number, schedule, object),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(_) => {}
+        }
+    }
+
+    pub(crate) fn next(&mut self, wait: Duration) -> Option<Finished> {
+        match self {
+            Self::Here { measurer, .. } => measurer.next(wait),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.next(wait),
+        }
+    }
+
+    /// Nothing that is out is waited for any more.
+    pub(crate) fn cancel(&mut self) {
+        match self {
+            Self::Here { measurer, .. } => measurer.cancel(),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(_) => {}
+        }
+    }
+
+    pub(crate) fn set_best(&mut self, seconds: f64) {
+        match self {
+            Self::Here { measurer, .. } => measurer.set_best(seconds),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.set_best(seconds),
+        }
+    }
+
+    /// Times schedules in turns, on one machine.
+    pub(crate) fn finalists(
+        &mut self,
+        number: u64,
+        schedules: &[Schedule],
+        time: Duration,
+    ) -> Vec<Finalist> {
+        let _ = number;
+        match self {
+            Self::Here { measurer, .. } => measurer.finalists(schedules, time),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.finalists(number, schedules, time),
+        }
+    }
+
+    /// Keeps a trial.
+    pub(crate) fn keep(
+        &self,
+        journal: &mut Journal,
+        run: &RunId,
+        trial: &Trial,
+    ) -> Option<Result<Kept>> {
+        (!self.keeps_trials()).then(|| journal.insert(run, trial))
+    }
+
+    /// What was declared the best of the key, also for a run that began without records.
+    pub(crate) fn best(&mut self, journal: &mut Journal, key: &Key) -> Option<Best> {
+        let best = match self {
+            Self::Here { .. } => journal.store().ok()?.best(key).ok()?,
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.best(),
+        };
+        best.filter(|best| best.declared.is_some())
+    }
+
+    pub(crate) fn declare(
+        &mut self,
+        journal: &mut Journal,
+        key: &Key,
+        best: &Declared,
+    ) -> Result<Kept> {
+        match self {
+            Self::Here { .. } => journal.declare_best(key, best),
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.declare(best).map(|()| Kept::Database),
+        }
+    }
+
+    /// Notes that the run has ended.
+    pub(crate) fn end(
+        &mut self,
+        journal: &mut Journal,
+        run: &RunId,
+        end: &RunEnd,
+        is_interrupted: bool,
+    ) -> Result<Kept> {
+        match self {
+            Self::Here { claim, .. } => {
+                let kept = journal.end_run(run, end);
+                // What waits gets another chance; it is in the file beside the database anyway.
+                let _ = journal.flush();
+                if let Some(claim) = claim.take().filter(|_| !is_interrupted) {
+                    claim.finish();
+                }
+                kept
+            }
+            #[cfg(feature = "postgres")]
+            Self::Fleet(fleet) => fleet.end(end).map(|()| Kept::Database),
+        }
+    }
+}
