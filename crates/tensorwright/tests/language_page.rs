@@ -328,7 +328,8 @@ fn operators() -> BTreeSet<&'static str> {
         .chain(comparisons.map(CompareOp::symbol))
         .chain([LogicOp::And, LogicOp::Or].map(LogicOp::symbol))
         .chain([UnaryOp::Neg, UnaryOp::Not].map(UnaryOp::symbol))
-        .chain([AssignOp::Assign.symbol(), "?", ":"])
+        .chain(Builtin::ALL.iter().filter_map(|builtin| builtin.operator()))
+        .chain([AssignOp::Assign.symbol(), "argmin=!", "argmax=!", "?", ":"])
         .collect()
 }
 
@@ -336,7 +337,7 @@ fn operators() -> BTreeSet<&'static str> {
 fn the_grammar_has_the_words_of_the_language_and_no_others() {
     let mut known = operators();
     known.extend([
-        "def", "scan", "from", "scatter", "where", "in", "const", "true", "false", "concat",
+        "def", "fn", "scan", "from", "scatter", "where", "in", "const", "true", "false", "concat",
     ]);
     known.extend(["(", ")", "{", "}", ",", ";", "->", "."]);
     known.extend(DType::ALL.into_iter().map(DType::name));

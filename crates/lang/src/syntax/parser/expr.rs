@@ -133,7 +133,6 @@ impl Parser<'_> {
             match self.kind() {
                 TokenKind::Assign(_) => self.report_assignment(),
                 TokenKind::Ident => self.report_word(op),
-                TokenKind::Compare(_) => self.report_joined_comparisons(&left.expr),
                 _ => {}
             }
             let at = self.bump().span;
@@ -155,24 +154,6 @@ impl Parser<'_> {
         };
         // A tensor may have that name, and start the next statement.
         (!token.first_on_line && !self.looks_like_stmt()).then_some(BinaryOp::Logic(logic))
-    }
-
-    /// `a > 0 & b < 1`, which would compare `0 & b`.
-    fn report_joined_comparisons(&mut self, left: &Expr) {
-        let ExprKind::Compare(_, _, middle) = &left.kind else { return };
-        let ExprKind::Apply(callee, _) = &middle.kind else { return };
-        let symbol = match self.slice(callee.span) {
-            "&" => "&&",
-            "|" => "||",
-            _ => return,
-        };
-        let message = format!("conditions are joined by `{symbol}`");
-        self.report(
-            Diagnostic::new(Code::UnexpectedToken, callee.span, message)
-                .here("this joins the bits of two integers, and binds tighter than comparisons")
-                .help(format!("write `{symbol}`"))
-                .fix(callee.span, symbol),
-        );
     }
 
     /// `and` and `or`, which are written `&&` and `||`.

@@ -215,7 +215,6 @@ fn statements_that_can_be_mended() {
         ("C(i) = A(i) = 1 ? 2 : 3", "C(i) = A(i) == 1 ? 2 : 3"),
         ("C(i) = where(A(i) > 0, A(i), 1)", "C(i) = (A(i) > 0 ? A(i) : 1)"),
         ("C() argmax= A(i)", "C() argmax=! A(i)"),
-        ("C(i) = i > 1 & i < N ? 1 : 0", "C(i) = i > 1 && i < N ? 1 : 0"),
         ("C(i) = A(i) ≤ 1", "C(i) = A(i) <= 1"),
         ("C(i) = A(i) /* x */", "C(i) = A(i) # x"),
     ] {
