@@ -270,9 +270,9 @@ def test_extents_that_disagree_are_refused():
 
 def test_bfloat16_of_numpy(tmp_path):
     types = pytest.importorskip("ml_dtypes")
-    double = tw.define("def double(bfloat16(N) A) -> (B) { B(i) = 2 * A(i) }").double
+    twice = tw.define("def twice(bfloat16(N) A) -> (B) { B(i) = 2 * A(i) }").twice
     a = np.arange(5).astype(types.bfloat16)
-    b = double(a)
+    b = twice(a)
     assert b.dtype == types.bfloat16 and (b.astype("float32") == 2 * np.arange(5)).all()
     copy = tw.define("def copy(float(N) A) -> (B) { B(i) = A(i) }").copy
     with pytest.raises(tw.ArgumentError, match="elements of bfloat16, and float is needed"):
