@@ -24,7 +24,7 @@ use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp,
 use tensorwright_lang::program::{Axis, AxisKind, RangeReason, Read, Stage, Tensor};
 use tensorwright_lang::source::{MAX_SOURCE_BYTES, Source};
 use tensorwright_lang::syntax::ast::MAX_DEPTH;
-use tensorwright_lang::syntax::parse;
+use tensorwright_lang::syntax::{parse, prelude};
 use tensorwright_lang::{Module, Program};
 use tensorwright_random::SplitMix;
 use tensorwright_reference::{Buffer, Value};
@@ -297,6 +297,7 @@ fn every_name_of_the_language_is_on_the_page() {
         .chain(types)
         .chain(aliases)
         .chain(constants)
+        .chain(prelude().iter().map(|function| function.name.name.as_str()))
         .filter(|name| !PAGE.contains(&format!("`{name}`")) && !PAGE.contains(&format!("`{name}(")))
         .collect();
     assert!(missing.is_empty(), "not on the page: {missing:?}");
