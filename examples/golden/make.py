@@ -565,6 +565,24 @@ def activations():
         add("activation.tc", name, {"M": 5, "N": 7}, inputs, {"y": y})
 
 
+def functions():
+    seed("functions")
+    x, b = normal(5, 7), normal(7)
+    w = x.astype(F64) + b
+    add("functions.tc", "bias_silu", {"M": 5, "N": 7}, {"x": x, "b": b}, {"y": w / (1 + np.exp(-w))})
+    x, y, delta = normal(9), normal(9), scalar(0.75)
+    d = np.abs(x.astype(F64) - y)
+    loss = np.where(d <= 0.75, d * d / 2, 0.75 * (d - 0.375)).mean()
+    add("functions.tc", "huber_loss", {"N": 9}, {"x": x, "y": y, "delta": delta}, {"loss": loss})
+    x = RNG.integers(0, 1 << 32, 9, dtype=np.uint32)
+    k = [int(v) * 0xCC9E2D51 % (1 << 32) for v in x]
+    k = [((v << 15) % (1 << 32) + (v >> 17)) * 0x1B873593 % (1 << 32) for v in k]
+    add("functions.tc", "scramble", {"N": 9}, {"x": x}, {"h": np.array([v ^ (v >> 16) for v in k], np.uint32)})
+    packed, scale = RNG.integers(0, 256, (3, 5), dtype=np.uint8), scalar(0.25)
+    both = np.stack([packed % 16, packed // 16], axis=2).reshape(3, 10)
+    add("functions.tc", "unpack4", {"M": 3, "N": 5}, {"packed": packed, "scale": scale}, {"w": 0.25 * (both.astype(F64) - 8)})
+
+
 def reductions():
     seed("reductions")
     A = normal(4, 7)
@@ -576,6 +594,7 @@ def reductions():
         "row_product": {"p": w.prod(axis=1)},
         "row_range": {"lo": w.min(axis=1), "hi": w.max(axis=1)},
         "row_argmax": {"hi": w.max(axis=1), "at": w.argmax(axis=1).astype(I32)},
+        "row_argmin": {"at": w.argmin(axis=1).astype(I32)},
         "mean_all": {"mean": w.mean()},
         "row_variance": {"mean": w.mean(axis=1), "variance": w.var(axis=1)},
     }.items():
@@ -829,7 +848,7 @@ def zero_points():
 def main():
     for family in (matvec, gemm, bilinear, mlp, gather, conv2d, conv1d, conv3d, transposed, gconv, depthwise,
                    winograd, pooling, circulant, shift, norm, group_norm, rope, loss, softmaxes, scans, scatters,
-                   attention, activations, reductions, moving_average, types, zero_points, layout, imaging, pixels,
+                   attention, activations, functions, reductions, moving_average, types, zero_points, layout, imaging, pixels,
                    box_blur, resize, stereo, embedding_bag):
         family()
     for name, *case in pipelines.cases():

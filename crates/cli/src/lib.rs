@@ -20,6 +20,8 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser};
 
+pub use commands::report::report_page;
+
 use command_line::{Cli, Command};
 use failure::Failure;
 use tensorwright_measure::WorkerCommand;

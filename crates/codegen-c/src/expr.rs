@@ -210,12 +210,9 @@ impl Emitter<'_> {
     /// The lesser or the greater of two values of one type.
     pub(crate) fn extreme(&mut self, greater: bool, lhs: Value, rhs: Value) -> Value {
         let dtype = lhs.dtype;
-        let function = match (dtype.is_float(), greater) {
-            (true, false) => self.math("fmin", dtype),
-            (true, true) => self.math("fmax", dtype),
-            (false, false) => self.helper(Helper::Min(as_computed(dtype))),
-            (false, true) => self.helper(Helper::Max(as_computed(dtype))),
-        };
+        let computed = as_computed(dtype);
+        let helper = if greater { Helper::Max(computed) } else { Helper::Min(computed) };
+        let function = self.helper(helper);
         Value::new(Text::call(&function, [lhs.text, rhs.text]), dtype)
     }
 
@@ -238,6 +235,9 @@ impl Emitter<'_> {
                 Text::call(&self.helper(Helper::Abs(dtype)), [next()?.text])
             }
             Builtin::Abs => next()?.text,
+            _ if builtin.operator().is_some() => {
+                Text::call(&self.helper(Helper::Bits(builtin, dtype)), rest.map(|value| value.text))
+            }
             Builtin::IsNan | Builtin::IsInf | Builtin::IsFinite => {
                 // The macros return any non-zero number.
                 let test = Text::call(builtin.name(), [next()?.text]);
@@ -327,5 +327,5 @@ fn is_wide(dtype: DType) -> bool {
 
 /// The type that values of a type are computed in: a `bool` is an `int`.
 fn as_computed(dtype: DType) -> DType {
-    if dtype == DType::Bool { DType::Int32 } else { dtype }
+    if dtype == DType::Bool { DType::Int32 } else { dtype.computed_in() }
 }

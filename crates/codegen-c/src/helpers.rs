@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ArithOp;
 
@@ -39,12 +40,14 @@ pub(crate) enum Helper {
     RoundDouble(DType),
     /// Integer arithmetic.
     Arith(Operation, DType),
-    /// The lesser of two integers.
+    /// The lesser of two numbers; NaN if one of them is.
     Min(DType),
-    /// The greater of two integers.
+    /// The greater of two numbers; NaN if one of them is.
     Max(DType),
     /// The absolute value of a signed integer.
     Abs(DType),
+    /// A function of the bits of integers.
+    Bits(Builtin, DType),
     /// The integer part of a floating-point number, saturating.
     Truncate(DType),
     /// The number itself.
@@ -119,6 +122,7 @@ impl Helper {
             Helper::Min(dtype) => format!("tw_min_{}", suffix(dtype)),
             Helper::Max(dtype) => format!("tw_max_{}", suffix(dtype)),
             Helper::Abs(dtype) => format!("tw_abs_{}", suffix(dtype)),
+            Helper::Bits(builtin, dtype) => format!("tw_{}_{}", builtin.name(), suffix(dtype)),
             Helper::Truncate(dtype) => format!("tw_truncate_{}", suffix(dtype)),
             Helper::Same(dtype) => format!("tw_same_{}", suffix(dtype)),
             Helper::Sigmoid(DType::Double) => "tw_sigmoid".to_owned(),
@@ -164,8 +168,8 @@ impl Helper {
                      return tw_load_{dtype}(tw_pack_{dtype}_from_double(x));\n}}\n"
             ),
             Helper::Arith(operation, dtype) => arithmetic(&name, operation, dtype),
-            Helper::Min(dtype) => two_integers(&name, dtype, "return a < b ? a : b;"),
-            Helper::Max(dtype) => two_integers(&name, dtype, "return a > b ? a : b;"),
+            Helper::Min(dtype) => extreme(&name, dtype, '<'),
+            Helper::Max(dtype) => extreme(&name, dtype, '>'),
             Helper::Abs(dtype) => {
                 let (t, u) = (memory_type(dtype), unsigned(dtype));
                 format!(
@@ -173,6 +177,7 @@ impl Helper {
                          return a < 0 ? ({t})(({u})0 - ({u})a) : a;\n}}\n"
                 )
             }
+            Helper::Bits(builtin, dtype) => bits(&name, builtin, dtype),
             Helper::Truncate(dtype) => truncation(&name, dtype),
             Helper::Same(dtype) => {
                 let t = if dtype == DType::Bool { "int32_t" } else { memory_type(dtype) };
@@ -223,9 +228,37 @@ fn unsigned(dtype: DType) -> &'static str {
     if dtype.bytes() == 8 { "uint64_t" } else { "uint32_t" }
 }
 
-fn two_integers(name: &str, dtype: DType, body: &str) -> String {
+/// The lesser or the greater. In this form compilers find the instruction that takes all but NaN into account.
+fn extreme(name: &str, dtype: DType, wins: char) -> String {
+    if !dtype.is_float() {
+        return two_numbers(name, dtype, &format!("return a {wins} b ? a : b;"));
+    }
+    let t = memory_type(dtype);
+    let body = format!("const {t} winner = a {wins} b ? a : b;\n    return a != a ? a : winner;");
+    format!("/* NaN if a or b is. */\n{}", two_numbers(name, dtype, &body))
+}
+
+fn two_numbers(name: &str, dtype: DType, body: &str) -> String {
     let t = if dtype == DType::Bool { "int32_t" } else { memory_type(dtype) };
     format!("FUNCTION {t} {name}({t} a, {t} b) {{\n    {body}\n}}\n")
+}
+
+/// A function of bits. Shifts by a negative number, or by more bits than there are, leave none but those of the sign.
+fn bits(name: &str, builtin: Builtin, dtype: DType) -> String {
+    let (t, u, width) = (memory_type(dtype), unsigned(dtype), 8 * dtype.bytes());
+    let operator = builtin.operator().unwrap_or_default();
+    let none = if is_signed(dtype) { "(a < 0 ? -1 : 0)" } else { "0" };
+    let body = match builtin {
+        Builtin::BitNot => {
+            return format!("FUNCTION {t} {name}({t} a) {{\n    return ({t})~({u})a;\n}}\n");
+        }
+        Builtin::ShiftLeft => {
+            format!("return (uint64_t)b < {width} ? ({t})(({u})a << b) : ({t})0;")
+        }
+        Builtin::ShiftRight => format!("return ({t})((uint64_t)b < {width} ? a >> b : {none});"),
+        _ => format!("return ({t})(({u})a {operator} ({u})b);"),
+    };
+    two_numbers(name, dtype, &body)
 }
 
 fn arithmetic(name: &str, operation: Operation, dtype: DType) -> String {
@@ -248,7 +281,7 @@ fn arithmetic(name: &str, operation: Operation, dtype: DType) -> String {
         Operation::Div => format!("return ({t})(b == 0 ? 0 : a / b);"),
         Operation::Rem => format!("return ({t})(b == 0 ? 0 : a % b);"),
     };
-    two_integers(name, dtype, &body)
+    two_numbers(name, dtype, &body)
 }
 
 fn truncation(name: &str, dtype: DType) -> String {

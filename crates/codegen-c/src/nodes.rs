@@ -213,8 +213,8 @@ impl Emitter<'_> {
         match op {
             ReductionOp::Sum => self.arith(ArithOp::Add, current, value),
             ReductionOp::Product => self.arith(ArithOp::Mul, current, value),
-            ReductionOp::Min => self.extreme(false, current, value),
-            ReductionOp::Max => self.extreme(true, current, value),
+            ReductionOp::Min => self.extreme(false, value, current),
+            ReductionOp::Max => self.extreme(true, value, current),
         }
     }
 

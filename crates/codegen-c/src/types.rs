@@ -33,9 +33,10 @@ pub(crate) fn suffix(dtype: DType) -> &'static str {
         DType::UInt16 => "u16",
         DType::UInt32 => "u32",
         DType::UInt64 => "u64",
-        // `bool` computes as `int`; floats have no such helpers.
+        // `bool` computes as `int`.
         DType::Bool | DType::Int32 => "i32",
-        DType::Half | DType::BFloat16 | DType::Float | DType::Double => "i32",
+        DType::Half | DType::BFloat16 | DType::Float => "f32",
+        DType::Double => "f64",
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn statement(
         target: build::ident(name),
         indices: indices.iter().map(|index| build::ident(index)).collect(),
         op,
+        position: false,
         rhs: value.clone(),
         scan: None,
         scatter: scatter.iter().map(clause).collect(),

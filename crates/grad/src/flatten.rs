@@ -44,7 +44,8 @@ type Binding = inline::Binding<String, Expr>;
 /// Expands all calls of a definition.
 pub(crate) fn flatten(module: &Module, name: &str) -> Result<Flat, Diagnostics> {
     module.def(name)?;
-    let (tree, _) = syntax::parse(module.source());
+    let (mut tree, _) = syntax::parse(module.source());
+    syntax::expand(&mut tree);
     let checked = |def| Ok(Checked { def, tensors: module.def(&def.name.name)?.tensors() });
     let defs: Vec<Checked<'_>> = tree.defs.iter().map(checked).collect::<Result<_, _>>()?;
     let by_name: BTreeMap<&str, &Checked<'_>> =
@@ -145,6 +146,7 @@ impl Flattener {
             target: renamed(names, &stmt.target),
             indices: stmt.indices.iter().map(|index| renamed(names, index)).collect(),
             op: stmt.op,
+            position: stmt.position,
             rhs: expr(&stmt.rhs),
             scan,
             scatter: scatter.collect(),
@@ -337,6 +339,7 @@ pub(crate) fn statement(
         target: Ident { name: target.to_owned(), span },
         indices: indices.iter().map(|index| build::ident(index)).collect(),
         op: AssignOp::Assign,
+        position: false,
         rhs,
         scan: None,
         scatter: Vec::new(),

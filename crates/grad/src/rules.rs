@@ -46,8 +46,8 @@ pub(crate) fn partial(
     let second = args.get(1).cloned().unwrap_or_else(|| int(0));
     match builtin {
         Builtin::Abs => times(sign(&x)),
-        Builtin::Min => Partial::Where(wins(CompareOp::Lt, args, by, others)),
-        Builtin::Max => Partial::Where(wins(CompareOp::Gt, args, by, others)),
+        Builtin::Min | Builtin::Fmin => Partial::Where(wins(CompareOp::Lt, args, by, others)),
+        Builtin::Max | Builtin::Fmax => Partial::Where(wins(CompareOp::Gt, args, by, others)),
         Builtin::Clamp => clamp(args, by),
         Builtin::Sqrt => Partial::Times(one().scaled(0.5).over(y)),
         Builtin::Rsqrt => Partial::Times(one().scaled(-0.5).times(&mul(squared(y), y.clone()))),

@@ -134,7 +134,7 @@ impl Scope {
             (_, Some(Applied::Cast(dtype, _))) => Kind::of(dtype),
             (_, Some(Applied::Call(builtin, args))) => match builtin.signature() {
                 Signature::FloatTest => Kind::Bool,
-                Signature::Numeric => joined(args).unwrap_or(Kind::Int),
+                Signature::Numeric | Signature::Integer => joined(args).unwrap_or(Kind::Int),
                 Signature::Float => joined(args).unwrap_or(Kind::AnyFloat).join(Kind::AnyFloat),
             },
             (ExprKind::Name(name), None) => match CONSTANTS.iter().any(|(c, _)| c == name) {

@@ -23,7 +23,9 @@ fn call(builtin: Builtin) -> String {
 #[test]
 fn derivatives_agree_with_finite_differences() {
     let mut refused = String::new();
-    let numbers = Builtin::ALL.iter().filter(|b| b.signature() != Signature::FloatTest);
+    let numbers = Builtin::ALL
+        .iter()
+        .filter(|b| !matches!(b.signature(), Signature::FloatTest | Signature::Integer));
     for builtin in numbers {
         let params = ["double(N) a", "double(N) b", "double(N) c"][..builtin.arity()].join(", ");
         let case = Case {

@@ -11,6 +11,8 @@ pub enum Signature {
     Numeric,
     /// Floating-point argument, `bool` result.
     FloatTest,
+    /// Arguments of one integer type, result of that type.
+    Integer,
 }
 
 macro_rules! builtins {
@@ -55,8 +57,10 @@ macro_rules! builtins {
 
 builtins! {
     Abs "abs" 1 Numeric "absolute value (C's `fabs`)";
-    Min "min" 2 Numeric "the lesser of two numbers; of a number and NaN, the number (C's `fmin`)";
-    Max "max" 2 Numeric "the greater of two numbers; of a number and NaN, the number (C's `fmax`)";
+    Min "min" 2 Numeric "the lesser of two numbers; NaN if one of them is";
+    Max "max" 2 Numeric "the greater of two numbers; NaN if one of them is";
+    Fmin "fmin" 2 Float "the lesser of two numbers; of a number and NaN, the number";
+    Fmax "fmax" 2 Float "the greater of two numbers; of a number and NaN, the number";
     Clamp "clamp" 3 Numeric "`clamp(x, lo, hi)` is `min(max(x, lo), hi)`";
     Sqrt "sqrt" 1 Float "square root";
     Rsqrt "rsqrt" 1 Float "one over the square root";
@@ -96,21 +100,39 @@ builtins! {
     Hypot "hypot" 2 Float "square root of x*x + y*y without overflow";
     Copysign "copysign" 2 Float "the magnitude of x with the sign of y";
     Fma "fma" 3 Float "x * y + z with one rounding";
+    BitAnd "bitand" 2 Integer "the bits that both have: `x & y`";
+    BitOr "bitor" 2 Integer "the bits that either has: `x | y`";
+    BitXor "bitxor" 2 Integer "the bits that one of them has: `x ^ y`";
+    BitNot "bitnot" 1 Integer "all other bits: `~x`";
+    ShiftLeft "shl" 2 Integer "x moved left by y bits: `x << y`; 0 if y is negative or all bits are moved out";
+    ShiftRight "shr" 2 Integer "x moved right by y bits, with its sign: `x >> y`; 0 or -1 if y is negative or all bits are moved out";
     IsNan "isnan" 1 FloatTest "whether x is not a number";
     IsInf "isinf" 1 FloatTest "whether x is infinite";
     IsFinite "isfinite" 1 FloatTest "whether x is neither infinite nor NaN";
 }
 
 impl Builtin {
-    /// The builtin of a name. C's `f`-suffixed names (`expf`, `fmaxf`) and its `fabs`, `fmin`,
-    /// `fmax` and `nearbyint` are accepted too.
+    /// The operator that stands for it between its arguments, or before the one that it has.
+    #[must_use]
+    pub const fn operator(self) -> Option<&'static str> {
+        Some(match self {
+            Builtin::BitAnd => "&",
+            Builtin::BitOr => "|",
+            Builtin::BitXor => "^",
+            Builtin::BitNot => "~",
+            Builtin::ShiftLeft => "<<",
+            Builtin::ShiftRight => ">>",
+            _ => return None,
+        })
+    }
+
+    /// The builtin of a name. C's `f`-suffixed names (`expf`, `fmaxf`) and its `fabs` and
+    /// `nearbyint` are accepted too.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Builtin> {
         let exact = |name: &str| {
             let name = match name {
                 "fabs" => "abs",
-                "fmin" => "min",
-                "fmax" => "max",
                 "nearbyint" => "rint",
                 other => other,
             };
@@ -118,7 +140,9 @@ impl Builtin {
         };
         exact(name).or_else(|| {
             let stem = name.strip_suffix('f')?;
-            exact(stem).filter(|builtin| !matches!(builtin.signature(), Signature::FloatTest))
+            exact(stem).filter(|builtin| {
+                matches!(builtin.signature(), Signature::Float | Signature::Numeric)
+            })
         })
     }
 }
@@ -140,7 +164,7 @@ mod tests {
         for builtin in Builtin::ALL {
             assert_eq!(Builtin::from_name(builtin.name()), Some(*builtin));
         }
-        assert_eq!(Builtin::from_name("fmaxf"), Some(Builtin::Max));
+        assert_eq!(Builtin::from_name("fmaxf"), Some(Builtin::Fmax));
         assert_eq!(Builtin::from_name("expf"), Some(Builtin::Exp));
         assert_eq!(Builtin::from_name("erff"), Some(Builtin::Erf));
         assert_eq!(Builtin::from_name("er"), None);

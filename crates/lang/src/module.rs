@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::hir;
 use crate::program::Program;
 use crate::source::{Source, Span};
-use crate::syntax;
+use crate::syntax::{self, Expansion};
 
 /// How many statements, calls expanded, are looked at for ranges that nothing can determine.
 const STRUCTURE_BUDGET: usize = 20_000;
@@ -87,9 +87,14 @@ impl Module {
     }
 
     fn parse_source(source: Source) -> Result<Module, Diagnostics> {
-        let (ast, mut diagnostics) = syntax::parse(&source);
+        let (mut ast, mut diagnostics) = syntax::parse(&source);
         // What follows from a syntax error is not worth a word.
         let mut defs = Vec::new();
+        let mut functions = Expansion::default();
+        if diagnostics.is_empty() {
+            functions = syntax::expand(&mut ast);
+            diagnostics.append(&mut functions.diagnostics);
+        }
         if diagnostics.is_empty() {
             let (checked, found) = check::check(&ast);
             defs = checked;
@@ -99,6 +104,7 @@ impl Module {
                 diagnostics.extend(bind::check_structure(&defs, def, &mut budget));
             }
         }
+        diagnostics.iter_mut().for_each(|diagnostic| functions.explain(diagnostic));
         if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
             return Err(Diagnostics::new(source, diagnostics));
         }

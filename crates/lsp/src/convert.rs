@@ -91,7 +91,7 @@ pub(crate) fn symbol(symbol: &Symbol, lines: &LineIndex<'_>) -> DocumentSymbol {
         name: symbol.name.clone(),
         detail: Some(symbol.detail.clone()),
         kind: match symbol.kind {
-            SymbolKind::Def => Kind::FUNCTION,
+            SymbolKind::Def | SymbolKind::Function => Kind::FUNCTION,
             SymbolKind::Input => Kind::FIELD,
             SymbolKind::Result | SymbolKind::Intermediate => Kind::VARIABLE,
         },

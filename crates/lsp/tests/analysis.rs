@@ -64,6 +64,13 @@ fn hovers() {
         ("a tensor between statements", mark(&conv, "padded(b", 1)),
         ("a result of a convolution", mark(&conv, "out(b,op", 0)),
         ("a function of numbers", "def f(float(N) A) -> (B) { B(i) = $exp(A(i)) }".to_owned()),
+        ("a function of the prelude", "def f(float(N) A) -> (B) { B(i) = $gelu(A(i)) }".to_owned()),
+        (
+            "a function of the text",
+            "# Half of it.\nfn halved(x) = 0.5 * x\ndef f(float(N) A) -> (B) { B(i) = $halved(A(i)) }".to_owned(),
+        ),
+        ("a parameter of a function", "fn halved(x) = 0.5 * $x".to_owned()),
+        ("a function of bits", "def f(int32(N) A) -> (B) { B(i) = $shl(A(i), 2) }".to_owned()),
         ("C's name of it", "def f(float(N) A) -> (B) { B(i) = $fmaxf(A(i), 0) }".to_owned()),
         ("a test", "def f(float(N) A) -> (B) { B(i) = $isnan(A(i)) }".to_owned()),
         ("a constant", "def f(float(N) A) -> (B) { B(i) = $M_PI * A(i) }".to_owned()),

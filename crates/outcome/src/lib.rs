@@ -127,10 +127,19 @@ impl Outcome {
             Self::BuildFailed { reason }
             | Self::WrongResult { reason }
             | Self::Crashed { reason, .. } => Some(reason.clone()),
-            Self::TimedOut { phase, limit } => Some(format!("{phase} took more than {limit} s")),
+            Self::TimedOut { phase, limit } => {
+                Some(format!("{phase} took more than {} s", in_short(*limit)))
+            }
             Self::DeviceLost => Some("the device went away".to_owned()),
         }
     }
+}
+
+/// A number of seconds as people read it: limits are computed, and have many digits.
+fn in_short(seconds: f64) -> String {
+    let digits = if seconds < 0.1 { 3 } else { 1 };
+    let text = format!("{seconds:.digits$}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 impl fmt::Display for Outcome {
@@ -163,6 +172,10 @@ mod tests {
         assert_eq!(illegal.to_string(), "illegal: unroll: too much code");
         let late = Outcome::TimedOut { phase: Phase::Check, limit: 2.0 };
         assert_eq!(late.to_string(), "timed-out: the checked call took more than 2 s");
+        let late = Outcome::TimedOut { phase: Phase::Time, limit: 3.400_000_000_000_000_4 };
+        assert_eq!(late.to_string(), "timed-out: timing took more than 3.4 s");
+        let late = Outcome::TimedOut { phase: Phase::Time, limit: 0.012_345 };
+        assert_eq!(late.to_string(), "timed-out: timing took more than 0.012 s");
         let timing = Timing { seconds: 0.0021, spread: 0.02, runs: 12, ..Timing::default() };
         let measured = Outcome::Measured(timing);
         assert_eq!(measured.to_string(), "2.100 ms ±2 % (12 runs)");

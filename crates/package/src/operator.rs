@@ -4,7 +4,7 @@ use tensorwright_codegen_c::{c_names, rust_names};
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::schedule::canonical;
 use tensorwright_kernel::schedule::nest::Owner;
-use tensorwright_kernel::{DType, Precision, Program};
+use tensorwright_kernel::{DType, Precision, Program, Signature};
 use tensorwright_tuner::SizeRange;
 
 use crate::buckets::{Buckets, Layout, Padding};
@@ -42,6 +42,8 @@ pub(crate) struct Parameter {
     pub(crate) is_output: bool,
     pub(crate) is_const: bool,
     pub(crate) rank: usize,
+    /// The extents as the text declares them; none for results, whose extents follow.
+    pub(crate) declared: Option<Vec<String>>,
 }
 
 /// Sizes that a function can be called with.
@@ -73,7 +75,12 @@ pub(crate) struct Varying {
 
 impl Operator {
     /// An operator whose signature is that of a program.
-    pub(crate) fn new(name: &str, sizes: &[String], program: &Program) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        sizes: &[String],
+        program: &Program,
+        declared: &[Signature],
+    ) -> Self {
         let nest = canonical(program.ir());
         let parameter = |id: &TensorId| (*id, nest.buffer(*id));
         let parameters: Vec<_> = nest.parameters.iter().map(parameter).collect();
@@ -86,6 +93,10 @@ impl Operator {
         let of_parameters = names.split_off(sizes.len());
         let parameters =
             parameters.into_iter().zip(of_parameters).map(|((id, buffer), name)| Parameter {
+                declared: declared
+                    .iter()
+                    .find(|signature| signature.name == name.text)
+                    .map(|signature| signature.dims.clone()),
                 name,
                 id,
                 dtype: buffer.dtype,
@@ -100,6 +111,49 @@ impl Operator {
             sizes: names,
             parameters: parameters.collect(),
             cases: Vec::new(),
+        }
+    }
+
+    /// The extents of a parameter, in terms of sizes as far as that is certain: `float(B, I)`.
+    pub(crate) fn shape_of(&self, parameter: &Parameter) -> String {
+        let extents: Vec<String> = match &parameter.declared {
+            Some(declared) => declared.clone(),
+            None => (0..parameter.rank).map(|place| self.extent(parameter, place)).collect(),
+        };
+        let c = |extent: &String| {
+            let size = self.sizes.iter().find(|size| size.text == *extent);
+            size.map_or_else(|| extent.clone(), |size| size.c.clone())
+        };
+        match extents.is_empty() {
+            true => parameter.dtype.to_string(),
+            false => {
+                let extents: Vec<String> = extents.iter().map(c).collect();
+                format!("{}({})", parameter.dtype, extents.join(", "))
+            }
+        }
+    }
+
+    /// An extent of a result: the size that it is in all programs, a number, or `_` where it is neither.
+    fn extent(&self, parameter: &Parameter, place: usize) -> String {
+        let mut found: Vec<(Vec<i64>, i64)> = Vec::new();
+        for case in &self.cases {
+            for (bucket, program) in &case.programs {
+                let mut sizes = case.sizes.clone();
+                if let Some(size) = case.varying.as_ref().and_then(|it| sizes.get_mut(it.place)) {
+                    *size = *bucket;
+                }
+                let shape = &program.ir().tensor(parameter.id).shape;
+                found.extend(shape.get(place).map(|extent| (sizes, *extent)));
+            }
+        }
+        let is_size =
+            |number: &usize| found.iter().all(|(sizes, extent)| sizes.get(*number) == Some(extent));
+        let sizes: Vec<usize> = (0..self.sizes.len()).filter(is_size).collect();
+        let Some((_, first)) = found.first() else { return "_".to_owned() };
+        match sizes.as_slice() {
+            [one] => self.sizes[*one].text.clone(),
+            _ if found.iter().all(|(_, extent)| extent == first) => first.to_string(),
+            _ => "_".to_owned(),
         }
     }
 

@@ -173,7 +173,7 @@ impl Reader<'_> {
             known.iter().filter(given).map(|name| (*name).to_owned()).collect();
         let least = entry.sizes.iter().map(|(name, extent)| (name.clone(), least(extent)));
         let program = def.bind(least)?;
-        let mut operator = Operator::new(name, &sizes, &program);
+        let mut operator = Operator::new(name, &sizes, &program, &def.params());
         self.extend(&mut operator, entry, def)?;
         Ok(operator)
     }

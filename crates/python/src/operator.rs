@@ -159,6 +159,24 @@ impl Operator {
         made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))
     }
 
+    /// Compiles with a schedule of the caller's, for all calls with arguments like these.
+    fn scheduled(&self, py: Python<'_>, arguments: &Arguments, schedule: &str) -> PyResult<()> {
+        let key = self.key(arguments);
+        let sizes = Specialised::sizes(&self.definition, py, arguments)?;
+        let made = py.detach(|| {
+            let _hold = hold_forks();
+            let compiling = &self.kernels.compiling;
+            let _one = compiling.lock().unwrap_or_else(PoisonError::into_inner);
+            Specialised::compile_with(&self.definition, sizes, schedule).map(Arc::new)
+        });
+        let kernel = made.map_err(|diagnostics: Diagnostics| diagnosed(py, &diagnostics))?;
+        if let Some(before) = self.kernels.all().insert(key.clone(), Arc::clone(&kernel)) {
+            before.outdate();
+        }
+        self.cache().insert(key, &Arc::new(Ready { kernel, constants: Mutex::default() }));
+        Ok(())
+    }
+
     /// The constants of a call, in the layout that the kernel wants. What is frozen is prepared by the
     /// first call with new shapes, and no call looks at it again; what a call is given is compared with
     /// what the last one was given.
@@ -401,21 +419,38 @@ impl Operator {
         outputs.into_result(py)
     }
 
-    /// Compiles for the shapes of these arguments, or for sizes by name, without calling.
-    #[pyo3(signature = (*args, **named))]
+    /// Compiles for the shapes of these arguments, or for sizes by name, without calling. With a `schedule`, as a
+    /// text, calls with these shapes use that one from now on, whatever the records have.
+    #[pyo3(signature = (*args, schedule = None, **named))]
     fn compile(
         &self,
         py: Python<'_>,
         args: &Bound<'_, PyTuple>,
+        schedule: Option<&str>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let arguments = self.arguments(args, named)?;
-        self.ready(py, &arguments).map(|_| ())
+        match schedule {
+            None => self.ready(py, &arguments).map(|_| ()),
+            Some(schedule) => self.scheduled(py, &arguments, schedule),
+        }
     }
 
-    /// What is computed for these arguments or sizes, over which ranges, why, and at what cost.
+    /// The sizes that follow from these arguments, by name.
     #[pyo3(signature = (*args, **named))]
-    fn explain(
+    fn sizes(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Sizes> {
+        let arguments = self.arguments(args, named)?;
+        Specialised::sizes(&self.definition, py, &arguments)
+    }
+
+    /// The page about what was tuned for the shapes of these arguments, as HTML.
+    #[pyo3(signature = (*args, **named))]
+    fn page(
         &self,
         py: Python<'_>,
         args: &Bound<'_, PyTuple>,
@@ -425,7 +460,47 @@ impl Operator {
         let sizes = Specialised::sizes(&self.definition, py, &arguments)?;
         let program = Specialised::program(&self.definition, &sizes)
             .map_err(|error| diagnosed(py, &error))?;
-        Ok(program.explain().to_string())
+        let (hash, db) = (program.hash().to_string(), self.definition.choices.db.as_ref());
+        let page = py.detach(|| tensorwright_cli::report_page(hash, db));
+        page.map_err(|error| {
+            Class::Tuning.error(py, self.definition.signature.says(&format!("\n{error}")))
+        })
+    }
+
+    /// How many threads its kernels may use.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.definition.choices.threads
+    }
+
+    /// What is computed for these arguments or sizes, over which ranges, why, at what cost, and what the schedule in
+    /// use makes of it.
+    #[pyo3(signature = (*args, **named))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let arguments = self.arguments(args, named)?;
+        let ready = self.ready(py, &arguments)?;
+        let kernel = &ready.kernel.kernel;
+        let explained = kernel.lowered().program().explain();
+        let map = kernel.lowered().stage_map();
+        let lines = kernel.schedule().to_string().lines().count();
+        let steps = if lines == 1 { "step" } else { "steps" };
+        let (origin, threads) = (&ready.kernel.origin, kernel.threads());
+        let workers = if threads == 1 { "thread" } else { "threads" };
+        let text = explained.with_stage_map(map).to_string();
+        Ok(format!("{text}\nSchedule\n  {lines} {steps}, {origin}; {threads} {workers}\n"))
+    }
+
+    /// The bytes of inputs, results and whole intermediate tensors that the kernel that was used last reads and writes,
+    /// each once per stage.
+    #[getter]
+    fn moved_bytes(&self) -> PyResult<i64> {
+        let map = self.last()?.kernel.lowered().stage_map();
+        Ok(map.stages.iter().map(|stage| stage.moved_bytes).sum())
     }
 
     /// The schedule of the kernel that was used or compiled last.

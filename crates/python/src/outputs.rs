@@ -59,15 +59,17 @@ impl Maker {
             Library::Numpy => (py.import("numpy")?, numpy_name(output.dtype)),
             Library::Torch => (py.import("torch")?, Some(torch_name(output.dtype))),
         };
-        let Some(name) = dtype else {
-            let message = format!(
-                "numpy has no `{}` for the result `{}`; pass torch tensors",
-                output.dtype, output.name
-            );
-            return Err(Class::Argument.error(py, message));
+        let dtype = match dtype {
+            Some(name) => module.getattr(name)?,
+            None => py.import("ml_dtypes").and_then(|types| types.getattr("bfloat16")).map_err(|_| {
+                let message = format!(
+                    "numpy has no `{}` of its own for the result `{}`; install ml_dtypes, which has one, or pass torch tensors",
+                    output.dtype, output.name
+                );
+                Class::Argument.error(py, message)
+            })?,
         };
         let function = module.getattr("empty")?.unbind();
-        let dtype = module.getattr(name)?;
         Ok(match library {
             Library::Numpy => {
                 let dtype = module.getattr("dtype")?.call1((dtype,))?;

@@ -110,6 +110,30 @@ impl Specialised {
             }
             _ => (builder().build()?, "not tuned".to_owned()),
         };
+        Ok(Self::of(definition, &program, sizes, kernel, origin, notes))
+    }
+
+    /// Compiles an operator with a schedule of the caller's.
+    pub(crate) fn compile_with(
+        definition: &Definition,
+        sizes: Sizes,
+        schedule: &str,
+    ) -> Result<Self, Diagnostics> {
+        let program = Self::program(definition, &sizes)?;
+        let choices = &definition.choices;
+        let builder = program.compile().target(choices.target.clone()).threads(choices.threads);
+        let kernel = builder.precision(choices.precision).schedule_text(schedule)?.build()?;
+        Ok(Self::of(definition, &program, sizes, kernel, "given".to_owned(), Vec::new()))
+    }
+
+    fn of(
+        definition: &Definition,
+        program: &Program,
+        sizes: Sizes,
+        kernel: Kernel,
+        origin: String,
+        notes: Vec<String>,
+    ) -> Self {
         let input = |param: &Param| match program
             .inputs()
             .iter()
@@ -118,17 +142,17 @@ impl Specialised {
             Some(tensor) => Input::Tensor(Expected::new(tensor)),
             None => Input::Bound(sizes.get(&param.name).map_or(0, |value| *value)),
         };
-        Ok(Self {
+        Self {
             inputs: definition.signature.params.iter().map(input).collect(),
             outputs: program.outputs().into_iter().map(Expected::new).collect(),
-            is_long: program.iterations() > LONG || choices.threads > 1,
+            is_long: program.iterations() > LONG,
             origin,
             notes: Mutex::new(notes),
             sizes,
             kernel,
             makers: Makers::default(),
             outdated: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Whether records may have a better schedule by now.

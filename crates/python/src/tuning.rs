@@ -101,7 +101,14 @@ pub(crate) fn tune<'py>(
         return Err(error);
     }
     match tuned {
-        Ok(tuned) => result(py, &tuned),
+        Ok(tuned) => {
+            if let Some((count, why)) = &tuned.waiting {
+                let text = format!("{count} records could not be written yet: {why}");
+                let text = std::ffi::CString::new(text.replace('\0', " ")).unwrap_or_default();
+                PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &text, 2)?;
+            }
+            result(py, &tuned)
+        }
         Err(problem) => Err(Class::Tuning.error(py, definition.signature.says(&problem))),
     }
 }

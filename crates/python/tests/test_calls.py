@@ -242,3 +242,40 @@ def test_the_command_comes_with_the_package(tmp_path):
     assert done.returncode == 0, done.stderr
     bad = subprocess.run([sys.executable, "-m", "tensorwright", "chekc"], capture_output=True, text=True)
     assert bad.returncode == 2 and "check" in bad.stderr
+
+
+def test_nan_is_kept_as_numpy_keeps_it():
+    extremes = tw.define(
+        """def extremes(float(M,N) A) -> (m, e, c, f, at) {
+             m(i) max=! A(i,j)  e(i,j) = max(A(i,j), 0)  c(i,j) = clamp(A(i,j), -1, 1)  f(i,j) = fmax(A(i,j), 0)
+             at(i) argmax=! A(i,j) }"""
+    ).extremes
+    for width in (1, 3, 16, 67):
+        a = np.random.default_rng(width).standard_normal((9, width)).astype("float32")
+        a[np.random.default_rng(1).random(a.shape) < 0.1] = np.nan
+        m, e, c, f, at = extremes(a)
+        np.testing.assert_array_equal(m, a.max(1))
+        np.testing.assert_array_equal(e, np.maximum(a, 0))
+        np.testing.assert_array_equal(c, np.clip(a, -1, 1))
+        np.testing.assert_array_equal(f, np.fmax(a, 0))
+        np.testing.assert_array_equal(at, a.argmax(1))
+
+
+def test_extents_that_disagree_are_refused():
+    bias = tw.define("def bias(float(N,D) x, float(E) b) -> (y) { y(n,d) = x(n,d) + b(d) }").bias
+    with pytest.raises(tw.CompileError, match="`d` has two extents: 4 in dimension 1 of `x` and 3 in dimension 0 of `b`"):
+        bias(np.ones((2, 4), "float32"), np.ones(3, "float32"))
+    assert bias(np.ones((2, 4), "float32"), np.ones(4, "float32")).sum() == 16
+
+
+def test_bfloat16_of_numpy(tmp_path):
+    types = pytest.importorskip("ml_dtypes")
+    twice = tw.define("def twice(bfloat16(N) A) -> (B) { B(i) = 2 * A(i) }").twice
+    a = np.arange(5).astype(types.bfloat16)
+    b = twice(a)
+    assert b.dtype == types.bfloat16 and (b.astype("float32") == 2 * np.arange(5)).all()
+    copy = tw.define("def copy(float(N) A) -> (B) { B(i) = A(i) }").copy
+    with pytest.raises(tw.ArgumentError, match="elements of bfloat16, and float is needed"):
+        copy(a)
+    with pytest.raises(tw.ArgumentError, match="elements of float8_e5m2, which other libraries cannot read"):
+        copy(np.arange(5).astype(types.float8_e5m2))

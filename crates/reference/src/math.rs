@@ -78,6 +78,21 @@ fn sigmoid(x: f64) -> f64 {
     }
 }
 
+/// A function of the bits of integers, of which there are so many. The result may have more: it wraps around.
+pub(crate) fn bits(builtin: Builtin, x: i128, y: i128, bits: i128) -> i128 {
+    let outside = !(0..bits).contains(&y);
+    match builtin {
+        Builtin::BitAnd => x & y,
+        Builtin::BitOr => x | y,
+        Builtin::BitXor => x ^ y,
+        Builtin::BitNot => !x,
+        Builtin::ShiftLeft if outside => 0,
+        Builtin::ShiftLeft => x << y,
+        _ if outside => -i128::from(x < 0),
+        _ => x >> y,
+    }
+}
+
 /// A builtin of floating-point arguments and result; missing arguments count as NaN.
 pub(crate) fn call(builtin: Builtin, dtype: DType, args: [Approx; 3]) -> Approx {
     let [x, y, z] = args;
@@ -86,6 +101,8 @@ pub(crate) fn call(builtin: Builtin, dtype: DType, args: [Approx; 3]) -> Approx 
         Builtin::Abs => Approx { value: x.value.abs(), ..x },
         Builtin::Min => x.min(y),
         Builtin::Max => x.max(y),
+        Builtin::Fmin => x.fmin(y),
+        Builtin::Fmax => x.fmax(y),
         Builtin::Clamp => x.max(y).min(z),
         Builtin::Fma => fma(x, y, z, rounding),
         Builtin::Pow => pow(x, y, rounding),
@@ -333,7 +350,8 @@ mod tests {
     /// A function that is in the registry and not in this file is NaN everywhere.
     #[test]
     fn every_builtin_has_a_value() {
-        let is_test = |b: &Builtin| b.signature() == Signature::FloatTest;
+        let is_test =
+            |b: &Builtin| matches!(b.signature(), Signature::FloatTest | Signature::Integer);
         for builtin in Builtin::ALL.iter().filter(|builtin| !is_test(builtin)) {
             let args = [1.5, 0.5, 0.25].map(Approx::exact);
             let args = [[args[1], args[2], args[0]], args];

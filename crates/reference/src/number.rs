@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::builtin::{Builtin, Signature};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp, UnaryOp};
 
@@ -141,12 +141,12 @@ impl Number {
         Self::boolean(op.holds(ordering)).with_error(f64::from(uncertain))
     }
 
-    /// The lesser; a number wins over NaN.
+    /// The lesser; NaN wins over all numbers.
     pub(crate) fn min(self, other: Self) -> Self {
         self.extreme(other, Ordering::Less, Approx::min)
     }
 
-    /// The greater; a number wins over NaN.
+    /// The greater; NaN wins over all numbers.
     pub(crate) fn max(self, other: Self) -> Self {
         self.extreme(other, Ordering::Greater, Approx::max)
     }
@@ -223,6 +223,13 @@ impl Number {
                 Builtin::Min => x.min(y),
                 Builtin::Max => x.max(y),
                 Builtin::Clamp => x.max(y).min(z),
+                _ if builtin.signature() == Signature::Integer => {
+                    let exact = x.error + if builtin.arity() == 2 { y.error } else { 0.0 } == 0.0;
+                    let bits = x.dtype.bytes() as i128 * 8;
+                    let by = if let Value::Integer(by) = y.value { by } else { 0 };
+                    let value = math::bits(builtin, value, by, bits);
+                    x.wrapped(value, if exact { 0.0 } else { f64::INFINITY })
+                }
                 // `Abs`; the language gives integers to no other function.
                 _ => x.wrapped(value.wrapping_abs(), x.error),
             };

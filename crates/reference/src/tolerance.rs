@@ -214,8 +214,26 @@ impl Approx {
         rounding.round(value, (self.error + value.abs() * other.error) / divisor)
     }
 
-    /// The lesser; a number wins over NaN.
+    /// Whether every evaluation gets NaN.
+    fn is_nan(self) -> bool {
+        self.value.is_nan() && !self.is_unknown()
+    }
+
+    /// The lesser; NaN wins over all numbers, also those of which nothing is known.
     pub(crate) fn min(self, other: Self) -> Self {
+        if self.is_nan() || other.is_nan() {
+            return Self::exact(f64::NAN);
+        }
+        self.fmin(other)
+    }
+
+    /// The greater; NaN wins over all numbers.
+    pub(crate) fn max(self, other: Self) -> Self {
+        self.neg().min(other.neg()).neg()
+    }
+
+    /// The lesser; a number wins over NaN.
+    pub(crate) fn fmin(self, other: Self) -> Self {
         if self.is_unknown() || other.is_unknown() {
             return Self::unknown(self.value.min(other.value));
         }
@@ -230,8 +248,8 @@ impl Approx {
     }
 
     /// The greater; a number wins over NaN.
-    pub(crate) fn max(self, other: Self) -> Self {
-        self.neg().min(other.neg()).neg()
+    pub(crate) fn fmax(self, other: Self) -> Self {
+        self.neg().fmin(other.neg()).neg()
     }
 
     /// The value rounded to a type, by us and by another evaluation: a store or a conversion.
@@ -322,14 +340,17 @@ mod tests {
     }
 
     #[test]
-    fn a_number_wins_over_nan_and_the_winner_keeps_its_error() {
+    fn nan_wins_in_min_and_max_and_the_winner_keeps_its_error() {
         let nan = Approx::exact(f64::NAN);
         let a = Approx { value: -5.0, error: 0.5 };
         let zero = Approx::exact(0.0);
         assert_eq!(a.max(zero), zero);
         assert_eq!(a.min(zero), a);
-        assert_eq!(nan.max(a), a);
-        assert_eq!(a.min(nan), a);
+        assert!(nan.max(a).is_nan() && a.min(nan).is_nan());
+        assert!(nan.max(Approx::unknown(3.0)).is_nan());
+        assert!(Approx::unknown(f64::NAN).max(a).is_unknown());
+        assert_eq!(nan.fmax(a), a);
+        assert_eq!(a.fmin(nan), a);
         let near = Approx { value: -5.2, error: 0.25 };
         assert_eq!(a.max(near), Approx { value: -5.0, error: 0.5 });
         assert_eq!(Approx::exact(f64::NEG_INFINITY).max(a), a);

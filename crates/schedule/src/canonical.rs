@@ -29,7 +29,6 @@ mod scatter;
 
 use std::collections::BTreeMap;
 
-use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{
@@ -109,17 +108,6 @@ pub fn neutral(op: ReductionOp, dtype: DType) -> Expr {
     Expr::Const(Scalar::neutral(op, dtype))
 }
 
-/// What a reduction starts from that continues from a value: a minimum or a maximum of numbers is one, so it does not
-/// start from NaN, and terms that change nothing can be left out.
-fn started(op: ReductionOp, held: Expr, dtype: DType) -> Expr {
-    let builtin = match op {
-        ReductionOp::Min if dtype.is_float() => Builtin::Min,
-        ReductionOp::Max if dtype.is_float() => Builtin::Max,
-        _ => return held,
-    };
-    Expr::Call(builtin, vec![held, neutral(op, dtype)])
-}
-
 /// A read of an element.
 pub(crate) fn element(buffer: BufferId, subscripts: Vec<Index>) -> Expr {
     let place = Location::default();
@@ -194,7 +182,7 @@ fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
         Combine::Reduce(op) | Combine::Accumulate(op) => {
             let dtype = tensor.dtype.computed_in();
             let start = match stage.combine {
-                Combine::Accumulate(_) => base(dtype).map(|held| started(op, held, dtype)),
+                Combine::Accumulate(_) => base(dtype),
                 _ => None,
             };
             store.combine = Some(op);

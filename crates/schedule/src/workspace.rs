@@ -259,7 +259,7 @@ mod tests {
         let stages: String =
             (1..20).map(|n| format!("s{n}(i) = s{}(i) + s{}(i+1)\n", n - 1, n - 1)).collect();
         let text = format!(
-            "def f(float(N) in) -> (out) {{ s0(i) = in(i) + in(i+1)\n{stages}out(i) = s19(i) + s0(i) }}"
+            "def f(float(N) in) -> (out) {{ s0(i) = in(i) + in(i+1)\n{stages}out(i) = s19(i) + s0(i) where i in 0:s19.0 }}"
         );
         let module = tensorwright_lang::Module::parse("f.tc", &text).unwrap();
         let program = module.bind("f", [("N", 1000)]).unwrap();

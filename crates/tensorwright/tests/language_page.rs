@@ -24,7 +24,7 @@ use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp,
 use tensorwright_lang::program::{Axis, AxisKind, RangeReason, Read, Stage, Tensor};
 use tensorwright_lang::source::{MAX_SOURCE_BYTES, Source};
 use tensorwright_lang::syntax::ast::MAX_DEPTH;
-use tensorwright_lang::syntax::parse;
+use tensorwright_lang::syntax::{parse, prelude};
 use tensorwright_lang::{Module, Program};
 use tensorwright_random::SplitMix;
 use tensorwright_reference::{Buffer, Value};
@@ -297,6 +297,7 @@ fn every_name_of_the_language_is_on_the_page() {
         .chain(types)
         .chain(aliases)
         .chain(constants)
+        .chain(prelude().iter().map(|function| function.name.name.as_str()))
         .filter(|name| !PAGE.contains(&format!("`{name}`")) && !PAGE.contains(&format!("`{name}(")))
         .collect();
     assert!(missing.is_empty(), "not on the page: {missing:?}");
@@ -328,7 +329,8 @@ fn operators() -> BTreeSet<&'static str> {
         .chain(comparisons.map(CompareOp::symbol))
         .chain([LogicOp::And, LogicOp::Or].map(LogicOp::symbol))
         .chain([UnaryOp::Neg, UnaryOp::Not].map(UnaryOp::symbol))
-        .chain([AssignOp::Assign.symbol(), "?", ":"])
+        .chain(Builtin::ALL.iter().filter_map(|builtin| builtin.operator()))
+        .chain([AssignOp::Assign.symbol(), "argmin=!", "argmax=!", "?", ":"])
         .collect()
 }
 
@@ -336,7 +338,7 @@ fn operators() -> BTreeSet<&'static str> {
 fn the_grammar_has_the_words_of_the_language_and_no_others() {
     let mut known = operators();
     known.extend([
-        "def", "scan", "from", "scatter", "where", "in", "const", "true", "false", "concat",
+        "def", "fn", "scan", "from", "scatter", "where", "in", "const", "true", "false", "concat",
     ]);
     known.extend(["(", ")", "{", "}", ",", ";", "->", "."]);
     known.extend(DType::ALL.into_iter().map(DType::name));

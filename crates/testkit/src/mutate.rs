@@ -31,6 +31,11 @@ const MUTATIONS: &[Mutation] = &[
 /// The words of the language, right and wrong ones.
 const DICTIONARY: &[&str] = &[
     "def",
+    "fn",
+    "fn f(x) = x\n",
+    "argmax=!",
+    "relu",
+    "select",
     "where",
     "in",
     "scan",
@@ -83,6 +88,10 @@ const DICTIONARY: &[&str] = &[
     ">",
     ">=",
     "&&",
+    "<<",
+    ">>",
+    "^",
+    "~",
     "||",
     "!",
     "&",

@@ -25,9 +25,9 @@ pub struct Token<'a> {
 }
 
 /// Operators of more than one character, longer ones before their prefixes.
-const SYMBOLS: [&str; 18] = [
-    "min=!", "max=!", "min=", "max=", "+=!", "*=!", "+=", "*=", "->", "==", "!=", "<=", ">=", "&&",
-    "||", "//", "/*", "*/",
+const SYMBOLS: [&str; 22] = [
+    "argmin=!", "argmax=!", "min=!", "max=!", "min=", "max=", "<<", ">>", "+=!", "*=!", "+=", "*=",
+    "->", "==", "!=", "<=", ">=", "&&", "||", "//", "/*", "*/",
 ];
 
 /// The tokens of a text, without blanks and comments. Characters the language does not use become

@@ -56,9 +56,7 @@ pub(crate) struct ReportArgs {
 /// Writes the page.
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let format = args.format.format;
-    let mut report = gather(args).in_format(format)?;
-    report.made = Some(now());
-    report.sections.iter_mut().for_each(add_loops);
+    let report = gather(args).in_format(format)?;
     let page = render(&report);
     files::write_bytes(&args.output, page.as_bytes()).in_format(format)?;
     if format == crate::args::Format::Json {
@@ -71,6 +69,29 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     Ok(())
 }
 
+/// The page about what was tuned for a program, by its hash, for whoever links the command.
+///
+/// # Errors
+/// If there are no records, or none of the program.
+pub fn report_page(program: String, db: Option<&Location>) -> Result<String, Diagnostics> {
+    let selection = Selection { program: Some(program), run: None };
+    let report = selected(db, &selection)?;
+    if report.sections.is_empty() {
+        let message = "the program was not tuned with these sizes".to_owned();
+        return Err(problem(message, "tune it first"));
+    }
+    Ok(render(&report))
+}
+
+/// What records have of a selection.
+fn selected(db: Option<&Location>, selection: &Selection) -> Result<Report, Diagnostics> {
+    let mut report =
+        Report::from_store(&*records(db)?, selection).map_err(|error| failed(&error))?;
+    report.made = Some(now());
+    report.sections.iter_mut().for_each(add_loops);
+    Ok(report)
+}
+
 /// What the page shows; that there is nothing is a problem.
 fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
     let program = args.file.as_ref().map(|file| {
@@ -79,8 +100,7 @@ fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
     });
     let program = program.transpose()?.map(|program| program.hash().to_string());
     let selection = Selection { program, run: args.run.clone() };
-    let report =
-        Report::from_store(&*records(args)?, &selection).map_err(|error| failed(&error))?;
+    let report = selected(args.db.as_ref(), &selection)?;
     if report.sections.is_empty() {
         let message = match (&args.run, &args.file) {
             (Some(run), _) => format!("there is no such run: `{run}`"),
@@ -95,8 +115,7 @@ fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
 }
 
 /// The records that are there. Looking makes no files.
-fn records(args: &ReportArgs) -> Result<AnyStore, Diagnostics> {
-    let db = args.db.as_ref();
+fn records(db: Option<&Location>) -> Result<AnyStore, Diagnostics> {
     open_existing(db).map_err(|error| failed(&error))?.ok_or_else(|| {
         let place = Location::given(db).map(|place| place.to_string()).unwrap_or_default();
         let message = format!("there are no records at {place}");

@@ -133,7 +133,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         ir.select(by_zero, zero, result)
     }
 
-    /// The lesser or the greater; a number wins over NaN.
+    /// The lesser or the greater; NaN wins over all numbers. Of a term and what was combined so far, the
+    /// term goes first: what is asked about NaN then does not wait for the terms before.
     pub(super) fn extreme(
         &self,
         least: bool,

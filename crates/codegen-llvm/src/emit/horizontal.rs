@@ -54,7 +54,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             ReductionOp::Sum => self.arith(ArithOp::Add, dtype, a, b),
             ReductionOp::Product => self.arith(ArithOp::Mul, dtype, a, b),
             ReductionOp::Min | ReductionOp::Max => {
-                self.extreme(op == ReductionOp::Min, dtype, a, b)
+                self.extreme(op == ReductionOp::Min, dtype, b, a)
             }
         }
     }

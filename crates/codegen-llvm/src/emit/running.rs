@@ -100,7 +100,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<VectorValue<'ctx>> {
         let count = i64::from(terms.get_type().get_size());
         let nothing = match op {
-            // Of a number and itself, either is the number; NaN stays what it is.
+            // Of a number and itself, either is the number, NaN too.
             ReductionOp::Min | ReductionOp::Max => None,
             ReductionOp::Sum | ReductionOp::Product => {
                 let neutral = self.expr(&neutral(op, dtype), Active::SCALAR)?;

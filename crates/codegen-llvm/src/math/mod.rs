@@ -12,6 +12,7 @@ mod erf;
 mod exp;
 mod exp2;
 mod expm1;
+mod extreme;
 mod fallback;
 mod integer;
 mod lanes;
@@ -144,9 +145,11 @@ fn binary<'a, 'ctx>(
     y: Float<'a, 'ctx>,
 ) -> Option<Float<'a, 'ctx>> {
     Some(match builtin {
+        Builtin::Min => extreme::min(x, y),
+        Builtin::Max => extreme::max(x, y),
         // A number wins over NaN, in both.
-        Builtin::Min => x.intrinsic("llvm.minnum", &[y]),
-        Builtin::Max => x.intrinsic("llvm.maxnum", &[y]),
+        Builtin::Fmin => x.intrinsic("llvm.minnum", &[y]),
+        Builtin::Fmax => x.intrinsic("llvm.maxnum", &[y]),
         Builtin::Copysign => x.copysign(y),
         Builtin::Pow if x.precision() == Precision::Single => pow::pow(x, y),
         _ => return None,
@@ -160,7 +163,7 @@ fn ternary<'a, 'ctx>(
     z: Float<'a, 'ctx>,
 ) -> Option<Float<'a, 'ctx>> {
     Some(match builtin {
-        Builtin::Clamp => x.intrinsic("llvm.maxnum", &[y]).intrinsic("llvm.minnum", &[z]),
+        Builtin::Clamp => extreme::min(extreme::max(x, y), z),
         // One rounding is the point of it, so this is not `mul_add`.
         Builtin::Fma => x.intrinsic("llvm.fma", &[y, z]),
         _ => return None,

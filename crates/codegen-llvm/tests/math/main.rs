@@ -229,8 +229,10 @@ fn library(builtin: Builtin, [x, y, z]: [f64; 3]) -> f64 {
     let truth = |truth: bool| f64::from(u8::from(truth));
     match builtin {
         Builtin::Abs => x.abs(),
-        Builtin::Min => x.min(y),
-        Builtin::Max => x.max(y),
+        Builtin::Min | Builtin::Max if x.is_nan() || y.is_nan() => f64::NAN,
+        Builtin::Clamp if x.is_nan() || y.is_nan() || z.is_nan() => f64::NAN,
+        Builtin::Min | Builtin::Fmin => x.min(y),
+        Builtin::Max | Builtin::Fmax => x.max(y),
         Builtin::Clamp => x.max(y).min(z),
         Builtin::Cbrt => x.cbrt(),
         Builtin::Tan => x.tan(),
@@ -306,9 +308,8 @@ fn combinations(arity: usize) -> [Vec<f64>; 3] {
 fn every_builtin_works_in_both_precisions() {
     for (target, jit) in targets() {
         let lengths = if target.cpu().is_native() { &[1, 16][..] } else { &[5] };
-        for (&builtin, &lanes) in
-            Builtin::ALL.iter().flat_map(|b| lengths.iter().map(move |n| (b, n)))
-        {
+        let floats = Builtin::ALL.iter().filter(|b| b.signature() != Signature::Integer);
+        for (&builtin, &lanes) in floats.flat_map(|b| lengths.iter().map(move |n| (b, n))) {
             let what = format!("{builtin:?} on {lanes} lanes of {target}");
             let args = combinations(builtin.arity());
             let kernel = Kernel::new::<f64>(&jit, &target, builtin, lanes);
@@ -352,8 +353,8 @@ fn integers<T: Element + PartialEq + std::fmt::Debug>(
 ) {
     let args = [0, 1, 2].map(|index| cases.map(|case| case[index]));
     for (target, jit) in targets() {
-        for builtin in [Builtin::Abs, Builtin::Min, Builtin::Max, Builtin::Clamp] {
-            assert_eq!(builtin.signature(), Signature::Numeric);
+        let taken = |b: &Builtin| matches!(b.signature(), Signature::Numeric | Signature::Integer);
+        for builtin in Builtin::ALL.iter().copied().filter(taken) {
             for lanes in [1, 4, 7] {
                 let kernel = Kernel::new::<T>(&jit, &target, builtin, lanes);
                 let results = kernel.run(args.each_ref().map(|arg| &arg[..]));
@@ -371,6 +372,12 @@ fn integers_wrap_and_keep_their_signedness() {
             Builtin::Abs => x.wrapping_abs(),
             Builtin::Min => x.min(y),
             Builtin::Max => x.max(y),
+            Builtin::BitAnd => x & y,
+            Builtin::BitOr => x | y,
+            Builtin::BitXor => x ^ y,
+            Builtin::BitNot => !x,
+            Builtin::ShiftLeft => x.checked_shl(y.cast_unsigned()).unwrap_or(0),
+            Builtin::ShiftRight => x.checked_shr(y.cast_unsigned()).unwrap_or(x >> 31),
             _ => x.max(y).min(z),
         },
     );
@@ -379,6 +386,12 @@ fn integers_wrap_and_keep_their_signedness() {
             Builtin::Abs => x,
             Builtin::Min => x.min(y),
             Builtin::Max => x.max(y),
+            Builtin::BitAnd => x & y,
+            Builtin::BitOr => x | y,
+            Builtin::BitXor => x ^ y,
+            Builtin::BitNot => !x,
+            Builtin::ShiftLeft => x.checked_shl(y.into()).unwrap_or(0),
+            Builtin::ShiftRight => x.checked_shr(y.into()).unwrap_or(0),
             _ => x.max(y).min(z),
         }
     });

@@ -3,6 +3,7 @@
 
 mod assemble;
 mod bounds;
+mod disagree;
 mod flatten;
 mod lower;
 mod resolve;

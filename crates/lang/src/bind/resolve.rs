@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::bounds::{self, Mode, subscript_text};
+use super::disagree;
 use super::flatten::{Flat, Step};
 use super::lower::Lowering;
 use super::scan;
@@ -205,6 +206,7 @@ impl<'a> Resolver<'a> {
             return Ok(Attempt::Done(None));
         }
         bounds::not_empty(&statement, &settled, &dtype)?;
+        disagree::same_extents(&statement, &settled, &dtype)?;
         let ranges: Vec<Option<Range>> = settled.iter().map(|s| Some(s.range)).collect();
         let checked = bounds::verify(&statement, &ranges, &dtype)?;
         let mut decided = scatter.clone();

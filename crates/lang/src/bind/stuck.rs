@@ -144,7 +144,7 @@ fn shared_subscripts(statement: &Statement<'_>, groups: &[u64]) -> Vec<(Span, St
     reads.into_iter().map(|(span, texts)| (span, words(texts))).collect()
 }
 
-fn with_fix(diagnostic: Diagnostic, fix: Option<(Span, String)>) -> Diagnostic {
+pub(super) fn with_fix(diagnostic: Diagnostic, fix: Option<(Span, String)>) -> Diagnostic {
     match fix {
         Some((span, replacement)) => diagnostic.fix(span, replacement),
         None => diagnostic,
@@ -195,7 +195,7 @@ fn window(statement: &Statement<'_>, group: u64, var: usize) -> i64 {
 }
 
 /// A `where` clause with these ranges, and the change of the text that adds it.
-fn clause(
+pub(super) fn clause(
     statement: &Statement<'_>,
     ranges: &[(String, String)],
 ) -> (String, Option<(Span, String)>) {

@@ -350,6 +350,7 @@ impl<'a> Scope<'a> {
                 match (builtin.signature(), joined) {
                     (BuiltinSignature::FloatTest, _) => Ty::Typed(DType::Bool),
                     (BuiltinSignature::Float, Ty::AnyInt) => Ty::AnyFloat,
+                    (BuiltinSignature::Integer, Ty::AnyInt) => Ty::Typed(DType::Int64),
                     _ => joined,
                 }
             }

@@ -48,7 +48,7 @@ codes! {
     E0111 TargetSubscript "a subscript on the left that is not an index variable";
     E0112 UnknownType "an element type that does not exist";
     // Names.
-    E0201 DuplicateDef "two `def`s of one name";
+    E0201 DuplicateDef "two definitions of one name";
     E0202 DuplicateParameter "two parameters of one name";
     E0203 UnknownName "a name that is not known here";
     E0204 UnknownFunction "a function or tensor that is not known";
@@ -98,14 +98,15 @@ codes! {
     E0417 ScatterPosition "a position of a `scatter` that depends on what it decides";
     E0418 ScatterValue "a value of a `scatter` that depends on its position";
     E0419 ScatterOfPart "a `scatter` over a part of a dimension";
+    E0420 PositionVariable "a position that is not that of one index variable";
     // Calls.
     E0501 UnknownDef "a call of a `def` that does not exist";
-    E0502 RecursiveCall "a `def` that calls itself";
+    E0502 RecursiveCall "a definition that calls itself";
     E0503 CallArgumentCount "a call with the wrong number of arguments";
     E0504 CallResultCount "a call with the wrong number of results";
     E0505 CallArgumentType "an argument that does not fit its parameter";
     E0506 CallTargetAssigned "a call that would overwrite a tensor";
-    E0507 ProgramTooLong "calls that expand to too many statements";
+    E0507 ProgramTooLong "calls that expand to too much";
     // Ranges.
     E0601 AmbiguousRange "ranges that can be chosen in more than one way";
     E0602 UnderConstrained "an index variable whose range nothing determines";
@@ -116,6 +117,7 @@ codes! {
     E0607 PartlyDefined "a tensor of which some elements are never computed";
     E0608 SizesDisagree "sizes that ought to be equal and are not";
     E0609 NonPositiveDivisor "a divisor in a subscript that is not positive";
+    E0610 ExtentsDisagree "subscripts that limit one index variable to different extents";
     // Binding.
     E0701 MissingSize "a size without a value";
     E0702 UnknownSize "a value for a size that does not exist";

@@ -2,10 +2,12 @@
 
 mod access;
 mod facts;
+mod plain;
 mod query;
 mod rounds;
 mod system;
 
 pub(crate) use access::{Access, accesses, accesses_inside};
+pub(crate) use plain::{Disagreement, disagreements};
 pub(crate) use query::{Known, Range, Verdict};
 pub(crate) use rounds::{Origin, Settled, coefficient, index_axes, infer};

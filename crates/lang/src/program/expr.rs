@@ -213,7 +213,7 @@ impl Expr {
             Expr::Select(_, then, _) => then.dtype(tensor_dtype),
             Expr::Call(builtin, args) => match builtin.signature() {
                 Signature::FloatTest => DType::Bool,
-                Signature::Float | Signature::Numeric => {
+                Signature::Float | Signature::Numeric | Signature::Integer => {
                     args.first().map_or(DType::Float, |arg| arg.dtype(tensor_dtype))
                 }
             },

@@ -103,6 +103,7 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
         target: ident(&program.tensor(stage.output).name),
         indices: stage.axes[..stage.spatial()].iter().map(|axis| ident(&axis.name)).collect(),
         op,
+        position: false,
         rhs: names.expr(stage.term(), false),
         scan,
         scatter: scatter.collect(),

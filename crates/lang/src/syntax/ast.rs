@@ -13,11 +13,26 @@ pub struct Ident {
     pub span: Span,
 }
 
-/// A source text: several `def`s.
+/// A source text: several `def`s, and functions of numbers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Module {
+    /// The functions in the order of the text.
+    pub functions: Vec<Function>,
     /// The definitions in the order of the text.
     pub defs: Vec<Def>,
+}
+
+/// `fn name(params) = body`: a function of numbers, for which its uses stand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Function {
+    /// The name.
+    pub name: Ident,
+    /// The parameters.
+    pub params: Vec<Ident>,
+    /// What it stands for.
+    pub body: Expr,
+    /// From `fn` to the end of the body.
+    pub span: Span,
 }
 
 /// `def name(params) -> (returns) { body }`
@@ -99,6 +114,9 @@ pub struct Comprehension {
     pub indices: Vec<Ident>,
     /// `=`, or a reduction.
     pub op: AssignOp,
+    /// Whether it is the position of the extreme that is wanted: `argmax=!` or `argmin=!`. [`expand`](super::expand)
+    /// makes two plain reductions of it.
+    pub position: bool,
     /// The value.
     pub rhs: Expr,
     /// The `scan` clause, which makes the statement a recurrence.
@@ -206,6 +224,24 @@ impl Expr {
             | ExprKind::Name(_)
             | ExprKind::DimOf(..) => Vec::new(),
             ExprKind::Apply(_, args) => args.iter().collect(),
+            ExprKind::Unary(_, a) => vec![a],
+            ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+                vec![a, b]
+            }
+            ExprKind::Select(c, a, b) => vec![c, a, b],
+        }
+    }
+
+    /// The expressions that it is made of, to be changed.
+    #[must_use]
+    pub fn operands_mut(&mut self) -> Vec<&mut Expr> {
+        match &mut self.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Name(_)
+            | ExprKind::DimOf(..) => Vec::new(),
+            ExprKind::Apply(_, args) => args.iter_mut().collect(),
             ExprKind::Unary(_, a) => vec![a],
             ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
                 vec![a, b]

@@ -33,7 +33,6 @@ const ACCUMULATE: TokenKind =
     TokenKind::Assign(AssignOp::Reduce { op: ReductionOp::Sum, initialize: false });
 
 const LOOK_ALIKE: &str = "only looks like an operator of the language";
-const NO_BITWISE: &str = "is not an operator: there is no bitwise arithmetic";
 const NO_REDUCTION: &str = "is not a reduction";
 const REDUCTIONS: &str = "the reductions are `+=`, `*=`, `min=` and `max=`";
 
@@ -63,12 +62,6 @@ static FOREIGN: &[Foreign] = &[
     foreign("=<", LE, "is not an operator", "write `<=`", Some("<=")),
     foreign("<>", NE, "is not an operator", "write `!=`", Some("!=")),
     foreign("**", MUL, "is not an operator", "powers are written `pow(x, y)`", None),
-    foreign("^", MUL, "is not an operator", "powers are written `pow(x, y)`", None),
-    foreign("<<", MUL, NO_BITWISE, "multiply by a power of two", None),
-    foreign(">>", DIV, NO_BITWISE, "divide by a power of two; integer `/` rounds down", None),
-    foreign("&", AND, NO_BITWISE, "conditions are joined by `&&`", Some("&&")),
-    foreign("|", OR, NO_BITWISE, "conditions are joined by `||`", Some("||")),
-    foreign("~", TokenKind::Not, NO_BITWISE, "a condition is negated by `!`", Some("!")),
     foreign(":=", ASSIGN, "is not an assignment", "write `=`", Some("=")),
     foreign("-=", ACCUMULATE, NO_REDUCTION, "add the negated value: `+= -x`", None),
     foreign("/=", ACCUMULATE, NO_REDUCTION, "multiply by the inverse: `*= 1.0 / x`", None),

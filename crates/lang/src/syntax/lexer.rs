@@ -4,6 +4,7 @@
 use super::foreign::{self, Foreign};
 use super::number::{self, NumberError};
 use super::token::{Token, TokenKind, quote};
+use crate::builtin::Builtin;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp};
@@ -142,11 +143,11 @@ impl<'s> Lexer<'s> {
             && self.byte(word.len() + 1).is_some_and(|byte| byte.is_ascii_digit())
     }
 
-    /// `min=` and `max=`, but not `min ==`.
+    /// `min=`, `max=`, `argmin=!` and `argmax=!`, but not `min ==`.
     fn reduction(&self, word: &str) -> Option<(TokenKind, usize)> {
         let op = match word {
-            "min" => ReductionOp::Min,
-            "max" => ReductionOp::Max,
+            "min" | "argmin" => ReductionOp::Min,
+            "max" | "argmax" => ReductionOp::Max,
             _ => return None,
         };
         let (first, second) = (self.byte(word.len()), self.byte(word.len() + 1));
@@ -357,7 +358,7 @@ fn word_kind(word: &str) -> TokenKind {
 /// The operator that the text starts with, and its length; the longest one wins, so `+=!x` is an
 /// initialising reduction and `+= !x` adds a negated condition.
 fn operator(text: &[u8]) -> Option<(TokenKind, usize)> {
-    use TokenKind::{Arith, Assign, Compare, Logic};
+    use TokenKind::{Arith, Assign, Bits, Compare, Logic};
     let reduce = |op, initialize| Assign(AssignOp::Reduce { op, initialize });
     Some(match text {
         [b'+', b'=', b'!', ..] => (reduce(ReductionOp::Sum, true), 3),
@@ -372,6 +373,12 @@ fn operator(text: &[u8]) -> Option<(TokenKind, usize)> {
         [b'>', b'=', ..] => (Compare(CompareOp::Ge), 2),
         [b'&', b'&', ..] => (Logic(LogicOp::And), 2),
         [b'|', b'|', ..] => (Logic(LogicOp::Or), 2),
+        [b'<', b'<', ..] => (Bits(Builtin::ShiftLeft), 2),
+        [b'>', b'>', ..] => (Bits(Builtin::ShiftRight), 2),
+        [b'&', ..] => (Bits(Builtin::BitAnd), 1),
+        [b'|', ..] => (Bits(Builtin::BitOr), 1),
+        [b'^', ..] => (Bits(Builtin::BitXor), 1),
+        [b'~', ..] => (Bits(Builtin::BitNot), 1),
         [b'+', ..] => (Arith(ArithOp::Add), 1),
         [b'-', ..] => (Arith(ArithOp::Sub), 1),
         [b'*', ..] => (Arith(ArithOp::Mul), 1),

@@ -7,13 +7,16 @@
 
 pub mod ast;
 mod foreign;
+mod functions;
 mod input;
 mod lexer;
 mod number;
 mod parser;
+mod positions;
 mod print;
 mod token;
 
+pub use functions::{Expansion, PRELUDE, expand, prelude};
 pub use input::source_from_bytes;
 pub use parser::parse;
-pub use print::{print_def, print_expr, print_module, print_stmt};
+pub use print::{print_def, print_expr, print_function, print_module, print_stmt};

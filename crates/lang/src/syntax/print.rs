@@ -5,8 +5,8 @@ mod wrap;
 use std::fmt::{self, Display, Write};
 
 use super::ast::{
-    Call, Comprehension, Def, Dim, Expr, ExprKind, Module, Param, RangeConstraint, ScatterClause,
-    Stmt,
+    Call, Comprehension, Def, Dim, Expr, ExprKind, Function, Module, Param, RangeConstraint,
+    ScatterClause, Stmt,
 };
 use crate::ops::{ArithOp, CompareOp, LogicOp};
 
@@ -16,8 +16,18 @@ const MAX_WIDTH: usize = 100;
 /// A whole text: its definitions, with an empty line between them.
 #[must_use]
 pub fn print_module(module: &Module) -> String {
-    let defs: Vec<String> = module.defs.iter().map(print_def).collect();
-    defs.join("\n")
+    let functions: String = module.functions.iter().map(print_function).collect();
+    let defs = module.defs.iter().map(print_def);
+    let parts: Vec<String> =
+        Some(functions).into_iter().filter(|it| !it.is_empty()).chain(defs).collect();
+    parts.join("\n")
+}
+
+/// A function of numbers, with a line break at its end.
+#[must_use]
+pub fn print_function(function: &Function) -> String {
+    let params = joined(function.params.iter().map(|param| &param.name));
+    format!("fn {}({params}) = {}\n", function.name.name, print_expr(&function.body))
 }
 
 /// A definition, with a line break at its end.
@@ -80,9 +90,11 @@ fn call_text(call: &Call) -> String {
 /// A comprehension that starts in the given column of a definition, or stands for itself: then its
 /// right side is one line.
 fn comprehension_text(comprehension: &Comprehension, column: Option<usize>) -> String {
-    let Comprehension { target, indices, op, rhs, scan, scatter, constraints, .. } = comprehension;
+    let Comprehension { target, indices, op, position, rhs, scan, scatter, constraints, .. } =
+        comprehension;
     let indices = joined(indices.iter().map(|index| &index.name));
-    let left = format!("{}({indices}) {} ", target.name, op.symbol());
+    let arg = if *position { "arg" } else { "" };
+    let left = format!("{}({indices}) {arg}{} ", target.name, op.symbol());
     let right = match column {
         Some(column) => wrap::wrapped(rhs, column + left.chars().count(), column + 4),
         None => Shown(rhs, Level::Select).to_string(),

@@ -1,5 +1,6 @@
 //! The words of the language.
 
+use crate::builtin::Builtin;
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp};
 use crate::source::Span;
 
@@ -55,6 +56,8 @@ pub(super) enum TokenKind {
     Compare(CompareOp),
     /// `&&`, `||`
     Logic(LogicOp),
+    /// `& | ^ ~ << >>`
+    Bits(Builtin),
     /// `=`, `+=`, `+=!` and their kin.
     Assign(AssignOp),
     /// Something that the lexer has already reported.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tensorwright_lang::builtin::{Builtin, CONSTANTS};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::syntax::ast::{self, CONCAT};
+use tensorwright_lang::syntax::{prelude, print_expr};
 
 use super::names::{Entity, size_names, targets};
 use super::{Analysis, hover};
@@ -60,11 +61,15 @@ impl Analysis {
         }
         let Some(number) = self.def_around(offset) else {
             offer(CompletionKind::Keyword, "def", "a definition".to_owned());
+            offer(CompletionKind::Keyword, "fn", "a function of numbers".to_owned());
             offer(CompletionKind::Keyword, "const", "values that stay the same".to_owned());
             return found.into_iter().collect();
         };
         for builtin in Builtin::ALL {
             offer(CompletionKind::Function, builtin.name(), builtin.summary().to_owned());
+        }
+        for function in prelude().iter().chain(&self.tree.functions) {
+            offer(CompletionKind::Function, &function.name.name, print_expr(&function.body));
         }
         offer(CompletionKind::Function, CONCAT, hover::CONCAT_SUMMARY.to_owned());
         for (name, value) in CONSTANTS {

@@ -6,7 +6,7 @@ mod tensor;
 use tensorwright_lang::builtin::{Builtin, Signature as Takes};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::source::Span;
-use tensorwright_lang::syntax::ast;
+use tensorwright_lang::syntax::{ast, print_function};
 
 use super::names::{self, Entity};
 use super::samples::Sample;
@@ -35,6 +35,14 @@ impl Analysis {
             Entity::Tensor { def, name } => self.tensor_hover(*def, name)?,
             Entity::Size { def, name } => self.size_hover(*def, name)?,
             Entity::Index { def, stmt, name } => self.index_hover(*def, *stmt, name)?,
+            Entity::Function { function } => self.function_hover(*function)?,
+            Entity::Parameter { function, name } => {
+                let function = &self.tree.functions.get(*function)?.name.name;
+                format!("{}\nA parameter of `{function}`.", code(name))
+            }
+            Entity::Prelude(function) => {
+                format!("{}\nA function of the prelude.", code(print_function(function).trim_end()))
+            }
             Entity::Builtin(builtin) => builtin_hover(*builtin),
             Entity::Concat => {
                 format!("{}\n`concat` {CONCAT_SUMMARY}.", code("c = concat(a, b, ...)"))
@@ -56,6 +64,13 @@ impl Analysis {
             text += &format!("\n{comment}\n");
         }
         Some(text)
+    }
+
+    fn function_hover(&self, number: usize) -> Option<String> {
+        let function = self.tree.functions.get(number)?;
+        let text = code(print_function(function).trim_end());
+        let comment = comment_above(self.text(), function.span.start as usize);
+        Some(if comment.is_empty() { text } else { format!("{text}\n{comment}\n") })
     }
 
     /// `def f(float(N) A) -> (float(N) B)`
@@ -120,6 +135,7 @@ fn builtin_hover(builtin: Builtin) -> String {
         Takes::Float => "Its arguments have one floating-point type, which it returns.",
         Takes::Numeric => "Its arguments have one type of numbers, which it returns.",
         Takes::FloatTest => "Its argument has a floating-point type, and it returns a `bool`.",
+        Takes::Integer => "Its arguments have one type of integers, which it returns.",
     };
     let title = code(&format!("{}({args})", builtin.name()));
     format!("{title}\n{}.\n\n{types}\n", capitalised(builtin.summary()))

@@ -6,16 +6,40 @@ use tensorwright_lang::builtin::{Builtin, CONSTANTS};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{
-    CONCAT, Comprehension, Def, Dim, Expr, ExprKind, Ident, Module, Stmt,
+    CONCAT, Comprehension, Def, Dim, Expr, ExprKind, Function, Ident, Module, Stmt,
 };
+use tensorwright_lang::syntax::prelude;
 
 /// What a name stands for. Definitions and statements are numbered in the order of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entity {
-    Def { def: usize },
-    Tensor { def: usize, name: String },
-    Size { def: usize, name: String },
-    Index { def: usize, stmt: usize, name: String },
+    Def {
+        def: usize,
+    },
+    Tensor {
+        def: usize,
+        name: String,
+    },
+    Size {
+        def: usize,
+        name: String,
+    },
+    Index {
+        def: usize,
+        stmt: usize,
+        name: String,
+    },
+    /// A function of the text.
+    Function {
+        function: usize,
+    },
+    /// A parameter of a function.
+    Parameter {
+        function: usize,
+        name: String,
+    },
+    /// A function of the prelude.
+    Prelude(&'static Function),
     Builtin(Builtin),
     Concat,
     Constant(&'static str, f64),
@@ -33,8 +57,13 @@ pub(super) struct Occurrence {
 pub(super) fn occurrences(module: &Module) -> Vec<Occurrence> {
     let mut found = Vec::new();
     let defs = defs_by_name(module);
+    let functions = Functions { module, defs: &defs };
+    for (number, function) in module.functions.iter().enumerate() {
+        functions.occurrences(number, function, &mut found);
+    }
     for (number, def) in module.defs.iter().enumerate() {
-        Walk { defs: &defs, number, scope: Scope::of(def), found: &mut found }.def(def);
+        let (scope, found) = (Scope::of(def), &mut found);
+        Walk { defs: &defs, functions: &functions, number, scope, found }.def(def);
     }
     found.sort_by_key(|occurrence| occurrence.span);
     found
@@ -66,7 +95,16 @@ pub(super) fn definition(module: &Module, entity: &Entity) -> Option<Span> {
             Stmt::Comprehension(stmt) => index(stmt, name),
             Stmt::Call(_) => None,
         },
-        Entity::Builtin(_) | Entity::Concat | Entity::Constant(..) | Entity::Conversion(_) => None,
+        Entity::Function { function } => Some(module.functions.get(*function)?.name.span),
+        Entity::Parameter { function, name } => {
+            let params = &module.functions.get(*function)?.params;
+            Some(params.iter().find(|param| param.name == *name)?.span)
+        }
+        Entity::Builtin(_)
+        | Entity::Prelude(_)
+        | Entity::Concat
+        | Entity::Constant(..)
+        | Entity::Conversion(_) => None,
     }
 }
 
@@ -131,8 +169,63 @@ fn constant(name: &str) -> Option<(&'static str, f64)> {
     CONSTANTS.into_iter().find(|(constant, _)| *constant == name)
 }
 
+/// The functions of a text and of the prelude.
+struct Functions<'a> {
+    module: &'a Module,
+    defs: &'a HashMap<&'a str, usize>,
+}
+
+impl Functions<'_> {
+    /// What the name of a function stands for, where no tensor has it.
+    fn entity(&self, name: &str) -> Option<Entity> {
+        if let Some(dtype) = DType::from_name(name) {
+            return Some(Entity::Conversion(dtype));
+        }
+        let own = self.module.functions.iter().position(|it| it.name.name == name);
+        if let Some(function) = own {
+            return Some(Entity::Function { function });
+        }
+        if let Some(builtin) = Builtin::from_name(name) {
+            return Some(Entity::Builtin(builtin));
+        }
+        let mut prelude = prelude().iter().filter(|_| !self.defs.contains_key(name));
+        prelude.find(|function| function.name.name == name).map(Entity::Prelude)
+    }
+
+    /// The names of a function.
+    fn occurrences(&self, number: usize, function: &Function, found: &mut Vec<Occurrence>) {
+        let mut add = |span, entity| found.push(Occurrence { span, entity });
+        add(function.name.span, Entity::Function { function: number });
+        let parameter = |name: &str| Entity::Parameter { function: number, name: name.to_owned() };
+        for param in &function.params {
+            add(param.span, parameter(&param.name));
+        }
+        let mut open = vec![&function.body];
+        while let Some(expr) = open.pop() {
+            open.extend(expr.operands());
+            match &expr.kind {
+                ExprKind::Name(name) if function.params.iter().any(|it| it.name == *name) => {
+                    add(expr.span, parameter(name));
+                }
+                ExprKind::Name(name) => {
+                    if let Some((constant, value)) = constant(name) {
+                        add(expr.span, Entity::Constant(constant, value));
+                    }
+                }
+                ExprKind::Apply(callee, _) => {
+                    if let Some(entity) = self.entity(&callee.name) {
+                        add(callee.span, entity);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 struct Walk<'a> {
     defs: &'a HashMap<&'a str, usize>,
+    functions: &'a Functions<'a>,
     /// The number of the definition.
     number: usize,
     scope: Scope<'a>,
@@ -206,12 +299,10 @@ impl Walk<'_> {
     }
 
     fn applied(&mut self, callee: &Ident) {
-        if let Some(dtype) = DType::from_name(&callee.name) {
-            self.add(callee.span, Entity::Conversion(dtype));
-        } else if self.scope.is_tensor(&callee.name) {
+        if self.scope.is_tensor(&callee.name) {
             self.tensor(callee);
-        } else if let Some(builtin) = Builtin::from_name(&callee.name) {
-            self.add(callee.span, Entity::Builtin(builtin));
+        } else if let Some(entity) = self.functions.entity(&callee.name) {
+            self.add(callee.span, entity);
         }
     }
 

@@ -37,12 +37,16 @@ pub(super) fn salvage(
     None
 }
 
-/// Blanks instead of everything but sound definitions, which stay at their offsets.
+/// Blanks instead of everything but functions and sound definitions, which stay at their offsets.
 fn without(text: &str, tree: &ast::Module, broken: &[bool]) -> String {
     let mut kept = String::with_capacity(text.len());
-    for (def, broken) in tree.defs.iter().zip(broken) {
-        let (start, end) = (def.span.start as usize, def.span.end as usize);
-        if !broken && kept.len() <= start {
+    let functions = tree.functions.iter().map(|function| function.span);
+    let sound = tree.defs.iter().zip(broken).filter(|(_, broken)| !**broken);
+    let mut spans: Vec<_> = functions.chain(sound.map(|(def, _)| def.span)).collect();
+    spans.sort();
+    for span in spans {
+        let (start, end) = (span.start as usize, span.end as usize);
+        if kept.len() <= start {
             kept.extend(std::iter::repeat_n(' ', start - kept.len()));
             kept.push_str(text.get(start..end).unwrap_or_default());
         }

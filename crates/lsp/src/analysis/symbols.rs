@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use tensorwright_lang::source::Span;
-use tensorwright_lang::syntax::ast;
+use tensorwright_lang::syntax::{ast, print_expr};
 
 use super::{Analysis, names};
 
@@ -30,6 +30,8 @@ pub struct Symbol {
 pub enum SymbolKind {
     /// A `def`.
     Def,
+    /// A `fn`.
+    Function,
     /// A parameter.
     Input,
     /// A tensor that statements make for the caller.
@@ -42,7 +44,11 @@ impl Analysis {
     /// The outline of the text.
     #[must_use]
     pub fn symbols(&self) -> Vec<Symbol> {
-        self.tree.defs.iter().map(|def| self.def_symbol(def)).collect()
+        let functions = self.tree.functions.iter().map(function_symbol);
+        let defs = self.tree.defs.iter().map(|def| self.def_symbol(def));
+        let mut symbols: Vec<Symbol> = functions.chain(defs).collect();
+        symbols.sort_by_key(|symbol| symbol.span);
+        symbols
     }
 
     fn def_symbol(&self, def: &ast::Def) -> Symbol {
@@ -86,6 +92,17 @@ fn made(stmt: &ast::Stmt, target: &ast::Ident, is_result: bool) -> Symbol {
         detail: detail.to_owned(),
         span: stmt.span(),
         name_span: target.span,
+        children: Vec::new(),
+    }
+}
+
+fn function_symbol(function: &ast::Function) -> Symbol {
+    Symbol {
+        name: function.name.name.clone(),
+        kind: SymbolKind::Function,
+        detail: print_expr(&function.body),
+        span: function.span,
+        name_span: function.name.span,
         children: Vec::new(),
     }
 }

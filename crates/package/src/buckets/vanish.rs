@@ -28,8 +28,10 @@ impl Vanishing<'_> {
                 (false, true) => self.is_finite(a),
                 (false, false) => false,
             },
-            Expr::Call(Builtin::Abs, args) => args.iter().all(|arg| self.expr(arg)),
-            Expr::Call(Builtin::Min | Builtin::Max, args) => args.iter().all(|arg| self.expr(arg)),
+            Expr::Call(
+                Builtin::Abs | Builtin::Min | Builtin::Max | Builtin::Fmin | Builtin::Fmax,
+                args,
+            ) => args.iter().all(|arg| self.expr(arg)),
             _ => false,
         }
     }

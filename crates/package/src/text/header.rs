@@ -60,8 +60,9 @@ fn operator(plan: &Plan, operator: &Operator) -> String {
         let direction = if parameter.is_output { "out" } else { "in" };
         let of = if parameter.is_const { ", constant" } else { "" };
         text += &format!(
-            "   {number:>2} {direction:<4} {}: {}, {} dimensions{of}\n",
-            parameter.name.c, parameter.dtype, parameter.rank
+            "   {number:>2} {direction:<4} {}: {}{of}\n",
+            parameter.name.c,
+            operator.shape_of(parameter)
         );
     }
     text += "\n   The sizes may be\n";

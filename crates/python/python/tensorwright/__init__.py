@@ -8,7 +8,8 @@
 """
 
 from ._native import __version__, compilations
-from ._operator import Module, Operator, Tuned, define, load
+from ._operator import Module, Operator, Report, Tuned, define, load
+from ._threads import get_num_threads, set_num_threads
 from .errors import ArgumentError, CompileError, Error, IndexOutOfBoundsError, TuningError
 
 __all__ = [
@@ -18,12 +19,15 @@ __all__ = [
     "IndexOutOfBoundsError",
     "Module",
     "Operator",
+    "Report",
     "Tuned",
     "TuningError",
     "__version__",
     "compilations",
     "define",
+    "get_num_threads",
     "load",
+    "set_num_threads",
     "torch",
 ]
 

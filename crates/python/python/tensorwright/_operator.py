@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import os
 import pathlib
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
-from . import _native, _progress
+from . import _native, _progress, _threads
 
 
 def define(
@@ -23,19 +25,22 @@ def define(
 ) -> Module:
     """Parses a text of definitions.
 
-    ``threads`` is how many threads kernels may use (the environment variable TENSORWRIGHT_THREADS, or one);
+    ``threads`` is how many threads kernels may use: by default as many as torch uses, or all cores (:func:`set_num_threads`);
     ``precision`` is "exact", with sums of the numbers that the text names in any order, or "fast", which allows
-    algorithms that compute with other numbers and round differently (Winograd's for convolutions);
+    algorithms that compute with other numbers (Winograd's for convolutions, factored sums, attention in blocks of keys): faster,
+    about 1e-5 of the largest element off exact sums in ``float``, and an infinity or NaN may spread to its neighbours;
     ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB), or the
     ``postgres://`` URL of a server;
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
     lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a
     device and back at every call; tensors that are on "cuda:0" already are used where they are.
     """
+    _check_place(db)
     text = _native.define(source, name)
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
-    return Module(text, _threads(threads), precision, db, target or os.environ.get("TENSORWRIGHT_TARGET") or "native")
+    threads = None if threads is None else _threads.checked(threads, "threads")
+    return Module(text, threads, precision, db, target or os.environ.get("TENSORWRIGHT_TARGET") or "native")
 
 
 def load(path: str | os.PathLike[str], **choices: Any) -> Module:
@@ -44,22 +49,40 @@ def load(path: str | os.PathLike[str], **choices: Any) -> Module:
     return define(path.read_text(encoding="utf-8"), name=str(path), **choices)
 
 
-def _threads(given: int | None) -> int:
-    said = os.environ.get("TENSORWRIGHT_THREADS", "1") if given is None else given
-    try:
-        threads = int(said)
-    except ValueError:
-        threads = 0
-    if not 1 <= threads <= 1024:
-        raise ValueError("threads, or TENSORWRIGHT_THREADS, is a number from 1 to 1024")
-    return threads
+def _check_place(db: str | os.PathLike[str] | None) -> None:
+    """Refuses a file of records that cannot be: without this, kernels would stay untuned without a word."""
+    if db is None or "://" in (path := os.fspath(db)):
+        return
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"db is a file of records, and {path!r} is a directory; name a file in it")
+    directory = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(directory):
+        raise FileNotFoundError(f"db: there is no directory {directory!r}; make it, or name another file")
+
+
+def _time(call: Callable[[], Any]) -> float:
+    """The seconds of the fastest of a few calls, within about a tenth of a second."""
+    call()
+    best, until = float("inf"), time.perf_counter() + 0.1
+    while True:
+        begun = time.perf_counter()
+        call()
+        ended = time.perf_counter()
+        best = min(best, ended - begun)
+        if ended > until:
+            return best
 
 
 class Module:
     """The definitions of a text, each an attribute: ``module.matmul``, or ``module["matmul"]``."""
 
     def __init__(
-        self, text: _native.Source, threads: int, precision: str, db: str | os.PathLike[str] | None, target: str = "native"
+        self,
+        text: _native.Source,
+        threads: int | None,
+        precision: str,
+        db: str | os.PathLike[str] | None,
+        target: str = "native",
     ) -> None:
         self._text = text
         self._choices = (threads, precision, db, target)
@@ -78,7 +101,8 @@ class Module:
     def __getitem__(self, name: str) -> Operator:
         operator = self._operators.get(name)
         if operator is None:
-            made = Operator(self._text, name, *self._choices, {})
+            threads, precision, db, target = self._choices
+            made = Operator(self._text, name, threads or _threads.get_num_threads(), precision, db, target, {})
             made.module = self
             operator = self._operators.setdefault(name, made)
         return operator
@@ -135,10 +159,31 @@ class Tuned:
         return self.default_seconds / self.seconds
 
     def __str__(self) -> str:
+        # The roof counts all data as read from memory; what stays in caches can be faster.
+        above = " (data stay in caches)" if self.roofline > 1 else ""
         return (
-            f"{self.seconds * 1e6:.1f} us, {self.gflops:.1f} GFLOP/s, {100 * self.roofline:.0f} % of the roof, "
+            f"{self.seconds * 1e6:.1f} us, {self.gflops:.1f} GFLOP/s, {100 * self.roofline:.0f} % of the roof{above}, "
             f"{self.speedup:.2f} times as fast as untuned ({self.trials} trials in {self.elapsed:.1f} s)"
         )
+
+
+class Report:
+    """What tuning found, as one page of HTML: shown by notebooks, or saved to a file."""
+
+    def __init__(self, page: str) -> None:
+        self.html = page
+        """The page, which needs nothing else."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file."""
+        pathlib.Path(path).write_text(self.html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own, so that its styles and scripts are not those of the notebook.
+        return f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="800" style="border:0"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<report of {len(self.html)} characters: save it, or show it in a notebook>"
 
 
 class Operator(_native.Operator):
@@ -188,6 +233,22 @@ class Operator(_native.Operator):
             shown.close()
         return Tuned(**ended)
 
+    def explain(self, *args: Any, **named: Any) -> str:
+        """What is computed for these arguments or sizes, over which ranges, why, at what cost, and what the schedule in use makes
+        of it: where stages are computed, how often, what they keep and move. With arrays, also how long a call takes
+        now."""
+        text = super().explain(*args, **named)
+        if not args:
+            return text
+        best = _time(lambda: self(*args, **named))
+        moved = self.moved_bytes
+        return f"{text}  {best * 1e6:.2f} us a call, measured now: {moved / best / 1e9:.1f} GB/s of what stages move\n"
+
+    def report(self, *args: Any, **named: Any) -> Report:
+        """What tuning found for the shapes of these arguments, or for sizes by name: how searches went, how candidates
+        ended, the roofline, the best schedule with its loops. Notebooks show it; ``save`` writes it to a file."""
+        return Report(self.page(*args, **named))
+
     def freeze(self, **constants: Any) -> Operator:
         """The same operator with values for ``const`` parameters, which calls then leave out.
 
@@ -195,7 +256,7 @@ class Operator(_native.Operator):
         kernels want once, and no call looks at them again. Operators that were frozen from the same one share their
         kernels, so a network of equal layers compiles one.
         """
-        text, choices = self.module._text, self.module._choices
-        made = type(self)(text, self.__name__, *choices, constants, self)
+        _, precision, db, target = self.module._choices
+        made = type(self)(self.module._text, self.__name__, self.threads, precision, db, target, constants, self)
         made.module, made.frozen = self.module, {**self.frozen, **constants}
         return made

@@ -44,7 +44,11 @@ pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
     // exporters point into it.
     let status = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) };
     if status != 0 {
-        return Err(Refusal::Raised(PyErr::fetch(object.py())));
+        let error = PyErr::fetch(object.py());
+        return match as_bits(object) {
+            Some(bits) => take(&bits).map(|bits| Foreign { dtype: Ok(DType::BFloat16), ..bits }),
+            None => Err(refusal(object, error)),
+        };
     }
     let guard = BufferGuard { view };
     let view = &guard.view;
@@ -71,6 +75,26 @@ pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
         _guard: Guard::Buffer(guard),
     };
     Ok(foreign)
+}
+
+/// The name that NumPy has for the elements of an array.
+fn dtype_name(object: &Bound<'_, PyAny>) -> Option<String> {
+    object.getattr("dtype").ok()?.getattr("name").ok()?.extract().ok()
+}
+
+/// The bits of an array of `ml_dtypes.bfloat16`, which the buffer protocol has no letter for.
+fn as_bits<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    (dtype_name(object)? == "bfloat16").then(|| object.call_method1("view", ("uint16",)).ok())?
+}
+
+/// Elements that have no letter in the buffer protocol are of no type that kernels have.
+fn refusal(object: &Bound<'_, PyAny>, error: PyErr) -> Refusal {
+    match dtype_name(object) {
+        Some(name) => Refusal::Unfit(format!(
+            "has elements of {name}, which other libraries cannot read ({error}); convert it with .astype(...)"
+        )),
+        None => Refusal::Raised(error),
+    }
 }
 
 pub(super) fn too_many() -> Refusal {

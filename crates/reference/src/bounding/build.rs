@@ -76,9 +76,9 @@ pub(super) fn is_infinite(magnitude: Expr) -> Expr {
     compare(CompareOp::Eq, magnitude, infinity())
 }
 
-/// An error that is no number becomes infinite: of a number and NaN, `min` is the number.
+/// An error that is no number becomes infinite: of a number and NaN, `fmin` is the number.
 pub(super) fn known(error: Expr) -> Expr {
-    call(Builtin::Min, vec![error, infinity()])
+    call(Builtin::Fmin, vec![error, infinity()])
 }
 
 /// The sum of two errors, of which either may be nothing.

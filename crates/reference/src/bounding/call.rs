@@ -22,7 +22,7 @@ pub(super) fn call(builtin: Builtin, args: Vec<Enclosure>) -> (Expr, Option<Expr
     let value = made(builtin, values);
     let is_exact = args.iter().all(|arg| arg.error.is_none());
     let Some(dtype) = args.first().map(|arg| arg.dtype) else { return (value, Some(infinity())) };
-    if !dtype.is_float() && builtin == Builtin::Abs {
+    if !dtype.is_float() && (builtin == Builtin::Abs || builtin.signature() == Signature::Integer) {
         return (value, (!is_exact).then(infinity));
     }
     if builtin.signature() == Signature::FloatTest {
@@ -33,7 +33,9 @@ pub(super) fn call(builtin: Builtin, args: Vec<Enclosure>) -> (Expr, Option<Expr
     }
     let error = match builtin {
         Builtin::Abs => args.into_iter().find_map(|arg| arg.error),
-        Builtin::Min | Builtin::Max | Builtin::Clamp => extreme(builtin, dtype, args),
+        Builtin::Min | Builtin::Max | Builtin::Fmin | Builtin::Fmax | Builtin::Clamp => {
+            extreme(builtin, dtype, args)
+        }
         Builtin::Floor | Builtin::Ceil | Builtin::Round | Builtin::Rint | Builtin::Trunc => {
             args.into_iter().next().and_then(|x| ends(builtin, &value, x))
         }
@@ -54,7 +56,7 @@ fn extreme(builtin: Builtin, dtype: DType, args: Vec<Enclosure>) -> Option<Expr>
         let mut errors = errors;
         let (error_a, error_b) = (errors.next().flatten(), errors.next().flatten());
         let apart = both(error_a.clone(), error_b.clone())?;
-        let lead = if builtin == Builtin::Max {
+        let lead = if matches!(builtin, Builtin::Max | Builtin::Fmax) {
             sub(a.clone(), b.clone())
         } else {
             sub(b.clone(), a.clone())

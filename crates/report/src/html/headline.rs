@@ -51,7 +51,14 @@ fn cards(out: &mut String, section: &Section) -> Result {
     let bound = section.roofs.map_or("the machine's limits are not known".to_owned(), |roofs| {
         let limit = digits(roofs.attainable_gflops());
         let by = if roofs.memory_gflops() < roofs.peak_gflops { "memory" } else { "compute" };
-        format!("{by}-bound at {limit} GFLOP/s")
+        let above = match headline.roofline {
+            // The roof of memory is that of data that come from memory.
+            Some(share) if share > 1.0 => {
+                ", which counts all data as read from memory: these stay in caches"
+            }
+            _ => "",
+        };
+        format!("{by}-bound at {limit} GFLOP/s{above}")
     });
     card(out, "Of the roofline", headline.roofline.map_or_else(none, percent), &bound)?;
     let default = headline.default_seconds.map_or("the default was not measured".to_owned(), |s| {

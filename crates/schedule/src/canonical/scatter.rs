@@ -4,7 +4,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{AxisId, AxisKind, Combine, Expr, Index, Program, Stage};
 
-use super::{Axes, convert, copy_base, covers, element, neutral, started, wide_sum, widen};
+use super::{Axes, convert, copy_base, covers, element, neutral, wide_sum, widen};
 use crate::lower::all_hold;
 use crate::nest::{BufferId, LoopNest, Role, Scatter, StageId, Store};
 
@@ -49,13 +49,7 @@ fn add_start(
     let held = |base| widen(element(base, axes.values.clone()), narrow, dtype);
     let anew = neutral(op, dtype);
     let value = match (stage.combine, stage.base.map(held)) {
-        (Combine::Accumulate(_), Some(held)) => match all_hold(&inside) {
-            Some(inside) => {
-                let begun = started(op, held.clone(), dtype);
-                if begun == held { held } else { select(inside, begun, held) }
-            }
-            None => started(op, held, dtype),
-        },
+        (Combine::Accumulate(_), Some(held)) => held,
         (_, Some(held)) if dtype == narrow => match all_hold(&inside) {
             Some(inside) => select(inside, anew, held),
             None => anew,

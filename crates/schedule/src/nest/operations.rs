@@ -144,6 +144,8 @@ fn instructions(builtin: Builtin, dtype: DType) -> Option<u128> {
         Builtin::Abs
         | Builtin::Min
         | Builtin::Max
+        | Builtin::Fmin
+        | Builtin::Fmax
         | Builtin::Clamp
         | Builtin::Sqrt
         | Builtin::Rsqrt
@@ -154,6 +156,12 @@ fn instructions(builtin: Builtin, dtype: DType) -> Option<u128> {
         | Builtin::Trunc
         | Builtin::Copysign
         | Builtin::Fma
+        | Builtin::BitAnd
+        | Builtin::BitOr
+        | Builtin::BitXor
+        | Builtin::BitNot
+        | Builtin::ShiftLeft
+        | Builtin::ShiftRight
         | Builtin::IsNan
         | Builtin::IsInf
         | Builtin::IsFinite => 4,

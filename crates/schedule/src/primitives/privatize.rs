@@ -15,7 +15,6 @@
 
 use std::fmt;
 
-use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::Index;
 
 use super::Rule;
@@ -41,22 +40,6 @@ fn expect_begun(first: &str, start: &Plain, result: &Buffer) -> Result<(), Refus
     }
     Err(Refusal::new(format!("the loops of `{first}` are scheduled already"))
         .help("rewrite a stage first, then schedule its loops"))
-}
-
-/// Refuses a minimum or maximum of a part of a tensor: combining with a copy would change a NaN that it leaves alone.
-fn expect_whole(stage: &str, plain: &Plain, result: &Buffer) -> Result<(), Refusal> {
-    let extents = |var: Var| plain.loops.iter().find(|l| l.0 == var).map(|l| l.1);
-    let scattered = plain.store.scatter.iter().flat_map(|scatter| &scatter.dimensions);
-    let scattered: Vec<usize> = scattered.map(|dimension| *dimension as usize).collect();
-    let is_whole = |(number, (subscript, shape)): (usize, (&Index, &i64))| {
-        scattered.contains(&number) || subscript.as_axis().and_then(extents) == Some(*shape)
-    };
-    let mut dimensions = plain.store.subscripts.iter().zip(&result.shape).enumerate();
-    if dimensions.all(is_whole) {
-        return Ok(());
-    }
-    Err(Refusal::new(format!("`{stage}` makes a part of its tensor, or its loops are split"))
-        .help("give iterations copies of a scatter whose loops over results are whole"))
 }
 
 /// The most elements of all copies.
@@ -93,10 +76,6 @@ impl Rule for Privatize {
         let (var, copies, _) = plain.loops[number];
         let result = nest.buffer(plain.store.buffer).clone();
         expect_begun(&first, &start, &result)?;
-        if matches!(op, ReductionOp::Min | ReductionOp::Max) && result.dtype.is_float() {
-            expect_whole(stage, &plain, &result)?;
-        }
-
         let shape: Vec<i64> = std::iter::once(copies).chain(result.shape).collect();
         let elements = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent));
         if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {

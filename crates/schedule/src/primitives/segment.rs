@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use tensorwright_lang::ops::{CompareOp, ReductionOp};
+use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::program::{Expr, Index, Read, Running};
 
 use super::Rule;
@@ -85,11 +85,6 @@ impl<'e> Pieces<'e> {
         let Expr::Select(_, _, start) = running.before else {
             return Err(refuse("it is in pieces already".into()));
         };
-        let is_extreme = matches!(running.op, ReductionOp::Min | ReductionOp::Max);
-        let is_number = |start: &Expr| matches!(start, Expr::Const(it) if !it.as_f64().is_nan());
-        if is_extreme && dtype.is_float() && !is_number(start) {
-            return Err(refuse("its start may be no number, which a piece would pass by".into()));
-        }
         let moves = |index: &Index| index.mentions(&|other| other == *var || other == over);
         let dimension = subscripts.iter().position(moves).unwrap_or_default();
         let by = |var: Var| subscripts[dimension].coefficient_of(var);

@@ -33,7 +33,8 @@ impl Builder {
             });
         }
         let value = value.unwrap_or_else(|| dtype.literal(&mut self.rng));
-        if self.rng.percent(25) { self.wrap(&value, dtype) } else { value }
+        // Bits of untyped integers have a type, which may not be this one.
+        if self.rng.percent(25) && !atoms.is_empty() { self.wrap(&value, dtype) } else { value }
     }
 
     /// A random function of one value, in its domain.
@@ -125,6 +126,11 @@ const FLOAT_FUNCTIONS: &[&str] = &[
     "fma($x, 0.5, $x)",
     "(isnan($x) ? 0.0 : $x)",
     "(isinf($x) || !isfinite($x) ? 1.0 : $x)",
+    "relu($x)",
+    "silu($x)",
+    "gelu($x)",
+    "softplus($x)",
+    "select($x > 0.5, $x, -0.5)",
     "min($x, M_PI)",
     "max($x, -INFINITY)",
 ];
@@ -137,6 +143,7 @@ const FLOAT_OPERATORS: &[&str] = &[
     "($x + $y)",
     "($x * $y)",
     "min($x, $y)",
+    "max($x, $y)",
     "fmax($x, $y)",
     "hypot($x, $y)",
     "copysign($x, $y)",
@@ -147,11 +154,26 @@ const FLOAT_OPERATORS: &[&str] = &[
 ];
 
 /// Functions of an integer.
-const INTEGER_FUNCTIONS: &[&str] =
-    &["($x / 3)", "($x % 5)", "($x + 1)", "clamp($x, 1, 7)", "abs($x)", "max($x, 2)", "($x * 3)"];
+const INTEGER_FUNCTIONS: &[&str] = &[
+    "($x / 3)",
+    "($x % 5)",
+    "($x + 1)",
+    "clamp($x, 1, 7)",
+    "abs($x)",
+    "max($x, 2)",
+    "($x * 3)",
+    "(~$x)",
+    "($x << 3)",
+    "($x >> 1 & 5)",
+];
 
 /// Functions of two integers; division by zero is defined, so any divisor will do.
 const INTEGER_OPERATORS: &[&str] = &[
+    "($x & $y)",
+    "($x | $y)",
+    "($x ^ $y)",
+    "($x << $y)",
+    "($x >> $y)",
     "($x + $y)",
     "($x - $y)",
     "($x * $y)",

@@ -105,6 +105,20 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
         self.compare(FloatPredicate::UNO, self)
     }
 
+    /// Whether it is known now.
+    pub(in crate::math) fn is_constant(self) -> bool {
+        match self.value {
+            BasicValueEnum::FloatValue(value) => value.is_const(),
+            BasicValueEnum::VectorValue(value) => value.is_const(),
+            _ => false,
+        }
+    }
+
+    /// Whether the target has instructions for the lesser and the greater that are NaN if an operand is.
+    pub(in crate::math) fn has_nan_extremes(self) -> bool {
+        self.math.module.get_triple().as_str().to_bytes().starts_with(b"aarch64")
+    }
+
     /// Cut to a range; NaN stays NaN.
     pub(in crate::math) fn clamp(self, low: f64, high: f64) -> Self {
         let raised = self.below(low).select(self.constant(low), self);

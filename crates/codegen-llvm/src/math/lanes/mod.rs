@@ -210,7 +210,10 @@ pub(in crate::math) fn same_shape<'ctx>(
 }
 
 /// A constant in every lane.
-fn splat<'ctx>(shape: BasicTypeEnum<'ctx>, scalar: BasicValueEnum<'ctx>) -> BasicValueEnum<'ctx> {
+pub(in crate::math) fn splat<'ctx>(
+    shape: BasicTypeEnum<'ctx>,
+    scalar: BasicValueEnum<'ctx>,
+) -> BasicValueEnum<'ctx> {
     let BasicTypeEnum::VectorType(vector) = shape else { return scalar };
     let count = vector.get_size() as usize;
     match scalar {

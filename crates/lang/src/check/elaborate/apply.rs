@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::hir::{Expr, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, Ident};
+use crate::syntax::prelude;
 
 use super::int::{index_builtin, is_index_builtin};
 
@@ -73,7 +74,9 @@ impl<'a> Elaborator<'_, 'a> {
             return diagnostic.here("not known").help(help);
         }
         let tensors = self.scope.tensors.iter().map(|tensor| tensor.name.as_str());
-        let known = tensors.chain(Builtin::ALL.iter().map(|builtin| builtin.name()));
+        let functions = prelude().iter().map(|function| function.name.name.as_str());
+        let known =
+            tensors.chain(Builtin::ALL.iter().map(|builtin| builtin.name())).chain(functions);
         match self.scope.suggest(name, known) {
             Some(near) => diagnostic
                 .here("not known")
@@ -138,6 +141,10 @@ impl<'a> Elaborator<'_, 'a> {
         let values: Vec<_> = args.iter().map(|arg| self.value(arg)).collect();
         let mut values = values.into_iter().collect::<Option<Vec<(Expr, Ty)>>>()?;
         for ((_, ty), arg) in values.iter().zip(args) {
+            if let (Some(operator), Ty::Typed(DType::Bool)) = (builtin.operator(), *ty) {
+                self.report(bits_of_bool(builtin, operator, arg.span));
+                return None;
+            }
             self.numeric(*ty, arg.span)?;
         }
         if is_index_builtin(builtin)
@@ -151,7 +158,15 @@ impl<'a> Elaborator<'_, 'a> {
             return Some((Expr::Int(int, None, span), Ty::AnyInt));
         }
         let mut ty = values.iter().map(|(_, ty)| *ty).reduce(Ty::join)?;
-        if builtin.signature() != Signature::Numeric {
+        if builtin.signature() == Signature::Integer {
+            if !ty.is_integer() {
+                self.report(bits_of_fraction(builtin, span));
+                return None;
+            }
+            if ty == Ty::AnyInt {
+                ty = Ty::Typed(DType::Int64);
+            }
+        } else if builtin.signature() != Signature::Numeric {
             if ty.is_integer() && ty != Ty::AnyInt {
                 let message = format!("`{}` is a function of floating-point numbers", callee.name);
                 self.report(
@@ -195,6 +210,34 @@ impl<'a> Elaborator<'_, 'a> {
     }
 }
 
+/// `(a > 0) & (b > 0)`
+fn bits_of_bool(builtin: Builtin, operator: &str, span: Span) -> Diagnostic {
+    let instead = match builtin {
+        Builtin::BitAnd => "conditions are joined by `&&`",
+        Builtin::BitOr => "conditions are joined by `||`",
+        Builtin::BitXor => "conditions differ where `a != b`",
+        Builtin::BitNot => "a condition is negated by `!`",
+        _ => "convert it: `int32(...)`",
+    };
+    Diagnostic::new(Code::NotNumeric, span, format!("`{operator}` is for integers"))
+        .here("this is a `bool`")
+        .help(instead)
+}
+
+/// `x ^ 2`
+fn bits_of_fraction(builtin: Builtin, span: Span) -> Diagnostic {
+    let operator = builtin.operator().unwrap_or(builtin.name());
+    let instead = match builtin {
+        Builtin::BitXor => "powers are written `pow(x, y)`",
+        Builtin::ShiftLeft => "multiply by a power of two: `x * exp2(y)`",
+        Builtin::ShiftRight => "divide by a power of two: `x * exp2(-y)`",
+        _ => "convert to an integer first: `int32(...)`",
+    };
+    Diagnostic::new(Code::NeedsInteger, span, format!("`{operator}` is for integers"))
+        .here("these are fractions")
+        .help(instead)
+}
+
 /// What to do instead of the functions over whole tensors that array libraries have.
 pub(in crate::check) fn reduction_help(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -205,12 +248,29 @@ pub(in crate::check) fn reduction_help(name: &str) -> Option<&'static str> {
             "means are statements: `s() +=! A(i)`, then `m() = s / N` with the number of terms"
         }
         "prod" | "product" => "products are statements: `p() *=! A(i)`",
-        "amax" | "maximum" | "argmax" | "any" => {
+        "amax" | "maximum" | "any" => {
             "maxima are statements: `m() max=! A(i)`; `max(a, b)` is for two numbers"
         }
-        "amin" | "minimum" | "argmin" | "all" => {
+        "amin" | "minimum" | "all" => {
             "minima are statements: `m() min=! A(i)`; `min(a, b)` is for two numbers"
         }
+        "argmax" | "argmin" => {
+            "positions are statements: `at(m) argmax=! A(m,n)`, or `argmin=!`, over `n`"
+        }
+        "scatter" | "scatter_add" | "index_add" | "bincount" | "histogram" => {
+            "data say where values go in a clause: `count(b) +=! 1 scatter b = bin(i) where b in 0:B`"
+        }
+        "gather" | "take" | "embedding" | "index_select" => {
+            "a subscript may be read from a tensor: `y(i,d) = table(token(i), d)`"
+        }
+        "cumsum" | "cumprod" | "cummax" | "scan" => {
+            "what depends on the element before is a recurrence: `y(t) = y(t-1) + x(t) scan t from 0`"
+        }
+        "softmax" => {
+            "it is three statements: `m(i) max=! x(i,j)`, `e(i,j) = exp(x(i,j) - m(i))`, `s(i) +=! e(i,j)`; then `e(i,j) / s(i)`"
+        }
+        "if" => "choose by a condition: `condition ? a : b`",
+        "cat" | "stack" => "`concat` is a statement of its own: `C = concat(A, B)`",
         _ => return None,
     })
 }

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use super::coerce;
 use super::scope::{Entity, Scope};
-use crate::builtin::CONSTANTS;
+use crate::builtin::{Builtin, CONSTANTS};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::hir::{Expr, Int, Symbol, Ty, Var, VarId};
@@ -271,7 +271,27 @@ impl<'s, 'a> Elaborator<'s, 'a> {
 
     /// A comparison. Integers are compared by index arithmetic, which does not wrap around (only
     /// `uint64` is compared as it is); everything else is compared as values of one type.
+    /// `a > 0 & b < 1`, which compares `0 & b`, and then a `bool`.
+    fn joined_by_bits(&mut self, lhs: &ast::Expr) -> Option<()> {
+        let ast::ExprKind::Compare(_, _, middle) = &lhs.kind else { return Some(()) };
+        let ast::ExprKind::Apply(callee, _) = &middle.kind else { return Some(()) };
+        let symbol = match Builtin::from_name(&callee.name) {
+            Some(Builtin::BitAnd) => "&&",
+            Some(Builtin::BitOr) => "||",
+            _ => return Some(()),
+        };
+        let message = format!("conditions are joined by `{symbol}`");
+        self.report(
+            Diagnostic::new(Code::NotNumeric, callee.span, message)
+                .here("this joins the bits of two integers, and binds tighter than comparisons")
+                .help(format!("write `{symbol}`"))
+                .fix(callee.span, symbol),
+        );
+        None
+    }
+
     fn compare(&mut self, op: CompareOp, lhs: &'a ast::Expr, rhs: &'a ast::Expr) -> Option<Expr> {
+        self.joined_by_bits(lhs)?;
         let types = (self.scope.settled_type(lhs), self.scope.settled_type(rhs));
         let integers = types.0.is_integer() && types.1.is_integer();
         let unsigned = [types.0, types.1].contains(&Ty::Typed(DType::UInt64));

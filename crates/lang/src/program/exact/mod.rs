@@ -180,6 +180,11 @@ impl<'a> Exact<'a> {
                     (Builtin::Min, [a, b]) => a.least(*b),
                     (Builtin::Max, [a, b]) => a.greatest(*b),
                     (Builtin::Clamp, [a, lo, hi]) => a.greatest(*lo).least(*hi),
+                    // Of a number that is not negative, no bit is added.
+                    (Builtin::BitAnd, [a, b]) if b.lo >= 0 && (a.lo < 0 || b.hi <= a.hi) => {
+                        Interval { lo: 0, hi: b.hi }
+                    }
+                    (Builtin::BitAnd, [a, _]) if a.lo >= 0 => Interval { lo: 0, hi: a.hi },
                     _ => all,
                 }
             }

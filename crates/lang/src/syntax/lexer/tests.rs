@@ -77,12 +77,12 @@ fn bad_numbers_are_still_numbers() {
 
 #[test]
 fn foreign_spellings_are_read_as_what_they_mean() {
-    let (tokens, codes) = lexed("a ≤ b → c × d − e & f ** 2 0..N x := y // z");
+    let (tokens, codes) = lexed("a ≤ b → c × d − e ∧ f ** 2 0..N x := y // z");
     let kinds: Vec<&str> = tokens.iter().filter_map(|token| token.split(':').next()).collect();
     let expected = "Ident Compare(Le) Ident Arrow Ident Arith(Mul) Ident Arith(Sub) Ident \
                     Logic(And) Ident Arith(Mul) Int Int Colon Ident Ident Assign(Assign) Ident End";
     assert_eq!(kinds.join(" "), expected);
-    let expected = "E0101 ≤, E0101 →, E0101 ×, E0101 −, E0101 &, E0101 **, E0101 .., E0101 :=, \
+    let expected = "E0101 ≤, E0101 →, E0101 ×, E0101 −, E0101 ∧, E0101 **, E0101 .., E0101 :=, \
                     E0101 //";
     assert_eq!(codes.join(", "), expected);
     assert_eq!(kinds_of_errors("a /* b\n c */ d"), ["Ident:a", "Ident:d", "End:"]);

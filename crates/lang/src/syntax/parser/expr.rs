@@ -7,11 +7,16 @@
 //! | `&&`               | the left     |
 //! | `== !=`            | the left     |
 //! | `< <= > >=`        | the left     |
+//! | `\|`, `^`, `&`, `<< >>`: each tighter than the one before | the left |
 //! | `+ -`              | the left     |
 //! | `* / %`            | the left     |
-//! | `- !` (one operand)|              |
+//! | `- ! ~` (one operand)|            |
+//!
+//! Unlike C, operators on bits bind tighter than comparisons, as in Rust and Python: `x & 1 == 0` asks about a bit.
+//! In the tree they are the functions that they stand for.
 
 use super::{Parsed, Parser, Reported};
+use crate::builtin::Builtin;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, UnaryOp};
 use crate::source::Span;
@@ -44,6 +49,7 @@ enum BinaryOp {
     Arith(ArithOp),
     Compare(CompareOp),
     Logic(LogicOp),
+    Bits(Builtin),
 }
 
 impl BinaryOp {
@@ -52,6 +58,7 @@ impl BinaryOp {
             TokenKind::Arith(op) => BinaryOp::Arith(op),
             TokenKind::Compare(op) => BinaryOp::Compare(op),
             TokenKind::Logic(op) => BinaryOp::Logic(op),
+            TokenKind::Bits(op) if op != Builtin::BitNot => BinaryOp::Bits(op),
             // A mistake, which is read as `==`.
             TokenKind::Assign(AssignOp::Assign) => BinaryOp::Compare(CompareOp::Eq),
             _ => return None,
@@ -64,16 +71,22 @@ impl BinaryOp {
             BinaryOp::Logic(LogicOp::And) => 2,
             BinaryOp::Compare(CompareOp::Eq | CompareOp::Ne) => 3,
             BinaryOp::Compare(_) => 4,
-            BinaryOp::Arith(ArithOp::Add | ArithOp::Sub) => 5,
-            BinaryOp::Arith(_) => 6,
+            BinaryOp::Bits(Builtin::BitOr) => 5,
+            BinaryOp::Bits(Builtin::BitXor) => 6,
+            BinaryOp::Bits(Builtin::BitAnd) => 7,
+            BinaryOp::Bits(_) => 8,
+            BinaryOp::Arith(ArithOp::Add | ArithOp::Sub) => 9,
+            BinaryOp::Arith(_) => 10,
         }
     }
 
-    fn node(self, left: Box<Expr>, right: Box<Expr>) -> ExprKind {
+    /// The node of an operator that stands at a place.
+    fn node(self, span: Span, left: Box<Expr>, right: Box<Expr>) -> ExprKind {
         match self {
             BinaryOp::Arith(op) => ExprKind::Arith(op, left, right),
             BinaryOp::Compare(op) => ExprKind::Compare(op, left, right),
             BinaryOp::Logic(op) => ExprKind::Logic(op, left, right),
+            BinaryOp::Bits(op) => ExprKind::Apply(function(op, span), vec![*left, *right]),
         }
     }
 }
@@ -122,11 +135,11 @@ impl Parser<'_> {
                 TokenKind::Ident => self.report_word(op),
                 _ => {}
             }
-            self.bump();
+            let at = self.bump().span;
             let right = self.nested(|parser| parser.binary(op.precedence() + 1))?;
             let span = left.extent.to(right.extent);
             let height = left.height.max(right.height);
-            left = self.node(op.node(left.boxed(), right.boxed()), span, height)?;
+            left = self.node(op.node(at, left.boxed(), right.boxed()), span, height)?;
         }
         Ok(left)
     }
@@ -172,6 +185,7 @@ impl Parser<'_> {
         let op = match token.kind {
             TokenKind::Arith(ArithOp::Sub) => UnaryOp::Neg,
             TokenKind::Not => UnaryOp::Not,
+            TokenKind::Bits(Builtin::BitNot) => return self.other_bits(),
             TokenKind::Arith(ArithOp::Add) => return self.plus(),
             _ => return self.primary(),
         };
@@ -179,6 +193,15 @@ impl Parser<'_> {
         let operand = self.nested(Self::unary)?;
         let (span, height) = (token.span.to(operand.extent), operand.height);
         self.node(ExprKind::Unary(op, operand.boxed()), span, height)
+    }
+
+    /// `~x`
+    fn other_bits(&mut self) -> Parsed<Tree> {
+        let tilde = self.bump().span;
+        let operand = self.nested(Self::unary)?;
+        let (span, height) = (tilde.to(operand.extent), operand.height);
+        let callee = function(Builtin::BitNot, tilde);
+        self.node(ExprKind::Apply(callee, vec![operand.expr]), span, height)
     }
 
     /// `+x`, which is no expression.
@@ -211,16 +234,48 @@ impl Parser<'_> {
             TokenKind::Where | TokenKind::Const if self.is_known(token.span) => {
                 return self.name_or_apply();
             }
+            TokenKind::Where if self.peek_at(1).kind == TokenKind::LParen => {
+                return self.where_of_arrays();
+            }
             _ => return self.fail_operand(),
         };
         self.bump();
         Ok(Tree::leaf(kind, token.span))
     }
 
+    /// `where(c, a, b)`, as array libraries choose.
+    fn where_of_arrays(&mut self) -> Parsed<Tree> {
+        let (at, word) = (self.pos, self.bump().span);
+        let open = self.bump().span;
+        let callee = Ident { name: "where".to_owned(), span: word };
+        let tree = self.apply(callee, open)?;
+        let ExprKind::Apply(_, args) = &tree.expr.kind else { return Err(Reported) };
+        let message = "`where` gives ranges to index variables, and chooses no values";
+        let diagnostic = Diagnostic::new(Code::UnexpectedToken, tree.extent, message)
+            .here("not part of an expression");
+        let diagnostic = match args.as_slice() {
+            [c, a, b] => {
+                let [c, a, b] = [c, a, b].map(|arg| self.slice(arg.span));
+                let choice = format!("({c} ? {a} : {b})");
+                let help = format!("choose by a condition: {}", quote(&choice));
+                diagnostic.help(help).fix(tree.extent, choice)
+            }
+            _ => diagnostic.help("choose by a condition: `c ? a : b`"),
+        };
+        // What is wrong inside has been reported.
+        if self.last_report.is_none_or(|last| last < at) {
+            self.report(diagnostic);
+        }
+        Ok(tree)
+    }
+
     fn fail_operand<T>(&mut self) -> Parsed<T> {
         match self.kind() {
             TokenKind::Error => Err(Reported),
-            TokenKind::Arith(_) | TokenKind::Compare(_) | TokenKind::Logic(_) => {
+            TokenKind::Arith(_)
+            | TokenKind::Compare(_)
+            | TokenKind::Logic(_)
+            | TokenKind::Bits(_) => {
                 let help = "an operand is missing before this operator";
                 self.fail(self.expected("an expression").help(help))
             }
@@ -234,8 +289,9 @@ impl Parser<'_> {
     }
 
     fn after_operator(&self) -> bool {
-        use TokenKind::{Arith, Assign, Compare, Logic, Not};
-        matches!(self.previous_kind(), Some(Arith(_) | Assign(_) | Compare(_) | Logic(_) | Not))
+        use TokenKind::{Arith, Assign, Bits, Compare, Logic, Not};
+        let before = self.previous_kind();
+        matches!(before, Some(Arith(_) | Assign(_) | Compare(_) | Logic(_) | Bits(_) | Not))
     }
 
     /// The expression stops short. What is missing is missed where it belongs, and not at what
@@ -324,6 +380,11 @@ impl Parser<'_> {
                 .help("split it into stages: compute a part of it in a statement of its own"),
         )
     }
+}
+
+/// The name of a function, at the place of the operator that stands for it.
+fn function(builtin: Builtin, span: Span) -> Ident {
+    Ident { name: builtin.name().to_owned(), span }
 }
 
 /// The value of a literal; the lexer has reported those that have none.

@@ -11,6 +11,7 @@
 mod borrowed;
 mod def;
 mod expr;
+mod function;
 mod recover;
 mod scan;
 mod scatter;
@@ -81,9 +82,12 @@ impl<'s> Parser<'s> {
         let mut module = Module::default();
         while !self.at(TokenKind::End) {
             let start = self.pos;
-            match self.def() {
-                Ok(def) => module.defs.push(def),
-                Err(Reported) => self.skip_to_def(start),
+            let taken = match self.at_function() {
+                true => self.function().map(|function| module.functions.push(function)),
+                false => self.def().map(|def| module.defs.push(def)),
+            };
+            if let Err(Reported) = taken {
+                self.skip_to_def(start);
             }
         }
         module

@@ -6,12 +6,12 @@ use super::Parser;
 use crate::syntax::token::TokenKind;
 
 impl Parser<'_> {
-    /// After a mistake in the definition that began at token `start`, skips to the next `def`.
+    /// After a mistake in the definition that began at token `start`, skips to the next one.
     pub(super) fn skip_to_def(&mut self, start: usize) {
         if self.pos == start {
             self.bump();
         }
-        while !matches!(self.kind(), TokenKind::Def | TokenKind::End) {
+        while !matches!(self.kind(), TokenKind::Def | TokenKind::End) && !self.begins_function() {
             self.bump();
         }
     }

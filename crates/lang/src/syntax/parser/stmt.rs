@@ -52,6 +52,7 @@ impl Parser<'_> {
         let target = self.name("the name of a tensor")?;
         let open = self.expect(TokenKind::LParen, "`(`")?;
         let (indices, _) = self.list(open.span, Self::index)?;
+        let position = self.wants_position();
         let op = self.assign_op()?;
         let rhs = self.expr()?;
         let scan = self.scan()?;
@@ -59,7 +60,24 @@ impl Parser<'_> {
         let constraints = self.constraints()?;
         let span = target.span.to(self.previous());
         let indices = indices.into_iter().flatten().collect();
-        Ok(Comprehension { target, indices, op, rhs, scan, scatter, constraints, span })
+        Ok(Comprehension { target, indices, op, position, rhs, scan, scatter, constraints, span })
+    }
+
+    /// Whether `argmax=!` or `argmin=!` stands here.
+    fn wants_position(&mut self) -> bool {
+        let token = self.peek();
+        let name = self.slice(token.span).trim_end_matches(['!', '=']);
+        let is_position = matches!(token.kind, TokenKind::Assign(_)) && name.starts_with("arg");
+        if is_position && !self.slice(token.span).ends_with('!') {
+            let message = format!("`{name}=` has nothing to start from: a position is found anew");
+            self.report(
+                Diagnostic::new(Code::UnexpectedToken, token.span, message)
+                    .here("the `!` is missing")
+                    .help(format!("write `{name}=!`"))
+                    .fix(token.span, format!("{name}=!")),
+            );
+        }
+        is_position
     }
 
     /// A subscript on the left; nothing if it is not the name of an index variable.
@@ -116,7 +134,7 @@ impl Parser<'_> {
                 return self.fail(
                     Diagnostic::new(Code::UnexpectedToken, whole, message)
                         .here("not a reduction")
-                        .help("the reductions are `+=`, `*=`, `min=` and `max=`"),
+                        .help("the reductions are `+=`, `*=`, `min=`, `max=`, `argmin=!` and `argmax=!`"),
                 );
             }
         };
@@ -185,6 +203,7 @@ impl Parser<'_> {
             target,
             indices,
             op,
+            position: false,
             rhs,
             scan,
             scatter,

@@ -17,6 +17,11 @@ fn parsed(text: &str) -> Module {
 
 /// Sets all places to none, so that trees can be compared.
 fn without_spans(module: &mut Module) {
+    for function in &mut module.functions {
+        function.span = Span::default();
+        forget(std::iter::once(&mut function.name).chain(&mut function.params));
+        expr_without_spans(&mut function.body);
+    }
     for def in &mut module.defs {
         def.span = Span::default();
         forget(std::iter::once(&mut def.name).chain(&mut def.returns));
@@ -253,6 +258,10 @@ impl Random {
             target: self.ident(),
             indices: self.several(0, Self::ident),
             op,
+            position: matches!(
+                op,
+                AssignOp::Reduce { op: ReductionOp::Min | ReductionOp::Max, initialize: true }
+            ) && self.below(2) == 0,
             rhs: self.expr(5),
             scan: (self.below(4) == 0).then(|| ScanClause {
                 var: self.ident(),
@@ -290,6 +299,15 @@ impl Random {
         }
     }
 
+    fn function(&mut self) -> Function {
+        Function {
+            name: self.ident(),
+            params: self.several(1, Self::ident),
+            body: self.expr(3),
+            span: Span::default(),
+        }
+    }
+
     fn def(&mut self) -> Def {
         Def {
             name: self.ident(),
@@ -305,7 +323,10 @@ impl Random {
 fn random_trees_survive_printing() {
     for seed in 0..3000 {
         let mut random = Random(SplitMix::new(seed));
-        let module = Module { defs: random.several(0, Random::def) };
+        let module = Module {
+            functions: random.several(0, Random::function),
+            defs: random.several(0, Random::def),
+        };
         let text = print_module(&module);
         let mut again = parsed(&text);
         without_spans(&mut again);

@@ -1,0 +1,57 @@
+//! Plain subscripts, those that are one index variable and nothing else, and whether they agree how
+//! far it goes: `y(n,d) = x(n,d) + b(d)` means all of `x` and all of `b`, or it is a mistake.
+//!
+//! A window (`x(i + k)`) or a step (`x(2*i)`) has to be narrower than what it slides over, so only
+//! plain subscripts are compared. One that a condition keeps in bounds limits nothing.
+
+use super::access::Access;
+use super::query::{Known, Limit, Range};
+use super::rounds::{Origin, Settled};
+use crate::dtype::DType;
+use crate::program::{AxisId, TensorId};
+
+/// Two plain subscripts of one variable, and accesses by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Disagreement {
+    pub(crate) var: usize,
+    /// The access with the least extent.
+    pub(crate) narrow: usize,
+    /// The first with a larger one.
+    pub(crate) wide: usize,
+}
+
+/// Per variable that no `where` settles, the plain subscripts that limit it to different extents.
+pub(crate) fn disagreements(
+    settled: &[Settled],
+    accesses: &[Access<'_>],
+    dtype: &impl Fn(TensorId) -> DType,
+) -> Vec<Disagreement> {
+    let mut ranges: Vec<Option<Range>> = settled.iter().map(|s| Some(s.range)).collect();
+    let mut found = Vec::new();
+    for (var, settled) in settled.iter().enumerate() {
+        if matches!(settled.origin, Origin::Given) {
+            continue;
+        }
+        let axis = AxisId(var as u32);
+        let plain = |number: &usize| accesses[*number].index.as_axis() == Some(axis);
+        let plain: Vec<usize> = (0..accesses.len()).filter(plain).collect();
+        let extent = |number: &usize| accesses[*number].extent;
+        if plain.iter().all(|number| extent(number) == extent(&plain[0])) {
+            continue;
+        }
+        let range = ranges[var].take();
+        let known = Known { ranges: &ranges, dtype };
+        let limits = |number: &usize| {
+            let access = &accesses[*number];
+            known.limit(access, axis) == Limit::Above(access.extent)
+        };
+        let limits: Vec<usize> = plain.into_iter().filter(limits).collect();
+        ranges[var] = range;
+        let Some(narrow) = limits.iter().copied().min_by_key(extent) else { continue };
+        let Some(wide) = limits.into_iter().find(|number| extent(number) > extent(&narrow)) else {
+            continue;
+        };
+        found.push(Disagreement { var, narrow, wide });
+    }
+    found
+}

@@ -1,0 +1,53 @@
+"""How many threads kernels may use where nobody says it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_chosen: int | None = None
+
+
+def set_num_threads(threads: int | None) -> None:
+    """Sets how many threads the kernels of operators may use that are made from now on and do not say it themselves.
+
+    ``None`` goes back to the default: the environment variable TENSORWRIGHT_THREADS, or as many as torch uses
+    (``torch.get_num_threads()``, if the program has imported torch), or one for each core that this process may run on.
+    """
+    global _chosen
+    _chosen = None if threads is None else checked(threads, "threads")
+
+
+def get_num_threads() -> int:
+    """How many threads the kernels of an operator may use that is made now and does not say it itself."""
+    if _chosen is not None:
+        return _chosen
+    if said := os.environ.get("TENSORWRIGHT_THREADS"):
+        return checked(said, "TENSORWRIGHT_THREADS")
+    # Who has not imported torch does not wait for it here; a half-imported one has no such function yet.
+    if count := getattr(sys.modules.get("torch"), "get_num_threads", None):
+        return min(count(), 1024)
+    return min(_cores(), 1024)
+
+
+def _cores() -> int:
+    """The cores that this process may run on. Threads of one core count once, as they do for torch."""
+    cores = set()
+    for processor in os.sched_getaffinity(0):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list", encoding="ascii") as siblings:
+                cores.add(siblings.read().strip())
+        except OSError:
+            cores.add(str(processor))
+    return max(len(cores), 1)
+
+
+def checked(said: int | str, what: str) -> int:
+    """A number of threads, or a ValueError."""
+    try:
+        threads = int(said)
+    except (TypeError, ValueError):
+        threads = 0
+    if not 1 <= threads <= 1024:
+        raise ValueError(f"{what} is a number from 1 to 1024, not {said!r}")
+    return threads
