@@ -95,8 +95,11 @@ fn untuned_schedules_of_examples_bind_loops() {
     }
 }
 
-/// Products whose factors tensor cores take, with what their results become.
-const PRODUCTS: [(&str, &str, &[(&str, i64)]); 4] = [
+/// A name, a text and sizes.
+type Product = (&'static str, &'static str, &'static [(&'static str, i64)]);
+
+/// Products whose factors tensor cores take.
+const PRODUCTS: [Product; 4] = [
     (
         "half with float sums",
         "def f(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }",
