@@ -272,7 +272,8 @@ fn pretend(url: &Url, name: &str, class: &str, moment: Duration, stop: &AtomicBo
 fn a_run_that_is_killed_is_gone_on_with_and_nothing_is_tried_twice() {
     let Some(place) = Place::new() else { return };
     let items = std::env::var("TENSORWRIGHT_FLEET_ITEMS").ok();
-    let items: u64 = items.and_then(|text| text.parse().ok()).unwrap_or(300);
+    // More than a search draws in vain before it gives up: one that drew its first numbers again would end here.
+    let items: u64 = items.and_then(|text| text.parse().ok()).unwrap_or(2000);
     let trials = items.to_string();
     let size = "M=1024,N=1024,K=1024";
     let options = ["--trials", &trials, "--size", size, "--strategy", "random", "--seed", "5"];

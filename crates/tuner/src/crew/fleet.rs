@@ -277,13 +277,14 @@ impl FleetCrew {
         let texts: Vec<String> = schedules.iter().map(ToString::to_string).collect();
         let (algorithm, point, schedule) = (String::new(), Vec::new(), finals_text(time, &texts));
         let item = Item { number, origin: Origin::from("finals"), algorithm, point, schedule };
-        let begun = Instant::now();
+        let (begun, driver) = (Instant::now(), self.driver.clone());
         let mut is_added = false;
         let found = loop {
-            let driver = &self.driver;
-            let asked = self.fleet.hold(driver, HOLD, self.best).and_then(|_| {
+            let asked = self.fleet.hold(&driver, HOLD, self.best).and_then(|held| {
+                // A short run may know the roof of no worker before.
+                self.held = held;
                 if !is_added {
-                    self.fleet.add_finals(driver, &item)?;
+                    self.fleet.add_finals(&driver, &item)?;
                     is_added = true;
                 }
                 self.fleet.final_result(&driver.run, number)
