@@ -1,5 +1,5 @@
 //! Chores of the workspace that are programs: `cargo run --release -p tensorwright-xtask -- fuzz`,
-//! `... -- differential`, `... -- campaign`, which runs both, and `... -- tune`.
+//! `... -- differential`, `... -- campaign`, which runs both, `... -- tune` and `... -- study`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod arguments;
@@ -7,6 +7,7 @@ mod campaign;
 mod differential;
 mod fuzz;
 mod processor;
+mod study;
 mod summary;
 mod tuning;
 
@@ -23,6 +24,8 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
                       [--page FILE]
        xtask tune [--trials N] [--sizes N] [--strategy NAME] [--seed S] [--from EXAMPLE]
                   [--command FILE] [--target NAME]
+       xtask study states|times|throughput|growth [--only NAME] [--threads N] [--longest SECONDS]
+                  [--seeds N] [--command FILE] [--plot FILE.svg]
 
 `fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
 manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to
@@ -35,7 +38,10 @@ failure is made small, written to target/differential/ and reported.
 from there with `--resume`, replays its failures with `--recheck` and writes a page with `--page`.
 
 `tune` tunes every example at odd sizes with the command of a release build: no candidate may be wrong,
-crash or fail to build.";
+crash or fail to build.
+
+`study` prints what the search over pipelines is worth on the applications of the benchmarks: tables 1 to 3
+and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +57,9 @@ fn main() -> ExitCode {
         }
         Some((command, rest)) if command == "tune" => {
             tuning::Options::parse(rest).and_then(|options| tuning::run(&options))
+        }
+        Some((command, rest)) if command == "study" => {
+            study::Options::parse(rest).and_then(|options| study::run(&options))
         }
         _ => Err("no such command".to_owned()),
     };

@@ -103,6 +103,13 @@ impl<'a> Describer<'a> {
         let gathered: f64 = loads.iter().map(|load| load.gathered).sum();
         let one = (operations / arithmetic).max(reads / ports).max(1.0);
         let mut amounts = Amounts::default();
+        if let Some(terms) = stage.scattered {
+            // One after another, each at a place of its own.
+            amounts[Kind::Issue] = terms * one;
+            amounts[Kind::Gathered] = terms;
+            amounts[Kind::Starts] = 1.0;
+            return amounts;
+        }
         amounts[Kind::Issue] = rows * vectors * one * stage.terms();
         amounts[Kind::Gathered] = rows * last * gathered * stage.terms();
         amounts[Kind::Bodies] = rows * bodies;

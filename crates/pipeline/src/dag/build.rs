@@ -93,17 +93,20 @@ fn stage(
             Some("its sums are wider than its elements")
         }
         () if spatial.is_empty() => Some("it has no loop over results"),
-        () if is_reduction && is_product(&edges, spatial.len()) => Some(PRODUCT),
+        () if is_reduction && is_product(&edges, &spatial) => Some(PRODUCT),
         () => None,
     };
     let is_output = outputs.contains(&stage.output);
     let is_movable = fixed.is_none() && !is_output && !gathered.contains(&stage.output);
+    let together = if is_reduction { together(&edges, &spatial) } else { Vec::new() };
     let mut parts = 0;
     stage.body.walk(&mut |_| parts += 1);
     Stage {
         name: tensor.name.clone(),
         tensor: stage.output.0,
         spatial,
+        scattered: scattered(stage, &reduce),
+        together,
         reduce,
         element_bytes: tensor.dtype.bytes() as i64,
         operations: operations(stage.term()) + f64::from(u8::from(is_reduction)),
@@ -114,6 +117,14 @@ fn stage(
         is_movable,
         is_inlinable: is_movable && !is_reduction,
     }
+}
+
+/// The terms of all elements of a scatter: each goes to one place along the dimensions whose positions are computed.
+fn scattered(stage: &program::Stage, reduce: &[i64]) -> Option<f64> {
+    let is_whole = |axis: program::AxisId| !stage.scatter.iter().any(|of| of.axis == axis);
+    let spatial = stage.axes_of(program::AxisKind::Spatial).filter(|(axis, _)| is_whole(*axis));
+    let extents = spatial.map(|(_, axis)| axis.extent()).chain(reduce.iter().copied());
+    (!stage.scatter.is_empty()).then(|| extents.map(|extent| extent as f64).product())
 }
 
 /// What a stage reads, one edge per tensor.
@@ -152,14 +163,32 @@ fn edges(program: &Program, stage: &program::Stage) -> Vec<Edge> {
     order.into_iter().map(edge).collect()
 }
 
-/// Whether a reduction is a product: one operand stands still along a loop over results in which another moves, and the
-/// other way round.
-fn is_product(edges: &[Edge], rank: usize) -> bool {
-    let stands = |edge: &Edge, dimension: usize| {
-        edge.footprint.dimensions.iter().all(|reach| reach.step(dimension) == Some(0))
+/// The most results that share an operand in a filter: those of a product do not fit into registers.
+const FEW: i64 = 8;
+
+/// Whether a reduction is a product: one operand stands still along loops over results in which another moves, and the
+/// other way round, for many results each. A filter with a few results for each pixel is none: it is computed as stencils are.
+fn is_product(edges: &[Edge], spatial: &[i64]) -> bool {
+    let apart = |a: &Edge, b: &Edge| {
+        let shared = (0..spatial.len()).filter(|d| stands(a, *d) && !stands(b, *d));
+        shared.map(|d| spatial[d]).fold(1, i64::saturating_mul) > FEW
     };
-    let apart = |a: &Edge, b: &Edge| (0..rank).any(|d| stands(a, d) && !stands(b, d));
     edges.iter().any(|a| edges.iter().any(|b| apart(a, b) && apart(b, a)))
+}
+
+/// Whether all elements along a dimension of a stage read the same.
+fn stands(edge: &Edge, dimension: usize) -> bool {
+    edge.footprint.dimensions.iter().all(|reach| reach.step(dimension) == Some(0))
+}
+
+/// The loops over few results along which one operand stands still and another moves.
+fn together(edges: &[Edge], spatial: &[i64]) -> Vec<usize> {
+    let is_shared = |d: &usize| {
+        (2..=FEW).contains(&spatial[*d])
+            && edges.iter().any(|edge| stands(edge, *d))
+            && edges.iter().any(|edge| !stands(edge, *d))
+    };
+    (0..spatial.len().saturating_sub(1)).filter(is_shared).collect()
 }
 
 /// About as many instructions as an expression takes.

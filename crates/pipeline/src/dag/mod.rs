@@ -54,6 +54,10 @@ pub struct Stage {
     pub reduce: Vec<i64>,
     /// The bytes of an element.
     pub element_bytes: i64,
+    /// How many terms all elements have together, if their positions are computed: a scatter.
+    pub scattered: Option<f64>,
+    /// Loops over a few results that share an operand, such as the colours of a filter: all are computed together, from registers.
+    pub together: Vec<usize>,
     /// About as many instructions as one element takes per term.
     pub operations: f64,
     /// The parts of its expression: what inlining it adds to every reader.

@@ -62,6 +62,28 @@ fn products_and_recurrences_are_left_to_rules() {
     assert!(dag.stages.iter().all(|stage| stage.fixed.is_some()), "{dag}");
 }
 
+/// Four filters of a picture share its pixels, but they are no product: they move as stencils do.
+#[test]
+fn filters_with_few_results_are_no_products() {
+    let text = "def f(float(H,W) in, float(F,3,3) w) -> (out) {
+        conv(f,y,x) +=! w(f,i,j) * in(y+i,x+j)
+        out(y,x) +=! abs(conv(f,y,x))
+    }";
+    let is_movable =
+        |filters| dag(text, &[("H", 64), ("W", 64), ("F", filters)]).stages[0].is_movable;
+    assert!(is_movable(4) && !is_movable(32));
+}
+
+/// The terms of a scatter go to one place each, however many places there are.
+#[test]
+fn terms_of_a_scatter_count_once() {
+    let text = "def f(float(N) a, int bins) -> (h) {
+        h(c,b) +=! a(i) scatter b = clamp(int(a(i)), 0, bins - 1) where c in 0:2, b in 0:bins
+    }";
+    let dag = dag(text, &[("N", 1000), ("bins", 50)]);
+    assert_eq!(dag.stages[0].scattered, Some(2000.0));
+}
+
 /// A thousand stages take a time that nobody notices: no step looks at all stages for each of them.
 #[test]
 fn long_chains_are_no_trouble() {

@@ -66,8 +66,9 @@ pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize, most: f64
         let computed = reads(dag, layout, stage, &Stage::points);
         computed.is_some_and(|computed| computed <= most * of.points())
     };
-    let is_read_freely =
-        dag.consumers[stage].iter().all(|reader| dag.stages[*reader].fixed.is_none());
+    // What shares operands reads them from registers: they are computed once, and lanes may be apart.
+    let is_free = |of: &Stage| of.fixed.is_none() && of.together.is_empty();
+    let is_read_freely = dag.consumers[stage].iter().all(|reader| is_free(&dag.stages[*reader]));
     of.is_inlinable
         && is_read_freely
         && (is_cheap(of) || again())

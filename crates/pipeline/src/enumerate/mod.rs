@@ -41,7 +41,6 @@ impl Space<'_> {
                 found.extend(self.inside(state, stage, scope));
             }
         }
-        found.retain(|state| !is_pruned(self, state, stage));
         found
     }
 
@@ -53,6 +52,9 @@ impl Space<'_> {
         let placed = state.with(stage, place(plain));
         let layout = Layout::new(self.dag, &placed);
         let Some(region) = layout.region(stage) else { return Vec::new() };
+        if is_pruned(self, &placed, stage) {
+            return Vec::new();
+        }
         let tilings = tilings::tilings(self.levels, level + 1, &region);
         tilings.into_iter().map(|tiling| state.with(stage, place(Arc::new(tiling)))).collect()
     }

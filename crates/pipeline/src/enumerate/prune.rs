@@ -10,12 +10,13 @@ use super::Space;
 const ALLOCATIONS: f64 = 1.5;
 
 /// Whether a decision about a stage made a state that is not worth a look: elements computed again and again, allocations
-/// that their level does not hold, too few iterations for all workers.
+/// that their level does not hold, too few iterations for all workers, results apart that share operands.
 pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool {
     let of = &space.dag.stages[stage];
-    let layout = Layout::new(space.dag, state);
     match state.decision(stage) {
+        // Tiles of a stage in the loops of another change nothing of what is asked here.
         Some(Decision::At { level, .. }) => {
+            let layout = Layout::new(space.dag, state);
             let members = layout.group_of(stage).map(|group| layout.members(group));
             let Some(members) = members else { return true };
             let Some(member) = members.iter().find(|member| member.stage == stage) else {
@@ -23,6 +24,9 @@ pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool 
             };
             let computed: f64 = member.region.iter().map(|extent| *extent as f64).product();
             if computed * member.executions > space.recompute * of.points() {
+                return true;
+            }
+            if of.together.iter().any(|d| member.region[*d] < of.spatial[*d]) {
                 return true;
             }
             let bytes = |member: &&crate::state::Member| {
@@ -43,6 +47,11 @@ pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool 
             let levels = levels.into_iter();
             let trips = levels.flat_map(|level| tiling.trips(level, &of.spatial));
             let shared = trips.fold(1i64, i64::saturating_mul);
+            let first = tiling.tiles.first();
+            let is_apart = |d: &usize| first.is_some_and(|tile| tile[*d] < of.spatial[*d]);
+            if of.together.iter().any(is_apart) {
+                return true;
+            }
             if !(tiling.first..space.levels.count()).all(|level| has_room(space, tiling, level, of))
             {
                 return true;

@@ -73,7 +73,7 @@ impl<'a> Beam<'a> {
     }
 
     fn hash(&self, state: &State, depth: usize) -> u64 {
-        state.structural_hash(self.space.dag.stages.len(), self.space.levels.count(), depth)
+        state.structural_hash(self.space.levels.count(), depth)
     }
 
     /// Goes through the program once; returns the states at its end, the best first, or none if it is not to go on.

@@ -8,8 +8,6 @@ mod sampling;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
 use tensorwright_random::Rng;
 
 use crate::cost::CostModel;
@@ -19,7 +17,7 @@ use crate::levels::Levels;
 use crate::state::State;
 
 use beam::Beam;
-use costs::Costs;
+use costs::{Costs, Known};
 
 pub use options::Options;
 
@@ -39,6 +37,8 @@ pub struct Outcome {
 pub struct Statistics {
     /// States whose cost was asked for (table 1 of the paper).
     pub states: usize,
+    /// States whose cost was computed: the others were remembered.
+    pub computed: usize,
     /// Groups whose cost was computed.
     pub groups: usize,
     /// Stages about which was decided ahead of the search.
@@ -96,7 +96,7 @@ pub fn search_while(
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Outcome {
     let space = Space { dag, levels, recompute: options.recompute };
-    let known = options.memoization.then(HashMap::new);
+    let known = options.memoization.then(Known::default);
     let mut costs = Costs { dag, model, known, statistics: Statistics::default() };
     let mut rng = Rng::new(options.seed);
     let frozen = match options.freezing {
@@ -111,9 +111,6 @@ pub fn search_while(
     }
     states.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let mut seen = std::collections::HashSet::new();
-    // All levels of structure and tiles: only states that are the same in everything hash alike.
-    let depth = 2 * levels.count();
-    let hash = |state: &State| state.structural_hash(dag.stages.len(), levels.count(), depth);
-    states.retain(|(state, _)| seen.insert(hash(state)));
+    states.retain(|(state, _)| seen.insert(state.full_hash()));
     Outcome { states, statistics: costs.statistics }
 }

@@ -47,6 +47,8 @@ fn memory_of_costs_changes_no_choice() {
     let (a, b) = (run(&dag, &Options::beam()), run(&dag, &forgetful));
     assert_eq!(a.states[0].1, b.states[0].1);
     assert_eq!(a.statistics.states, b.statistics.states);
+    assert_eq!(b.statistics.states, b.statistics.computed);
+    assert!(a.statistics.computed < a.statistics.states, "{:?}", a.statistics);
     assert!(a.statistics.groups < b.statistics.groups, "{:?} {:?}", a.statistics, b.statistics);
 }
 

@@ -73,6 +73,10 @@ struct Node {
     decision: Decision,
     /// The hash of stage and decision.
     hash: u64,
+    /// The [sums of hashes](hash) of all decisions that count.
+    hashes: hash::Hashes,
+    /// The least and the greatest number of a stage that is decided.
+    decided: (usize, usize),
     before: Option<Arc<Node>>,
 }
 
@@ -80,9 +84,19 @@ impl State {
     /// The state with one more decision; a later decision about a stage replaces an earlier one.
     #[must_use]
     pub fn with(&self, stage: usize, decision: Decision) -> Self {
-        let hash = hash::of_decision(stage, &decision);
+        let own = hash::of_decision(stage, &decision);
         let before = self.last.clone();
-        Self { last: Some(Arc::new(Node { stage, decision, hash, before })) }
+        let mut hashes = before.as_ref().map_or([0; _], |node| node.hashes);
+        hashes.iter_mut().zip(own).for_each(|(sum, hash)| *sum = sum.wrapping_add(hash));
+        let (least, most) = before.as_ref().map_or((stage, stage), |node| node.decided);
+        // Stages are decided in their order, so that there is no earlier decision to look for.
+        let replaced = (least..=most).contains(&stage).then(|| self.decision(stage)).flatten();
+        if let Some(decision) = replaced {
+            let earlier = hash::of_decision(stage, decision);
+            hashes.iter_mut().zip(earlier).for_each(|(sum, hash)| *sum = sum.wrapping_sub(hash));
+        }
+        let (decided, [.., hash]) = ((least.min(stage), most.max(stage)), own);
+        Self { last: Some(Arc::new(Node { stage, decision, hash, hashes, decided, before })) }
     }
 
     /// The state before the last decision.

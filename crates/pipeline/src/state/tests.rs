@@ -42,12 +42,27 @@ fn regions_are_what_tiles_need() {
 #[test]
 fn hashes_see_as_deep_as_they_are_told() {
     let (a, b) = (fused(0), fused(1));
-    let hash = |state: &State, depth| state.structural_hash(3, 3, depth);
+    let hash = |state: &State, depth| state.structural_hash(3, depth);
     assert_eq!(hash(&a, 0), hash(&b, 0));
     assert_ne!(hash(&a, 1), hash(&b, 1));
     let other = a.with(2, Decision::Root(Some(tiling(0, &[[32, 64], [4, 64], [1, 16]]))));
     assert_eq!(hash(&a, 3), hash(&other, 3));
     assert_ne!(hash(&a, 4), hash(&other, 4));
+}
+
+#[test]
+fn hashes_are_those_of_the_decisions_that_count() {
+    let tiles = Decision::Root(Some(tiling(0, &[[16, 64], [4, 64], [1, 16]])));
+    let twice = State::default()
+        .with(2, Decision::Root(None))
+        .with(1, Decision::Root(None))
+        .with(2, tiles.clone())
+        .with(1, Decision::Inline);
+    let once = State::default().with(1, Decision::Inline).with(2, tiles);
+    for depth in 0..=6 {
+        assert_eq!(twice.structural_hash(3, depth), once.structural_hash(3, depth));
+        assert_ne!(twice.structural_hash(3, depth), fused(0).structural_hash(3, depth));
+    }
 }
 
 #[test]

@@ -101,9 +101,8 @@ impl Samples {
         let options = options.with_seed(self.seed.wrapping_add(self.searches as u64));
         self.searches += 1;
         let first = self.states.len();
-        let (stages, levels) = (self.pipeline.dag().stages.len(), self.pipeline.levels().count());
         for (state, cost) in self.pipeline.search_while(&options, goes_on).states {
-            if self.seen.insert(state.structural_hash(stages, levels, 2 * levels)) {
+            if self.seen.insert(state.full_hash()) {
                 self.left.push(self.states.len());
                 self.states.push((state, cost));
             }

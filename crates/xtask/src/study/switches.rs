@@ -1,0 +1,86 @@
+//! One search with some of what makes it fast switched off.
+
+use std::time::Duration;
+
+use tensorwright_lang::program::Program;
+use tensorwright_pipeline::{Options as Search, Outcome};
+use tensorwright_policy::{Pipelined, pipelined};
+use tensorwright_target::Goal;
+
+use crate::processor::thread_seconds;
+
+/// What is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Switches {
+    pub(super) memoization: bool,
+    pub(super) sampling: bool,
+    pub(super) freezing: bool,
+}
+
+impl Switches {
+    /// With memoization, as table 1 has them: the last one is without the others.
+    pub(super) const FOUR: [Self; 4] = [
+        Self { memoization: true, sampling: true, freezing: true },
+        Self { memoization: true, sampling: true, freezing: false },
+        Self { memoization: true, sampling: false, freezing: true },
+        Self { memoization: true, sampling: false, freezing: false },
+    ];
+
+    /// All, as table 2 has them: the last one is without any.
+    pub(super) fn eight() -> Vec<Self> {
+        let without = Self::FOUR.map(|switches| Self { memoization: false, ..switches });
+        Self::FOUR.into_iter().chain(without).collect()
+    }
+
+    /// What is on, as the head of a column.
+    pub(super) fn head(self) -> String {
+        let named =
+            [(self.memoization, "memo"), (self.sampling, "sampling"), (self.freezing, "freezing")];
+        let on: Vec<&str> =
+            named.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
+        if on.is_empty() { "none".to_owned() } else { on.join(", ") }
+    }
+
+    /// What is on beside memoization.
+    pub(super) fn beside_memoization(self) -> String {
+        let head = (Self { memoization: false, ..self }).head();
+        if head == "none" { "neither".to_owned() } else { head }
+    }
+
+    fn options(self, seed: u64) -> Search {
+        let mut options = Search::beam().with_seed(seed);
+        options.memoization = self.memoization;
+        options.sampling = self.sampling;
+        options.freezing = self.freezing;
+        options
+    }
+}
+
+/// What a search found, and the processor time that it took.
+pub(super) struct Found {
+    pub(super) outcome: Outcome,
+    pub(super) time: Duration,
+    /// Whether it was ended before it was done.
+    pub(super) is_ended: bool,
+    pub(super) pipeline: Box<dyn Pipelined>,
+}
+
+/// Searches with a full beam, for a limited time.
+pub(super) fn search(
+    program: &Program,
+    goal: &Goal,
+    switches: Switches,
+    seed: u64,
+    longest: Duration,
+) -> Result<Found, String> {
+    // Others on the machine add nothing to it.
+    let start = thread_seconds();
+    let taken = || Duration::from_secs_f64((thread_seconds() - start).max(0.0));
+    let pipeline = pipelined(program, goal, None).map_err(|error| error.to_string())?;
+    let mut is_ended = false;
+    let outcome = pipeline.search_while(&switches.options(seed), &mut || {
+        is_ended |= taken() > longest;
+        !is_ended
+    });
+    Ok(Found { outcome, time: taken(), is_ended, pipeline })
+}

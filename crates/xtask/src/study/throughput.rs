@@ -1,0 +1,130 @@
+//! Figure 7: what the schedules take that a beam finds with sampling and freezing on and off.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tensorwright_kernel::{Goal, Program};
+use tensorwright_measure::{Config, Measurer, TimingPlan, WorkerCommand};
+use tensorwright_schedule::Schedule;
+
+use super::applications::{Application, applications};
+use super::switches::{Found, Switches, search};
+use super::{Options, mean};
+
+/// So many schedules of a search are measured.
+const TOP: usize = 5;
+
+/// So many states are tried at most: some mean no schedule, or the same one.
+const TRIES: usize = 64;
+
+/// How often each schedule is measured; the least time counts.
+const TIMES: usize = 2;
+
+/// How long to wait for what is being built and run.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Prints, for one shot and the best of five, times over those of the best of five with both on: medians over the seeds.
+/// Above 1 is faster.
+pub(super) fn run(options: &Options) -> Result<(), String> {
+    let goal = options.goal()?;
+    let heads = Switches::FOUR.map(Switches::beside_memoization);
+    let columns =
+        |of: &str| heads.iter().map(|head| format!(" {of}: {head} |")).collect::<String>();
+    println!("| application | ms |{}{}", columns("one shot"), columns("of five"));
+    println!("| --- | --- |{}", " --- |".repeat(2 * heads.len()));
+    let mut all: Vec<Vec<f64>> = vec![Vec::new(); 2 * heads.len()];
+    for application in applications(&options.only)? {
+        let times = times(options, &goal, &application)?;
+        let Some(unit) = times.get(heads.len()).copied() else { continue };
+        let shares: Vec<f64> = times.iter().map(|seconds| unit / seconds).collect();
+        let cells: String = shares.iter().map(|share| format!(" {share:.2} |")).collect();
+        println!("| {} | {:.2} |{cells}", application.name, unit * 1e3);
+        all.iter_mut().zip(shares).for_each(|(column, share)| column.push(share));
+    }
+    let cells: String = all.iter().map(|column| format!(" {:.2} |", mean(column))).collect();
+    println!("| geometric mean | |{cells}");
+    Ok(())
+}
+
+/// Median seconds over the seeds: those of the first choice with each of the switches, then those of the best of five.
+fn times(options: &Options, goal: &Goal, application: &Application) -> Result<Vec<f64>, String> {
+    let program = &application.program;
+    let mut choices: Vec<Vec<Vec<Schedule>>> = Vec::new();
+    for switches in Switches::FOUR {
+        let mut of_seeds = Vec::new();
+        for seed in 0..options.seeds.max(1) {
+            let found = search(program.ir(), goal, switches, seed, options.longest)?;
+            of_seeds.push(schedules(&found));
+        }
+        choices.push(of_seeds);
+    }
+    let seconds = measure(options, goal, program, choices.iter().flatten().flatten())
+        .map_err(|error| format!("{}: {error}", application.name))?;
+    let of = |schedule: &Schedule| seconds.get(&schedule.to_string()).copied();
+    let median = |of_seeds: &[Vec<Schedule>], count: usize| {
+        let best = |schedules: &Vec<Schedule>| {
+            schedules.iter().take(count).filter_map(of).fold(f64::INFINITY, f64::min)
+        };
+        let mut times: Vec<f64> = of_seeds.iter().map(best).collect();
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    Ok([1, TOP]
+        .iter()
+        .flat_map(|count| choices.iter().map(move |of_seeds| median(of_seeds, *count)))
+        .collect())
+}
+
+/// The best schedules of a search by the model, all different.
+fn schedules(found: &Found) -> Vec<Schedule> {
+    let mut schedules: Vec<Schedule> = Vec::new();
+    for (state, _) in found.outcome.states.iter().take(TRIES) {
+        if schedules.len() == TOP {
+            break;
+        }
+        if let Ok(schedule) = found.pipeline.decode(state)
+            && !schedules.contains(&schedule)
+        {
+            schedules.push(schedule);
+        }
+    }
+    schedules
+}
+
+/// The least seconds of each schedule by its text; what fails has none.
+fn measure<'a>(
+    options: &Options,
+    goal: &Goal,
+    program: &Program,
+    schedules: impl Iterator<Item = &'a Schedule>,
+) -> Result<HashMap<String, f64>, String> {
+    let mut all: Vec<&Schedule> = Vec::new();
+    for schedule in schedules {
+        if !all.contains(&schedule) {
+            all.push(schedule);
+        }
+    }
+    let worker = WorkerCommand::new(&options.command).arg("worker");
+    let mut config = Config::new(worker, goal.target.clone());
+    config.threads = goal.threads();
+    config.timing = TimingPlan { maximum: Duration::from_millis(200), ..TimingPlan::default() };
+    let mut measurer = Measurer::start(program, config).map_err(|error| error.to_string())?;
+    for _ in 0..TIMES {
+        for (number, schedule) in all.iter().enumerate() {
+            measurer.submit(number as u64, schedule);
+        }
+    }
+    let mut seconds: HashMap<String, f64> = HashMap::new();
+    while measurer.in_flight() > 0 {
+        let Some(finished) = measurer.next(TICK) else { continue };
+        let Some(schedule) = all.get(finished.id as usize) else { continue };
+        match finished.outcome.timing() {
+            Some(timing) => {
+                let least = seconds.entry(schedule.to_string()).or_insert(f64::INFINITY);
+                *least = least.min(timing.seconds);
+            }
+            None => eprintln!("a schedule was not measured: {:?}", finished.outcome),
+        }
+    }
+    Ok(seconds)
+}
