@@ -4,6 +4,12 @@ use super::applications::applications;
 use super::switches::{Switches, search};
 use super::{Options, mean};
 
+/// The seconds of a search, and whether it was ended before its end.
+type Timed = (f64, bool);
+
+/// What is made of the searches of a program, by place.
+type Figure<'a> = &'a dyn Fn(&[Timed], usize) -> f64;
+
 /// Prints table 1: the states that are asked about; before them, those of which the cost is computed with all three. Costs are
 /// those of what is found, by the model, over that with neither sampling nor freezing.
 pub(super) fn states(options: &Options) -> Result<(), String> {
@@ -73,15 +79,15 @@ pub(super) fn times(options: &Options) -> Result<(), String> {
         println!("{row}");
         rows.push((application.name, seconds));
     }
-    let column = |place: usize, of: &dyn Fn(&[(f64, bool)], usize) -> f64| {
+    let column = |place: usize, of: Figure<'_>| {
         mean(&rows.iter().map(|(_, seconds)| of(seconds, place)).collect::<Vec<f64>>())
     };
-    let means = |of: &dyn Fn(&[(f64, bool)], usize) -> f64, digits: usize| {
+    let means = |of: Figure<'_>, digits: usize| {
         let cells = (0..all.len()).map(|place| format!(" {:.digits$} |", column(place, of)));
         format!("| geometric mean |{}", cells.collect::<String>())
     };
     println!("{}\n\n{head}\n{rule}", means(&|seconds, place| seconds[place].0, 2));
-    let speedup = |seconds: &[(f64, bool)], place: usize| {
+    let speedup = |seconds: &[Timed], place: usize| {
         seconds.last().map_or(1.0, |last| last.0 / seconds[place].0)
     };
     for (name, seconds) in &rows {
