@@ -49,7 +49,7 @@ fn sums_over_windows_are_part_of_a_block() {
       gx(y,x) = in(y,x+2) - in(y,x)
       gy(y,x) = in(y+2,x) - in(y,x)
       xx(y,x) = gx(y,x) * gx(y,x) where y in 0:H-2, x in 0:W-2
-      xy(y,x) = gx(y,x) * gy(y,x)
+      xy(y,x) = gx(y,x) * gy(y,x) where y in 0:H-2, x in 0:W-2
       sxx(y,x) +=! xx(y+i,x+j) where i in 0:3, j in 0:3
       sxy(y,x) +=! xy(y+i,x+j) where i in 0:3, j in 0:3
       out(y,x) = sxx(y,x) - sxy(y,x) * sxy(y,x)
@@ -82,7 +82,7 @@ fn windows_that_are_high_are_not_computed_twice() {
 fn what_is_read_in_place_is_computed_there() {
     let text = "def f(float(H,W) in) -> (out) {
       blurred(y,x) = (in(y,x) + 2 * in(y,x+1) + 4 * in(y,x+2) + 2 * in(y+1,x+1) + in(y+2,x+2) + in(y+2,x)) / 11
-      out(y,x) = (in(y,x) - blurred(y,x)) * in(y,x)
+      out(y,x) = (in(y,x) - blurred(y,x)) * in(y,x) where y in 0:H-2, x in 0:W-2
     }";
     let program = program(text, &[("H", 2000), ("W", 1500)]);
     let schedule =
