@@ -22,8 +22,7 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `device.rs` | [`Device`], [`Memory`], [`Loaded`]: the interface that all APIs implement |
-//! | `streams.rs` | [`Streams`]: memory and streams of other libraries on the same device |
+//! | `device.rs` | [`Device`], [`Memory`], [`Loaded`]: the interface that all APIs implement; [`Streams`]: memory and streams of other libraries on the same device |
 //! | `kernel.rs` | [`Kernel`]: a program with the memory that is its own |
 //! | `description.rs`, `limits.rs` | [`Description`]: what a device is; what it refuses is refused before its driver sees it |
 //! | `probe.rs` | [`Probe`]: what a device can do at this moment |
@@ -44,14 +43,14 @@ mod limits;
 mod opencl;
 mod probe;
 mod registry;
-mod streams;
 
 pub use build_log::{BuildLine, BuildLog};
 pub use description::{Description, DeviceKind, Limits};
-pub use device::{Arguments, Device, Elapsed, HostMemory, Loaded, Memory, STATUS_BYTES};
+pub use device::{
+    Arguments, Device, Elapsed, HostMemory, Loaded, Memory, STATUS_BYTES, StreamHandle, Streams,
+};
 pub use error::{DeviceError, Status};
 pub use kernel::{Allocate, Kernel};
 pub use probe::{Probe, ProbeKind};
 pub use registry::{Listing, SharedDevice, devices, open, shared, target};
-pub use streams::{StreamHandle, Streams};
 pub use tensorwright_schedule::interface::{DeviceProgram, LaunchPlan};

@@ -12,6 +12,7 @@ mod invoke;
 mod lowered;
 mod memory;
 mod oracle;
+mod place;
 mod rewritten;
 mod streamed;
 mod verify;
@@ -23,8 +24,8 @@ pub use code::compilations;
 pub use constants::Frozen;
 pub use lowered::LoweredProgram;
 pub use oracle::{Against, Expected, Oracle};
+pub use place::Place;
 pub use rewritten::allow_for_rewriting;
-pub use streamed::Place;
 pub use verify::Verification;
 
 use std::sync::{Arc, Mutex};

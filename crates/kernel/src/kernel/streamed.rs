@@ -4,17 +4,8 @@
 use tensorwright_device::StreamHandle;
 use tensorwright_schedule::nest::Owner;
 
-use super::{Diagnose, Kernel};
+use super::{Diagnose, Kernel, Place};
 use crate::{Code, Diagnostic, Diagnostics};
-
-/// Where an input of a call on a device is.
-#[derive(Debug, Clone, Copy)]
-pub enum Place {
-    /// In the memory of this process: its value is copied.
-    Host(*const u8),
-    /// In the memory of the device, at this address.
-    Device(u64),
-}
 
 impl Kernel {
     /// Computes on a device, in memory that another library owns there: a place for every input and an address for

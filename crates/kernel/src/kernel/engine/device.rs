@@ -14,24 +14,24 @@ use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
 use super::super::Place;
-use super::streams::OfStreams;
+use super::streams::{Locked, OfStreams};
 use super::{CallError, Engine, Session};
 
 /// Kernels on a device.
 #[derive(Debug)]
 pub(in super::super) struct OnDevice {
-    pub(super) interface: Interface,
-    pub(super) workspace_bytes: u64,
-    pub(super) inner: Inner,
+    interface: Interface,
+    workspace_bytes: u64,
+    inner: Inner,
     load_time: Duration,
 }
 
 /// What cannot be looked at.
-pub(super) struct Inner {
-    pub(super) device: SharedDevice,
+struct Inner {
+    device: SharedDevice,
     /// Dropped before the code: a device waits for what uses memory that is given back.
-    pub(super) of_streams: Mutex<OfStreams>,
-    pub(super) loaded: Mutex<Loaded>,
+    of_streams: Mutex<OfStreams>,
+    loaded: Mutex<Loaded>,
     /// Memory that no call uses at the moment.
     idle: Mutex<Vec<Tensors>>,
 }
@@ -62,7 +62,7 @@ struct Call<'a> {
 }
 
 /// What the lock guards is whole even after a panic: it is only read, or replaced as a whole.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -133,8 +133,17 @@ impl Engine for OnDevice {
         places: &[Place],
         wait: bool,
     ) -> Option<Result<i32, CallError>> {
+        let Inner { device, of_streams, loaded, .. } = &self.inner;
+        let mut device = lock(device);
+        let locked = Locked {
+            interface: &self.interface,
+            workspace_bytes: self.workspace_bytes,
+            device: device.as_mut(),
+            loaded: &lock(loaded),
+            of_streams: &mut lock(of_streams),
+        };
         // SAFETY: the caller vouches for places and stream.
-        Some(unsafe { self.enqueue(stream, places, wait) }.map_err(CallError::Device))
+        Some(unsafe { locked.enqueue(stream, places, wait) }.map_err(CallError::Device))
     }
 }
 

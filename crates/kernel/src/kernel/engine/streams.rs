@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 
 use tensorwright_device::{
-    Arguments, Device, DeviceError, Memory, STATUS_BYTES, StreamHandle, Streams,
+    Arguments, Device, DeviceError, Loaded, Memory, STATUS_BYTES, StreamHandle, Streams,
 };
+use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::Function;
 
 use super::super::Place;
-use super::device::{OnDevice, lock};
 
 /// So many streams keep the memory of their calls. That of one more is given back, for which the device waits.
 const KEPT: usize = 16;
@@ -27,12 +27,21 @@ pub(super) struct OfStream {
 /// The memory of all streams.
 pub(super) type OfStreams = HashMap<StreamHandle, OfStream>;
 
-impl OnDevice {
+/// Kernels on a device that nobody else uses meanwhile.
+pub(super) struct Locked<'a> {
+    pub(super) interface: &'a Interface,
+    pub(super) workspace_bytes: u64,
+    pub(super) device: &'a mut dyn Device,
+    pub(super) loaded: &'a Loaded,
+    pub(super) of_streams: &'a mut OfStreams,
+}
+
+impl Locked<'_> {
     /// Memory for the calls of a stream.
-    fn of_stream(&self, device: &mut dyn Device) -> Result<OfStream, DeviceError> {
-        let workspace = device.allocate(self.workspace_bytes.max(1))?;
-        let status = device.allocate(STATUS_BYTES)?;
-        device.upload(&status, 0, &[0; STATUS_BYTES as usize])?;
+    fn of_stream(&mut self) -> Result<OfStream, DeviceError> {
+        let workspace = self.device.allocate(self.workspace_bytes.max(1))?;
+        let status = self.device.allocate(STATUS_BYTES)?;
+        self.device.upload(&status, 0, &[0; STATUS_BYTES as usize])?;
         let values = self.interface.parameters.iter().map(|_| None).collect();
         Ok(OfStream { values, workspace, status })
     }
@@ -43,30 +52,30 @@ impl OnDevice {
     /// # Safety
     /// As [`Kernel::call_on_stream`](crate::Kernel::call_on_stream).
     pub(super) unsafe fn enqueue(
-        &self,
+        mut self,
         stream: StreamHandle,
         places: &[Place],
         wait: bool,
     ) -> Result<i32, DeviceError> {
-        let mut device = lock(&self.inner.device);
-        let mut kept = lock(&self.inner.of_streams);
-        if kept.len() >= KEPT && !kept.contains_key(&stream) {
-            kept.clear();
-        }
-        let OfStream { values, workspace, status } = match kept.entry(stream) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(self.of_stream(device.as_mut())?)
+        if !self.of_streams.contains_key(&stream) {
+            if self.of_streams.len() >= KEPT {
+                self.of_streams.clear();
             }
+            let made = self.of_stream()?;
+            self.of_streams.insert(stream, made);
+        }
+        let Self { interface, device, loaded, of_streams, .. } = self;
+        let Some(OfStream { values, workspace, status }) = of_streams.get_mut(&stream) else {
+            return Ok(0);
         };
-        let parameters = || self.interface.parameters.iter().zip(places);
+        let parameters = || interface.parameters.iter().zip(places);
         for ((parameter, place), value) in parameters().zip(values.iter_mut()) {
             if let (Place::Host(_), None) = (place, &value) {
                 *value = Some(device.allocate(parameter.bytes().unsigned_abs().max(1))?);
             }
         }
         {
-            let streams = streams_of(device.as_mut())?;
+            let streams = streams_of(device)?;
             let mut borrowed = Vec::new();
             for ((parameter, place), value) in parameters().zip(values.iter()) {
                 let bytes = parameter.bytes().unsigned_abs();
@@ -92,10 +101,8 @@ impl OnDevice {
             let arguments = Arguments { parameters: &tensors, workspace, status };
             // SAFETY: the kernels were emitted for the interface. They access their tensors alone: subscripts that are not
             // proven to be inside are checked, and set the status. The caller vouches for the stream.
-            unsafe {
-                streams.launch_on(stream, &lock(&self.inner.loaded), Function::Compute, &arguments)
-            }?;
-            let is_checked = !self.interface.checked.is_empty();
+            unsafe { streams.launch_on(stream, loaded, Function::Compute, &arguments) }?;
+            let is_checked = !interface.checked.is_empty();
             if wait || is_checked {
                 streams.wait_for(stream)?;
             }
