@@ -7,9 +7,7 @@ use crate::arguments::{Arguments, Given};
 use crate::definition::Definition;
 use crate::error::Class;
 use crate::foreign::Device;
-
-/// What CUDA's driver calls its default stream.
-const DEFAULT_STREAM: StreamHandle = StreamHandle(1);
+use crate::foreign::dlpack::DEFAULT_STREAM;
 
 /// Where a call computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +70,7 @@ impl Site {
         }
         Ok(match stream {
             Some(stream) => Self::Stream { device, stream: StreamHandle(stream), wait: false },
-            None => Self::Stream { device, stream: DEFAULT_STREAM, wait: true },
+            None => Self::Stream { device, stream: StreamHandle(DEFAULT_STREAM), wait: true },
         })
     }
 

@@ -21,7 +21,7 @@ const CUDA: i32 = 2;
 /// Memory of the process that CUDA has pinned.
 const CUDA_HOST: i32 = 3;
 /// What the protocol calls CUDA's default stream; its driver calls it so too.
-const DEFAULT_STREAM: u64 = 1;
+pub(crate) const DEFAULT_STREAM: u64 = 1;
 const READ_ONLY: u64 = 1;
 const VERSIONED: &CStr = c"dltensor_versioned";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";

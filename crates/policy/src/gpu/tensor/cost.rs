@@ -1,9 +1,9 @@
 //! What a product costs on tensor cores.
 
-use tensorwright_schedule::nest::TILE;
+use tensorwright_schedule::nest::{TILE, WARP};
 use tensorwright_target::{Goal, Gpu};
 
-use super::{Product, Shape, WARP};
+use super::{Product, Shape};
 use crate::gpu::cost::{BARRIER, BLOCK, LAUNCH};
 use crate::gpu::group::Group;
 

@@ -13,7 +13,7 @@
 mod cost;
 mod find;
 
-use tensorwright_schedule::nest::TILE;
+use tensorwright_schedule::nest::{TILE, WARP};
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::Discrete;
 use tensorwright_target::Gpu;
@@ -32,9 +32,6 @@ const PARAMETERS: [(&str, &[i64]); 5] = [
     ("tensor.tiles.m", &[1, 2, 4]),
     ("tensor.tiles.n", &[1, 2, 4]),
 ];
-
-/// The threads of a warp.
-const WARP: i64 = 32;
 
 /// A group whose stage is a product of matrices.
 #[derive(Debug, Clone)]
