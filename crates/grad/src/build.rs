@@ -117,6 +117,11 @@ pub(crate) fn guarded(conditions: impl IntoIterator<Item = Expr>, value: Expr) -
     }
 }
 
+/// Whether an expression is the literal zero, of any type.
+pub(crate) fn is_zero(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Float(value) if value == 0.0) || is_int(expr, 0)
+}
+
 /// Whether an expression is this literal.
 pub(crate) fn is_int(expr: &Expr, value: u64) -> bool {
     matches!(expr.kind, ExprKind::Int(found) if found == value)

@@ -4,7 +4,7 @@
 //! `seed * b` to `a`, a choice passes the seed to its branches under its condition. What arrives at
 //! reads of tensors is collected as [`Flow`]s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::diagnostic::{Code, Diagnostic};
@@ -13,6 +13,7 @@ use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::build;
+use crate::inverse::inverse_of;
 use crate::product::Product;
 use crate::rules::{self, Partial};
 use crate::scope::{Applied, Kind, Scope};
@@ -60,6 +61,8 @@ pub(crate) struct Derivative<'a> {
     pub(crate) scope: &'a Scope,
     /// The tensors whose gradients are wanted.
     pub(crate) active: &'a BTreeSet<String>,
+    /// The names of values that only gradients need, by what they ought to be called.
+    pub(crate) helpers: &'a BTreeMap<String, String>,
     /// A last condition for all of it, which may rely on all others.
     pub(crate) last_guard: Option<Expr>,
     pub(crate) flows: Vec<Flow>,
@@ -126,14 +129,21 @@ impl Derivative<'_> {
             ArithOp::Sub => (seed.clone(), seed.scaled(-1.0)),
             ArithOp::Mul => (seed.clone().times(&bare_b), seed.times(&bare_a)),
             ArithOp::Div => {
-                let by_b = match value {
-                    Some(value) => seed.clone().times(value).over(&bare_b),
-                    None => seed
-                        .clone()
-                        .times(&bare_a)
-                        .over(&build::mul(bare_b.clone(), bare_b.clone())),
-                };
-                (seed.over(&bare_b), by_b.scaled(-1.0))
+                let by_b = seed.clone().scaled(-1.0);
+                match (inverse_of(self.scope, self.helpers, &bare_b), value) {
+                    (Some(inverse), Some(value)) => {
+                        (seed.times(&inverse), by_b.times(value).times(&inverse))
+                    }
+                    (Some(inverse), None) => {
+                        let by_b = by_b.times(&bare_a).times(&inverse).times(&inverse);
+                        (seed.times(&inverse), by_b)
+                    }
+                    (None, Some(value)) => (seed.over(&bare_b), by_b.times(value).over(&bare_b)),
+                    (None, None) => {
+                        let square = build::mul(bare_b.clone(), bare_b.clone());
+                        (seed.over(&bare_b), by_b.times(&bare_a).over(&square))
+                    }
+                }
             }
             ArithOp::Rem => return Ok(()),
         };

@@ -33,6 +33,7 @@ mod emit;
 mod flatten;
 mod gradient;
 mod helpers;
+mod inverse;
 mod poly;
 mod product;
 mod ranges;
@@ -40,6 +41,7 @@ mod recurrence;
 mod reverse;
 mod rules;
 mod scope;
+mod shift;
 mod substitute;
 mod transpose;
 mod tree;
@@ -64,6 +66,7 @@ pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagno
     let steps = ranges::infer(&mut flat);
     let mut versions = versions::number(&flat, steps).map_err(refused)?;
     helpers::add_helpers(&mut versions);
+    inverse::add_inverses(&mut versions);
     assemble::assemble(module, &flat.def, versions, &wanted)
         .map_err(|list| Diagnostics::new(module.source().clone(), list))
 }

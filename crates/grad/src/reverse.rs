@@ -17,6 +17,7 @@ use crate::product::Product;
 use crate::ranges::{Step, Variable};
 use crate::recurrence;
 use crate::scope::{Applied, Scope, Tensor};
+use crate::shift::shifts;
 use crate::transpose::{Contribution, transpose};
 use crate::tree;
 use crate::versions::Versions;
@@ -28,11 +29,15 @@ const BUDGET: usize = 4_000_000;
 /// The tensors that depend on the inputs in a way that has a derivative, the inputs included.
 pub(crate) fn active(versions: &Versions, wrt: &[String]) -> BTreeSet<String> {
     let mut active: BTreeSet<String> = wrt.iter().cloned().collect();
+    let shifts = shifts(versions);
     for step in &versions.steps {
         let start = step.stmt.scan.iter().map(|scan| &scan.start);
         let mut sides = std::iter::once(&step.stmt.rhs).chain(start);
-        if sides.any(|side| depends(&versions.scope, side, &|name| active.contains(name))) {
-            active.insert(step.stmt.target.name.clone());
+        let target = &step.stmt.target.name;
+        let is_active =
+            sides.any(|side| depends(&versions.scope, side, &|name| active.contains(name)));
+        if is_active && !shifts.contains(target) {
+            active.insert(target.clone());
         }
     }
     active
@@ -149,8 +154,14 @@ impl<'a> Reverse<'a> {
         let sum = ReductionOp::Sum;
         let Share { factor, guard } = share(self.versions, combine.unwrap_or(sum), step, &term);
         let (seed, last_guard) = (seed.by(&factor), guard);
-        let mut derivative =
-            Derivative { scope: &self.scope, active: self.active, last_guard, flows: Vec::new() };
+        let helpers = &self.versions.helpers;
+        let mut derivative = Derivative {
+            scope: &self.scope,
+            active: self.active,
+            helpers,
+            last_guard,
+            flows: Vec::new(),
+        };
         let value = Some(&result).filter(|_| combine.is_none());
         derivative.pass(body, seed, &mut Vec::new(), value)?;
         Ok(derivative.flows)

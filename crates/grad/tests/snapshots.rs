@@ -44,3 +44,45 @@ gradients! {
     block_circulant "circulant.tc" "bcm_project";
     rotary_embedding "rope.tc" "rope";
 }
+
+/// Which statements of the gradient of a text are about the gradient of `top`.
+fn about_the_top(body: &str) -> usize {
+    let text = format!(
+        "def f(float(N,D) x, float(N,D) v) -> (y) {{
+          top(n) max=! x(n,d)
+          e(n,d) = d <= n ? exp(x(n,d) - top(n)) : 0
+          {body}
+        }}"
+    );
+    let module = Module::parse("f.tc", &text).unwrap();
+    let source = grad(&module, "f", &["x"]).unwrap().source().to_owned();
+    source.lines().filter(|line| line.contains("d_top(") || line.contains("top_ties(")).count()
+}
+
+#[test]
+fn the_maximum_has_a_gradient_only_where_results_depend_on_it() {
+    let total = "total(n) +=! d <= n ? e(n,d) : 0";
+    let without = [
+        format!("{total}\n y(n,d) = e(n,d) / total(n)"),
+        format!("{total}\n y(n,d) = d <= n ? e(n,d) / total(n) : v(n,d)"),
+        format!("{total}\n y(n) +=! v(n,d) * e(n,d) / total(n)"),
+        format!("{total}\n y(n,d) = 1 - e(n,d) / total(n) * (e(n,d) / total(n))"),
+    ];
+    for body in without {
+        assert_eq!(about_the_top(&body), 0, "{body}");
+    }
+    let with = [
+        format!("{total}\n y(n) = top(n) + log(total(n))"),
+        format!("{total}\n y(n,d) = e(n,d) / total(n) + log(total(n))"),
+        format!("{total}\n y(n,d) = e(n,d) * e(n,d) / total(n)"),
+        format!("{total}\n y(n,d) = e(n,d) / total(n) / total(n)"),
+        format!("{total}\n y(n,d) = e(n,d) / total(N-1-n) where n in 0:N"),
+        format!("{total}\n y(n,d) = e(n,d) > 0.5 ? e(n,d) / total(n) : 0"),
+        "total(n) +=! d <= n ? e(n,d) : 1\n y(n,d) = e(n,d) / total(n)".to_owned(),
+        "total(d) +=! e(n,d)\n y(n,d) = e(n,d) / total(d)".to_owned(),
+        "y(n,d) = e(n,d)".to_owned(),
+    ];
+    for body in with {
+        assert!(about_the_top(&body) > 0, "{body}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Values that results do not depend on, although they are computed from them: the shift of a softmax.
+//!
+//! ```text
+//! top(i) max=! x(i,k)
+//! w(i,k) = exp(x(i,k) - top(i))               another top(i) scales all w(i,...) and total(i) alike,
+//! total(i) +=! w(i,k)                         so p stays what it is
+//! p(i,k) = w(i,k) / total(i)
+//! ```
+//!
+//! The gradient by such a value is zero, and is not computed: neither the sum that would come to zero but for rounding, nor
+//! who the maximum is. Conditions may be around the terms, as in a masked softmax, as long as what is left out is zero.
+
+use std::collections::BTreeSet;
+
+use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::ops::{ArithOp, AssignOp, ReductionOp};
+use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+
+use crate::build;
+use crate::ranges::Step;
+use crate::scope::Applied;
+use crate::tree;
+use crate::versions::Versions;
+
+/// The values by which no result changes.
+pub(crate) fn shifts(versions: &Versions) -> BTreeSet<String> {
+    let program = Program::new(versions);
+    program.steps.iter().filter_map(|step| program.shift_of(step)).collect()
+}
+
+/// The statements of a definition, without those that only gradients need.
+struct Program<'a> {
+    versions: &'a Versions,
+    steps: Vec<&'a Step>,
+}
+
+/// A value whose elements all are scaled by the same number where a shift is another one.
+struct Scaled<'a> {
+    name: &'a str,
+    /// The dimensions that the number depends on, in the order of the shift's own.
+    rows: Vec<usize>,
+}
+
+impl<'a> Program<'a> {
+    fn new(versions: &'a Versions) -> Self {
+        let is_helper =
+            |step: &&Step| versions.helpers.values().any(|it| *it == step.stmt.target.name);
+        let steps = versions.steps.iter().filter(|step| !is_helper(step)).collect();
+        Self { versions, steps }
+    }
+
+    /// The shift of a statement of exponentials, if nothing depends on it.
+    fn shift_of(&self, step: &'a Step) -> Option<String> {
+        let (shift, rows) = self.shifted(step)?;
+        let computed = self.steps.iter().any(|other| other.stmt.target.name == shift);
+        let [only] = self.readers(shift)[..] else { return None };
+        let weights = Scaled { name: &step.stmt.target.name, rows };
+        let is_alone = std::ptr::eq(only, step) && self.writers(weights.name) == 1;
+        (computed && is_alone && !self.is_result(shift) && self.is_divided(&weights))
+            .then(|| shift.to_owned())
+    }
+
+    /// `w(...) = exp(e - shift(...))`: the shift, and the dimensions of `w` that it is read at.
+    fn shifted(&self, step: &'a Step) -> Option<(&'a str, Vec<usize>)> {
+        let stmt = &step.stmt;
+        if stmt.op != AssignOp::Assign || stmt.scan.is_some() || !stmt.scatter.is_empty() {
+            return None;
+        }
+        let value = or_zero(&stmt.rhs);
+        let Some(Applied::Call(Builtin::Exp, [power])) = self.versions.scope.applied(value) else {
+            return None;
+        };
+        let ExprKind::Arith(ArithOp::Sub, _, shift) = &power.kind else { return None };
+        let (name, subscripts) = self.read(shift)?;
+        let place = |at: &Expr| {
+            stmt.indices.iter().position(|index| build::as_name(at) == Some(&index.name))
+        };
+        let rows = subscripts.iter().map(place).collect::<Option<Vec<_>>>()?;
+        (self.reads(&stmt.rhs, name) == 1).then_some((name, rows))
+    }
+
+    /// Whether a value is only added up, along other dimensions than those of its rows, and divided by the sum.
+    fn is_divided(&self, weights: &Scaled<'_>) -> bool {
+        let readers = self.readers(weights.name);
+        let mut sums = readers.iter().filter_map(|step| Some((*step, self.sum_of(step, weights)?)));
+        let (Some((sum, total)), None) = (sums.next(), sums.next()) else { return false };
+        let others = |step: &&&Step| !std::ptr::eq(**step, sum);
+        !self.is_result(weights.name)
+            && !self.is_result(total.name)
+            && self.writers(total.name) == 1
+            && readers.iter().filter(others).all(|step| self.divides(step, weights, &total))
+            && self.readers(total.name).iter().all(|step| self.divides(step, weights, &total))
+    }
+
+    /// `total(...) +=! w(...)`, with the dimensions of `total` that are rows.
+    fn sum_of<'s>(&self, step: &'s Step, weights: &Scaled<'_>) -> Option<Scaled<'s>> {
+        let stmt = &step.stmt;
+        let op = AssignOp::Reduce { op: ReductionOp::Sum, initialize: true };
+        let (name, subscripts) = self.read(or_zero(&stmt.rhs))?;
+        if stmt.op != op || !stmt.scatter.is_empty() || name != weights.name {
+            return None;
+        }
+        let place = |row: &usize| {
+            let at = build::as_name(subscripts.get(*row)?)?;
+            stmt.indices.iter().position(|index| index.name == at)
+        };
+        let rows = weights.rows.iter().map(place).collect::<Option<Vec<_>>>()?;
+        (self.reads(&stmt.rhs, name) == 1).then_some(Scaled { name: &stmt.target.name, rows })
+    }
+
+    /// Whether a statement reads two values in quotients of the one by the other, in the same row, and nowhere else.
+    fn divides(&self, step: &Step, weights: &Scaled<'_>, total: &Scaled<'_>) -> bool {
+        let quotients = self.quotients(&step.stmt.rhs, weights, total);
+        let sides = || tree::sides(&step.stmt);
+        let count = |name: &str| sides().map(|side| self.reads(side, name)).sum::<usize>();
+        step.stmt.scan.is_none()
+            && quotients > 0
+            && count(weights.name) == quotients
+            && count(total.name) == quotients
+    }
+
+    fn quotients(&self, expr: &Expr, weights: &Scaled<'_>, total: &Scaled<'_>) -> usize {
+        let mut found = 0;
+        tree::walk(expr, &mut |part| {
+            if let ExprKind::Arith(ArithOp::Div, above, below) = &part.kind
+                && let Some((name, row)) = self.read(below)
+                && name == total.name
+                && let Some(weight) = self.factor(above, weights.name)
+            {
+                let mut rows = weights.rows.iter().zip(&total.rows);
+                let is_same = rows.all(|(w, t)| match (weight.get(*w), row.get(*t)) {
+                    (Some(w), Some(t)) => build::same(w, t),
+                    _ => false,
+                });
+                found += usize::from(is_same);
+            }
+        });
+        found
+    }
+
+    /// The subscripts of a value that is a factor of a product.
+    fn factor<'e>(&self, product: &'e Expr, name: &str) -> Option<&'e [Expr]> {
+        if let ExprKind::Arith(ArithOp::Mul, a, b) = &product.kind {
+            return self.factor(a, name).or_else(|| self.factor(b, name));
+        }
+        self.read(product).filter(|(found, _)| *found == name).map(|(_, subscripts)| subscripts)
+    }
+
+    fn read<'e>(&self, expr: &'e Expr) -> Option<(&'e str, &'e [Expr])> {
+        match self.versions.scope.applied(expr) {
+            Some(Applied::Read(name, subscripts)) => Some((name, subscripts)),
+            _ => None,
+        }
+    }
+
+    /// How often an expression reads a value.
+    fn reads(&self, expr: &Expr, name: &str) -> usize {
+        let mut count = 0;
+        tree::walk(expr, &mut |part| {
+            count += usize::from(self.read(part).is_some_and(|(found, _)| found == name));
+        });
+        count
+    }
+
+    /// The statements that read a value.
+    fn readers(&self, name: &str) -> Vec<&'a Step> {
+        let does_read =
+            |step: &&&Step| tree::sides(&step.stmt).any(|side| self.reads(side, name) > 0);
+        self.steps.iter().filter(does_read).copied().collect()
+    }
+
+    /// How many statements compute a value.
+    fn writers(&self, name: &str) -> usize {
+        self.steps.iter().filter(|step| step.stmt.target.name == name).count()
+    }
+
+    fn is_result(&self, name: &str) -> bool {
+        self.versions.results.iter().any(|(_, last)| last == name)
+    }
+}
+
+/// What is zero where a condition does not hold, or else the expression itself.
+fn or_zero(expr: &Expr) -> &Expr {
+    match &expr.kind {
+        ExprKind::Select(_, value, other) if build::is_zero(other) => value,
+        _ => expr,
+    }
+}
