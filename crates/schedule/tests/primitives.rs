@@ -101,6 +101,12 @@ const MOMENTS: &str = "def moments(float(N,D) x) -> (sum, square) {
   sum(n) +=! c(n,d)
   square(n) +=! c(n,d) * c(n,d)
 }";
+const PRODUCTS: &str = "def products(float(M,K) A, float(K,N) B, float(M,N) g) -> (dA, dB, scale) {
+  s(m,n) = g(m,n) * 2
+  dA(m,k) +=! s(m,n) * B(k,n)
+  dB(k,n) +=! A(m,k) * s(m,n)
+  scale(m) max=! s(m,n)
+}";
 const FORK: &str = "def fork(float(H,W) in) -> (out) {
   p(y,x) = in(y,x) + 1
   a(y,x) = p(y,x) * p(y,x+1)
@@ -263,6 +269,14 @@ shows! {
     compute_with_the_stage_before: MOMENTS, [("N", 6), ("D", 5)],
         "square: compute_with sum n\nsum: parallel n\n";
     compute_with_a_reader: MOMENTS, [("N", 6), ("D", 5)], "c: compute_with sum n\n";
+    compute_with_terms: MOMENTS, [("N", 6), ("D", 5)], "sum: compute_with square d\nc: compute_at square d\n";
+    compute_with_terms_in_blocks: PRODUCTS, [("M", 7), ("K", 3), ("N", 5)],
+        "dA: split m 4 [peel]\ndB: split m 4 [peel]\ndB: reorder m.0 k n m.1\ndB: compute_with dA m.0\n\
+         scale: split m 4 [peel]\nscale: compute_with dA m.0\ns: compute_at dA m.0\n\
+         dB: cache_write at k\ndB: split n 4\n";
+    compute_with_results_in_blocks_of_terms: PRODUCTS, [("M", 7), ("K", 3), ("N", 5)],
+        "dA: split m 4 [guard]\ndB: split m 4 [guard]\ndB: reorder m.0 k n m.1\ndA: compute_with dB m.0\n\
+         scale: split m 4 [guard]\nscale: compute_with dB m.0\ns: compute_at dB m.0\n";
     compute_with_past_a_stage: FORKED, [("N", 8)], "b: compute_with a i\n";
     compute_with_in_blocks: FORK, [("H", 11), ("W", 9)],
         "out: split y 4 [peel]\na: compute_at out y.0\nb: compute_at out y.0\na: compute_with b y\n\
@@ -280,6 +294,8 @@ shows! {
         "out.0: inline\nout: reorder k i j\nout: cache_read T at k\n";
     cache_read: GEMM, [("M", 4), ("N", 20), ("K", 8)],
         "C: split n 8\nC: reorder n.0 m k n.1\nC: cache_read B at n.0 as [d1, d0]\n";
+    cache_read_for_one_stage: MOMENTS, [("N", 6), ("D", 5)],
+        "sum: compute_with square n\nsum: cache_read c alone at n\n";
     cache_write: GEMM, [("M", 4), ("N", 8), ("K", 8)],
         "C: split n 4\nC: reorder m n.0 k n.1\nC: unroll n.1\nC: cache_write at n.0\n";
     cache_write_inside_reduction: GEMM, [("M", 4), ("N", 8), ("K", 8)],
@@ -400,6 +416,8 @@ fn refusals_name_the_loop_and_the_reason() {
     );
     let fork = program(FORK, &[("H", 11), ("W", 9)]);
     let forked = program(FORKED, &[("N", 8)]);
+    let products = program(PRODUCTS, &[("M", 7), ("K", 3), ("N", 5)]);
+    let iir = program(RECURSIVE, &[("N", 4), ("T", 9)]);
     let layer = program(LAYER, &[("B", 4), ("I", 3), ("O", 5)]);
     let results = program(RESULTS, &[("N", 10)]);
     let squares = program(SQUARES, &[("N", 5)]);
@@ -426,6 +444,10 @@ fn refusals_name_the_loop_and_the_reason() {
         (&gemm, "A: layout [d1, d0]"),
         (&gemm, "B: layout [d1]"),
         (&gemm, "C: cache_read X at m"),
+        (
+            &moments,
+            "sum: compute_with square n\nc: compute_at square n\nsum: cache_read x alone at n",
+        ),
         (&gemm, "C: rfactor n at m"),
         (&gemm, "C: rfactor k at k"),
         (&blur, "rows: compute_at rows i"),
@@ -440,7 +462,16 @@ fn refusals_name_the_loop_and_the_reason() {
             &blur,
             "rows: slide out i\nrows: split i 2 2\nrows: reorder i.0 i.2 i.1\nrows: vectorize i.1",
         ),
-        (&moments, "sum: compute_with square d"),
+        (&products, "dB: reorder m k n\ndB: compute_with dA m\ndA: parallel m"),
+        (&products, "dB: reorder m k n\ndB: compute_with dA m\ndA: split m 2 [shift]"),
+        (
+            &products,
+            "dB: reorder m k n\ndA: split m 4 [shift]\ndB: split m 4\ndB: compute_with dA m.0",
+        ),
+        (&products, "dB: reorder m k n\ndB: compute_with dA m\ndA: fuse m k"),
+        (&products, "dB: reorder m k n\ndB: compute_with dA m\ndA: vectorize m"),
+        (&products, "dB: reorder m k n\ndB: compute_with dA m\ndB: rfactor m at m"),
+        (&iir, "z: compute_with y t"),
         (&moments, "sum: compute_with sum n"),
         (&picture, "bx: compute_with out y"),
         (&moments, "sum: compute_with square n\nsum: compute_with square n"),

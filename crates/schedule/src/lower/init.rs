@@ -40,10 +40,14 @@ fn hoisted(node: &mut Node) -> Vec<Node> {
     let mut found = Vec::new();
     match node {
         Node::Store(store) => found.extend(take_init(store).map(Node::Store)),
-        Node::Loop(outermost) if outermost.role == Role::Reduce => {
-            let stage = outermost.stage;
+        Node::Loop(outermost) => {
+            let shell = outermost.shell();
+            let is_sum = shell.role == Role::Reduce || !shell.terms_of.is_empty();
+            if !is_sum {
+                return found;
+            }
             collect(outermost, &mut |store, around| {
-                if stage == Some(store.stage())
+                if shell.reduces(store.stage())
                     && let Some(init) = take_init(store)
                 {
                     found.push(wrap(init, around));

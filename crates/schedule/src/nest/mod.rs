@@ -115,6 +115,8 @@ pub struct Loop {
     pub kind: LoopKind,
     /// Whether the iterations make different elements, in which order, or terms of the same ones.
     pub role: Role,
+    /// The stages that share the loop with its own and that its iterations make terms of, whatever its role.
+    pub terms_of: Vec<StageId>,
     /// Whether lowering splits off the last iteration, so that the others need no guard.
     pub peel: bool,
     /// Whether consecutive iterations may make the same elements again (a tail that is shifted
@@ -367,7 +369,8 @@ impl Loop {
     pub fn new(var: Var, extent: i64, role: Role, body: impl Into<Body>) -> Self {
         let (kind, locals, body) = (LoopKind::Serial, Vec::new(), body.into());
         let (stage, peel, overlaps, slides) = (None, false, false, false);
-        Self { var, extent, stage, kind, role, peel, overlaps, slides, locals, body }
+        let terms_of = Vec::new();
+        Self { var, extent, stage, kind, role, terms_of, peel, overlaps, slides, locals, body }
     }
 
     /// The loop without what it holds.
@@ -389,7 +392,7 @@ impl Loop {
     /// store is where its reduction begins: [`Store::init`] is stored ahead of it.
     #[must_use]
     pub fn reduces(&self, stage: StageId) -> bool {
-        self.role == Role::Reduce && self.stage == Some(stage)
+        self.role == Role::Reduce && self.stage == Some(stage) || self.terms_of.contains(&stage)
     }
 
     /// Takes over the buffers of loops inside that are no more. Copies of a loop share them.

@@ -25,8 +25,11 @@ pub(crate) struct Begun(Vec<StageId>);
 impl Begun {
     /// Those of the loop at a path: the loop is one of theirs, or inside of one.
     pub(crate) fn at(nest: &LoopNest, host: &[usize]) -> Self {
-        let stages = loops_on(nest, host).into_iter();
-        Self(stages.filter_map(|l| l.stage.filter(|stage| l.reduces(*stage))).collect())
+        let of_loop = |l: &Loop| {
+            let own = l.stage.filter(|stage| l.reduces(*stage));
+            own.into_iter().chain(l.terms_of.iter().copied()).collect::<Vec<_>>()
+        };
+        Self(loops_on(nest, host).into_iter().flat_map(of_loop).collect())
     }
 
     /// Whether a store of the loop belongs to one of them.

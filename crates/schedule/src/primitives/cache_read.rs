@@ -13,6 +13,9 @@
 //! outside of the tensor is zero. What a reduction around the loop starts from is read before the loop,
 //! from the tensor itself.
 //!
+//! All statements in the loop that read `B` read the copy. `C: cache_read B alone at n.0` is for `C` itself: another stage there may
+//! want its elements in another order.
+//!
 //! On a device, a copy in a block loop, or in a loop between blocks and threads, is for all threads of the block, which may
 //! share the work of copying too (`B.pack: bind d1 thread.x`). `in shared` insists on that: without it, a copy of which
 //! every thread reads its own elements alone is held in registers.
@@ -23,9 +26,9 @@ use tensorwright_lang::program::{Expr, Index};
 
 use super::Rule;
 use super::begun::{Begun, refuse_late};
-use super::compute_at::{relative, shift_reads};
-use super::find::{find_buffer, fresh_name, loop_at, loop_at_mut, ranges_on};
-use super::footprint::{before_reader, clip, find_host, footprint, refuse_checked};
+use super::compute_at::{relative, shift_reads_for};
+use super::find::{find_buffer, find_store, fresh_name, loop_at, loop_at_mut, ranges_on, store_at};
+use super::footprint::{before_reader, clip, find_host, footprint_for, refuse_checked};
 use super::layout::LayoutText;
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
@@ -42,6 +45,8 @@ pub struct CacheRead {
     pub tensor: String,
     /// The loop in which the copy is made, of the stage that the step names.
     pub at: String,
+    /// Whether it is for the stage that the step names alone, and others in the loop read the tensor.
+    pub is_alone: bool,
     /// Whether the threads of a block of a device are to share it.
     pub is_shared: bool,
     /// How the copy is laid out, if not row by row.
@@ -52,13 +57,15 @@ impl CacheRead {
     /// A copy row by row, wherever it is best held.
     #[must_use]
     pub fn new(tensor: impl Into<String>, at: impl Into<String>) -> Self {
-        Self { tensor: tensor.into(), at: at.into(), is_shared: false, layout: None }
+        let (tensor, at) = (tensor.into(), at.into());
+        Self { tensor, at, is_alone: false, is_shared: false, layout: None }
     }
 }
 
 impl fmt::Display for CacheRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cache_read {} at {}", self.tensor, self.at)?;
+        let alone = if self.is_alone { " alone" } else { "" };
+        write!(f, "cache_read {}{alone} at {}", self.tensor, self.at)?;
         f.write_str(if self.is_shared { " in shared" } else { "" })?;
         self.layout.iter().try_for_each(|layout| write!(f, " as {layout}"))
     }
@@ -67,6 +74,7 @@ impl fmt::Display for CacheRead {
 impl Rule for CacheRead {
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let tensor = words.name("the name of a tensor")?;
+        let is_alone = words.accept("alone");
         words.symbol("at")?;
         let at = words.name("the name of a loop")?;
         let is_shared = words.accept("in");
@@ -74,7 +82,7 @@ impl Rule for CacheRead {
             words.symbol("shared")?;
         }
         let layout = if words.accept("as") { Some(LayoutText::parse(words)?) } else { None };
-        Ok(CacheRead { tensor, at, is_shared, layout })
+        Ok(CacheRead { tensor, at, is_alone, is_shared, layout })
     }
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
@@ -92,7 +100,11 @@ impl Rule for CacheRead {
             )));
         }
         refuse_late(nest, &host, tensor, &[Use::Place], "copied")?;
-        let extents = footprint(nest, &host, tensor)?;
+        let only = match self.is_alone {
+            true => Some(store_at(nest, &find_store(nest, stage)?)?.stage()),
+            false => None,
+        };
+        let extents = footprint_for(nest, &host, tensor, only)?;
         let begun = Begun::at(nest, &host);
         let source = nest.buffer(tensor).clone();
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
@@ -126,7 +138,8 @@ impl Rule for CacheRead {
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, tensor);
         let place = relative(&extents);
-        shift_reads(&mut host_loop.body[position..], tensor, copy, &place, &begun)?;
+        let nodes = &mut host_loop.body[position..];
+        shift_reads_for(nodes, (tensor, copy), &place, &begun, only)?;
         host_loop.body.insert(position, node);
         host_loop.locals.push(copy);
         Ok(())

@@ -225,6 +225,17 @@ pub(super) fn shift_reads(
     place: &Place<'_>,
     begun: &Begun,
 ) -> Result<(), Refusal> {
+    shift_reads_for(nodes, (from, to), place, begun, None)
+}
+
+/// The same in the stores of one stage, if one is given.
+pub(super) fn shift_reads_for(
+    nodes: &mut [Node],
+    (from, to): (BufferId, BufferId),
+    place: &Place<'_>,
+    begun: &Begun,
+    only: Option<StageId>,
+) -> Result<(), Refusal> {
     struct Shift<'a> {
         from: BufferId,
         to: BufferId,
@@ -244,6 +255,9 @@ pub(super) fn shift_reads(
     let mut rules = Shift { from, to, place };
     let mut done = Some(());
     for_each_store_mut(nodes, &mut |store| {
+        if only.is_some_and(|only| store.stage() != only) {
+            return;
+        }
         let start = if begun.holds(store) { store.init.take() } else { None };
         done = done.and_then(|()| rewrite_store(store, &mut rules));
         store.init = start.or(store.init.take());

@@ -12,8 +12,20 @@
 //! share: [`compute_at`](super::ComputeAt) wants all readers of a stage in one loop. One of them may read the other if it
 //! reads what the same iteration made.
 //!
-//! The shared loops go over results, and have the same extents in both stages. They are those of `Q` afterwards; the
-//! other loops of `P` stay its own.
+//! The shared loops have the same extents in both stages. They are those of `Q` afterwards; the other loops of `P` stay
+//! its own. A loop over results of one may go over terms of the other, which is added up block by block then:
+//!
+//! ```text
+//! dB: compute_with dA m
+//! for m { for k { dA(m, k) += S(m, n) * B(k, n); } }           for k, n { dB(k, n) = 0; }
+//! for k { for n { for m { dB(k, n) += A(m, k) * S(m, n); } } } ->
+//!                                                              for m {
+//!                                                                for k { dA(m, k) += ...; }
+//! (after `dB: reorder m k n`)                                    for k { for n { dB(k, n) += ...; } }
+//!                                                              }
+//! ```
+//!
+//! Its reduction starts before that loop, whose iterations cannot be shared between workers any more.
 
 use std::fmt;
 
@@ -84,6 +96,8 @@ impl Rule for ComputeWith {
             host.peel |= l.peel;
             host.overlaps |= l.overlaps;
             host.adopt(l.locals);
+            let of_terms = l.stage.filter(|_| l.role == Role::Reduce);
+            host.terms_of.extend(l.terms_of.into_iter().chain(of_terms));
         }
         let body = &mut loop_at_mut(nest, &host)?.body;
         let position = if own < other { 0 } else { body.len() };
@@ -250,14 +264,14 @@ impl ComputeWith {
     }
 }
 
-/// Refuses a loop whose iterations are not results, one after the other.
+/// Refuses a loop whose iterations need each other, or run in another way than one after the other.
 fn expect_shareable(nest: &LoopNest, stage: &str, l: &Loop) -> Result<(), Refusal> {
     let name = nest.var_name(l.var);
     expect_serial(nest, l, "share")?;
     refuse_window(nest, stage, l, "shared")?;
-    if l.role != Role::Spatial {
+    if l.role == Role::Scan {
         return Err(Refusal::new(format!(
-            "loop `{name}` of `{stage}` cannot be shared: it goes over terms or steps, and not over results"
+            "loop `{name}` of `{stage}` cannot be shared: it goes over the steps of a recurrence"
         ))
         .help("share the loops over results around it"));
     }

@@ -3,7 +3,8 @@
 use tensorwright_lang::program::Index;
 
 use crate::nest::{
-    BufferId, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_loop, for_each_store,
+    BufferId, Loop, LoopKind, LoopNest, Node, Ranges, StageId, Store, Var, for_each_loop,
+    for_each_store,
 };
 use crate::refusal::Refusal;
 
@@ -217,6 +218,12 @@ pub(crate) fn holds_scatter(l: &Loop) -> bool {
     found
 }
 
+/// The other stages that a loop makes terms of, for a message.
+pub(crate) fn sums_of(nest: &LoopNest, l: &Loop) -> String {
+    let quoted = |stage: &StageId| format!("`{}`", nest.buffer(stage.0).name);
+    l.terms_of.iter().map(quoted).collect::<Vec<_>>().join(" and ")
+}
+
 /// The extents of the loops on a path.
 pub(crate) fn ranges_on(nest: &LoopNest, path: &[usize]) -> Ranges {
     let mut ranges = Ranges::default();
@@ -272,6 +279,13 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
                 .help("use the tail `guard` or `peel`"));
             }
             if l.reduces(store.stage()) {
+                if l.overlaps {
+                    let (stage, name) = (&nest.buffer(store.buffer).name, nest.var_name(l.var));
+                    return Err(Refusal::new(format!(
+                        "loop `{name}` has its tail shifted inwards, so that terms of `{stage}` would be added twice"
+                    ))
+                    .help("use the tail `guard` or `peel`"));
+                }
                 reduce = reduce.or(Some(l));
             } else if let (true, Some(reduce)) = (l.overlaps, reduce) {
                 let (outer, inner) = (nest.var_name(reduce.var), nest.var_name(l.var));

@@ -9,7 +9,7 @@ use tensorwright_lang::program::{Atom, Index, Read};
 use super::begun::{Begun, refuse_late};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
 use crate::nest::{
-    Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, Store, Use, Var, for_each_store,
+    Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, StageId, Store, Use, Var, for_each_store,
 };
 use crate::refusal::Refusal;
 
@@ -159,6 +159,16 @@ pub(crate) fn footprint(
     host: &[usize],
     buffer: BufferId,
 ) -> Result<Vec<Extent>, Refusal> {
+    footprint_for(nest, host, buffer, None)
+}
+
+/// The same of the reads of one stage, if one is given.
+pub(crate) fn footprint_for(
+    nest: &LoopNest,
+    host: &[usize],
+    buffer: BufferId,
+    only: Option<StageId>,
+) -> Result<Vec<Extent>, Refusal> {
     let around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
     let shape = nest.buffer(buffer).shape.clone();
     let outer = ranges_on(nest, host);
@@ -167,7 +177,7 @@ pub(crate) fn footprint(
     let mut found = false;
     for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
         let store = store_at(nest, path)?;
-        if store.buffer == buffer {
+        if store.buffer == buffer || only.is_some_and(|only| store.stage() != only) {
             continue;
         }
         let region = Region { ranges: &ranges_on(nest, path), around: &around };
@@ -192,8 +202,11 @@ pub(crate) fn footprint(
     if !found {
         refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "copied")?;
         let l = loop_at(nest, host)?;
+        let who = only.map_or("nothing".to_owned(), |only| {
+            format!("no statement of `{}`", nest.buffer(only.0).name)
+        });
         return Err(Refusal::new(format!(
-            "nothing in loop `{}` reads `{}`",
+            "{who} in loop `{}` reads `{}`",
             nest.var_name(l.var),
             nest.buffer(buffer).name
         )));

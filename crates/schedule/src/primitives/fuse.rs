@@ -59,7 +59,8 @@ impl Rule for Fuse {
         expect_serial(nest, outer, "fuse")?;
         expect_serial(nest, inner, "fuse")?;
         let flagged = |l: &Loop| l.peel || l.overlaps || !l.locals.is_empty();
-        if outer.role != inner.role || outer.stage != inner.stage {
+        let is_same = outer.stage == inner.stage && outer.terms_of == inner.terms_of;
+        if outer.role != inner.role || !is_same {
             let why = format!(
                 "and `{}` are not both spatial loops or both loops of one reduction or recurrence",
                 self.inner

@@ -1,7 +1,7 @@
 //! Which loops may have their iterations run at the same time: what [`parallel`](super::Parallel) and
 //! [`bind`](super::Bind) ask.
 
-use super::find::{holds_scatter, refuse_window};
+use super::find::{holds_scatter, refuse_window, sums_of};
 use crate::nest::{Loop, LoopNest, Role};
 use crate::refusal::Refusal;
 
@@ -48,6 +48,13 @@ impl Manner<'_> {
             Role::Scan => (
                 format!("it is a recurrence, and {who} would need each other's results"),
                 format!("{verb} another loop of the stage"),
+            ),
+            Role::Spatial if !l.terms_of.is_empty() => (
+                format!(
+                    "it goes over terms of {}, and {who} would add to the same elements",
+                    sums_of(nest, l)
+                ),
+                format!("{verb} a loop around it"),
             ),
             Role::Spatial if l.overlaps => (
                 format!("its tail is shifted inwards, so two {who} would make the same elements"),

@@ -165,6 +165,11 @@ fn kept_loop(
 ) -> Result<crate::nest::Var, Refusal> {
     let path = find_loop(nest, stage, name)?;
     let l = loop_at(nest, &path)?;
+    let own = store_at(nest, &find_store(nest, stage)?)?.stage();
+    if l.stage != Some(own) {
+        return Err(Refusal::new(format!("loop `{name}` is not one of `{stage}` alone"))
+            .help("split it before stages share it, and keep the terms of the inner part apart"));
+    }
     if l.role != Role::Reduce {
         return Err(Refusal::new(format!("loop `{name}` of `{stage}` is not a reduction")));
     }

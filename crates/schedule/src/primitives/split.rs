@@ -26,7 +26,7 @@ use tensorwright_lang::program::Index;
 use super::Rule;
 use super::find::{
     check_overlaps, expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut, node_at_mut,
-    refuse_window,
+    refuse_window, sums_of,
 };
 use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
@@ -163,7 +163,7 @@ impl Rule for Split {
             Refusal::new("the inner loops have more than 2147483647 iterations")
                 .help("use smaller factors")
         })?;
-        self.check_tail(stage, old, block)?;
+        self.check_tail((nest, stage), old, block)?;
         refuse_window(nest, stage, old, "split")?;
         if peeled || overlapping {
             return Err(Refusal::new(format!(
@@ -188,9 +188,9 @@ impl Rule for Split {
         let cut = extent % block != 0;
         if cut && self.tail != Tail::Shift {
             let end = Index::constant(extent - 1).sub(&value).ok_or_else(Refusal::overflow)?;
-            let (padding, of_terms) = (self.tail == Tail::RoundUp, l.role == Role::Reduce);
+            let (padding, shell) = (self.tail == Tail::RoundUp, l.shell());
             for_each_store_mut(&mut l.body, &mut |store| {
-                let term = of_terms && l.stage == Some(store.stage());
+                let term = shell.reduces(store.stage());
                 store.domain.push(Bound { index: end.clone(), padding, term });
             });
         }
@@ -200,6 +200,7 @@ impl Rule for Split {
         let nested = vars.iter().zip(extents).rev().fold(body, |body, (var, extent)| {
             let mut inner = Loop::new(*var, extent, l.role, body);
             inner.stage = l.stage;
+            inner.terms_of.clone_from(&l.terms_of);
             vec![Node::Loop(inner)].into()
         });
         if let Some(Node::Loop(mut outer)) = nested.into_iter().next() {
@@ -221,7 +222,12 @@ fn expect_few(factors: &[i64]) -> Result<(), Refusal> {
 }
 
 impl Split {
-    fn check_tail(&self, stage: &str, old: &Loop, block: i64) -> Result<(), Refusal> {
+    fn check_tail(
+        &self,
+        (nest, stage): (&LoopNest, &str),
+        old: &Loop,
+        block: i64,
+    ) -> Result<(), Refusal> {
         let tail = self.tail.name();
         let spatial_only = matches!(self.tail, Tail::Shift | Tail::RoundUp);
         if spatial_only && old.role == Role::Scan && old.extent % block != 0 {
@@ -232,9 +238,13 @@ impl Split {
             ))
             .help("use the tail `guard` or `peel`"));
         }
-        if spatial_only && old.role == Role::Reduce && old.extent % block != 0 {
+        let sums = match old.role {
+            Role::Reduce => Some(format!("`{stage}`")),
+            _ => (!old.terms_of.is_empty()).then(|| sums_of(nest, old)),
+        };
+        if let Some(sums) = sums.filter(|_| spatial_only && old.extent % block != 0) {
             return Err(Refusal::new(format!(
-                "the tail `{tail}` would add terms to `{stage}` that are not there: loop `{}` is a \
+                "the tail `{tail}` would add terms to {sums} that are not there: loop `{}` is a \
                  reduction of {} terms, which is no multiple of {block}",
                 self.target, old.extent
             ))

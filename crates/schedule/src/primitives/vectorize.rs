@@ -27,7 +27,9 @@ use std::fmt;
 use tensorwright_lang::program::{Read, Running};
 
 use super::Rule;
-use super::find::{expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window};
+use super::find::{
+    expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window, sums_of,
+};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Role, Store, Var, for_each_loop, for_each_store,
 };
@@ -125,6 +127,13 @@ impl Rule for Vectorize {
                  lanes would add to the same elements"
             ))
             .help("vectorize a loop over results"));
+        }
+        if !l.terms_of.is_empty() {
+            return Err(Refusal::new(format!(
+                "loop `{target}` of `{stage}` cannot be vectorized: it goes over terms of {} as well",
+                sums_of(nest, l)
+            ))
+            .help("vectorize a loop inside of it"));
         }
         if l.role == Role::Spatial && makes_one_element(l) {
             return Err(Refusal::new(format!(

@@ -197,7 +197,8 @@ pub(super) fn cache_read(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let at = d.any_loop(stage)?.name;
     let rank = d.nest.buffers.iter().find(|buffer| buffer.name == tensor)?.shape.len();
     let layout = (rank > 0 && d.rng.percent(50)).then(|| layout_of(d.rng, rank));
-    Some(d.accept(stage, CacheRead { layout, ..CacheRead::new(tensor, at) }))
+    let is_alone = d.rng.percent(25);
+    Some(d.accept(stage, CacheRead { is_alone, layout, ..CacheRead::new(tensor, at) }))
 }
 
 fn cache_write(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
