@@ -114,6 +114,53 @@ fn attention_is_one_pass() {
     );
 }
 
+/// The gradient of attention as [`tensorwright_grad`] writes it.
+const GRADIENT: &str = "def f(
+  float(H,L,D) Q, float(H,S,D) K, float(H,S,E) V, float(H,L,E) d_O
+) -> (d_Q, d_K, d_V) {
+  scores(h,l,s) +=! Q(h,l,d) * K(h,s,d)
+  scaled(h,l,s) = scores(h,l,s) / 8
+  top(h,l) max=! scaled(h,l,s)
+  weight(h,l,s) = exp(scaled(h,l,s) - top(h,l))
+  total(h,l) +=! weight(h,l,s)
+  total_inverse(h,l) = 1 / total(h,l)
+  p(h,l,s) = weight(h,l,s) / total(h,l)
+  d_p(h,l,s) +=! d_O(h,l,e) * V(h,s,e)
+  d_total(h,l) +=! -d_p(h,l,s) * p(h,l,s) * total_inverse(h,l)
+  d_weight(h,l,s) = d_p(h,l,s) * total_inverse(h,l) + d_total(h,l)
+  d_scores(h,l,s) = d_weight(h,l,s) * weight(h,l,s) / 8
+  d_Q(h,l,d) +=! d_scores(h,l,s) * K(h,s,d)
+  d_K(h,s,d) +=! d_scores(h,l,s) * Q(h,l,d)
+  d_V(h,s,e) +=! d_O(h,l,e) * p(h,l,s)
+}";
+
+#[test]
+fn the_gradient_of_attention_is_one_pass() {
+    // Rows and columns may be as many.
+    for rows in [200, 300] {
+        let sizes = [("H", 8), ("L", rows), ("S", 300), ("D", 64), ("E", 64)];
+        let program = program(GRADIENT, &sizes);
+        assert_eq!(passes(&program), 1);
+        let schedule = untuned_schedule(&program, &goal()).unwrap().to_string();
+        for step in ["d_K: compute_with d_Q l.block", "d_V: compute_with d_Q l.block"] {
+            assert!(schedule.contains(step), "{schedule}");
+        }
+    }
+}
+
+#[test]
+fn workers_share_heads_and_not_sums_over_rows() {
+    let workers = Goal { workers: 2, ..Goal::new(Cpu::avx512()) }.into();
+    let schedule = |heads| {
+        let sizes = [("H", heads), ("L", 300), ("S", 300), ("D", 64), ("E", 64)];
+        untuned_schedule(&program(GRADIENT, &sizes), &workers).unwrap().to_string()
+    };
+    let (one, many) = (schedule(1), schedule(8));
+    assert!(many.contains("d_K: compute_with d_Q l.block"), "{many}");
+    assert!(many.contains("d_Q: parallel h"), "{many}");
+    assert!(!one.contains("compute_with"), "{one}");
+}
+
 #[test]
 fn what_would_be_computed_twice_stays_apart() {
     // Neighbouring rows read the same row of `b`.

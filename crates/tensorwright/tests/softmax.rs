@@ -112,6 +112,31 @@ fn attention_as_it_is_written_runs_in_blocks() {
     check(&program, &program.random_inputs(3).unwrap());
 }
 
+/// Gradients are exact: what is added up over rows is added up a block of rows at a time.
+#[test]
+fn gradients_run_in_blocks_of_rows() {
+    let sizes: &[(&str, i64)] = &[("H", 4), ("L", 70), ("S", 85), ("D", 12), ("E", 20)];
+    let quotient = "O(h,l,e) +=! weight(h,l,s) / total(h,l) * V(h,s,e)";
+    let apart = "p(h,l,s) = weight(h,l,s) / total(h,l)\nO(h,l,e) +=! p(h,l,s) * V(h,s,e)";
+    let alibi = ALIBI.replace(quotient, apart);
+    for (text, sizes) in [(PLAIN, sizes), (alibi.as_str(), sizes), (ADDED, &sizes[1..])] {
+        let module = Module::parse("attention.tc", text).unwrap();
+        let gradient = module.grad("attention", &["Q", "K", "V"]).unwrap();
+        let module = Module::parse("gradient.tc", gradient.source()).unwrap();
+        let program = module.def(gradient.name()).unwrap().bind(sizes.iter().copied()).unwrap();
+        let inputs = program.random_inputs(6).unwrap();
+        for threads in [1, 2] {
+            let kernel = program.compile().threads(threads).build().unwrap();
+            let schedule = kernel.schedule().to_string();
+            let is_shared = schedule.contains("d_K: compute_with d_Q l.block");
+            assert_eq!(is_shared, threads == 1 || text != ADDED, "{schedule}");
+            let outputs = kernel.run(&inputs).unwrap();
+            let wrong = kernel.verify(&inputs, &outputs).unwrap().mismatches;
+            assert!(wrong.is_empty(), "{program}\n{schedule}\n{wrong:?}");
+        }
+    }
+}
+
 /// A block may have nothing but negative infinities, and scores may be as large as they come.
 #[test]
 fn masks_of_data_and_large_scores_are_no_problem() {

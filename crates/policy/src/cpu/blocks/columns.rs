@@ -96,11 +96,12 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
     let sizes = SIZES.into_iter().rev().filter(fits);
     let shapes: Vec<Shape> = sizes.map(Shape::by_rows).collect();
     let row = row.name.clone();
-    let (units, columns) = (Vec::new(), Some(columns));
+    let (units, sharers, columns) = (Vec::new(), Vec::new(), Some(columns));
     (!shapes.is_empty()).then_some(Block {
         root,
         row,
         units,
+        sharers,
         columns,
         stages,
         shapes,
@@ -171,11 +172,13 @@ impl Columns {
 
         if let Some((root, reduction)) = &self.scores {
             draft.apply(root, ComputeAt { consumer: self.maxima.clone(), at: along })?;
-            let tiles = product::order(draft, Product { root, reduction, at: None }, goal)?;
+            let tiles =
+                product::order(draft, Product { root, reduction, at: None, shared: &[] }, goal)?;
             tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
         }
         let (root, reduction) = (&self.product, &None);
-        let tiles = product::order(draft, Product { root, reduction, at: None }, goal)?;
+        let tiles =
+            product::order(draft, Product { root, reduction, at: None, shared: &[] }, goal)?;
         tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
         sums.pop();
         let of_weights = axis_name(draft, &self.weights, place);

@@ -24,14 +24,26 @@ pub(super) struct Cut {
 /// # Errors
 /// If that is refused.
 pub(super) fn cut(draft: &mut Draft, block: &Block, rows: i64) -> Result<Cut, ScheduleError> {
-    let part = |name: &str| format!("{}.{name}", block.row);
+    cut_loop(draft, (&block.root, &block.row), rows)
+}
+
+/// Cuts a loop of a stage into blocks of so many iterations.
+///
+/// # Errors
+/// If that is refused.
+pub(super) fn cut_loop(
+    draft: &mut Draft,
+    (stage, name): (&str, &str),
+    rows: i64,
+) -> Result<Cut, ScheduleError> {
+    let part = |part: &str| format!("{name}.{part}");
     let cut = Cut { all: part("all"), block: part("block"), row: part("row") };
-    let loops = loops_of(&draft.nest, &block.root);
-    let extent = loops.iter().find(|l| draft.nest.var_name(l.var) == block.row);
+    let loops = loops_of(&draft.nest, stage);
+    let extent = loops.iter().find(|l| draft.nest.var_name(l.var) == name);
     let extent = extent.map_or(1, |l| l.extent);
-    let mut split = Split::new(&block.row, &[(extent + rows - 1) / rows, rows]).tail(Tail::Peel);
+    let mut split = Split::new(name, &[(extent + rows - 1) / rows, rows]).tail(Tail::Peel);
     split.names = vec![cut.all.clone(), cut.block.clone(), cut.row.clone()];
-    draft.apply(&block.root, split)?;
+    draft.apply(stage, split)?;
     Ok(cut)
 }
 
@@ -49,7 +61,12 @@ pub(super) fn share(
         return Ok(());
     }
     let loops = loops_of(&draft.nest, &block.root);
-    let outermost = loops.first().filter(|l| l.extent >= 2 * goal.workers);
+    let outermost = loops.first().filter(|l| is_for_all(l.extent, goal));
     let target = outermost.map_or(cut.block, |l| draft.nest.var_name(l.var).to_owned());
     draft.apply(&block.root, Parallel { target })
+}
+
+/// Whether a loop around all blocks has iterations enough for all workers.
+pub(super) fn is_for_all(extent: i64, goal: &Goal<Cpu>) -> bool {
+    extent >= 2 * goal.workers
 }

@@ -9,8 +9,9 @@ use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 use tensorwright_target::{Cpu, Goal};
 
-use super::cut::cut;
+use super::cut::{cut, is_for_all};
 use super::product::is_product_unit;
+use super::sharer::Sharer;
 use super::steps::{RowTilings, in_tiles};
 use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, tile};
 use crate::cpu::rows::{self, Chain, RowTiling};
@@ -25,6 +26,13 @@ const OVERLAP: f64 = 1.3;
 
 /// The same of a stage with terms.
 const OVERLAP_OF_TERMS: f64 = 1.125;
+
+/// How many second-level caches a block may fill that shares its loop with products over its rows: each block reads and
+/// writes their results again, so that larger ones pay even from the next cache.
+const SHARED_ROOM: i64 = 3;
+
+/// The units after the last one of a block among which those products are looked for.
+const MOST_LATER: usize = 8;
 
 /// The most units of a block: a program may have a thousand stages, and each of them may end one.
 const MOST_UNITS: usize = 32;
@@ -57,11 +65,12 @@ fn of_rows(
         if !pays || taken.contains(units[last].root(chains)) {
             continue;
         }
-        let units = &units[first..=last];
+        let end = units.len().min(last + 1 + MOST_LATER);
         // What is tried is tried on these stages alone: a program may have a thousand others.
-        let alone = only(draft, chains, units);
-        let program = Stages { draft: &alone, chains, readers: &readers[first..=last] };
-        if let Some(block) = block(&program, units, &taken, goal) {
+        let alone = only(draft, chains, &units[first..end]);
+        let (readers, later) = (&readers[first..=last], &units[last + 1..end]);
+        let program = Stages { draft: &alone, chains, readers, later };
+        if let Some(block) = block(&program, &units[first..=last], &taken, goal) {
             taken.extend(block.stages.iter().cloned());
             found.push(block);
         }
@@ -70,11 +79,13 @@ fn of_rows(
     found
 }
 
-/// Some stages of a program: what became of them so far, their chains, and who reads the roots of the units.
+/// Some stages of a program: what became of them so far, their chains, who reads the roots of the units, and the units after
+/// them.
 struct Stages<'a> {
     draft: &'a Draft,
     chains: &'a [Chain],
     readers: &'a [Vec<String>],
+    later: &'a [Unit],
 }
 
 /// A draft of some units alone.
@@ -151,33 +162,56 @@ fn block(
     let try_at = |depth: usize| {
         let row = spatial.get(depth)?;
         let around: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
+        let sharers = sharers(program, units, (row, &spatial[..depth]), taken, goal);
         let fits = |rows: &i64| {
             let host = Host { root, row: &row.name, extent: row.extent, around, rows: *rows };
-            host.units(program, units, taken, goal)
+            host.units_with(program, units, sharers.clone(), taken, goal)
         };
         // Every worker gets a block.
         let suits = |rows: &i64| {
             *rows <= row.extent && around * ((row.extent + rows - 1) / rows) >= goal.workers
         };
         let sizes = SIZES.into_iter().filter(suits);
-        let found: Vec<(i64, Vec<Unit>)> =
+        let found: Vec<(i64, Inside)> =
             sizes.filter_map(|rows| Some((rows, fits(&rows)?))).collect();
         // The one to start with comes first: that with the most stages and, of these, the largest up to a limit.
-        let start = |rows: i64, units: &[Unit]| {
+        let start = |rows: i64, Inside { units, sharers }: &Inside| {
             let limit = if has_product(draft, units) { START } else { STENCIL_START };
-            (units.len(), -(rows - limit).max(0), rows)
+            (units.len() + sharers.len(), -(rows - limit).max(0), rows)
         };
-        let (first, units) = found.iter().max_by_key(|(rows, units)| start(*rows, units))?.clone();
-        let others = found.iter().filter(|(rows, other)| *rows != first && *other == units);
-        let sizes = std::iter::once(first).chain(others.map(|(rows, _)| *rows));
+        let (first, inside) = found.iter().max_by_key(|(rows, inside)| start(*rows, inside))?;
+        let others = found.iter().filter(|(rows, other)| rows != first && other == inside);
+        let sizes = std::iter::once(*first).chain(others.map(|(rows, _)| *rows));
         let shapes = sizes.map(Shape::by_rows).collect();
-        let stages = units.iter().flat_map(|unit| unit.stages(chains)).cloned().collect();
+        let Inside { units, sharers } = inside.clone();
+        let stages = units.iter().flat_map(|unit| unit.stages(chains));
+        let stages = stages.chain(sharers.iter().map(|sharer| &sharer.stage)).cloned().collect();
         let (root, row) = (root.clone(), row.name.clone());
-        let mut block = Block { root, row, units, columns: None, stages, shapes, parameter: 0 };
+        let (columns, parameter) = (None, 0);
+        let mut block = Block { root, row, units, sharers, columns, stages, shapes, parameter };
         add_tiles(&mut block, draft, chains, goal);
         Some(block)
     };
     depths.rev().find_map(try_at)
+}
+
+/// The products that may share the loop over rows of the last unit, inside of the loops around it. They keep workers from
+/// sharing blocks.
+fn sharers(
+    program: &Stages<'_>,
+    units: &[Unit],
+    (row, around): (&Axis, &[&Axis]),
+    taken: &[String],
+    goal: &Goal<Cpu>,
+) -> Vec<Sharer> {
+    let Stages { draft, chains, later, .. } = *program;
+    let is_for_all = around.first().is_some_and(|axis| is_for_all(axis.extent, goal));
+    let Some((last, before)) = units.split_last() else { return Vec::new() };
+    if goal.workers > 1 && !is_for_all || !is_product_unit(draft, last) {
+        return Vec::new();
+    }
+    let free = before.iter().chain(later).filter(|unit| !taken.contains(unit.root(chains)));
+    free.filter_map(|unit| Sharer::of(draft, unit, row, around)).collect()
 }
 
 /// Adds shapes with register tiles of several rows to those of a block of stencils; they come first where they cost little.
@@ -212,6 +246,13 @@ fn add_tiles(block: &mut Block, draft: &Draft, chains: &[Chain], goal: &Goal<Cpu
     }
 }
 
+/// What can be computed in a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inside {
+    units: Vec<Unit>,
+    sharers: Vec<Sharer>,
+}
+
 /// A loop of a root that is taken in blocks.
 struct Host<'a> {
     root: &'a str,
@@ -223,14 +264,39 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
+    /// What can be computed in a block with those of some products that read something of it.
+    fn units_with(
+        &self,
+        program: &Stages<'_>,
+        units: &[Unit],
+        sharers: Vec<Sharer>,
+        taken: &[String],
+        goal: &Goal<Cpu>,
+    ) -> Option<Inside> {
+        let inside = self.units(program, units, sharers, taken, goal)?;
+        let stages = inside.units.iter().flat_map(|unit| unit.stages(program.chains));
+        let stages: Vec<&String> = stages.collect();
+        let gains = |sharer: &Sharer| {
+            stages.iter().any(|stage| readers(program.draft, stage).contains(&sharer.stage))
+        };
+        match inside.sharers.iter().all(gains) {
+            true => Some(inside),
+            false => {
+                let some = inside.sharers.iter().filter(|sharer| gains(sharer)).cloned().collect();
+                self.units(program, units, some, taken, goal)
+            }
+        }
+    }
+
     /// What can be computed in a block with little being computed twice; `None` if that saves nothing.
     fn units(
         &self,
         program: &Stages<'_>,
         units: &[Unit],
+        mut sharers: Vec<Sharer>,
         taken: &[String],
         goal: &Goal<Cpu>,
-    ) -> Option<Vec<Unit>> {
+    ) -> Option<Inside> {
         let Stages { draft, chains, .. } = *program;
         let (last, before) = units.split_last()?;
         let mut fused = draft.clone();
@@ -240,7 +306,11 @@ impl Host<'_> {
         if !fused.step(self.root, split) {
             return None;
         }
-        let room = room(goal);
+        sharers.retain(|sharer| sharer.join(&mut fused, self.root, &at, self.rows));
+        let room = match sharers.is_empty() {
+            true => room(goal),
+            false => SHARED_ROOM * goal.target.caches().l2,
+        };
         let mut held = Held::default();
         match last {
             Unit::Chain(place) => {
@@ -255,18 +325,21 @@ impl Host<'_> {
             let Some(buffer) = store_of(&draft.nest, root).map(|store| store.buffer) else {
                 continue;
             };
-            let own: Vec<&String> = inside.iter().flat_map(|unit| unit.stages(chains)).collect();
+            let own = inside.iter().flat_map(|unit| unit.stages(chains));
+            let own: Vec<&String> = own.chain(sharers.iter().map(|sharer| &sharer.stage)).collect();
             let is_ours = !readers.is_empty() && readers.iter().all(|reader| own.contains(&reader));
             let owner = draft.nest.buffer(buffer).owner;
-            if !is_ours || taken.contains(root) || owner != Owner::Intermediate {
+            let is_taken = taken.contains(root) || own.contains(&root);
+            if !is_ours || is_taken || owner != Owner::Intermediate {
                 continue;
             }
             let mut trial = fused.clone();
             let more = match unit {
                 Unit::Chain(place) => {
                     let more = self.place(draft, &mut trial, root, 1.0);
-                    let row = &chains[*place].row;
-                    more.filter(|_| rows::place(&mut trial, &chains[*place], row).is_ok())
+                    let (chain, row) = (&chains[*place], &chains[*place].row);
+                    let more = more.filter(|_| has_whole_rows(draft, &trial, chain));
+                    more.filter(|_| rows::place(&mut trial, chain, row).is_ok())
                 }
                 Unit::Group { .. } => {
                     let more = self.place(draft, &mut trial, root, overlap(draft, unit));
@@ -291,7 +364,7 @@ impl Host<'_> {
         let has_chain = inside.iter().any(|unit| matches!(unit, Unit::Chain(_)));
         // What a cache holds anyway gains nothing from blocks.
         let pays = if has_product(draft, &inside) { has_chain } else { held.whole > room };
-        pays.then_some(inside)
+        pays.then_some(Inside { units: inside, sharers })
     }
 
     /// Computes a stage in the block; `None` if that is refused or too much of it is computed twice.
@@ -325,6 +398,16 @@ impl Host<'_> {
         // Rounded, so that what is computed once is not a little more than that.
         (computed / rounded.max(1.0) * 1e9).round() / 1e9
     }
+}
+
+/// Whether a block computes rows of a chain as a whole: what is computed once per row is computed once then.
+fn has_whole_rows(draft: &Draft, trial: &Draft, chain: &Chain) -> bool {
+    let inner = |draft: &Draft| {
+        let accesses = Accesses::of(&draft.nest, &chain.root)?;
+        let extents = accesses.axes.iter().skip_while(|axis| axis.name != chain.row).skip(1);
+        Some(extents.map(|axis| axis.extent).collect::<Vec<_>>())
+    };
+    inner(draft) == inner(trial)
 }
 
 /// What a block holds of its stages, and how much they are altogether.

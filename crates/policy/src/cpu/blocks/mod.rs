@@ -15,6 +15,8 @@
 //! together instead of through memory one after another. Where a stage reads rows around its own, neighbouring blocks
 //! compute these twice; blocks are as large as that takes to be little.
 //!
+//! Products that add up over the rows of a block share its loop ([`sharer`]): those of gradients.
+//!
 //! A softmax that was rewritten to need a block of its terms at a time ([`columns`]) is computed in blocks of columns as well.
 //!
 //! As with rows, no operator is known by name.
@@ -23,12 +25,14 @@ mod columns;
 mod cut;
 mod find;
 mod product;
+mod sharer;
 mod steps;
 mod tile;
 
 use std::fmt;
 
 use columns::Columns;
+use sharer::Sharer;
 
 use crate::cpu::rows::Chain;
 
@@ -114,6 +118,8 @@ pub(crate) struct Block {
     pub(crate) row: String,
     /// What is computed, in the order of the program; the root's is the last.
     pub(crate) units: Vec<Unit>,
+    /// The products that add up over its rows.
+    pub(crate) sharers: Vec<Sharer>,
     /// The blocks of columns that it is computed in, if its softmax was rewritten; these are all units then.
     pub(crate) columns: Option<Columns>,
     /// All stages.

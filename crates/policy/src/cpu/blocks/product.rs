@@ -2,6 +2,7 @@
 
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::placement::reader_names;
 use tensorwright_schedule::primitives::{
     CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Split, Tail, Unroll, Vectorize,
 };
@@ -22,6 +23,8 @@ pub(super) struct Product<'a> {
     pub(super) reduction: &'a Option<String>,
     /// The loop of its own around the block; `None` if it is computed inside another stage.
     pub(super) at: Option<&'a str>,
+    /// Loops over terms that are shared with another stage: they are inside of all loops but rows and vectors.
+    pub(super) shared: &'a [String],
 }
 
 /// The loops of a product in their order.
@@ -40,8 +43,18 @@ pub(super) struct Tiles {
     /// The loops of the reduction over rows and vectors.
     rows: Option<String>,
     vector: String,
-    /// Tensors whose elements along the vectors are apart, and the dimension along them.
-    turned: Vec<(String, usize, usize)>,
+    turned: Vec<Turned>,
+}
+
+/// A tensor whose elements along the vectors are apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Turned {
+    tensor: String,
+    rank: usize,
+    /// The dimension along the vectors.
+    dimension: usize,
+    /// Whether other stages read it too, which may be along another dimension.
+    is_alone: bool,
 }
 
 /// Splits the loops of a product and brings them into their order.
@@ -50,7 +63,7 @@ pub(super) fn order(
     product: Product<'_>,
     goal: &Goal<Cpu>,
 ) -> Result<Option<Tiles>, ScheduleError> {
-    let Product { root, reduction, at } = product;
+    let Product { root, reduction, at, shared } = product;
     let stage = reduction.as_ref().unwrap_or(root);
     let found = Accesses::of(&draft.nest, stage).zip(Accesses::of(&draft.nest, root));
     let Some((accesses, outer)) = found else { return Ok(None) };
@@ -84,13 +97,14 @@ pub(super) fn order(
     unrolled.push(vectors.clone());
     let rest = own[..last].iter().filter(|axis| Some(axis.var) != row.map(|row| row.var));
     let mut order: Vec<String> = rest.map(|axis| axis.name.clone()).collect();
+    order.extend(shared.iter().cloned());
     order.push(panels.clone());
     let inner = (tiles != panels).then(|| tiles.clone());
     if reduction.is_none() {
         let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
         let row = tile.vectors * lanes * bytes;
         let block = goal.target.caches().l1 / 2 / row.max(1);
-        let terms = Terms::split(draft, root, &accesses, Some(block))?;
+        let terms = Terms::split(draft, root, (&accesses, shared), Some(block))?;
         unrolled.extend(terms.written.clone());
         order.extend(terms.blocks);
         order.extend(inner);
@@ -138,8 +152,8 @@ pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(
         Some(reduction) => reduction.clone(),
         None => format!("{root}.tile"),
     };
-    for (tensor, rank, dimension) in &tiles.turned {
-        turn(draft, &stage, (tensor, *rank, *dimension), tiles, copies);
+    for turned in &tiles.turned {
+        turn(draft, &stage, turned, tiles, copies);
     }
     Ok(())
 }
@@ -147,7 +161,7 @@ pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(
 /// The loops of a reduction over a tile of its reader.
 fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
-    let terms = Terms::split(draft, stage, &accesses, None)?;
+    let terms = Terms::split(draft, stage, (&accesses, &[]), None)?;
     let vector = &tiles.vector;
     let (vectors, lanes) = (format!("{vector}.in"), format!("{vector}.lanes"));
     let mut split = Split::new(vector, &[tiles.lane_count]);
@@ -177,15 +191,16 @@ struct Terms {
 }
 
 impl Terms {
-    /// Splits the last loop over terms: into blocks of so many, if there are several, and a few that are written
-    /// out.
+    /// Splits the last loop over terms that is not shared: into blocks of so many, if there are several, and a few that are
+    /// written out.
     fn split(
         draft: &mut Draft,
         stage: &str,
-        accesses: &Accesses,
+        (accesses, shared): (&Accesses, &[String]),
         block: Option<i64>,
     ) -> Result<Self, ScheduleError> {
-        let all: Vec<&Axis> = accesses.of_role(Role::Reduce).collect();
+        let own = accesses.of_role(Role::Reduce).filter(|axis| !shared.contains(&axis.name));
+        let all: Vec<&Axis> = own.collect();
         let others = all.iter().map(|axis| axis.name.clone()).collect();
         let mut terms = Self { others, ..Self::default() };
         let Some(last) = all.last().filter(|axis| axis.extent >= 8 * TERMS) else {
@@ -211,12 +226,17 @@ impl Terms {
     }
 }
 
-/// The tensors whose elements along the vectors are apart, with their rank and the dimension along the vectors.
-fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<(String, usize, usize)> {
+/// The tensors whose elements along the vectors are apart.
+fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<Turned> {
     let is_apart = |read: &&Access| !matches!(read.stride(axis), Some(0 | 1));
     let of = |read: &Access| {
         let buffer = draft.nest.buffer(read.buffer);
-        Some((buffer.name.clone(), buffer.shape.len(), read.dimension_of(axis)?))
+        Some(Turned {
+            tensor: buffer.name.clone(),
+            rank: buffer.shape.len(),
+            dimension: read.dimension_of(axis)?,
+            is_alone: reader_names(&draft.nest, read.buffer).len() > 1,
+        })
     };
     let mut found: Vec<_> = accesses.reads.iter().filter(is_apart).filter_map(of).collect();
     found.dedup();
@@ -228,17 +248,18 @@ fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<(String, usize
 fn turn(
     draft: &mut Draft,
     stage: &str,
-    (tensor, rank, dimension): (&str, usize, usize),
+    Turned { tensor, rank, dimension, is_alone }: &Turned,
     tiles: &Tiles,
     copies: &str,
 ) {
-    let others = || (0..rank).filter(|other| *other != dimension);
+    let (is_alone, dimension) = (*is_alone, *dimension);
+    let others = || (0..*rank).filter(|other| *other != dimension);
     let order: Vec<usize> = others().chain([dimension]).collect();
     let whole = others().map(|other| Part::Whole(other as u32));
     let mut parts = vec![Part::Quotient(dimension as u32, tiles.width)];
     parts.extend(whole.chain([Part::Remainder(dimension as u32, tiles.width)]));
     let layout = Some(LayoutText { parts });
-    let read = CacheRead { layout, ..CacheRead::new(tensor, copies) };
+    let read = CacheRead { layout, is_alone, ..CacheRead::new(tensor, copies) };
     let copy = format!("{tensor}.pack");
     let lane = format!("d{dimension}");
     draft.steps(|draft| {

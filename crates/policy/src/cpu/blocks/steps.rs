@@ -39,7 +39,7 @@ pub(crate) fn compute(
     let last = units.next();
     let tiles = match last {
         Some(unit @ Unit::Group { root, reduction }) if is_product_unit(draft, unit) => {
-            product::order(draft, Product { root, reduction, at: Some(at) }, goal)?
+            product::order(draft, Product { root, reduction, at: Some(at), shared: &[] }, goal)?
         }
         Some(unit @ Unit::Group { .. }) => {
             place_reduction(draft, block, unit, at)?;
@@ -50,6 +50,9 @@ pub(crate) fn compute(
     if let Some(Unit::Chain(place)) = last {
         rows_inside(draft, &chains[*place], row, row_tiling, goal)?;
     }
+    let sharers = block.sharers.iter();
+    let sharers = sharers.map(|sharer| sharer.compute(draft, block, (&cut, shape.rows), goal));
+    let sharers = sharers.collect::<Result<Vec<_>, _>>()?;
     let mut by_rows = Vec::new();
     for unit in units {
         let inside = ComputeAt { consumer: block.root.clone(), at: at.clone() };
@@ -61,7 +64,8 @@ pub(crate) fn compute(
             }
             Unit::Group { root, reduction } if is_product_unit(draft, unit) => {
                 draft.apply(root, inside)?;
-                let tiles = product::order(draft, Product { root, reduction, at: None }, goal)?;
+                let product = Product { root, reduction, at: None, shared: &[] };
+                let tiles = product::order(draft, product, goal)?;
                 tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
             }
             Unit::Group { root, .. } => {
@@ -77,7 +81,7 @@ pub(crate) fn compute(
         let depth = if *stage == block.root { rows::depth(draft, stage, row) } else { 0 };
         Row { draft, stage, at, depth, vectors: VECTORS, is_short: false, goal }.schedule()?;
     }
-    if let Some(tiles) = tiles {
+    for tiles in tiles.into_iter().chain(sharers.into_iter().flatten()) {
         product::finish(draft, &tiles, all)?;
     }
     share(draft, block, cut, goal)

@@ -1,0 +1,93 @@
+//! Products that add up over the rows of a block: they share its loop, and add a block of terms at a time.
+//!
+//! The gradient of attention has three products of what is made row by row: one over columns, whose results are rows as
+//! well, and two over rows.
+//!
+//! ```text
+//! for l, s { dS(l,s) = ..; }                     for l.block {
+//! for l, d { dQ(l,d) += dS(l,s) * K(s,d); }        for l, s { dS(l,s) = ..; }
+//! for s, d { dK(s,d) += dS(l,s) * Q(l,d); }   ->   for l, d { dQ(l,d) += ..; }      // tiles
+//!                                                  for s, d { dK(s,d) += ..; }      // tiles, with the terms of a block
+//!                                                }
+//! ```
+//!
+//! So nothing that is as large as rows by columns goes to memory.
+
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::Role;
+use tensorwright_schedule::primitives::{ComputeWith, Reorder, Split, Tail};
+use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_target::{Cpu, Goal};
+
+use super::cut::{Cut, cut_loop};
+use super::product::{self, Product, Tiles, is_product_unit};
+use super::{Block, Unit};
+
+/// A product that adds up over the rows of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sharer {
+    /// The stage.
+    pub(crate) stage: String,
+    /// Its loop over the rows.
+    pub(crate) terms: String,
+}
+
+impl Sharer {
+    /// A unit that adds up over as many rows as a root has, inside of the loops that are around these; `None` if it does not.
+    pub(super) fn of(draft: &Draft, unit: &Unit, row: &Axis, around: &[&Axis]) -> Option<Self> {
+        let Unit::Group { root, reduction: None } = unit else { return None };
+        let accesses = Accesses::of(&draft.nest, root).filter(|_| is_product_unit(draft, unit))?;
+        let mut results = accesses.of_role(Role::Spatial);
+        let is_inside =
+            around.iter().all(|axis| results.next().map(|own| own.extent) == Some(axis.extent));
+        let mut terms = accesses.of_role(Role::Reduce);
+        let (Some(only), None) = (terms.next(), terms.next()) else { return None };
+        // What is left are rows and vectors of its own.
+        (is_inside && only.extent == row.extent && results.count() >= 2)
+            .then(|| Self { stage: root.clone(), terms: only.name.clone() })
+    }
+
+    /// Shares the loop over blocks of a root whose rows are cut already; whether that is possible.
+    pub(super) fn join(&self, draft: &mut Draft, root: &str, at: &str, rows: i64) -> bool {
+        let block = format!("{}.block", self.terms);
+        let mut split = Split::new(&self.terms, &[rows]).tail(Tail::Peel);
+        split.names = vec![block.clone(), format!("{}.row", self.terms)];
+        let place = ComputeWith { other: root.to_owned(), at: at.to_owned() };
+        draft.steps(|draft| {
+            draft.step(&self.stage, split)
+                && self.outwards(draft, (root, at), block)
+                && draft.step(&self.stage, place)
+        })
+    }
+
+    /// Brings a loop to the place that another has in a root; whether that is possible.
+    fn outwards(&self, draft: &mut Draft, (root, at): (&str, &str), block: String) -> bool {
+        let found = Accesses::of(&draft.nest, &self.stage).zip(Accesses::of(&draft.nest, root));
+        let Some((own, theirs)) = found else { return false };
+        let Some(place) = theirs.axes.iter().position(|axis| axis.name == at) else { return false };
+        let mut order: Vec<String> = own.axes.iter().map(|axis| axis.name.clone()).collect();
+        order.retain(|name| *name != block);
+        order.insert(place.min(order.len()), block);
+        draft.step(&self.stage, Reorder { order })
+    }
+
+    /// Cuts the terms as the rows of a block are cut, and shares the loop over blocks.
+    ///
+    /// # Errors
+    /// If a step is refused.
+    pub(super) fn compute(
+        &self,
+        draft: &mut Draft,
+        block: &Block,
+        (cut, rows): (&Cut, i64),
+        goal: &Goal<Cpu>,
+    ) -> Result<Option<Tiles>, ScheduleError> {
+        let own = cut_loop(draft, (&self.stage, &self.terms), rows)?;
+        let shared = [own.all, own.block];
+        let product = Product { root: &self.stage, reduction: &None, at: None, shared: &shared };
+        let tiles = product::order(draft, product, goal)?;
+        let place = ComputeWith { other: block.root.clone(), at: cut.block.clone() };
+        draft.apply(&self.stage, place)?;
+        Ok(tiles)
+    }
+}
