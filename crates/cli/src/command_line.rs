@@ -39,7 +39,7 @@ schedule and remembers it, `compile` and `package` write libraries.";
 
 /// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "tensorwright", version, about = ABOUT.lines().next(), long_about = ABOUT)]
+#[command(name = "tensorwright", version = crate::version::text(), about = ABOUT.lines().next(), long_about = ABOUT)]
 #[command(after_help = LEARN_MORE)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {

@@ -15,6 +15,7 @@ mod measure;
 mod report;
 mod sizes;
 mod tuned;
+mod version;
 
 use std::ffi::OsString;
 
