@@ -16,10 +16,14 @@ What a block's first line says:
 - `file=NAME`: the block is written to that file, for the blocks after it.
 - `ignore`: nothing is done. `rust` blocks are tested by `cargo test --doc`.
 
+The notebook `examples/tutorial.ipynb` runs as well, and prints what it shows; numbers in it are examples. Every public name of the package is in its
+reference (`guide/api.py`), the index of the search finds what is on the pages, and texts can be read on dark backgrounds.
+
 Pages run in scratch directories of their own, with `examples` and `bench` in reach and records of their own. In what is
 printed, `...` stands for anything.
 """
 
+import colorsys
 import html.parser
 import json
 import os
@@ -31,6 +35,7 @@ import tempfile
 import unittest
 import urllib.parse
 
+import api
 import blocks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -143,6 +148,62 @@ for _page in blocks.pages():
     setattr(Pages, f"test_{_name}", page_test(_page))
 
 
+class Notebook(unittest.TestCase):
+    """The tutorial runs from its first cell to its last, and prints what it shows."""
+
+    def test_it_runs(self):
+        path = ROOT / "examples" / "tutorial.ipynb"
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        self.assertGreater(len(code), 5)
+        run = [(f"{path.name}, cell {number}", "".join(cell["source"])) for number, cell in enumerate(code, 1)]
+        with tempfile.TemporaryDirectory(prefix="guide-") as scratch:
+            done = subprocess.run(
+                [sys.executable, "-c", RUNNER],
+                input=json.dumps(run),
+                cwd=scratch,
+                env=environment(pathlib.Path(scratch)),
+                capture_output=True,
+                text=True,
+                timeout=LIMIT,
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for (place, _), cell, printed in zip(run, code, json.loads(done.stdout), strict=True):
+            shown = "".join(text for output in cell["outputs"] for text in output.get("text", []))
+            with self.subTest(place):
+                if not blocks.agrees(shown, printed, varies=True):
+                    self.fail(f"{place}\n--- the notebook says\n{shown}\n--- printed\n{printed}")
+
+
+class Reference(unittest.TestCase):
+    """The reference of the package is complete."""
+
+    def test_every_public_name_is_in_the_reference(self):
+        text = (blocks.SOURCE / "reference" / "python-api.md").read_text(encoding="utf-8")
+        self.assertEqual(api.missing(text), [], "write the page anew: python guide/api.py > guide/src/reference/python-api.md")
+
+
+def contrast(one, other):
+    """The contrast of two colours, as the guidelines for accessible pages define it: 1 to 21."""
+
+    def luminance(colour):
+        parts = [channel / 255 for channel in rgb(colour)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    dark, bright = sorted((luminance(one), luminance(other)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def rgb(colour):
+    """Red, green and blue of `#abc`, `#aabbcc` or `hsl(226, 23%, 11%)`."""
+    if colour.startswith("#"):
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        return [int(digits[at : at + 2], 16) for at in (0, 2, 4)]
+    hue, saturation, lightness = (float(number) for number in re.findall(r"[\d.]+", colour)[:3])
+    return [255 * part for part in colorsys.hls_to_rgb(hue / 360, lightness / 100, saturation / 100)]
+
+
 class Links(html.parser.HTMLParser):
     """What a page of HTML refers to, and the names in it that can be referred to."""
 
@@ -188,6 +249,27 @@ class Book(unittest.TestCase):
                     self.assertTrue(wanted.exists(), "no such file")
                     if parts.fragment and wanted in pages:
                         self.assertIn(urllib.parse.unquote(parts.fragment), pages[wanted].names)
+
+    def test_the_search_finds_what_is_on_the_pages(self):
+        # The index is data that the script of a page reads.
+        [index] = self.book.glob("searchindex*.js")
+        text = index.read_text(encoding="utf-8").lower()
+        for word in ("tropical", "vectorize", "halide", "winograd"):
+            self.assertIn(word, text, f"the search does not find {word}")
+        for path in self.book.rglob("*.html"):
+            if path.name not in ("print.html", "404.html", "toc.html"):
+                self.assertIn("searchbar", path.read_text(encoding="utf-8"), path.name)
+
+    def test_texts_can_be_read_on_dark_backgrounds(self):
+        [sheet] = self.book.glob("css/variables*.css")
+        style = sheet.read_text(encoding="utf-8") + (ROOT / "guide" / "theme.css").read_text(encoding="utf-8")
+        for theme in ("light", "navy", "coal", "ayu", "rust"):
+            # Later rules count; those of a theme name it, alone or among others.
+            rules = re.findall(rf"(?:^|\s)\.{theme}\b[^{{}}]*\{{(.*?)\}}", style, re.DOTALL)
+            colours = dict(re.findall(r"--(bg|fg|links|inline-code-color):\s*([^;]+);", "".join(rules)))
+            for name in ("fg", "links", "inline-code-color"):
+                with self.subTest(theme=theme, name=name):
+                    self.assertGreater(contrast(colours[name], colours["bg"]), 4.5)
 
     def test_nothing_is_left_to_include(self):
         for path in self.book.rglob("*.html"):

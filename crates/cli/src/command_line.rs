@@ -6,18 +6,23 @@ use crate::args::{
     CheckArgs, CompileArgs, CompletionsArgs, ExplainArgs, ListArgs, LspArgs, MachineArgs, RunArgs,
     ScheduleArgs,
 };
+use crate::commands::cache::CacheArgs;
 use crate::commands::compare::CompareArgs;
+use crate::commands::config::ConfigArgs;
 use crate::commands::db::DbArgs;
+use crate::commands::doctor::DoctorArgs;
 #[cfg(feature = "postgres")]
 use crate::commands::fleet::FleetArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
+use crate::commands::man::ManArgs;
 use crate::commands::model::ModelArgs;
 use crate::commands::package::PackageArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
 use crate::commands::tune::TuneArgs;
 use crate::commands::worker::WorkerArgs;
+use crate::observe::ObserveArgs;
 
 /// What every `--help` ends with.
 const LEARN_MORE: &str =
@@ -39,10 +44,13 @@ schedule and remembers it, `compile` and `package` write libraries.";
 
 /// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "tensorwright", version, about = ABOUT.lines().next(), long_about = ABOUT)]
+#[command(name = "tensorwright", version = crate::version::text(), about = ABOUT.lines().next(), long_about = ABOUT)]
 #[command(after_help = LEARN_MORE)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -67,9 +75,13 @@ pub(crate) enum Command {
     List(ListArgs),
     Lsp(LspArgs),
     Machine(MachineArgs),
+    Doctor(DoctorArgs),
     Db(DbArgs),
+    Cache(CacheArgs),
     Report(ReportArgs),
+    Config(ConfigArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 #[cfg(test)]

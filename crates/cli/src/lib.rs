@@ -8,38 +8,90 @@
 mod args;
 mod command_line;
 mod commands;
+mod config;
 mod cuda;
 mod failure;
 mod files;
 mod measure;
+mod observe;
 mod report;
 mod sizes;
 mod tuned;
+mod version;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 pub use commands::report::report_page;
+pub use config::{Configured, configure};
+pub use observe::{Observation, observe_by_environment};
 
 use command_line::{Cli, Command};
-use failure::Failure;
+use config::Settings;
+use failure::{Failure, Outcome};
 use tensorwright_measure::WorkerCommand;
 
 /// Runs the command with its arguments, of which the first is the program's name, and returns the exit
 /// code. `worker` starts a child process of the tuner.
 #[must_use]
 pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // Help goes to standard output, complaints to standard error. If that is closed, there is nobody to tell.
+    let misunderstood = |error: clap::Error| {
+        let _ = error.print();
+        u8::try_from(error.exit_code()).unwrap_or(2)
+    };
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help goes to standard output, complaints to standard error. If that is closed, there is
-            // nobody to tell.
-            let _ = error.print();
-            return u8::try_from(error.exit_code()).unwrap_or(2);
+        Err(error) => return misunderstood(error),
+    };
+    if let Command::Worker(args) = &cli.command
+        && args.is_child()
+    {
+        // What it does is told by its parent, whose settings and trace are not its own.
+        return commands::worker::child(args);
+    }
+    // It writes the end of a trace when it goes.
+    let _observation = match observe::begin(&cli.observe) {
+        Ok(observation) => observation,
+        Err(problem) => {
+            report::problems(&problem, args::Format::Text);
+            return 2;
         }
     };
-    let result = match &cli.command {
+    match &cli.command {
+        // These are of use where a configuration is wrong.
+        Command::Config(args) => return exit_code(commands::config::run(args)),
+        Command::Doctor(args) => return exit_code(commands::doctor::run(args)),
+        // Editors and shells have nothing to do with one.
+        Command::Lsp(args) => return exit_code(commands::lsp::run(args)),
+        Command::Completions(args) => {
+            return exit_code(commands::completions::run(args, Cli::command()));
+        }
+        Command::Man(args) => return exit_code(commands::man::run(args, Cli::command())),
+        _ => {}
+    }
+    let settings = match config::load() {
+        Ok(settings) => settings,
+        Err(problem) => {
+            report::problems(&problem, args::Format::Text);
+            return 1;
+        }
+    };
+    config::apply(&settings);
+    // What was typed counts before what a file says, so it is read once more, with the file's words as defaults.
+    let command_line = config::with_defaults(Cli::command(), &settings);
+    let matches = command_line.try_get_matches_from(&arguments);
+    match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => exit_code(run(&cli.command, &settings, worker)),
+        Err(error) => misunderstood(error),
+    }
+}
+
+/// Runs a subcommand.
+fn run(command: &Command, settings: &Settings, worker: WorkerCommand) -> Outcome {
+    match command {
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Grad(args) => commands::grad::run(args),
@@ -49,8 +101,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Command::Package(args) => commands::package::run(args),
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Space(args) => commands::space::run(args),
-        Command::Tune(args) => commands::tune::run(args, worker),
-        Command::Worker(args) if args.is_child() => return commands::worker::child(args),
+        Command::Tune(args) => {
+            let tuned = commands::tune::run(args, worker);
+            commands::cache::keep_within(args.db(), settings.cache_limit.value);
+            tuned
+        }
         Command::Worker(args) => commands::worker::run(args, worker),
         #[cfg(feature = "postgres")]
         Command::Fleet(args) => commands::fleet::run(args),
@@ -61,8 +116,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Command::Model(args) => commands::model::run(args, worker),
         Command::Compare(args) => commands::compare::run(args),
         Command::List(args) => commands::list::run(args),
+        Command::Cache(args) => commands::cache::run(args, settings),
+        Command::Config(args) => commands::config::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
         Command::Completions(args) => commands::completions::run(args, Cli::command()),
-    };
+        Command::Man(args) => commands::man::run(args, Cli::command()),
+    }
+}
+
+/// Says what went wrong, and what the process ends with.
+fn exit_code(result: Outcome) -> u8 {
     match result {
         Ok(()) => 0,
         Err(Failure::Reported) => 1,

@@ -342,3 +342,17 @@ fn a_gradient_is_written_and_runs_like_any_definition() {
     assert_eq!(value["def"], "conv2d_padded_grad");
     assert_eq!(value["outputs"][0]["gradient_of"], "weight");
 }
+
+#[test]
+fn the_version_says_what_a_report_of_a_problem_needs() {
+    let text = stdout(&["--version"]);
+    assert_eq!(text, stdout(&["-V"]));
+    let lines: Vec<&str> = text.lines().collect();
+    let [first, llvm, targets] = lines[..] else { panic!("{text}") };
+    let version = format!("tensorwright {}", env!("CARGO_PKG_VERSION"));
+    // A commit follows where the build knows it.
+    let commit = first.strip_prefix(&version).unwrap().trim_matches([' ', '(', ')']);
+    assert!(commit.is_empty() || commit.len() == 12, "{first}");
+    assert!(llvm.starts_with("LLVM 19."), "{llvm}");
+    assert!(targets.starts_with("targets: native, sse, avx2, avx512, neon, opencl:N"), "{targets}");
+}

@@ -270,7 +270,7 @@ fn many_operators_share_a_budget() {
         kernels.join("gemm.tc"),
         kernels.join("activation.tc")
     );
-    let manifest = scratch.file("tensorwright.toml");
+    let manifest = scratch.file("operators.toml");
     std::fs::write(&manifest, text).unwrap();
     let path = manifest.to_str().unwrap();
     let tuned = scratch.json(&["tune", "--manifest", path, "--format", "json"]);

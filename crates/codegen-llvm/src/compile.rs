@@ -7,6 +7,7 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
 use inkwell::{GlobalVisibility, OptimizationLevel};
 use tensorwright_schedule::{Interface, LoweredNest};
+use tracing::debug_span;
 
 use crate::emit;
 use crate::error::Result;
@@ -104,14 +105,15 @@ pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Res
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
     let interface = Interface::of(nest);
-    let module = emit::emit(&context, nest, &interface, target, &machine)?;
+    let module = debug_span!("emit")
+        .in_scope(|| emit::emit(&context, nest, &interface, target, &machine))?;
     if options.hidden {
         hide(&module);
     }
     let emit = clock.lap();
-    passes::run(&module, &machine, &options.pipeline)?;
+    debug_span!("passes").in_scope(|| passes::run(&module, &machine, &options.pipeline))?;
     let passes = clock.lap();
-    let object = object::object(&module, &machine)?;
+    let object = debug_span!("codegen").in_scope(|| object::object(&module, &machine))?;
     let codegen = clock.lap();
     Ok(Compiled { interface, object, times: PhaseTimes { emit, passes, codegen } })
 }

@@ -19,3 +19,9 @@ mod processor;
 pub use compile::{CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, listing};
 pub use kernel::JitKernel;
 pub use processor::Processor;
+
+/// The version of the LLVM that code is generated with: major, minor, patch.
+#[must_use]
+pub fn llvm_version() -> (u32, u32, u32) {
+    inkwell::support::get_llvm_version()
+}

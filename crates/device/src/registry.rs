@@ -51,6 +51,7 @@ pub fn devices() -> Vec<Listing> {
 /// ```
 pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
     let Some((api, number)) = numbered(name) else { return Err(no_such_device(name)) };
+    let _span = tracing::debug_span!("open device", name).entered();
     describe(api, number, name)?;
     (api.open)(number)
 }

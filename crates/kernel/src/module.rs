@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_grad::Gradient;
 use tensorwright_lang as lang;
+use tracing::info_span;
 
 use crate::{Code, Diagnostic, Diagnostics, Inputs, Program, Signature, Source};
 
@@ -25,6 +26,7 @@ impl Module {
     /// # Errors
     /// All errors that can be found without sizes, and the warnings with them.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+        let _span = info_span!("parse", file = name).entered();
         Ok(Self { inner: lang::Module::parse(name, text)? })
     }
 
@@ -33,6 +35,7 @@ impl Module {
     /// # Errors
     /// As [`Module::parse`], and for bytes that are not UTF-8.
     pub fn parse_bytes(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
+        let _span = info_span!("parse", file = name).entered();
         Ok(Self { inner: lang::Module::parse_bytes(name, bytes)? })
     }
 
@@ -175,6 +178,7 @@ impl<'m> Def<'m> {
         &self,
         sizes: impl IntoIterator<Item = (N, i64)>,
     ) -> Result<Program, Diagnostics> {
+        let _span = info_span!("bind", def = self.name()).entered();
         Ok(Program::new(self.inner.bind(sizes)?))
     }
 

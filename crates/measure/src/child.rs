@@ -107,6 +107,7 @@ impl Nursery {
 
     /// Starts a child.
     pub(crate) fn start(&mut self, role: Role) -> Result<Child, MeasureError> {
+        tracing::debug!(?role, "start a child");
         self.try_start(role).map_err(|error| MeasureError::Spawn {
             program: self.worker.program.display().to_string(),
             error,

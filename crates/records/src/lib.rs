@@ -30,6 +30,7 @@
 //! | `sql/` | [`SqlStore`]: the statements, the same for every database |
 //! | `sqlite/`, `postgres/` | the connections: [`SqliteStore`], `PostgresStore` |
 //! | `location.rs`, `usual.rs`, `open.rs` | where records are, and opening them |
+//! | `footprint.rs` | [`Footprint`]: what belongs to records on this disk |
 //! | `journal.rs` | [`Journal`], which loses nothing while the database cannot be written |
 //! | `claim.rs` | [`Claim`]: a run belongs to a process that is alive |
 //! | `transfer/` | export and import |
@@ -39,6 +40,7 @@ mod claim;
 mod codec;
 mod error;
 mod event;
+mod footprint;
 mod journal;
 mod key;
 mod location;
@@ -61,6 +63,7 @@ pub use claim::{Claim, Claims};
 pub use codec::{decode_point, encode_point};
 pub use error::{Error, Result};
 pub use event::{Applied, Event};
+pub use footprint::{Footprint, KeptFile};
 pub use journal::{Journal, Kept};
 pub use key::{Key, Part};
 pub use location::{Location, Url};
@@ -74,4 +77,4 @@ pub use program::ProgramInfo;
 pub use sql::{Collected, Collection, SqlStore};
 pub use sqlite::SqliteStore;
 pub use store::{RunFilter, Store};
-pub use usual::default_path;
+pub use usual::{default_path, set_default_location};

@@ -22,6 +22,7 @@ pub fn open(place: Option<&Location>) -> Result<AnyStore> {
 /// # Errors
 /// As [`open`].
 pub fn open_at(place: &Location, options: Options) -> Result<AnyStore> {
+    let _span = tracing::debug_span!("open records", %place).entered();
     match place {
         Location::File(path) => Ok(Box::new(SqliteStore::open(path, options)?)),
         Location::Server(url) => server(url, options, true)?.ok_or_else(|| no_records(place)),
@@ -35,6 +36,7 @@ pub fn open_at(place: &Location, options: Options) -> Result<AnyStore> {
 /// As [`open`].
 pub fn open_existing(place: Option<&Location>) -> Result<Option<AnyStore>> {
     let place = Location::given(place)?;
+    let _span = tracing::debug_span!("open records", %place).entered();
     let path = match &place {
         Location::File(path) => path,
         Location::Server(url) => return server(url, Options::default(), false),

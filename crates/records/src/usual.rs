@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
@@ -11,8 +12,17 @@ use crate::location::Location;
 /// The variable that names another place of records.
 const VARIABLE: &str = "TENSORWRIGHT_DB";
 
+/// What a configuration says instead of [`default_path`].
+static CONFIGURED: OnceLock<Location> = OnceLock::new();
+
+/// Says where the records of this process are if neither a caller nor `TENSORWRIGHT_DB` does. Only the first word counts.
+pub fn set_default_location(place: Location) {
+    // Whoever came first has opened records there already.
+    let _ = CONFIGURED.set(place);
+}
+
 impl Location {
-    /// The given place, or the one in `TENSORWRIGHT_DB`, or [`default_path`].
+    /// The given place, or the one in `TENSORWRIGHT_DB`, or that of [`set_default_location`], or [`default_path`].
     ///
     /// # Errors
     /// If none of them is known.
@@ -21,7 +31,8 @@ impl Location {
             return Ok(place.clone());
         }
         let named = env::var_os(VARIABLE).filter(|value| !value.is_empty());
-        let named = named.map(Self::from).or_else(|| default_path().map(Self::File));
+        let named = named.map(Self::from).or_else(|| CONFIGURED.get().cloned());
+        let named = named.or_else(|| default_path().map(Self::File));
         named.ok_or(Error::NoDataDirectory)
     }
 

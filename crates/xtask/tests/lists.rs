@@ -1,4 +1,4 @@
-//! Lists in what is not Rust are complete: words of the language, names of processors.
+//! Lists in what is not Rust are complete: words of the language, names of processors. Versions there are the workspace's.
 
 use std::fs;
 use std::path::Path;
@@ -51,5 +51,31 @@ fn pages_name_every_processor() {
             let names = text.split("--target ").skip(1).filter_map(|rest| rest.lines().next());
             assert!(names.flat_map(words).any(|word| word == *name), "{page} has no `{name}`");
         }
+    }
+}
+
+#[test]
+fn what_is_not_rust_has_the_version_of_the_workspace() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changes = read("CHANGELOG.md");
+    let (unreleased, released) = changes.split_once("\n## [Unreleased]\n").unwrap();
+    assert!(!unreleased.contains("\n## "), "[Unreleased] is not the first heading of CHANGELOG.md");
+    let latest = released.lines().find_map(|line| line.strip_prefix("## [")).unwrap();
+    let (name, date) = latest.split_once("] - ").unwrap();
+    assert_eq!(name, version, "CHANGELOG.md");
+    assert_eq!(
+        date.split('-').map(str::len).collect::<Vec<_>>(),
+        [4, 2, 2],
+        "{date} is not a date"
+    );
+    let package = format!("\"version\": \"{version}\"");
+    assert!(read("editors/vscode/package.json").contains(&package), "editors/vscode/package.json");
+    let extension = format!("tensorwright-{version}.vsix");
+    assert!(read("editors/vscode/README.md").contains(&extension), "editors/vscode/README.md");
+    let deployed = read("deploy/kubernetes.yaml");
+    let images: Vec<&str> =
+        deployed.lines().filter_map(|line| line.trim().strip_prefix("image: ")).collect();
+    for image in images.iter().filter(|image| image.contains("tensorwright")) {
+        assert!(image.ends_with(&format!(":{version}")), "deploy/kubernetes.yaml has {image}");
     }
 }

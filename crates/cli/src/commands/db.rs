@@ -204,11 +204,11 @@ fn warn_of_damage(store: &dyn Store) {
 }
 
 /// A problem of records, as commands show problems.
-fn failed(error: &Error, format: Format) -> Failure {
+pub(super) fn failed(error: &Error, format: Format) -> Failure {
     problem(error.to_string(), &error.help(), format)
 }
 
-fn problem(message: String, help: &str, format: Format) -> Failure {
+pub(super) fn problem(message: String, help: &str, format: Format) -> Failure {
     let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
     Failure::Diagnostics(Diagnostics::new(Source::new("records", ""), vec![diagnostic]), format)
 }

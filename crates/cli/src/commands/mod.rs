@@ -1,10 +1,13 @@
 //! One file per subcommand, and what they share.
 
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod compile;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod db;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 #[cfg(feature = "postgres")]
 pub(crate) mod fleet;
@@ -13,6 +16,7 @@ pub(crate) mod landscape;
 pub(crate) mod list;
 pub(crate) mod lsp;
 pub(crate) mod machine;
+pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod package;
 pub(crate) mod report;

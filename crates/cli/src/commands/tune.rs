@@ -40,7 +40,7 @@ const TRIALS: u64 = 200;
   tensorwright tune examples/kernels/harris.tc --size H=1536,W=2560 --mode top5   # in seconds
   tensorwright tune gemm.tc --def gemm --size M=1024,N=1024,K=1024 --target cuda:sm_80 --model-only > gemm.sched
   tensorwright tune --all examples/kernels/norm.tc --size N=1024,D=1024 --trials 100
-  tensorwright tune --manifest tensorwright.toml       # many operators, a common budget
+  tensorwright tune --manifest operators.toml          # many operators, a common budget
   tensorwright tune gemm.tc --size M=512,N=512,K=512 --fleet --db postgres://ann@db.example/tuning   # by many machines")]
 pub(crate) struct TuneArgs {
     /// The file
@@ -115,6 +115,13 @@ pub(crate) struct TuneArgs {
 
     #[command(flatten)]
     output: OutputArgs,
+}
+
+impl TuneArgs {
+    /// The records that were named.
+    pub(crate) fn db(&self) -> Option<&Location> {
+        self.db.as_ref()
+    }
 }
 
 /// That others try the candidates.

@@ -8,6 +8,7 @@ use tensorwright_policy::{lower_options, untuned_schedule};
 use tensorwright_schedule::interface::identifier;
 use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower_with};
 use tensorwright_target::{Goal, Target};
+use tracing::{debug_span, info_span};
 
 use super::Kernel;
 use super::diagnose::Diagnose;
@@ -171,6 +172,7 @@ impl KernelBuilder<'_> {
     /// As [`KernelBuilder::lower`].
     pub fn try_lower(self) -> Result<LoweredProgram, Box<NotLowered>> {
         let start = Instant::now();
+        let _span = info_span!("lower", def = self.program.name()).entered();
         let program = self.program.clone();
         let target = self.target.map_or_else(Target::native, Ok);
         let known = target.and_then(|target| {
@@ -178,7 +180,10 @@ impl KernelBuilder<'_> {
             let goal = goal.with_precision(self.precision);
             let given = match self.schedule {
                 Some(given) => given,
-                None => spelled(untuned_schedule(program.ir(), &goal)?),
+                None => {
+                    let choose = || untuned_schedule(program.ir(), &goal);
+                    spelled(debug_span!("choose schedule").in_scope(choose)?)
+                }
             };
             let processor = match &goal.target {
                 Target::Gpu(_) => None,
@@ -190,7 +195,9 @@ impl KernelBuilder<'_> {
             let diagnostics = error.diagnose(&program.ir().source);
             NotLowered { refusal: None, diagnostics }
         })?;
-        let scheduled = schedule.apply(canonical(program.ir())).map_err(|error| {
+        let applied =
+            debug_span!("apply schedule").in_scope(|| schedule.apply(canonical(program.ir())));
+        let scheduled = applied.map_err(|error| {
             let diagnostics = error.diagnose(&source);
             NotLowered { refusal: Some(error), diagnostics }
         });

@@ -11,6 +11,7 @@ use tensorwright_runtime::Pool;
 use tensorwright_runtime::fork::hold_forks;
 use tensorwright_schedule::interface::DeviceProgram;
 use tensorwright_target::Target;
+use tracing::{debug_span, info_span};
 
 use super::diagnose::Diagnose;
 use super::engine::{Engine, OnDevice, OnProcessor};
@@ -92,6 +93,8 @@ impl Code {
     }
 
     fn new(lowered: &LoweredProgram) -> Result<Self, Diagnostics> {
+        let target = lowered.target.name();
+        let _span = info_span!("compile", def = lowered.program.name(), target).entered();
         let runs_here = lowered.target.check_runs_here().is_ok();
         let made = match lowered.target.gpu() {
             Some(_) => Self::for_device(lowered, runs_here),
@@ -111,6 +114,7 @@ impl Code {
             1 => None,
             threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
         };
+        let _span = debug_span!("load").entered();
         let kernel = jit()
             .and_then(|jit| codegen::JitKernel::load(jit, &compiled.interface, &compiled.object))
             .map_err(|error| error.diagnose(source))?;

@@ -4,11 +4,14 @@ mod finals;
 mod search;
 mod start;
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tensorwright_kernel::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Journal, Kept, Key, Origin, RunEnd, RunId, Trial, TrialId};
+use tracing::field::Empty;
+use tracing::{Span, debug_span, info_span};
 
 use crate::arms::Arms;
 use crate::candidates::{Candidate, Candidates};
@@ -35,6 +38,8 @@ struct Session<'a> {
     key: Key,
     run: RunId,
     candidates: Candidates,
+    /// The spans of candidates that are being tried: several at a time.
+    spans: HashMap<u64, Span>,
     /// Measured schedules, for the finals.
     measured: Vec<(f64, Candidate, Option<TrialId>)>,
     /// The default schedule, and its number once it is measured as a candidate.
@@ -59,20 +64,22 @@ impl Tuner {
         journal: &mut Journal,
         watch: &mut dyn FnMut(&Event<'_>),
     ) -> Result<Tuned, TuneError> {
-        Session::start(self, journal, watch)?.run()
+        let _span = info_span!("tune", def = self.program.name()).entered();
+        let session = info_span!("start").in_scope(|| Session::start(self, journal, watch))?;
+        session.run()
     }
 }
 
 impl Session<'_> {
     /// Searches, decides between the best, and closes the run in the records.
     fn run(mut self) -> Result<Tuned, TuneError> {
-        let status = self.search();
+        let status = info_span!("search").in_scope(|| self.search());
         self.crew.cancel();
         // Whoever has taken the run over, or cancelled it, has the word.
         if let Some(reason) = self.crew.failure() {
             return Err(TuneError::Lost { run: self.run.to_string(), reason });
         }
-        let winner = self.finals();
+        let winner = info_span!("finals").in_scope(|| self.finals());
         let ended = tensorwright_records::now();
         let end = RunEnd { ended, status: status.word().to_owned() };
         let is_interrupted = status == Status::Interrupted;
@@ -126,6 +133,17 @@ impl Session<'_> {
     fn submit(&mut self, number: u64) {
         let Some(candidate) = self.candidates.get(number) else { return };
         let (point, algorithm) = self.place_of(candidate);
+        let span = debug_span!(
+            "trial",
+            number,
+            origin = %candidate.origin,
+            algorithm,
+            outcome = Empty,
+            build_ms = Empty,
+            check_ms = Empty,
+            time_ms = Empty
+        );
+        self.spans.insert(number, span);
         self.crew.submit(number, Submission { candidate, point, algorithm });
     }
 

@@ -159,6 +159,13 @@ impl Session<'_> {
 
     fn finished(&mut self, finished: Finished) {
         let Finished { id, outcome, spent, .. } = finished;
+        if let Some(span) = self.spans.remove(&id) {
+            let milliseconds = |part: Duration| part.as_secs_f64() * 1e3;
+            span.record("outcome", outcome.kind());
+            span.record("build_ms", milliseconds(spent.build));
+            span.record("check_ms", milliseconds(spent.check));
+            span.record("time_ms", milliseconds(spent.time));
+        }
         for (sum, part) in self.spent.iter_mut().zip([spent.build, spent.check, spent.time]) {
             *sum += part;
         }
@@ -176,6 +183,7 @@ impl Session<'_> {
             if !timing.cut {
                 is_best = self.lower_best(timing.seconds);
                 if is_best {
+                    tracing::info!(trial = id, seconds = timing.seconds, "best so far");
                     self.vouch(&candidate.text);
                 }
                 let trial = TrialId { run: self.run.clone(), number };

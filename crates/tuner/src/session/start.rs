@@ -1,5 +1,6 @@
 //! The start of a run: what records know, the children that measure, and the first candidates.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,6 +86,7 @@ impl<'a> Session<'a> {
             key,
             run,
             candidates: Candidates::default(),
+            spans: HashMap::new(),
             measured: Vec::new(),
             default: (untuned_schedule(tuner.program.ir(), &goal)?, None),
             chosen: 0,

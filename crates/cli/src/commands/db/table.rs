@@ -47,7 +47,7 @@ pub(super) fn gflops(flops: f64, seconds: f64) -> String {
 }
 
 /// A number of bytes with a unit that suits it.
-pub(super) fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         b if b >= 10 << 20 => format!("{} MiB", b >> 20),
         b if b >= 10 << 10 => format!("{} KiB", b >> 10),

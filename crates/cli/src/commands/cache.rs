@@ -1,0 +1,195 @@
+//! `tensorwright cache`: what records take on this disk, and limits to it.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tensorwright_records::{Collection, Footprint, KeptFile, Location, open_existing};
+
+use super::db::table::{bytes, table};
+use super::db::{failed, problem};
+use crate::args::{Format, OutputArgs};
+use crate::config::{Settings, parse_bytes};
+use crate::failure::{Failure, Outcome};
+use crate::report;
+
+/// The fastest trials of each key that stay, from generous to mean.
+const STEPS: [usize; 4] = [50, 10, 3, 1];
+
+/// Show, limit or remove what tuning keeps on this disk
+///
+/// Kernels are compiled anew in each process and are not kept; schedules that tuning found are, in the records. With `cache.limit` in
+/// `tensorwright.toml`, every `tune` ends by trimming to it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright cache show
+  tensorwright cache trim --limit 500MB
+  tensorwright cache clear --yes")]
+pub(crate) struct CacheArgs {
+    /// The records, instead of the usual ones
+    #[arg(long, global = true, value_name = "FILE|URL")]
+    db: Option<Location>,
+
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CacheCommand {
+    Show(ShowArgs),
+    Trim(TrimArgs),
+    Clear(ClearArgs),
+}
+
+/// List files with their sizes
+#[derive(Debug, Args)]
+struct ShowArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Remove the slowest trials until the records fit
+///
+/// Declared winners and the fastest trial of each key stay, whatever the limit is; then the exit code is 1.
+#[derive(Debug, Args)]
+struct TrimArgs {
+    /// The size that the records may have, such as 500MB [default: cache.limit of tensorwright.toml]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    limit: Option<u64>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Remove everything: records, runs that could go on, candidates that show defects
+#[derive(Debug, Args)]
+struct ClearArgs {
+    /// Do it; otherwise it only says what would be removed
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &CacheArgs, settings: &Settings) -> Outcome {
+    let db = args.db.as_ref();
+    match &args.command {
+        CacheCommand::Show(args) => show(db, settings.cache_limit.value, args.output.format),
+        CacheCommand::Trim(args) => {
+            let format = args.output.format;
+            let limit = args.limit.or(settings.cache_limit.value).ok_or_else(|| {
+                let help = "give --limit 500MB, or set limit under [cache] in tensorwright.toml";
+                problem("there is no limit to trim to".to_owned(), help, format)
+            })?;
+            trim(db, limit, format)
+        }
+        CacheCommand::Clear(args) => clear(db, args.yes, args.output.format),
+    }
+}
+
+fn footprint(db: Option<&Location>, format: Format) -> Result<Footprint, Failure> {
+    let found = Location::given(db).and_then(|place| Footprint::of(&place));
+    found.map_err(|error| failed(&error, format))
+}
+
+fn show(db: Option<&Location>, limit: Option<u64>, format: Format) -> Outcome {
+    let found = footprint(db, format)?;
+    if format == Format::Json {
+        let part =
+            |part: &KeptFile| json!({ "what": part.what, "path": part.path, "bytes": part.bytes });
+        let parts: Vec<_> = found.parts.iter().map(part).collect();
+        let value = json!({ "parts": parts, "bytes": found.bytes(), "limit": limit, "in_use": found.is_in_use });
+        return Ok(report::json(&value)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let row = |part: &KeptFile| {
+        vec![bytes(part.bytes), part.what.to_owned(), part.path.display().to_string()]
+    };
+    let rows: Vec<Vec<String>> = found.parts.iter().map(row).collect();
+    if !rows.is_empty() {
+        write!(out, "{}", table(&["size", "what", "where"], &rows))?;
+    }
+    let limit =
+        limit.map_or_else(|| "no limit".to_owned(), |limit| format!("limit {}", bytes(limit)));
+    writeln!(out, "{} in all, {limit}", bytes(found.bytes()))?;
+    if found.is_in_use {
+        writeln!(out, "a run is under way")?;
+    }
+    Ok(())
+}
+
+/// Removes trials until the file fits; how many went, and the sizes before and after.
+fn shrink(db: Option<&Location>, limit: u64) -> tensorwright_records::Result<(u64, u64, u64)> {
+    let Some(mut store) = open_existing(db)? else { return Ok((0, 0, 0)) };
+    let mut removed = 0;
+    let dry = store.collect(Collection { keep: usize::MAX, dry_run: true })?;
+    let (before, mut after) = (dry.bytes_before, dry.bytes_before);
+    for keep in STEPS {
+        if after <= limit {
+            break;
+        }
+        let done = store.collect(Collection { keep, dry_run: false })?;
+        removed += done.removed;
+        after = done.bytes_after;
+    }
+    Ok((removed, before, after))
+}
+
+fn trim(db: Option<&Location>, limit: u64, format: Format) -> Outcome {
+    let (removed, before, after) = shrink(db, limit).map_err(|error| failed(&error, format))?;
+    if format == Format::Json {
+        let value = json!({ "removed": removed, "bytes_before": before, "bytes_after": after, "limit": limit });
+        report::json(&value)?;
+    } else {
+        let mut out = std::io::stdout().lock();
+        let (before, after) = (bytes(before), bytes(after));
+        writeln!(out, "{removed} trials removed: {before} before, {after} after")?;
+    }
+    if after > limit {
+        let message =
+            format!("the winners alone take {}, more than {}", bytes(after), bytes(limit));
+        return Err(problem(message, "raise the limit, or start anew with cache clear", format));
+    }
+    Ok(())
+}
+
+/// After a run: keeps the records within the limit of the configuration, and says so if something went.
+pub(crate) fn keep_within(db: Option<&Location>, limit: Option<u64>) {
+    let Some(limit) = limit else { return };
+    // Servers have quotas of their own.
+    let Ok(Location::File(_)) = Location::given(db) else { return };
+    match shrink(db, limit) {
+        Ok((0, ..)) => {}
+        Ok((removed, before, after)) => {
+            let (before, after) = (bytes(before), bytes(after));
+            eprintln!(
+                "cache.limit: {removed} trials removed from the records ({before} to {after})"
+            );
+        }
+        Err(error) => eprintln!("warning: cache.limit was not kept: {error}"),
+    }
+}
+
+fn clear(db: Option<&Location>, yes: bool, format: Format) -> Outcome {
+    let found = footprint(db, format)?;
+    if found.is_in_use {
+        let help = "let it finish, or stop it with Ctrl-C: everything that it found is kept";
+        return Err(problem("a run is under way in these records".to_owned(), help, format));
+    }
+    if yes {
+        found.remove().map_err(|error| failed(&error, format))?;
+    }
+    if format == Format::Json {
+        let value = json!({ "removed": yes, "bytes": found.bytes(), "files": found.parts.len() });
+        return Ok(report::json(&value)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let done = if yes { "removed" } else { "would be removed; --yes does it" };
+    for part in &found.parts {
+        writeln!(out, "{}: {}", part.path.display(), bytes(part.bytes))?;
+    }
+    writeln!(out, "{} {done}", bytes(found.bytes()))?;
+    Ok(())
+}

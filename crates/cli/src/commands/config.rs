@@ -1,0 +1,78 @@
+//! `tensorwright config`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::db::table::{bytes, table};
+use crate::args::{Format, OutputArgs};
+use crate::config::{From, Level, Settings, load, load_file};
+use crate::failure::{InFormat, Outcome};
+use crate::report;
+
+/// Show the settings in use, and where each comes from
+///
+/// Options on the command line count first, then environment variables, then `tensorwright.toml` of the project (the current
+/// folder or above it, in the same repository), then that of the user. docs/configuration.md describes the file.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright config
+  tensorwright config tensorwright.toml       # what this file alone says, and whether it is right
+  TENSORWRIGHT_CONFIG= tensorwright config    # without any file")]
+pub(crate) struct ConfigArgs {
+    /// Read this file alone, and no environment variables
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Shows the settings.
+pub(crate) fn run(args: &ConfigArgs) -> Outcome {
+    let format = args.output.format;
+    let settings = match &args.file {
+        Some(file) => load_file(file),
+        None => load(),
+    };
+    let settings = settings.in_format(format)?;
+    let rows = rows(&settings);
+    if format == Format::Json {
+        let all = rows
+            .iter()
+            .map(|(name, value, from)| json!({ "name": name, "value": value, "from": from }));
+        let value = json!({ "settings": all.collect::<Vec<_>>(), "files": settings.places });
+        return Ok(report::json(&value)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, value, from)| {
+            vec![name.to_owned(), value.unwrap_or_else(|| "none".to_owned()), from.to_string()]
+        })
+        .collect();
+    write!(out, "{}", table(&["setting", "value", "from"], &rows))?;
+    for place in &settings.places {
+        let whose = match place.level {
+            Level::User => "the user's file",
+            Level::Project => "the project's file",
+            Level::Named => "the file",
+        };
+        let found = if place.found { "read" } else { "not there" };
+        writeln!(out, "{whose}: {} ({found})", place.path.display())?;
+    }
+    Ok(())
+}
+
+/// Name, value and origin of every setting.
+fn rows(settings: &Settings) -> Vec<(&'static str, Option<String>, &From)> {
+    let Settings { database, threads, target, cache_limit, .. } = settings;
+    vec![
+        ("database", database.value.as_ref().map(ToString::to_string), &database.from),
+        ("threads", Some(threads.value.to_string()), &threads.from),
+        ("target", Some(target.value.clone()), &target.from),
+        ("cache.limit", cache_limit.value.map(bytes), &cache_limit.from),
+    ]
+}

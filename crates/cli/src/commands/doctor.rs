@@ -1,0 +1,88 @@
+//! `tensorwright doctor`: whether this machine is fit for measuring, and what to do about it.
+
+mod checks;
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use tensorwright_outcome::printable;
+
+use crate::args::{Format, OutputArgs};
+use crate::failure::{Failure, Outcome};
+use crate::report;
+
+/// Check whether this machine measures well: frequency, load, memory, permissions, devices
+///
+/// Every line is a check with what to do about it. `good` needs nothing, `note` makes times less steady or slower than they
+/// could be, `bad` means that something does not work at all; then the exit code is 1. Nothing is changed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tensorwright doctor
+  tensorwright doctor --format json")]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Good,
+    Note,
+    Bad,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Finding {
+    check: &'static str,
+    verdict: Verdict,
+    found: String,
+    /// What to do, if there is something to do.
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn good(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, verdict: Verdict::Good, found: found.into(), advice: None }
+    }
+
+    fn note(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { check, verdict: Verdict::Note, found: found.into(), advice }
+    }
+
+    fn bad(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { check, verdict: Verdict::Bad, found: found.into(), advice }
+    }
+}
+
+/// Checks the machine.
+pub(crate) fn run(args: &DoctorArgs) -> Outcome {
+    let findings = checks::all(Path::new("/"));
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let bad = count(Verdict::Bad);
+    if args.output.format == Format::Json {
+        report::json(&serde_json::json!({ "fit": bad == 0, "findings": findings }))?;
+    } else {
+        let mut out = std::io::stdout().lock();
+        for Finding { check, verdict, found, advice } in &findings {
+            let word = match verdict {
+                Verdict::Good => "good",
+                Verdict::Note => "note",
+                Verdict::Bad => "bad",
+            };
+            writeln!(out, "{word:<5} {check:<12} {}", printable(found))?;
+            if let Some(advice) = advice {
+                writeln!(out, "{:19}-> {}", "", printable(advice))?;
+            }
+        }
+        let (good, notes) = (count(Verdict::Good), count(Verdict::Note));
+        writeln!(out, "{good} good, {notes} to note, {bad} bad")?;
+    }
+    if bad > 0 { Err(Failure::Reported) } else { Ok(()) }
+}

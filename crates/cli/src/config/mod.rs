@@ -1,0 +1,291 @@
+//! Settings: where records are, threads, the target and the limit of the cache, and who said so.
+//!
+//! The command line counts first, then variables, then the project's `tensorwright.toml`, then the user's. docs/configuration.md
+//! is for users.
+
+mod defaults;
+mod file;
+mod size;
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright_records::{Location, default_path, set_default_location};
+
+pub(crate) use defaults::with_defaults;
+pub(crate) use size::parse_bytes;
+
+use file::{Lined, Said};
+
+const NAME: &str = "tensorwright.toml";
+/// The only file to read; empty for none.
+const CONFIG: &str = "TENSORWRIGHT_CONFIG";
+const DATABASE: &str = "TENSORWRIGHT_DB";
+const THREADS: &str = "TENSORWRIGHT_THREADS";
+const TARGET: &str = "TENSORWRIGHT_TARGET";
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    User,
+    Project,
+    Named,
+}
+
+/// A file that was looked for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Place {
+    pub(crate) level: Level,
+    pub(crate) path: PathBuf,
+    pub(crate) found: bool,
+}
+
+/// Who said a value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub(crate) enum From {
+    Default,
+    Variable { name: &'static str },
+    File { level: Level, path: PathBuf, line: usize },
+}
+
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Variable { name } => write!(f, "${name}"),
+            Self::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
+        }
+    }
+}
+
+/// A value, and who said it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Value<T> {
+    pub(crate) value: T,
+    pub(crate) from: From,
+}
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    /// `None` where there is no usual place.
+    pub(crate) database: Value<Option<Location>>,
+    pub(crate) threads: Value<u16>,
+    pub(crate) target: Value<String>,
+    pub(crate) cache_limit: Value<Option<u64>>,
+    pub(crate) places: Vec<Place>,
+}
+
+/// The settings of this process.
+///
+/// # Errors
+/// A file or a variable that cannot be understood.
+pub(crate) fn load() -> Result<Settings, Diagnostics> {
+    let variable = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    let home = variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let places = match env::var_os(CONFIG) {
+        Some(path) if path.is_empty() => Vec::new(),
+        Some(path) => vec![(Level::Named, PathBuf::from(path))],
+        None => usual(home.as_deref(), &variable),
+    };
+    settings(places, home.as_deref(), &variable)
+}
+
+/// The settings of one file alone, with no variables.
+pub(crate) fn load_file(path: &Path) -> Result<Settings, Diagnostics> {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    settings(vec![(Level::Named, path.to_owned())], home.as_deref(), &|_| None)
+}
+
+fn settings(
+    places: Vec<(Level, PathBuf)>,
+    home: Option<&Path>,
+    variable: &dyn Fn(&'static str) -> Option<OsString>,
+) -> Result<Settings, Diagnostics> {
+    let mut all = Settings {
+        database: Value { value: default_path().map(Location::File), from: From::Default },
+        threads: Value { value: 1, from: From::Default },
+        target: Value { value: "native".to_owned(), from: From::Default },
+        cache_limit: Value { value: None, from: From::Default },
+        places: Vec::new(),
+    };
+    for (level, path) in places {
+        let said = read(level, &path, home)?;
+        let found = said.is_some();
+        let Said { database, threads, target, cache_limit } = said.unwrap_or_default();
+        let from = |line| From::File { level, path: path.clone(), line };
+        set(&mut all.database, database.map(|Lined { value, line }| (Some(value), from(line))));
+        set(&mut all.threads, threads.map(|Lined { value, line }| (value, from(line))));
+        set(&mut all.target, target.map(|Lined { value, line }| (value, from(line))));
+        let limit = cache_limit.map(|Lined { value, line }| (Some(value), from(line)));
+        set(&mut all.cache_limit, limit);
+        all.places.push(Place { level, path, found });
+    }
+    let named = |name| variable(name).map(|value| (value, From::Variable { name }));
+    set(&mut all.database, named(DATABASE).map(|(place, from)| (Some(place.into()), from)));
+    let target = named(TARGET);
+    set(&mut all.target, target.map(|(name, from)| (name.to_string_lossy().into_owned(), from)));
+    if let Some((text, from)) = named(THREADS) {
+        let number = text.to_str().and_then(|text| text.trim().parse::<u16>().ok());
+        let Some(value) = number.filter(|number| (1..=1024).contains(number)) else {
+            let message = format!("{THREADS} is `{}`, not 1 to 1024", text.to_string_lossy());
+            return Err(problem(THREADS, message, "set it to the number of threads, or unset it"));
+        };
+        all.threads = Value { value, from };
+    }
+    Ok(all)
+}
+
+fn set<T>(value: &mut Value<T>, said: Option<(T, From)>) {
+    if let Some((said, from)) = said {
+        *value = Value { value: said, from };
+    }
+}
+
+/// The user's file, and the project's: in the current folder or above it, up to the root of its repository.
+fn usual(
+    home: Option<&Path>,
+    variable: &dyn Fn(&'static str) -> Option<OsString>,
+) -> Vec<(Level, PathBuf)> {
+    let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = folder.or_else(|| home.map(|home| home.join(".config")));
+    let user = folder.map(|folder| (Level::User, folder.join("tensorwright").join(NAME)));
+    let here = env::current_dir().unwrap_or_default();
+    let project = project(&here).unwrap_or_else(|| here.join(NAME));
+    user.into_iter().chain([(Level::Project, project)]).collect()
+}
+
+/// The nearest file of a project. Outside of a repository only the folder itself counts: whoever may write above it, such
+/// as in a temporary folder, has no say.
+fn project(here: &Path) -> Option<PathBuf> {
+    let root = here.ancestors().find(|folder| folder.join(".git").exists());
+    let last = root.unwrap_or(here);
+    let within = here.ancestors().take_while(|folder| folder.starts_with(last));
+    within.map(|folder| folder.join(NAME)).find(|path| path.is_file())
+}
+
+/// What a file says; `None` if it is not there, or a project's manifest of operators.
+fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<Said>, Diagnostics> {
+    let name = path.display().to_string();
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && level != Level::Named => {
+            return Ok(None);
+        }
+        Err(error) => {
+            let message = format!("cannot read the configuration {name}: {error}");
+            let help = format!("name a file that can be read in {CONFIG}, or correct its rights");
+            return Err(problem(&name, message, &help));
+        }
+    };
+    let Ok(text) = String::from_utf8(bytes) else {
+        let message = format!("the configuration {name} is not UTF-8");
+        return Err(problem(&name, message, "write it anew as text"));
+    };
+    if level == Level::Project && is_manifest(&text) {
+        return Ok(None);
+    }
+    let folder = path.parent().map(|folder| std::path::absolute(folder).unwrap_or_default());
+    file::parse(&Source::new(&name, &text), &folder.unwrap_or_default(), home).map(Some)
+}
+
+/// Whether a text is a manifest of operators, which may have any name.
+fn is_manifest(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("[[operator]]"))
+}
+
+fn problem(name: &str, message: String, help: &str) -> Diagnostics {
+    let diagnostic = Diagnostic::without_place(Code::InvalidConfiguration, message).help(help);
+    Diagnostics::new(Source::new(name, ""), vec![diagnostic])
+}
+
+/// What whoever has no command line wants to know: threads and target, where a file or a variable says them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Configured {
+    /// How many threads parallel loops use.
+    pub threads: Option<u16>,
+    /// What code is made for.
+    pub target: Option<String>,
+}
+
+/// Reads the configuration for this process: records are looked for where it says from now on.
+///
+/// # Errors
+/// A file or a variable that cannot be understood, as a text for people.
+pub fn configure() -> Result<Configured, String> {
+    let settings = load().map_err(|problem| problem.render(false))?;
+    apply(&settings);
+    let said = |from: &From| *from != From::Default;
+    Ok(Configured {
+        threads: said(&settings.threads.from).then_some(settings.threads.value),
+        target: said(&settings.target.from).then_some(settings.target.value),
+    })
+}
+
+/// Lets records be looked for where a file says.
+pub(crate) fn apply(settings: &Settings) {
+    if let Value { value: Some(place), from: From::File { .. } } = &settings.database {
+        set_default_location(place.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_project_goes_before_the_user_and_variables_before_both() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (user, own) = (scratch.path().join("user.toml"), scratch.path().join("p/own.toml"));
+        write(&user, "threads = 2\ntarget = \"avx2\"\n[cache]\nlimit = \"1 GB\"\n");
+        write(&own, "target = \"sse\"\ndatabase = \"r.db\"\n");
+        let places = vec![(Level::User, user.clone()), (Level::Project, own.clone())];
+        let none = |_| None;
+        let all = settings(places.clone(), None, &none).unwrap();
+        let at = |level, path: &PathBuf, line| From::File { level, path: path.clone(), line };
+        assert_eq!((all.threads.value, all.threads.from), (2, at(Level::User, &user, 1)));
+        assert_eq!(all.target.value, "sse");
+        assert_eq!(all.target.from, at(Level::Project, &own, 1));
+        let place = Location::File(scratch.path().join("p/r.db"));
+        assert_eq!(all.database.value, Some(place));
+        assert_eq!(all.cache_limit.value, Some(1_000_000_000));
+        let variable = |name| (name == THREADS).then(|| OsString::from("7"));
+        let all = settings(places.clone(), None, &variable).unwrap();
+        assert_eq!((all.threads.value, all.threads.from), (7, From::Variable { name: THREADS }));
+        let variable = |name| (name == THREADS).then(|| OsString::from("many"));
+        let text = settings(places, None, &variable).unwrap_err().render(false);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_project_ends_at_its_repository() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path();
+        write(&root.join(NAME), "");
+        write(&root.join("repository/.git/HEAD"), "");
+        write(&root.join("repository/a/b/file"), "");
+        write(&root.join("loose/a/file"), "");
+        assert_eq!(project(&root.join("repository/a/b")), None);
+        assert_eq!(project(&root.join("loose/a")), None);
+        assert_eq!(project(root), Some(root.join(NAME)));
+        let own = root.join("repository").join(NAME);
+        write(&own, "");
+        assert_eq!(project(&root.join("repository/a/b")), Some(own));
+        // A manifest of operators may have the name, and is no configuration.
+        let manifest = root.join("repository/a").join(NAME);
+        write(&manifest, "[[operator]]\nfile = \"a.tc\"\n");
+        assert_eq!(read(Level::Project, &manifest, None), Ok(None));
+    }
+}

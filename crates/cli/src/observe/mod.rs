@@ -1,0 +1,119 @@
+//! What goes on inside, for whoever asks: lines on standard error, and a file for a viewer of traces.
+//!
+//! Crates make spans and events by `tracing`, which costs next to nothing while nobody listens. Here is who listens.
+
+mod chrome;
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, Args};
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::fmt::time::uptime;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{Layer, fmt};
+
+use chrome::{Chrome, Writer};
+
+/// What to show, by module: `info`, or `warn,tensorwright_tuner=debug`.
+pub(crate) const LOG: &str = "TENSORWRIGHT_LOG";
+/// Where to write a trace.
+pub(crate) const TRACE: &str = "TENSORWRIGHT_TRACE";
+
+/// How much to say of what goes on.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "What goes on")]
+pub(crate) struct ObserveArgs {
+    /// Say on standard error what goes on and how long it takes; twice for more. $TENSORWRIGHT_LOG says it by module
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Write when each phase began and ended, for ui.perfetto.dev [default: $TENSORWRIGHT_TRACE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) trace_file: Option<PathBuf>,
+}
+
+/// Ends the trace.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Observation {
+    trace: Option<Writer>,
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        if let Some(trace) = &self.trace {
+            trace.finish();
+        }
+    }
+}
+
+/// Listens as `TENSORWRIGHT_LOG` and `TENSORWRIGHT_TRACE` say, for whoever has no command line.
+///
+/// # Errors
+/// Variables that make no sense, as a text for people.
+pub fn observe_by_environment() -> Result<Observation, String> {
+    begin(&ObserveArgs::default()).map_err(|problem| problem.render(false))
+}
+
+/// Listens as it is asked. Where somebody else listens already in this process, they go on.
+pub(crate) fn begin(args: &ObserveArgs) -> Result<Observation, Diagnostics> {
+    let lines = lines(args.verbose)?;
+    let named = std::env::var_os(TRACE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let trace = args.trace_file.clone().or(named).map(|path| create(&path)).transpose()?;
+    if lines.is_none() && trace.is_none() {
+        return Ok(Observation::default());
+    }
+    let lines = lines.map(|filter| {
+        fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+            .with_timer(uptime())
+            .with_span_events(FmtSpan::CLOSE)
+            .with_filter(filter)
+    });
+    let own = Targets::new().with_target("tensorwright", LevelFilter::DEBUG);
+    let chrome = trace.clone().map(|writer| Chrome::new(writer).with_filter(own));
+    let begun: Result<(), TryInitError> =
+        tracing_subscriber::registry().with(lines).with(chrome).try_init();
+    Ok(Observation { trace: trace.filter(|_| begun.is_ok()) })
+}
+
+/// Which lines are shown: what the variable says, or as often as `-v` is given.
+fn lines(verbose: u8) -> Result<Option<Targets>, Diagnostics> {
+    let own = |level| Targets::new().with_target("tensorwright", level);
+    match verbose {
+        0 => {}
+        1 => return Ok(Some(own(LevelFilter::INFO))),
+        2 => return Ok(Some(own(LevelFilter::DEBUG))),
+        _ => return Ok(Some(own(LevelFilter::TRACE))),
+    }
+    let said = std::env::var(LOG).unwrap_or_default();
+    if said.trim().is_empty() {
+        return Ok(None);
+    }
+    said.parse().map(Some).map_err(|_| {
+        let message = format!("{LOG} is `{said}`, which names no level");
+        let help = "levels are off, error, warn, info, debug and trace; a module before `=` has its own, such as \
+                    `info,tensorwright_tuner=debug`";
+        problem(message, help)
+    })
+}
+
+fn create(path: &Path) -> Result<Writer, Diagnostics> {
+    let file = File::create(path).map_err(|error| {
+        let message = format!("cannot write the trace {}: {error}", path.display());
+        problem(message, "name a file in a folder that exists and that you may write to")
+    })?;
+    Ok(Writer::new(Box::new(BufWriter::new(file))))
+}
+
+fn problem(message: String, help: &str) -> Diagnostics {
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
+    Diagnostics::new(Source::new("command line", ""), vec![diagnostic])
+}

@@ -1,0 +1,18 @@
+//! What `--version` says: enough for a report of a problem.
+
+use std::sync::OnceLock;
+
+use tensorwright::Target;
+
+/// Version, commit if the build knows it, LLVM, and the names of targets.
+pub(crate) fn text() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        let commit = option_env!("TENSORWRIGHT_COMMIT")
+            .map_or_else(String::new, |commit| format!(" ({commit})"));
+        let (major, minor, patch) = tensorwright::llvm_version();
+        let targets = Target::names().join(", ");
+        format!("{version}{commit}\nLLVM {major}.{minor}.{patch}\ntargets: {targets}")
+    })
+}
