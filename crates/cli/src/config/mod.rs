@@ -89,12 +89,19 @@ pub(crate) struct Settings {
 pub(crate) fn load() -> Result<Settings, Diagnostics> {
     let variable = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let home = variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    let places = match env::var_os(CONFIG) {
+    settings(places(home.as_deref(), &variable), home.as_deref(), &variable)
+}
+
+/// The files to look for.
+fn places(
+    home: Option<&Path>,
+    variable: &dyn Fn(&'static str) -> Option<OsString>,
+) -> Vec<(Level, PathBuf)> {
+    match env::var_os(CONFIG) {
         Some(path) if path.is_empty() => Vec::new(),
         Some(path) => vec![(Level::Named, PathBuf::from(path))],
-        None => usual(home.as_deref(), &variable),
-    };
-    settings(places, home.as_deref(), &variable)
+        None => usual(home, variable),
+    }
 }
 
 /// The settings of one file alone, with no variables.
@@ -205,7 +212,7 @@ fn problem(name: &str, message: String, help: &str) -> Diagnostics {
     Diagnostics::new(Source::new(name, ""), vec![diagnostic])
 }
 
-/// What whoever has no command line wants to know: threads and target, where a file or a variable says them.
+/// What whoever has no command line wants to know: threads and target, where a file says them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Configured {
@@ -218,9 +225,13 @@ pub struct Configured {
 /// Reads the configuration for this process: records are looked for where it says from now on.
 ///
 /// # Errors
-/// A file or a variable that cannot be understood, as a text for people.
+/// A file that cannot be understood, as a text for people.
 pub fn configure() -> Result<Configured, String> {
-    let settings = load().map_err(|problem| problem.render(false))?;
+    let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let places = places(home.as_deref(), &|name| env::var_os(name));
+    // Variables are for the caller to read: it knows what goes before them.
+    let settings = settings(places, home.as_deref(), &|_| None);
+    let settings = settings.map_err(|problem| problem.render(false))?;
     apply(&settings);
     let said = |from: &From| *from != From::Default;
     Ok(Configured {
