@@ -70,6 +70,50 @@ impl Program {
         Self { ir }
     }
 
+    /// The reductions that end earlier in `smaller`, if this program computes what `smaller` does in all other respects: it then does so
+    /// [with guards](Program::guarded), on inputs with anything beyond what `smaller` has.
+    ///
+    /// ```
+    /// # use tensorwright::Module;
+    /// let module = Module::parse("t.tc", "def total(float(N) x) -> (y) { y() +=! x(i) }")?;
+    /// let (large, small) = (module.def("total")?.bind([("N", 8)])?, module.def("total")?.bind([("N", 5)])?);
+    /// let guards = large.guards_for(&small).expect("nothing but the end of a range differs");
+    /// let guarded = large.guarded(&guards).expect("no subscript overflows");
+    /// assert_eq!(guarded.inputs().len(), 2);
+    /// # Ok::<(), tensorwright::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Why it does not, as the end of a sentence.
+    pub fn guards_for(&self, smaller: &Self) -> Result<Vec<ir::Guarded>, &'static str> {
+        self.ir.guards_for(&smaller.ir)
+    }
+
+    /// The same program with an `int32` input more for each guard: where the range of that reduction ends. `None` if index arithmetic
+    /// overflows.
+    #[must_use]
+    pub fn guarded(&self, guards: &[ir::Guarded]) -> Option<Self> {
+        self.ir.guarded(guards).map(Self::new)
+    }
+
+    /// The same program with an input whose neighbours along each axis are `strides` elements apart, and how many elements before the first one the
+    /// pointer to it has to point. What lies before the first element is never read. `None` if that cannot be.
+    ///
+    /// ```
+    /// # use tensorwright::Module;
+    /// let module = Module::parse("t.tc", "def twice(float(N,D) x) -> (y) { y(n,d) = 2 * x(n,d) }")?;
+    /// let program = module.def("twice")?.bind([("N", 3), ("D", 4)])?;
+    /// let (strided, before) = program.with_strides(0, &[10, 1]).expect("rows of ten");
+    /// assert_eq!((strided.inputs()[0].shape.as_slice(), before), (&[3, 10][..], 6));
+    /// assert!(program.with_strides(0, &[3, 1]).is_none());
+    /// # Ok::<(), tensorwright::Diagnostics>(())
+    /// ```
+    #[must_use]
+    pub fn with_strides(&self, input: usize, strides: &[i64]) -> Option<(Self, i64)> {
+        let id = ir::TensorId(u32::try_from(input).ok()?);
+        self.ir.with_strides(id, strides).map(|(ir, before)| (Self::new(ir), before))
+    }
+
     /// The number of innermost iterations of all stages: what the reference interpreter goes
     /// through one by one.
     #[must_use]

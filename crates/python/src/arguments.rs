@@ -9,7 +9,7 @@ use tensorwright::DType;
 
 use crate::definition::Signature;
 use crate::error::Class;
-use crate::foreign::{Foreign, Library, Refusal};
+use crate::foreign::{Foreign, Gradients, Library, Refusal};
 
 /// The arguments of a call, in the order of the definition's parameters.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl Arguments {
         signature: &Signature,
         positional: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
+        gradients: Gradients,
     ) -> PyResult<Self> {
         let py = positional.py();
         let params = &signature.params;
@@ -51,12 +52,12 @@ impl Arguments {
         let mut arguments =
             Self { given: Vec::with_capacity(params.len()), sizes: BTreeMap::new() };
         for (place, object) in positional.iter().enumerate() {
-            arguments.given.push(Some(given(signature, place, &object)?));
+            arguments.given.push(Some(given(signature, place, &object, gradients)?));
         }
         arguments.given.resize_with(params.len(), || None);
         if let Some(named) = named {
             for (name, object) in named {
-                arguments.name(signature, &name.extract::<String>()?, &object)?;
+                arguments.name(signature, &name.extract::<String>()?, &object, gradients)?;
             }
         }
         Ok(arguments)
@@ -68,6 +69,7 @@ impl Arguments {
         signature: &Signature,
         name: &str,
         object: &Bound<'_, PyAny>,
+        gradients: Gradients,
     ) -> PyResult<()> {
         let py = object.py();
         let refuse = |message: String| Err(Class::Argument.error(py, signature.says(&message)));
@@ -75,7 +77,7 @@ impl Arguments {
             if self.given[place].is_some() {
                 return refuse(format!("was given `{name}` twice"));
             }
-            self.given[place] = Some(given(signature, place, object)?);
+            self.given[place] = Some(given(signature, place, object, gradients)?);
             return Ok(());
         }
         if !signature.sizes.iter().any(|size| size == name) {
@@ -92,6 +94,19 @@ impl Arguments {
         Ok(())
     }
 
+    /// The strides of tensors that are not dense, by parameter.
+    pub(crate) fn strides(&self, signature: &Signature) -> BTreeMap<String, Vec<i64>> {
+        let mut found = BTreeMap::new();
+        for (param, given) in signature.params.iter().zip(&self.given) {
+            if let Some(Given::Tensor(foreign)) = given
+                && let Some(strides) = foreign.strides()
+            {
+                found.insert(param.name.clone(), strides.to_vec());
+            }
+        }
+        found
+    }
+
     /// Who is to make the results: the library of the first tensor.
     pub(crate) fn library(&self) -> Library {
         let tensor = |given: &Option<Given>| match given {
@@ -103,7 +118,12 @@ impl Arguments {
 }
 
 /// One argument as its parameter wants it.
-fn given(signature: &Signature, place: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
+fn given(
+    signature: &Signature,
+    place: usize,
+    object: &Bound<'_, PyAny>,
+    gradients: Gradients,
+) -> PyResult<Given> {
     let param = &signature.params[place];
     let py = object.py();
     let refuse = |what: String| {
@@ -118,7 +138,7 @@ fn given(signature: &Signature, place: usize, object: &Bound<'_, PyAny>) -> PyRe
             Err(problem) => refuse(problem),
         };
     }
-    match Foreign::of(object) {
+    match Foreign::of(object, gradients) {
         // A tensor of no axes whose value may shape the program.
         Ok(foreign) if param.is_integer_scalar && foreign.extents.as_slice().is_empty() => {
             match object.extract::<i64>().ok().and_then(|value| integer(param.dtype, value)) {

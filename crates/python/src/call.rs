@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use tensorwright::{Diagnostics, Frozen, Place, StreamHandle};
 
 use crate::error::diagnosed;
+use crate::kernels::Compiled;
 use crate::outputs::Outputs;
 use crate::specialised::Specialised;
 
@@ -18,12 +19,15 @@ struct Pointers<'a> {
 unsafe impl Sync for Pointers<'_> {}
 
 impl Pointers<'_> {
-    fn call(&self, kernel: &Specialised, frozen: Option<&Frozen>) -> Result<(), Diagnostics> {
-        // SAFETY: `Specialised::check` and `Outputs` made sure that each pointer has a dense tensor of
+    fn call(&self, shape: &Specialised, frozen: &[Option<Frozen>]) -> Result<(), Diagnostics> {
+        // SAFETY (of each call): `Specialised::check` and `Outputs` made sure that each pointer has a dense tensor of
         // the right type and extents behind it, aligned, and that no output overlaps another tensor.
         // Others who hold the tensors must not write them meanwhile; that holds for every operator of
         // NumPy and PyTorch as well.
-        unsafe { kernel.kernel.call_on(frozen, self.inputs, self.outputs) }
+        for (part, frozen) in shape.parts.iter().zip(frozen) {
+            unsafe { part.call(frozen.as_ref(), self.inputs, self.outputs) }?;
+        }
+        Ok(())
     }
 }
 
@@ -39,14 +43,14 @@ unsafe impl Sync for Places<'_> {}
 impl Places<'_> {
     fn call(
         &self,
-        kernel: &Specialised,
+        compiled: &Compiled,
         stream: StreamHandle,
         wait: bool,
     ) -> Result<(), Diagnostics> {
         // SAFETY: `Specialised::check` and `Outputs` made sure that each place has a dense tensor of the right type and
         // extents, aligned, and that no output overlaps another tensor; `Site` that all are on the device of the kernel,
         // and the stream is that of their library, which keeps memory for what was asked of it.
-        unsafe { kernel.kernel.call_on_stream(stream, self.inputs, &self.outputs, wait) }
+        unsafe { compiled.kernel.call_on_stream(stream, self.inputs, &self.outputs, wait) }
     }
 }
 
@@ -54,7 +58,7 @@ impl Places<'_> {
 /// returns.
 pub(crate) fn run_on(
     py: Python<'_>,
-    kernel: &Specialised,
+    compiled: &Compiled,
     stream: StreamHandle,
     wait: bool,
     inputs: &[Place],
@@ -63,7 +67,7 @@ pub(crate) fn run_on(
     let outputs = outputs.pointers().iter().map(|pointer| *pointer as usize as u64).collect();
     let places = Places { inputs, outputs };
     let places = &places;
-    let result = py.detach(|| places.call(kernel, stream, wait));
+    let result = py.detach(|| places.call(compiled, stream, wait));
     result.map_err(|diagnostics| diagnosed(py, &diagnostics))
 }
 
@@ -71,17 +75,16 @@ pub(crate) fn run_on(
 /// leaving and entering it would cost more.
 pub(crate) fn run(
     py: Python<'_>,
-    kernel: &Specialised,
-    frozen: Option<&Frozen>,
+    shape: &Specialised,
+    frozen: &[Option<Frozen>],
     inputs: &[*const u8],
     outputs: &Outputs<'_>,
-) -> PyResult<()> {
+) -> Result<(), Diagnostics> {
     let pointers = Pointers { inputs, outputs: outputs.pointers() };
     let pointers = &pointers;
-    let result = if kernel.is_long {
-        py.detach(|| pointers.call(kernel, frozen))
+    if shape.is_long {
+        py.detach(|| pointers.call(shape, frozen))
     } else {
-        pointers.call(kernel, frozen)
-    };
-    result.map_err(|diagnostics| diagnosed(py, &diagnostics))
+        pointers.call(shape, frozen)
+    }
 }

@@ -24,6 +24,20 @@ pub(crate) struct Choices {
     pub(crate) precision: Precision,
     pub(crate) db: Option<Location>,
     pub(crate) target: Target,
+    pub(crate) dynamic: Dynamic,
+    /// The most kernels that stay.
+    pub(crate) kernels: usize,
+}
+
+/// Which sizes vary from call to call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Dynamic {
+    /// None: each set of shapes has its kernel.
+    Never,
+    /// All.
+    All,
+    /// These, and those that have had several values.
+    Found(Vec<String>),
 }
 
 /// What a definition takes: its parameters, then results that its first statement about them continues,

@@ -10,6 +10,8 @@ pub(crate) struct Expected {
     pub(crate) name: String,
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<i64>,
+    /// As [`Foreign::strides`].
+    pub(crate) strides: Option<Vec<i64>>,
     pub(crate) bytes: usize,
 }
 
@@ -19,6 +21,7 @@ impl Expected {
             name: tensor.name.clone(),
             dtype: tensor.dtype,
             shape: tensor.shape.clone(),
+            strides: None,
             bytes: usize::try_from(tensor.bytes()).unwrap_or(usize::MAX),
         }
     }
@@ -34,7 +37,7 @@ impl Expected {
             let (found, wanted) = (tuple(foreign.extents.as_slice()), tuple(&self.shape));
             return Err(format!("has the shape {found}, and the other arguments need {wanted}"));
         }
-        if !foreign.is_dense {
+        if foreign.strides() != self.strides.as_deref() {
             return Err(
                 "is not contiguous; pass numpy.ascontiguousarray(...) or .contiguous()".to_owned()
             );

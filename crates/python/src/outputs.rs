@@ -12,7 +12,7 @@ use crate::definition::Signature;
 use crate::error::Class;
 use crate::expected::{Expected, torch_name};
 use crate::foreign::dlpack::{self, Exchange};
-use crate::foreign::{Device, Foreign, Library, Refusal};
+use crate::foreign::{Device, Foreign, Gradients, Library, Refusal};
 use crate::site::Site;
 
 /// The results of a call.
@@ -120,7 +120,7 @@ impl<'py> Outputs<'py> {
         let mut outputs = Self::with_capacity(makers.len());
         for (maker, expected) in makers.iter().zip(results) {
             let object = maker.make(py, expected)?;
-            match Foreign::of(&object) {
+            match Foreign::of(&object, Gradients::Refused) {
                 Ok(foreign) => match expected.check(&foreign) {
                     Ok(()) => outputs.push(object, foreign),
                     Err(problem) => {
@@ -157,12 +157,12 @@ impl<'py> Outputs<'py> {
         let mut taken: Vec<(std::ops::Range<usize>, String)> = Vec::new();
         for (param, given) in signature.params.iter().zip(&arguments.given) {
             if let Some(Given::Tensor(foreign)) = given {
-                taken.push((foreign.range(extent(foreign)), param.name.clone()));
+                taken.push((foreign.range(foreign.extent()), param.name.clone()));
             }
         }
         for (object, expected) in objects.into_iter().zip(results) {
             let name = &expected.name;
-            let foreign = match Foreign::of(&object) {
+            let foreign = match Foreign::of(&object, Gradients::Refused) {
                 Ok(foreign) => foreign,
                 Err(Refusal::Raised(error)) => return Err(error),
                 Err(Refusal::Unfit(problem)) => {
@@ -228,13 +228,6 @@ impl<'py> Outputs<'py> {
             }
         }
     }
-}
-
-/// The bytes of a dense tensor of any type.
-fn extent(foreign: &Foreign) -> usize {
-    let elements: i64 = foreign.extents.as_slice().iter().product();
-    let size = foreign.dtype.as_ref().map_or(1, |dtype| dtype.bytes());
-    usize::try_from(elements).unwrap_or(0).saturating_mul(size)
 }
 
 /// What NumPy calls an element type, if it has it.

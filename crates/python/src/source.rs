@@ -1,5 +1,7 @@
 //! Texts of definitions.
 
+use std::collections::BTreeSet;
+
 use pyo3::prelude::*;
 use tensorwright::Module;
 
@@ -27,6 +29,13 @@ impl Source {
     /// The names of the definitions.
     fn names(&self) -> Vec<String> {
         self.module.defs().map(|def| def.name().to_owned()).collect()
+    }
+
+    /// The names of the sizes of all definitions.
+    fn sizes(&self) -> Vec<String> {
+        let all = self.module.defs().flat_map(|def| def.sizes());
+        let all: BTreeSet<&str> = all.collect();
+        all.into_iter().map(str::to_owned).collect()
     }
 
     /// The text.

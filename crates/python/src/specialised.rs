@@ -1,43 +1,42 @@
 //! Operators for given shapes.
 #![allow(unsafe_code, reason = "reads memory of other libraries, after checking it")]
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use tensorwright::{
-    Arguments as KernelArguments, DType, Diagnostics, Frozen, Goal, Kernel, Place, Program, View,
+    Arguments as KernelArguments, DType, Diagnostics, Frozen, Place, Program, View, ir,
 };
-use tensorwright_outcome::printable;
-use tensorwright_records::open_existing;
-use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
 use crate::arguments::{Arguments, Given};
-use crate::definition::{Choices, Definition, Param, Signature, Sizes};
+use crate::definition::{Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed, refused};
 use crate::expected::Expected;
 use crate::foreign::{Device, Foreign};
+use crate::kernels::{Compiled, Strides};
 use crate::outputs::Makers;
+use crate::parts::{Part, Placement};
 
-/// From so many innermost iterations on, a call lets other threads use the interpreter.
-const LONG: u128 = 20_000;
-
-/// A kernel, and what it expects of its arguments.
+/// How calls with given shapes are computed, and what they expect of their arguments.
 #[derive(Debug)]
 pub(crate) struct Specialised {
-    pub(crate) kernel: Kernel,
     /// What was bound to get here.
     pub(crate) sizes: Sizes,
     inputs: Vec<Input>,
     pub(crate) outputs: Vec<Expected>,
-    /// Where the schedule is from.
-    pub(crate) origin: String,
-    /// What is wrong with records, until it is said.
-    pub(crate) notes: Mutex<Vec<String>>,
+    /// The kernels that are called, in order. None if the results have no elements.
+    pub(crate) parts: Vec<Part>,
     pub(crate) is_long: bool,
     /// Make results.
     pub(crate) makers: Makers,
-    outdated: AtomicBool,
+}
+
+/// The inputs and outputs of a program.
+pub(crate) type Shapes = (Vec<ir::Tensor>, Vec<ir::Tensor>);
+
+/// The inputs and outputs of a program.
+pub(crate) fn shapes(program: &Program) -> Shapes {
+    (program.inputs().to_vec(), program.outputs().into_iter().cloned().collect())
 }
 
 /// What becomes of a parameter of the definition.
@@ -92,77 +91,48 @@ impl Specialised {
         def.bind(sizes.clone())
     }
 
-    /// Compiles an operator, with the best schedule that the records have.
-    pub(crate) fn compile(definition: &Definition, sizes: Sizes) -> Result<Self, Diagnostics> {
-        let program = Self::program(definition, &sizes)?;
-        let choices = &definition.choices;
-        let builder = || {
-            let builder = program.compile().target(choices.target.clone());
-            builder.threads(choices.threads).precision(choices.precision)
-        };
-        let Recalled { found: remembered, notes } = remembered(&program, choices);
-        let tuned =
-            remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
-        let (kernel, origin) = match tuned {
-            Some(Ok(kernel)) => (kernel, printable(&remembered.to_string()).into_owned()),
-            None if matches!(remembered, Remembered::Inexact(_)) => {
-                (builder().build()?, format!("not tuned: {}", printable(&remembered.to_string())))
-            }
-            _ => (builder().build()?, "not tuned".to_owned()),
-        };
-        Ok(Self::of(definition, &program, sizes, kernel, origin, notes))
-    }
-
-    /// Compiles an operator with a schedule of the caller's.
-    pub(crate) fn compile_with(
-        definition: &Definition,
-        sizes: Sizes,
-        schedule: &str,
-    ) -> Result<Self, Diagnostics> {
-        let program = Self::program(definition, &sizes)?;
-        let choices = &definition.choices;
-        let builder = program.compile().target(choices.target.clone()).threads(choices.threads);
-        let kernel = builder.precision(choices.precision).schedule_text(schedule)?.build()?;
-        Ok(Self::of(definition, &program, sizes, kernel, "given".to_owned(), Vec::new()))
-    }
-
-    fn of(
+    /// What one kernel computes, of a program for these shapes alone.
+    pub(crate) fn whole(
         definition: &Definition,
         program: &Program,
         sizes: Sizes,
-        kernel: Kernel,
-        origin: String,
-        notes: Vec<String>,
+        compiled: Arc<Compiled>,
     ) -> Self {
-        let input = |param: &Param| match program
-            .inputs()
-            .iter()
-            .find(|tensor| tensor.name == param.name)
+        let here = |count: usize| vec![Placement::At(0); count];
+        let (inputs, outputs) = (here(program.inputs().len()), here(program.outputs().len()));
+        let part = Part { compiled, inputs, outputs, ends: Vec::new() };
+        Self::of(definition, &shapes(program), sizes, &Strides::new(), vec![part])
+    }
+
+    /// What parts compute. The inputs and outputs of the program have these shapes.
+    pub(crate) fn of(
+        definition: &Definition,
+        (inputs, outputs): &Shapes,
+        sizes: Sizes,
+        strides: &Strides,
+        parts: Vec<Part>,
+    ) -> Self {
+        let input = |param: &Param| match inputs.iter().position(|tensor| tensor.name == param.name)
         {
-            Some(tensor) => Input::Tensor(Expected::new(tensor)),
+            Some(number) => Input::Tensor(Expected {
+                strides: strides.get(&number).cloned(),
+                ..Expected::new(&inputs[number])
+            }),
             None => Input::Bound(sizes.get(&param.name).map_or(0, |value| *value)),
         };
         Self {
             inputs: definition.signature.params.iter().map(input).collect(),
-            outputs: program.outputs().into_iter().map(Expected::new).collect(),
-            is_long: program.iterations() > LONG,
-            origin,
-            notes: Mutex::new(notes),
+            outputs: outputs.iter().map(Expected::new).collect(),
+            is_long: parts.len() > 1 || parts.iter().any(|part| part.compiled.is_long),
+            parts,
             sizes,
-            kernel,
             makers: Makers::default(),
-            outdated: AtomicBool::new(false),
         }
     }
 
-    /// Whether records may have a better schedule by now.
+    /// Whether a kernel of it is not to be used any more.
     pub(crate) fn is_outdated(&self) -> bool {
-        self.outdated.load(Ordering::Relaxed)
-    }
-
-    /// Keeps operators from using it again.
-    pub(crate) fn outdate(&self) {
-        self.outdated.store(true, Ordering::Relaxed);
+        self.parts.iter().any(|part| part.compiled.is_outdated())
     }
 
     /// Whether this is the kernel for these arguments, as far as shapes and numbers go.
@@ -170,6 +140,7 @@ impl Specialised {
         let fits = |(input, given): (&Input, &Option<Given>)| match (input, given) {
             (Input::Tensor(expected), Some(Given::Tensor(foreign))) => {
                 foreign.extents.as_slice() == expected.shape
+                    && foreign.strides() == expected.strides.as_deref()
             }
             (Input::Tensor(expected), Some(Given::Number(_))) => expected.shape.is_empty(),
             (Input::Tensor(_), None) => true,
@@ -237,20 +208,10 @@ impl Specialised {
     }
 }
 
-/// What the records have for a program. Records that cannot be read are as good as none.
-fn remembered(program: &Program, choices: &Choices) -> Recalled {
-    let look = || {
-        let goal = Goal::new(choices.target.clone()).with_precision(choices.precision);
-        let goal = goal.with_threads(choices.threads);
-        let store = open_existing(choices.db.as_ref()).ok()??;
-        Remembered::best(&*store, &Wanted { program, goal: &goal }).ok()
-    };
-    look().unwrap_or(Recalled { found: Remembered::Nothing, notes: Vec::new() })
-}
-
 /// Whether all bytes are 0 or 1.
 fn is_bool(foreign: &Foreign, bytes: usize) -> bool {
-    // SAFETY: `Expected::check` found dense memory of this size, which the caller holds.
+    // SAFETY: `Expected::check` found memory of this size, which the caller holds; gaps between elements are other elements of the same tensor.
+    let bytes = if foreign.is_dense() { bytes } else { foreign.extent() };
     let elements = unsafe { std::slice::from_raw_parts(foreign.pointer.cast_const(), bytes) };
     bytes == 0 || elements.iter().all(|element| *element <= 1)
 }
@@ -259,7 +220,8 @@ fn is_bool(foreign: &Foreign, bytes: usize) -> bool {
 /// wanted, or have the same value, stay as they are known.
 pub(crate) fn freeze(
     signature: &Signature,
-    kernel: &Specialised,
+    shape: &Specialised,
+    compiled: &Compiled,
     arguments: &Arguments,
     known: Option<&Frozen>,
     is_wanted: impl Fn(usize) -> bool,
@@ -268,7 +230,7 @@ pub(crate) fn freeze(
     if let Some(known) = known {
         given = given.frozen(known);
     }
-    for (place, (input, argument)) in kernel.inputs.iter().zip(&arguments.given).enumerate() {
+    for (place, (input, argument)) in shape.inputs.iter().zip(&arguments.given).enumerate() {
         let (Input::Tensor(expected), Some(argument), true) = (input, argument, is_wanted(place))
         else {
             continue;
@@ -284,5 +246,5 @@ pub(crate) fn freeze(
         let view = unsafe { View::from_raw(pointer, expected.dtype.bytes(), &extents) };
         given = given.view(signature.params[place].name.clone(), view);
     }
-    kernel.kernel.freeze(given)
+    compiled.kernel.freeze(given)
 }

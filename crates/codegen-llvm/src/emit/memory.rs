@@ -121,7 +121,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     }
 
     /// An element that all lanes share and that may be read only if one of them takes part. If
-    /// none does, the first element is read instead, which is always there.
+    /// none does, the last element is read instead, which is always there: memory may begin with a gap, never end with one.
     fn load_shared(
         &mut self,
         id: BufferId,
@@ -130,9 +130,11 @@ impl<'ctx> Emitter<'_, 'ctx> {
         active: Active<'ctx>,
     ) -> Result<Value<'ctx>> {
         let address = self.address(id, offset, active)?;
-        let first = self.pointer(id)?;
+        let (dtype, elements) = (self.buffer(id)?.dtype, self.buffer(id)?.elements());
+        let start = self.pointer(id)?;
+        let last = self.displaced(dtype, start, elements - 1)?;
         let any = self.ir.any(mask.into())?;
-        let address = self.ir.builder.build_select(any, address, first, "")?;
+        let address = self.ir.builder.build_select(any, address, last, "")?;
         self.load_scalar(id, address.into_pointer_value())
     }
 

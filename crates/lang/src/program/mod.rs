@@ -12,16 +12,19 @@
 mod analysis;
 mod exact;
 mod expr;
+mod guarded;
 mod hash;
 mod index;
 mod print;
 mod rewrite;
 mod running;
 mod scatter;
+mod strided;
 
 pub use analysis::{Analysis, StageAnalysis};
 pub use exact::Exact;
 pub use expr::{Expr, Location, Read, Scalar, round_float, round_to_odd, wrap_integer};
+pub use guarded::Guarded;
 pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};
 pub use print::{expr_text, index_text};

@@ -7,6 +7,7 @@
 //! | `cover.rs` | with which kernels each value is computed |
 //! | `cost.rs` | what kernels and copies cost |
 //! | `layout.rs` | how a tensor lies in memory along the size; slices in and out |
+//! | `pieces.rs` | values of a size of which no range is known: pieces of few lengths |
 //! | `kernel.rs` | [`BucketedKernel`], all of it in this process |
 
 mod choose;
@@ -14,6 +15,7 @@ mod cost;
 mod cover;
 mod kernel;
 mod layout;
+mod pieces;
 mod vanish;
 mod variation;
 
@@ -22,11 +24,12 @@ pub use cost::costs;
 pub use cover::{Costs, Run, covers};
 pub use kernel::{BucketedKernel, Results};
 pub use layout::Layout;
+pub use pieces::{Price, is_piece, largest_piece, pieces, round_up};
 pub use variation::{Kind, Padding, Refusal, Variation};
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::ir::TensorId;
+use tensorwright_kernel::ir::{self, TensorId};
 use tensorwright_kernel::{Code, Def, Diagnostic, Diagnostics, Program};
 use tensorwright_tuner::SizeRange;
 
@@ -101,6 +104,19 @@ impl Ranged {
             Self::Each(list) => list,
         }
     }
+}
+
+/// How a size varies between two of its values, by the programs for them.
+///
+/// # Errors
+/// Why a kernel of one value cannot be used for the other.
+pub fn variation(
+    (program, value): (&ir::Program, i64),
+    (other, other_value): (&ir::Program, i64),
+) -> Result<Variation, Refusal> {
+    let varying = Varying::between((program, value), (other, other_value))?;
+    varying.confirm(other, other_value)?;
+    varying.settle()
 }
 
 /// Compares the programs of all values.

@@ -160,6 +160,7 @@ impl<'p> Varying<'p> {
             let same = (a.output, a.base, a.combine, &a.body)
                 == (b.output, b.base, b.combine, &b.body)
                 && a.axes.len() == b.axes.len()
+                && starts_from(a) == starts_from(b)
                 && (0..).map(AxisId).zip(a.axes.iter().zip(&b.axes)).all(axis);
             if !same {
                 return refuse(a.span);
@@ -306,6 +307,11 @@ fn is_idempotent(stage: &Stage) -> bool {
         Combine::Reduce(ReductionOp::Min | ReductionOp::Max)
             | Combine::Accumulate(ReductionOp::Min | ReductionOp::Max)
     )
+}
+
+/// What a recurrence starts from.
+fn starts_from(stage: &Stage) -> Option<&Expr> {
+    stage.scan.as_ref().map(|scan| &scan.start)
 }
 
 fn same_axis(a: &Axis, b: &Axis, varies: bool, value: i64) -> bool {

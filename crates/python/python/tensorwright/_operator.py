@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 from . import _native, _progress, _threads
 
+# Element types that PyTorch differentiates, by its names as well.
+_REAL = ("half", "bfloat16", "float", "double")
+
 
 def define(
     source: str,
@@ -22,6 +25,8 @@ def define(
     precision: Literal["exact", "fast"] = "exact",
     db: str | os.PathLike[str] | None = None,
     target: str | None = None,
+    dynamic: bool | Iterable[str] | None = None,
+    kernels: int = 64,
 ) -> Module:
     """Parses a text of definitions.
 
@@ -33,14 +38,20 @@ def define(
     ``postgres://`` URL of a server;
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
     lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a
-    device and back at every call; tensors that are on "cuda:0" already are used where they are.
+    device and back at every call; tensors that are on "cuda:0" already are used where they are;
+    ``dynamic`` names sizes that vary from call to call (True: all): a few kernels then serve all their values. Sizes that have had
+    several values are found to vary without being named; with False each set of shapes has a kernel of its own;
+    ``kernels`` is how many an operator keeps: those that were not used for longest leave.
     """
     _check_place(db)
     text = _native.define(source, name)
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
     threads = None if threads is None else _threads.checked(threads, "threads")
-    return Module(text, threads, precision, db, target or os.environ.get("TENSORWRIGHT_TARGET") or "native")
+    target = target or os.environ.get("TENSORWRIGHT_TARGET") or "native"
+    if not isinstance(kernels, int) or kernels < 1:
+        raise ValueError(f"kernels is a number of at least 1, not {kernels!r}")
+    return Module(text, _Choices(threads, precision, db, target, _varying(text, dynamic), kernels))
 
 
 def load(path: str | os.PathLike[str], **choices: Any) -> Module:
@@ -60,6 +71,30 @@ def _check_place(db: str | os.PathLike[str] | None) -> None:
         raise FileNotFoundError(f"db: there is no directory {directory!r}; make it, or name another file")
 
 
+def _varying(text: _native.Source, dynamic: bool | Iterable[str] | None) -> bool | list[str]:
+    """The sizes that vary, or a ValueError."""
+    if dynamic is None or isinstance(dynamic, bool):
+        return [] if dynamic is None else dynamic
+    named = [dynamic] if isinstance(dynamic, str) else list(dynamic)
+    sizes = text.sizes()
+    for name in named:
+        if name not in sizes:
+            raise ValueError(f"dynamic: no definition has a size {name!r}: there are {', '.join(sizes) or 'none'}")
+    return named
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choices:
+    """What holds for all operators of a module."""
+
+    threads: int | None
+    precision: str
+    db: str | os.PathLike[str] | None
+    target: str
+    dynamic: bool | list[str]
+    kernels: int
+
+
 def _time(call: Callable[[], Any]) -> float:
     """The seconds of the fastest of a few calls, within about a tenth of a second."""
     call()
@@ -76,17 +111,12 @@ def _time(call: Callable[[], Any]) -> float:
 class Module:
     """The definitions of a text, each an attribute: ``module.matmul``, or ``module["matmul"]``."""
 
-    def __init__(
-        self,
-        text: _native.Source,
-        threads: int | None,
-        precision: str,
-        db: str | os.PathLike[str] | None,
-        target: str = "native",
-    ) -> None:
+    def __init__(self, text: _native.Source, choices: _Choices) -> None:
         self._text = text
-        self._choices = (threads, precision, db, target)
+        self._choices = choices
         self._operators: dict[str, Operator] = {}
+        # One for each set of parameters, so that what is tuned is what is used.
+        self._gradients: dict[tuple[str, tuple[str, ...]], Operator] = {}
 
     @property
     def source(self) -> str:
@@ -96,16 +126,24 @@ class Module:
     @property
     def target(self) -> str:
         """What kernels run on, by the name that was given."""
-        return self._choices[3]
+        return self._choices.target
 
     def __getitem__(self, name: str) -> Operator:
         operator = self._operators.get(name)
         if operator is None:
-            threads, precision, db, target = self._choices
-            made = Operator(self._text, name, threads or _threads.get_num_threads(), precision, db, target, {})
-            made.module = self
-            operator = self._operators.setdefault(name, made)
+            operator = self._operators.setdefault(name, self._make(Operator, name, self._choices.threads, {}, None))
         return operator
+
+    def _make(
+        self, kind: type[Operator], name: str, threads: int | None, frozen: dict[str, Any], like: Operator | None
+    ) -> Operator:
+        said = self._choices
+        threads = threads or _threads.get_num_threads()
+        made = kind(
+            self._text, name, threads, said.precision, said.db, said.target, said.dynamic, said.kernels, frozen, like
+        )
+        made.module = self
+        return made
 
     def __getattr__(self, name: str) -> Operator:
         if name.startswith("_") or name not in self._text.names():
@@ -124,13 +162,20 @@ class Module:
     def __repr__(self) -> str:
         return f"<module of {', '.join(self._text.names())}>"
 
+    def like(self, source: str) -> Module:
+        """Another text, with the choices of this one."""
+        return Module(_native.define(source, "<define>"), self._choices)
+
     def grad(self, name: str, wrt: str | Iterable[str] = ()) -> Operator:
         """The gradient of a definition as an operator: it takes the inputs it needs and the gradients of the
         results, and returns those of the inputs in ``wrt`` (all that have one, if empty). ``.module.source`` is
         its text."""
-        wanted = [wrt] if isinstance(wrt, str) else list(wrt)
-        text, made = self._text.grad(name, wanted)
-        return Module(text, *self._choices)[made]
+        wanted = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+        found = self._gradients.get((name, wanted))
+        if found is None:
+            text, made = self._text.grad(name, list(wanted))
+            found = self._gradients.setdefault((name, wanted), Module(text, self._choices)[made])
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +197,8 @@ class Tuned:
     """Candidates that show a mistake of the compiler: they were left out, and are kept to be reported."""
     status: str
     run: str
+    backward: Tuned | None = None
+    """What tuning of the gradient ended with."""
 
     @property
     def speedup(self) -> float:
@@ -161,10 +208,11 @@ class Tuned:
     def __str__(self) -> str:
         # The roof counts all data as read from memory; what stays in caches can be faster.
         above = " (data stay in caches)" if self.roofline > 1 else ""
-        return (
+        line = (
             f"{self.seconds * 1e6:.1f} us, {self.gflops:.1f} GFLOP/s, {100 * self.roofline:.0f} % of the roof{above}, "
             f"{self.speedup:.2f} times as fast as untuned ({self.trials} trials in {self.elapsed:.1f} s)"
         )
+        return line if self.backward is None else f"{line}\nbackward: {self.backward}"
 
 
 class Report:
@@ -209,6 +257,7 @@ class Operator(_native.Operator):
         seed: int = 0,
         fresh: bool = False,
         fleet: bool | str = False,
+        backward: bool | str | Iterable[str] = False,
         progress: bool | Callable[[str, str, float | None], Any] = True,
         **named: Any,
     ) -> Tuned:
@@ -222,6 +271,9 @@ class Operator(_native.Operator):
         and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
         (kind, line, share).
 
+        With ``backward`` the gradient is tuned as well, for the same sizes and with a budget of its own: with respect to all parameters
+        that have one, or to those that are named.
+
         With ``fleet`` the workers of a fleet try the candidates, by the server of the records (``db``). The name of a run
         instead of True goes on with that run, whose process is gone.
         """
@@ -231,7 +283,20 @@ class Operator(_native.Operator):
             ended = self.search(args, named, trials, time, mode, strategy, seed, fresh, afar, shown)
         finally:
             shown.close()
-        return Tuned(**ended)
+        if backward is False:
+            return Tuned(**ended)
+        gradient = self.module.grad(self.__name__, self.differentiable() if backward is True else backward)
+        tuned = gradient.tune(
+            trials=trials, time=time, mode=mode, strategy=strategy, seed=seed, fresh=fresh, progress=progress,
+            **self.sizes(*args, **named),
+        )  # fmt: skip
+        return Tuned(**ended, backward=tuned)
+
+    def differentiable(self) -> list[str]:
+        """The parameters that calls are given and that have gradients: tensors of real numbers."""
+        return [
+            name for name, dtype, rank, _ in self.parameters() if rank > 0 and dtype in _REAL and name not in self.frozen
+        ]
 
     def explain(self, *args: Any, **named: Any) -> str:
         """What is computed for these arguments or sizes, over which ranges, why, at what cost, and what the schedule in use makes
@@ -256,7 +321,6 @@ class Operator(_native.Operator):
         kernels want once, and no call looks at them again. Operators that were frozen from the same one share their
         kernels, so a network of equal layers compiles one.
         """
-        _, precision, db, target = self.module._choices
-        made = type(self)(self.module._text, self.__name__, self.threads, precision, db, target, constants, self)
-        made.module, made.frozen = self.module, {**self.frozen, **constants}
+        made = self.module._make(type(self), self.__name__, self.threads, constants, self)
+        made.frozen = {**self.frozen, **constants}
         return made

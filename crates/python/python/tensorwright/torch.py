@@ -1,4 +1,4 @@
-"""Operators for PyTorch: as custom operators, which autograd and ``torch.compile`` know.
+"""Operators for PyTorch: as custom operators, which autograd, ``torch.compile`` and ``torch.func`` know.
 
 >>> import torch, tensorwright as tw
 >>> module = tw.define("def scale(float(N) A, float s) -> (B) { B(i) = s * A(i) }")
@@ -9,63 +9,120 @@
 tensor([2., 2., 2.])
 """
 
+import functools
 import itertools
 import keyword
+import re
 from typing import Any
 
 import torch
+from torch._library.custom_ops import CustomOpDef
 
-from ._operator import Operator
+from ._operator import _REAL, Operator
 
-_REAL = ("half", "bfloat16", "float", "double")
 _NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
 _numbers = itertools.count()
+
+# Whether something else than tensors and autograd looks at what is called. Each takes a fraction of a microsecond.
+_is_compiling = torch.compiler.is_compiling
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_transforms = torch._C._functorch.peek_interpreter_stack
+_is_autocast = torch.is_autocast_enabled
+_is_grad_enabled = torch.is_grad_enabled
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def register(op: Operator, backward: Operator | bool | None = None, *, name: str | None = None) -> Any:
     """Makes a ``torch.library`` custom operator of an operator: with shape inference, usable under
-    ``torch.compile``, and differentiable if ``backward`` is given.
+    ``torch.compile`` and ``torch.func``, and differentiable if ``backward`` is given. Parameters that are frozen are left out.
 
     ``backward`` is an operator whose parameters are named as those of ``op``, as its results (the values of the
     forward pass) or ``d_`` and the name of a result (its gradient), and whose results are ``d_`` and the name of a
-    parameter: what ``module.grad`` makes. True stands for that gradient.
+    parameter: what ``module.grad`` makes. True stands for that gradient, which can itself be differentiated, and of which only what
+    is needed is computed.
 
     ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none.
     """
-    params, results = op.parameters(), op.results()
-    if backward is True:
-        backward = op.module.grad(op.__name__, [n for n, dtype, rank, _ in params if rank > 0 and dtype in _REAL])
-    custom = _custom(op, name or f"{op.__name__}_{next(_numbers)}", [])
-    if backward is not None:
-        _differentiate(custom, backward, params, results)
-    return custom
+    rule = None
+    if backward is not None and backward is not False:
+        rule = _Rule(op, None if backward is True else backward)
+    return _custom(op, name or f"{op.__name__}_{next(_numbers)}", (), rule)
 
 
-def _custom(op, name, tensors):
-    """The custom operator, without a gradient. Parameters without axes are numbers, except for ``tensors``."""
-    params, results = op.parameters(), op.results()
+class Registered(CustomOpDef):
+    """A custom operator. Where nothing but autograd looks on, a call goes to the kernel without PyTorch's dispatcher."""
 
-    def compute(*args):
-        return op(*(_plain(arg) for arg in args))
+    _op: Operator
+    _function: Any
+    _transformed: Any
+    _casts: list[torch.dtype | None]
 
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if _is_compiling() or named or _dispatch_modes() or _function_modes():
+            return self._opoverload(*args, **named)
+        if _transforms() is not None:
+            return (self._opoverload if self._transformed is None else self._transformed.apply)(*args)
+        records = False
+        for arg in args:
+            kind = type(arg)
+            if kind in _PLAIN:
+                records = records or arg.requires_grad
+            elif isinstance(arg, torch.Tensor):
+                return self._opoverload(*args)
+        if _is_autocast("cpu"):
+            args = tuple(
+                arg.to(dtype) if dtype is not None and arg.is_floating_point() else arg
+                for arg, dtype in zip(args, self._casts, strict=True)
+            )
+        if records and _is_grad_enabled() and self._function is not None:
+            return self._function.apply(*args)
+        return self._op.compute(*args)
+
+
+def _custom(op, name, tensors, rule=None):
+    """The custom operator. Parameters without axes are numbers, except for ``tensors``."""
+    params, results = _open(op), op.results()
     # Kernels for other devices than CUDA's take tensors of the CPU, and copy them.
     device = "cuda" if op.module.target.startswith("cuda") else "cpu"
     custom = torch.library.custom_op(
-        f"tensorwright::{name}", compute, mutates_args=(), schema=_schema(params, results, tensors), device_types=device
+        f"tensorwright::{name}", op.compute, mutates_args=(), schema=_schema(params, results, tensors), device_types=device
     )
+    custom.__class__ = Registered
+    custom._op, custom._function, custom._transformed = op, None, None
+    custom._casts = [getattr(torch, dtype) if rank > 0 and dtype in _REAL else None for _, dtype, rank, _ in params]
 
     @custom.register_fake
     def infer(*args):
         tensor = next(arg for arg in args if isinstance(arg, torch.Tensor))
-        made = [tensor.new_empty(shape, dtype=getattr(torch, dtype)) for dtype, shape in _inferred(op, params, args)]
+        made = [tensor.new_empty(shape, dtype=getattr(torch, dtype)) for dtype, shape in _inferred(op, args)]
         return made[0] if len(made) == 1 else tuple(made)
 
+    custom.register_vmap(functools.partial(_batched, custom))
+
+    casts = {dtype for dtype in custom._casts if dtype is not None}
+    if len(casts) == 1:
+        custom.register_autocast(device, casts.pop())
+    if rule is not None:
+        _differentiate(custom, rule)
     return custom
 
 
-def _plain(arg):
-    """A tensor that kernels take: without its history, one row after the other."""
-    return arg.detach().contiguous() if isinstance(arg, torch.Tensor) else arg
+def _batched(custom, info, in_dims, *args):
+    """One call for each element of a batch."""
+
+    def at(number):
+        return (arg if dim is None else arg.select(dim, number) for arg, dim in zip(args, in_dims, strict=True))
+
+    made = [custom(*at(number)) for number in range(info.batch_size)]
+    if isinstance(made[0], torch.Tensor):
+        return torch.stack(made), 0
+    return tuple(torch.stack(column) for column in zip(*made, strict=True)), (0,) * len(made[0])
+
+
+def _open(op):
+    """The parameters that calls are given."""
+    return [param for param in op.parameters() if param[0] not in op.frozen]
 
 
 def _schema(params, results, tensors):
@@ -82,52 +139,195 @@ def _schema(params, results, tensors):
     return f"({taken}) -> {given if len(results) == 1 else f'({given})'}"
 
 
-def _inferred(op, params, args):
+def _inferred(op, args):
     """The element types and shapes of the results, without computing anything."""
-    shapes, numbers = [], {}
-    for (name, _, rank, _), arg in zip(params, args, strict=True):
-        is_tensor = isinstance(arg, torch.Tensor)
-        shapes.append([int(extent) for extent in arg.shape] if is_tensor else None)
+    shapes, numbers, given = [], {}, iter(args)
+    for name, _, rank, _ in op.parameters():
+        arg = op.frozen[name] if name in op.frozen else next(given)
+        shape = getattr(arg, "shape", None)
+        shapes.append(None if shape is None else [int(extent) for extent in shape])
         if rank == 0 and isinstance(arg, int):
             numbers[name] = int(arg)
     return op.infer(shapes, numbers)
 
 
-def _differentiate(custom, backward, params, results):
-    if not isinstance(backward, Operator):
-        raise TypeError("backward is an operator, such as module.grad(...) returns, or True")
-    names = [name for name, *_ in params]
-    wanted = [name for name, *_ in backward.parameters()]
-    made = {name.removeprefix("d_"): place for place, name in enumerate(backward.results())}
-    cotangents = {f"d_{name}": place for place, name in enumerate(results)}
-    unknown = [n for n in wanted if n not in names and n not in results and n not in cotangents]
-    if unknown or not set(made) <= set(names):
-        raise ValueError(
-            f"the backward operator takes {', '.join(wanted)} and returns {', '.join(backward.results())}; it may take "
-            f"{', '.join([*names, *results, *cotangents])} and return {', '.join('d_' + n for n in names)}"
-        )
-    kept_inputs = [place for place, name in enumerate(names) if name in wanted]
-    kept_results = [place for place, name in enumerate(results) if name in wanted and name not in names]
+class _Rule:
+    """How an operator is differentiated: gradients for those of its arguments that need one."""
+
+    def __init__(self, op, given):
+        self.op, self.given = op, given
+        self.params, self.results = _open(op), op.results()
+        self.names = [name for name, *_ in self.params]
+        self.real = op.differentiable()
+        if given is not None and not isinstance(given, Operator):
+            raise TypeError("backward is an operator, such as module.grad(...) returns, or True")
+        # What is frozen is a snapshot, for gradients too.
+        self.frozen = {name: _snapshot(value) for name, value in op.frozen.items()}
+        self.steps = {}
+        self.whole = self.step(tuple(name in self.real for name in self.names))
+
+    def step(self, needs):
+        """The gradient for the parameters that need one."""
+        found = self.steps.get(needs)
+        if found is None:
+            wanted = [name for name, need in zip(self.names, needs, strict=True) if need and name in self.real]
+            if self.given is not None or (self.steps and wanted == self.real):
+                found = self.steps.get(None) or _Step(self, self.given or self._gradient(wanted), wanted)
+                self.steps[None] = self.steps[needs] = found
+            else:
+                found = self.steps[needs] = _Step(self, self._gradient(wanted), wanted)
+        return found
+
+    def _gradient(self, wanted):
+        gradient = self.op.module.grad(self.op.__name__, wanted)
+        taken = {name: dtype for name, dtype, *_ in gradient.parameters() if name in self.frozen}
+        if not taken:
+            return gradient
+        # Gradients take everything as a variable; what is frozen is constant.
+        text = gradient.module.source
+        for name, dtype in taken.items():
+            text = re.sub(rf"\b{dtype}(\([^)]*\))? {name}\b", rf"const {dtype}\1 {name}", text, count=1)
+        frozen = {name: self.frozen[name] for name in taken}
+        return gradient.module.like(text)[gradient.__name__].freeze(**frozen)
+
+
+def _snapshot(value):
+    return value if isinstance(value, (int, float)) else torch.as_tensor(value).detach().clone()
+
+
+class _Step:
+    """A gradient, and where its arguments come from."""
+
+    def __init__(self, rule, op, wrt):
+        self.op = op
+        wanted = [name for name, *_ in _open(op)]
+        self.cotangents = {f"d_{name}": place for place, name in enumerate(rule.results)}
+        made = {name.removeprefix("d_"): place for place, name in enumerate(op.results())}
+        if rule.given is None:
+            # Ours may have other names, where those were taken; results are in the order that was asked for.
+            last = wanted[-len(rule.results) :]
+            for place, name in enumerate(rule.results):
+                other = [taken for taken in last if re.fullmatch(rf"d_{name}(_\d+)?", taken)]
+                self.cotangents.update({taken: place for taken in other})
+            made = {name: place for place, name in enumerate(wrt)}
+        known = [*rule.names, *rule.results, *self.cotangents]
+        if not set(wanted) <= set(known) or not set(made) <= set(rule.names):
+            raise ValueError(
+                f"the backward operator takes {', '.join(wanted)} and returns {', '.join(op.results())}; it may take "
+                f"{', '.join(known)} and return {', '.join('d_' + name for name in rule.names)}"
+            )
+        # Where each argument is: an input, a result or a gradient.
+        self.sources = []
+        for name in wanted:
+            if name in rule.names:
+                self.sources.append(("input", rule.names.index(name)))
+            elif name in self.cotangents:
+                self.sources.append(("gradient", self.cotangents[name]))
+            else:
+                self.sources.append(("result", rule.results.index(name)))
+        self.places = [made.get(name) if rank > 0 else None for name, _, rank, _ in rule.params]
+        self.is_single = len(op.results()) == 1
+
+    @functools.cached_property
+    def custom(self):
+        """Registered as well: compiled backward passes know its shapes, and it can be differentiated again."""
+        name = f"{self.op.__name__}_{next(_numbers)}"
+        custom = _custom(self.op, name, tuple(self.cotangents))
+        _differentiate(custom, None)
+        return custom
+
+    def values(self, inputs, outputs, gradients, like):
+        """The arguments of the gradient."""
+        values = []
+        for kind, place in self.sources:
+            if kind == "input":
+                values.append(inputs[place])
+            elif kind == "gradient":
+                value = gradients[place]
+                if value is None:
+                    shape, dtype, device = like[place]
+                    value = torch.zeros(shape, dtype=dtype, device=device)
+                values.append(value)
+            else:
+                values.append(outputs[place])
+        return values
+
+    def spread(self, found):
+        """The gradients in the places of the parameters."""
+        found = (found,) if self.is_single else found
+        return tuple([None if place is None else found[place] for place in self.places])
+
+
+def _differentiate(custom, rule):
+    """Makes the operator differentiable. Without a rule it is found when it is first needed: few differentiate twice."""
+    known = [rule]
+    if rule is not None:
+        # What is traced cannot be registered meanwhile.
+        rule.whole.custom  # noqa: B018
+
+    def found():
+        if known[0] is None:
+            known[0] = _Rule(custom._op, None)
+        return known[0]
+
+    def save(ctx, inputs, outputs):
+        sources = found().whole.sources
+        kept = {("input", place) for kind, place in sources if kind == "input"}
+        kept |= {("result", place) for kind, place in sources if kind == "result"}
+        tensors, ctx.kept, ctx.numbers = [], [], {}
+        for kind, place in sorted(kept):
+            value = inputs[place] if kind == "input" else outputs[place]
+            if isinstance(value, torch.Tensor):
+                tensors.append(value)
+                ctx.kept.append((kind, place))
+            else:
+                ctx.numbers[place] = value
+        ctx.save_for_backward(*tensors)
+        ctx.like = [(value.shape, value.dtype, value.device) for value in outputs]
+
+    def gradient(ctx, gradients, step, is_recorded):
+        inputs, outputs = dict(ctx.numbers), {}
+        for (kind, place), value in zip(ctx.kept, ctx.saved_tensors, strict=True):
+            (inputs if kind == "input" else outputs)[place] = value
+        values = step.values(inputs, outputs, gradients, ctx.like)
+        return step.spread((step.custom if is_recorded else step.op.compute)(*values))
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *args):
+            made = custom._op.compute(*args)
+            ctx.set_materialize_grads(False)
+            save(ctx, args, made if isinstance(made, tuple) else (made,))
+            return made
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            return gradient(ctx, gradients, found().step(ctx.needs_input_grad), _is_grad_enabled())
+
+    class Transformed(torch.autograd.Function):
+        """For transforms of ``torch.func``, each of which goes through here."""
+
+        @staticmethod
+        def forward(*args):
+            return custom(*args)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            setup(ctx, inputs, output)
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            return formula(ctx, *gradients)
+
+        @staticmethod
+        def vmap(info, in_dims, *args):
+            return _batched(custom, info, in_dims, *args)
 
     def setup(ctx, inputs, output):
-        outputs = (output,) if len(results) == 1 else output
-        tensors = [inputs[place] for place in kept_inputs] + [outputs[place] for place in kept_results]
-        ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in tensors]
-        ctx.save_for_backward(*(value for value in tensors if isinstance(value, torch.Tensor)))
-        ctx.like = [(value.shape, value.dtype) for value in outputs]
+        save(ctx, inputs, output if isinstance(output, tuple) else (output,))
 
-    def gradient(ctx, *gradients):
-        saved = iter(ctx.saved_tensors)
-        values = [next(saved) if number is None else number for number in ctx.numbers]
-        known = dict(zip([names[place] for place in kept_inputs] + [results[place] for place in kept_results], values, strict=True))
-        for name, place in cotangents.items():
-            shape, dtype = ctx.like[place]
-            given = gradients[place]
-            known[name] = torch.zeros(shape, dtype=dtype) if given is None else given
-        found = backward_op(*(known[name] for name in wanted))
-        found = (found,) if isinstance(found, torch.Tensor) else found
-        return tuple(found[made[name]] if name in made and rank > 0 else None for name, _, rank, _ in params)
+    def formula(ctx, *gradients):
+        return gradient(ctx, gradients, found().whole, True)
 
-    # Registered as well, so that compiled backward passes know its shapes.
-    backward_op = _custom(backward, f"{backward.__name__}_{next(_numbers)}", list(cotangents))
-    custom.register_autograd(gradient, setup_context=setup)
+    custom._function, custom._transformed = Function, Transformed
+    custom.register_autograd(formula, setup_context=setup)

@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use tensorwright::DType;
 
-use super::{Device, Extents, Foreign, Guard, Library, Refusal, is_dense};
+use super::{Device, Extents, Foreign, Guard, Library, Refusal};
 
 /// A buffer that was asked for, given back when this is dropped.
 pub(super) struct BufferGuard {
@@ -64,10 +64,11 @@ pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
     };
     let extents: Vec<i64> = extents.iter().map(|extent| *extent as i64).collect();
     let size = i64::try_from(view.itemsize).unwrap_or(0);
+    let steps: Vec<i64> = strides.iter().map(|stride| *stride as i64).collect();
     let foreign = Foreign {
         pointer: view.buf.cast(),
         dtype: dtype(format.map_or(c"B", |format| format), view.itemsize),
-        is_dense: is_dense(&extents, strides.iter().map(|stride| *stride as i64), size),
+        strides: super::strides(&extents, &steps, size)?,
         is_writable: view.readonly == 0,
         extents: Extents::new(&extents).ok_or_else(too_many)?,
         device: Device::Processor,

@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyType};
 use tensorwright::DType;
 
 use super::buffer::too_many;
-use super::{Device, Extents, Foreign, Guard, Library, Refusal, is_dense};
+use super::{Device, Extents, Foreign, Guard, Library, Refusal};
 
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
@@ -291,16 +291,12 @@ unsafe fn describe(
     let rank = usize::try_from(tensor.ndim).unwrap_or(0);
     // SAFETY: there are as many extents as axes, and as many strides or none.
     let (extents, strides) = unsafe { (list(tensor.shape, rank), list(tensor.strides, rank)) };
-    let dense = match strides {
-        [] => true,
-        strides => is_dense(extents, strides.iter().copied(), 1),
-    };
     let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
     Ok(Foreign {
         pointer: tensor.data.cast::<u8>().wrapping_add(offset),
         dtype: dtype(tensor.dtype),
         extents: Extents::new(extents).ok_or_else(too_many)?,
-        is_dense: dense,
+        strides: super::strides(extents, strides, 1)?,
         is_writable,
         library,
         device,

@@ -24,8 +24,8 @@ pub(crate) struct Foreign {
     /// The element type, or how the other library calls one that we have not.
     pub(crate) dtype: Result<DType, String>,
     pub(crate) extents: Extents,
-    /// Whether the elements lie one after the other in row-major order.
-    pub(crate) is_dense: bool,
+    /// How many elements neighbours along each axis are apart, unless elements lie one after the other in row-major order.
+    pub(crate) strides: Option<Extents>,
     pub(crate) is_writable: bool,
     pub(crate) library: Library,
     pub(crate) device: Device,
@@ -93,6 +93,30 @@ impl Extents {
     }
 }
 
+/// What becomes of a tensor that records gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gradients {
+    /// It is refused, since they would be lost without a word.
+    Refused,
+    /// The caller records them.
+    Recorded,
+}
+
+impl Gradients {
+    fn check(self, object: &Bound<'_, PyAny>) -> Result<(), Refusal> {
+        if self == Self::Recorded {
+            return Ok(());
+        }
+        let flag = object.getattr_opt(intern!(object.py(), "requires_grad"))?;
+        if flag.is_some_and(|flag| flag.is_truthy().unwrap_or(false)) {
+            let text = "requires a gradient, which a plain call does not record; use the operator that \
+                        tensorwright.torch.register returns, or pass .detach()";
+            return Err(Refusal::Unfit(text.to_owned()));
+        }
+        Ok(())
+    }
+}
+
 /// Why an object cannot be used.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -112,22 +136,47 @@ impl From<PyErr> for Refusal {
 
 impl Foreign {
     /// The memory of an object, which must outlive the result.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Self, Refusal> {
+    pub(crate) fn of(object: &Bound<'_, PyAny>, gradients: Gradients) -> Result<Self, Refusal> {
         if buffer::offers(object) {
             return buffer::take(object);
         }
         if let Some((api, library)) = known(object)? {
-            refuse_gradient(object)?;
+            gradients.check(object)?;
             return dlpack::borrow(object, api, library);
         }
         if object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            refuse_gradient(object)?;
+            gradients.check(object)?;
             return dlpack::take(object, library(object)?);
         }
         Err(Refusal::NoTensor)
     }
 
-    /// The bytes that the elements cover. Only for dense tensors.
+    /// Whether elements lie one after the other in row-major order.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.strides.is_none()
+    }
+
+    /// How many elements neighbours along each axis are apart, unless the tensor is dense.
+    pub(crate) fn strides(&self) -> Option<&[i64]> {
+        self.strides.as_ref().map(Extents::as_slice)
+    }
+
+    /// The bytes from the first element to the last, of a tensor of any type.
+    pub(crate) fn extent(&self) -> usize {
+        let size = self.dtype.as_ref().map_or(1, |dtype| dtype.bytes());
+        let extents = self.extents.as_slice();
+        let elements = match self.strides() {
+            None => extents.iter().product(),
+            Some(strides) => {
+                let last =
+                    extents.iter().zip(strides).map(|(extent, stride)| (extent - 1) * stride);
+                last.sum::<i64>() + 1
+            }
+        };
+        usize::try_from(elements).unwrap_or(0).saturating_mul(size)
+    }
+
+    /// The bytes that the elements cover.
     pub(crate) fn range(&self, bytes: usize) -> std::ops::Range<usize> {
         let start = self.pointer as usize;
         start..start.saturating_add(bytes)
@@ -160,25 +209,21 @@ fn library(object: &Bound<'_, PyAny>) -> PyResult<Library> {
     Ok(if is_torch { Library::Torch } else { Library::Numpy })
 }
 
-/// A tensor that records gradients would silently lose them.
-fn refuse_gradient(object: &Bound<'_, PyAny>) -> Result<(), Refusal> {
-    let flag = object.getattr_opt(intern!(object.py(), "requires_grad"))?;
-    if flag.is_some_and(|flag| flag.is_truthy().unwrap_or(false)) {
-        let text = "requires a gradient, which a plain call does not record; use the operator that \
-                    tensorwright.torch.register returns, or pass .detach()";
-        return Err(Refusal::Unfit(text.to_owned()));
-    }
-    Ok(())
-}
-
-/// Whether strides, in units that a step of one element has `unit` of, are those of dense rows. Axes of
-/// extent one may have any stride, and tensors without elements any strides.
-fn is_dense(extents: &[i64], strides: impl DoubleEndedIterator<Item = i64>, unit: i64) -> bool {
-    let mut expected = unit;
+/// Strides of elements, from those in units that a step of one element has `unit` of; `None` for those of dense rows. Axes of extent one may
+/// have any stride, and tensors without elements any strides. A step of a part of an element is -1, which nobody takes.
+fn strides(extents: &[i64], strides: &[i64], unit: i64) -> Result<Option<Extents>, Refusal> {
+    let mut expected = 1i64;
     let mut dense = true;
-    for (extent, stride) in extents.iter().rev().zip(strides.rev()) {
-        dense &= *extent == 1 || stride == expected;
+    let mut found = Vec::with_capacity(extents.len());
+    for (extent, stride) in extents.iter().zip(strides).rev() {
+        let step = if unit > 0 && stride % unit == 0 { stride / unit } else { -1 };
+        dense &= *extent == 1 || step == expected;
         expected = expected.saturating_mul(*extent);
+        found.push(if *extent == 1 { 0 } else { step });
     }
-    dense || expected == 0
+    if dense || expected == 0 || extents.len() != strides.len() {
+        return Ok(None);
+    }
+    found.reverse();
+    Extents::new(&found).map(Some).ok_or_else(buffer::too_many)
 }

@@ -1,0 +1,154 @@
+"""Shapes that change from call to call: few kernels compute them all, and results are those of NumPy."""
+
+import numpy as np
+import pytest
+
+import tensorwright as tw
+
+ROWS = "def rows(float(N,D) x, float(D) b) -> (y) { y(n,d) = max(x(n,d) + b(d), 0) }"
+SOFTMAX = """def softmax(float(N,D) x) -> (y) {
+  m(n) max=! x(n,d)  s(n) +=! exp(x(n,d) - m(n))  y(n,d) = exp(x(n,d) - m(n)) / s(n)
+}"""
+MATMUL = "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+ATTENTION = """def attention(float(N,D) q, float(N,D) k, float(N,D) v) -> (o) {
+  s(i,j) +=! q(i,d) * k(j,d)
+  m(i) max=! j <= i ? s(i,j) : -1e30
+  e(i,j) = j <= i ? exp(s(i,j) - m(i)) : 0.0
+  t(i) +=! e(i,j)
+  o(i,d) +=! e(i,j) * v(j,d)
+  o(i,d) = o(i,d) / t(i)
+}"""
+
+
+def softmax(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def attention(q, k, v):
+    scores = np.where(np.tri(len(q), dtype=bool), q @ k.T, -np.inf)
+    return softmax(scores) @ v
+
+
+def test_a_thousand_batch_sizes_take_few_kernels(rng):
+    rows = tw.define(ROWS, dynamic=["N"]).rows
+    x, b = rng.standard_normal((3000, 9)).astype("float32"), rng.random(9, "float32")
+    wanted = np.maximum(x + b, 0)
+    for n in rng.integers(0, 3000, 1000):
+        start = rng.integers(0, 3000 - n)
+        np.testing.assert_array_equal(rows(x[start : start + n], b), wanted[start : start + n])
+    assert rows.kernels <= 32
+
+
+def test_sizes_that_vary_are_found(rng):
+    rows = tw.define(ROWS).rows
+    x, b = rng.random((600, 5), "float32"), rng.random(5, "float32")
+    for n in rng.permutation(600)[:200]:
+        np.testing.assert_array_equal(rows(x[:n], b), np.maximum(x[:n] + b, 0))
+    assert rows.kernels <= 30
+    exact = tw.define(ROWS, dynamic=False).rows
+    for n in range(100, 120):
+        exact(x[:n], b)
+    assert exact.kernels == 20
+
+
+def test_several_sizes_vary_and_one_is_inside_of_a_softmax(rng):
+    op = tw.define(SOFTMAX, dynamic=True).softmax
+    for _ in range(60):
+        x = rng.standard_normal(rng.integers(1, 200, 2)).astype("float32") * 5
+        np.testing.assert_allclose(op(x), softmax(x), rtol=1e-4, atol=1e-7)
+    # A row without a number has none afterwards, whatever is beside it.
+    x = np.full((11, 13), -np.inf, "float32")
+    x[1:] = 1
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(op(x), softmax(x), rtol=1e-4)
+
+
+def test_sums_over_sizes_that_vary(rng):
+    matmul = tw.define(MATMUL, dynamic=["M", "N", "K"]).matmul
+    for _ in range(40):
+        m, n, k = rng.integers(0, 70, 3)
+        a, b = rng.random((m, k), "float32"), rng.random((k, n), "float32")
+        out = np.full((m, n), 7, "float32")
+        assert matmul(a, b, out=out) is out
+        np.testing.assert_allclose(out, a @ b, rtol=1e-4)
+    causal = tw.define(ATTENTION, dynamic=["N"]).attention
+    for n in (1, 2, 9, 17, 33, 57, 60, 61):
+        q, k, v = (rng.standard_normal((n, 6)).astype("float32") for _ in range(3))
+        np.testing.assert_allclose(causal(q, k, v), attention(q, k, v), rtol=1e-3, atol=1e-5)
+    assert causal.kernels <= 7
+
+
+def test_kernels_that_are_not_used_leave(rng):
+    op = tw.define(MATMUL, dynamic=False, kernels=3).matmul
+    a = rng.random((9, 9), "float32")
+    for _ in range(2):
+        for n in range(1, 9):
+            np.testing.assert_allclose(op(a[:n], a), a[:n] @ a, rtol=1e-5)
+            assert op.kernels <= 3
+    # One with a schedule of the caller's stays.
+    op.compile(M=9, N=9, K=9, schedule="C: reorder m k n")
+    for n in range(1, 9):
+        op(a[:n], a)
+    op.compile(M=9, N=9, K=9)
+    assert op.schedule.strip() == "C: reorder m k n"
+    with pytest.raises(ValueError, match="kernels is a number of at least 1, not 0"):
+        tw.define(MATMUL, kernels=0)
+
+
+def test_frozen_constants_are_those_of_every_piece(rng):
+    layer = tw.define(
+        "def layer(float(N,I) X, const float(O,I) W, const float(N) s) -> (Y) { Y(n,o) +=! s(n) * X(n,i) * W(o,i) }",
+        dynamic=["N"],
+    ).layer
+    x, w, s = (rng.random(shape, "float32") for shape in [(300, 20), (24, 20), (300,)])
+    frozen = layer.freeze(W=w)
+    for n in (5, 100, 299, 77, 150, 299):
+        wanted = (x[:n] @ w.T) * s[:n, None]
+        np.testing.assert_allclose(frozen(x[:n], s[:n]), wanted, rtol=1e-4)
+        np.testing.assert_allclose(layer(x[:n], 2 * w, s[:n]), 2 * wanted, rtol=1e-4)
+
+
+def test_a_wrong_subscript_is_that_of_the_whole():
+    look = tw.define("def look(float(E) t, int32(N) at) -> (y) { y(i) = t(at(i)) }", dynamic=["N"]).look
+    at = np.zeros(100, "int32")
+    at[97] = 7
+    with pytest.raises(tw.IndexOutOfBoundsError, match="i = 97"):
+        look(np.ones(3, "float32"), at)
+    at[97] = 2
+    assert look(np.ones(3, "float32"), at).sum() == 100
+
+
+def test_tuned_kernels_are_used_for_their_sizes(rng):
+    rows = tw.define(ROWS, dynamic=["N"]).rows
+    rows.tune(N=77, D=16, trials=2, progress=False)
+    rows(rng.random((77, 16), "float32"), rng.random(16, "float32"))
+    assert "trial" in rows.origin and rows.kernels == 1
+
+
+def test_tensors_without_elements(rng):
+    both = tw.define(
+        "def both(float(N,D) x) -> (s, m, p, y) { s(n) +=! x(n,d)  m(n) max=! x(n,d)  p(n) *=! x(n,d)  y(n,d) = 2 * x(n,d) }"
+    ).both
+    s, m, p, y = both(np.ones((3, 0), "float32"))
+    assert s.tolist() == [0] * 3 and m.tolist() == [-np.inf] * 3 and p.tolist() == [1] * 3 and y.shape == (3, 0)
+    s, m, p, y = both(np.ones((0, 4), "float32"))
+    assert s.shape == m.shape == p.shape == (0,) and y.shape == (0, 4)
+    assert np.matmul(np.ones((2, 0)), np.ones((0, 3))).tolist() == tw.define(MATMUL).matmul(
+        np.ones((2, 0), "float32"), np.ones((0, 3), "float32")
+    ).tolist()
+    mean = tw.define("def mean(float(N,D) x) -> (y) { y(n) +=! x(n,d)  y(n) = y(n) / D }").mean
+    assert mean(np.ones((0, 3), "float32")).shape == (0,)
+    with pytest.raises(tw.ArgumentError) as caught:
+        mean(np.ones((3, 0), "float32"))
+    assert str(caught.value) == "mean: has no value where `D` is 0: a statement uses a size as a number"
+    window = tw.define("def window(float(N) x) -> (y) { y(i) = x(i) + x(i+1) }").window
+    with pytest.raises(tw.ArgumentError) as caught:
+        window(np.ones(0, "float32"))
+    assert str(caught.value) == "window: `N` cannot be 0: `y` would have a negative extent"
+
+
+def test_a_size_that_no_definition_has_is_refused():
+    with pytest.raises(ValueError) as caught:
+        tw.define(MATMUL, dynamic=["Q"])
+    assert str(caught.value) == "dynamic: no definition has a size 'Q': there are K, M, N"
