@@ -13,6 +13,7 @@ mod expected;
 mod foreign;
 mod operator;
 mod outputs;
+mod settings;
 mod site;
 mod source;
 mod specialised;
@@ -27,6 +28,8 @@ mod _native {
     use super::command::{command, worker};
     #[pymodule_export]
     use super::operator::{Operator, compilations};
+    #[pymodule_export]
+    use super::settings::configured;
     #[pymodule_export]
     use super::source::{Source, define};
 

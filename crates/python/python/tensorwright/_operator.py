@@ -32,7 +32,7 @@ def define(
     ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB), or the
     ``postgres://`` URL of a server;
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
-    lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a
+    lists them; the environment variable TENSORWRIGHT_TARGET, or ``target`` in tensorwright.toml, says it for all that name none). Arrays are copied to a
     device and back at every call; tensors that are on "cuda:0" already are used where they are.
     """
     _check_place(db)
@@ -40,7 +40,8 @@ def define(
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
     threads = None if threads is None else _threads.checked(threads, "threads")
-    return Module(text, threads, precision, db, target or os.environ.get("TENSORWRIGHT_TARGET") or "native")
+    configured = _native.configured()[1]
+    return Module(text, threads, precision, db, target or os.environ.get("TENSORWRIGHT_TARGET") or configured or "native")
 
 
 def load(path: str | os.PathLike[str], **choices: Any) -> Module:
