@@ -16,6 +16,7 @@ mod kernels;
 mod operator;
 mod outputs;
 mod parts;
+mod settings;
 mod site;
 mod source;
 mod specialised;
@@ -30,6 +31,8 @@ mod _native {
     use super::command::{command, worker};
     #[pymodule_export]
     use super::operator::{Operator, compilations};
+    #[pymodule_export]
+    use super::settings::configured;
     #[pymodule_export]
     use super::source::{Source, define};
 

@@ -49,7 +49,9 @@ impl Writer {
         self.with(|sink| {
             sink.out.write_all(if sink.is_empty { b"[\n" } else { b",\n" })?;
             sink.is_empty = false;
-            serde_json::to_writer(&mut sink.out, event).map_err(io::Error::from)
+            serde_json::to_writer(&mut sink.out, event).map_err(io::Error::from)?;
+            // Whoever does not come to the end leaves a trace that viewers still open.
+            sink.out.flush()
         });
     }
 

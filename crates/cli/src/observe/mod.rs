@@ -5,7 +5,7 @@
 mod chrome;
 
 use std::fs::File;
-use std::io::{IsTerminal, LineWriter};
+use std::io::{BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
@@ -110,8 +110,7 @@ fn create(path: &Path) -> Result<Writer, Diagnostics> {
         let message = format!("cannot write the trace {}: {error}", path.display());
         problem(message, "name a file in a folder that exists and that you may write to")
     })?;
-    // Every event is on disk when its line ends: whoever does not come to the end leaves a trace that viewers still open.
-    Ok(Writer::new(Box::new(LineWriter::new(file))))
+    Ok(Writer::new(Box::new(BufWriter::new(file))))
 }
 
 fn problem(message: String, help: &str) -> Diagnostics {

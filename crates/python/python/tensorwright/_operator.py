@@ -37,7 +37,7 @@ def define(
     ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB), or the
     ``postgres://`` URL of a server;
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
-    lists them; the environment variable TENSORWRIGHT_TARGET says it for all that name none). Arrays are copied to a
+    lists them; the environment variable TENSORWRIGHT_TARGET, or ``target`` in tensorwright.toml, says it for all that name none). Arrays are copied to a
     device and back at every call; tensors that are on "cuda:0" already are used where they are;
     ``dynamic`` names sizes that vary from call to call (True: all): a few kernels then serve all their values. Sizes that have had
     several values are found to vary without being named; with False each set of shapes has a kernel of its own;
@@ -48,7 +48,8 @@ def define(
     if said := text.warnings():
         warnings.warn("\n" + said, stacklevel=2)
     threads = None if threads is None else _threads.checked(threads, "threads")
-    target = target or os.environ.get("TENSORWRIGHT_TARGET") or "native"
+    configured = _native.configured()[1]
+    target = target or os.environ.get("TENSORWRIGHT_TARGET") or configured or "native"
     if not isinstance(kernels, int) or kernels < 1:
         raise ValueError(f"kernels is a number of at least 1, not {kernels!r}")
     return Module(text, _Choices(threads, precision, db, target, _varying(text, dynamic), kernels))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
+from . import _native
+
 _chosen: int | None = None
 
 
 def set_num_threads(threads: int | None) -> None:
     """Sets how many threads the kernels of operators may use that are made from now on and do not say it themselves.
 
-    ``None`` goes back to the default: the environment variable TENSORWRIGHT_THREADS, or as many as torch uses
+    ``None`` goes back to the default: the environment variable TENSORWRIGHT_THREADS, or ``threads`` in tensorwright.toml, or as many as torch uses
     (``torch.get_num_threads()``, if the program has imported torch), or one for each core that this process may run on.
     """
     global _chosen
@@ -24,6 +26,8 @@ def get_num_threads() -> int:
         return _chosen
     if said := os.environ.get("TENSORWRIGHT_THREADS"):
         return checked(said, "TENSORWRIGHT_THREADS")
+    if configured := _native.configured()[0]:
+        return configured
     # Who has not imported torch does not wait for it here; a half-imported one has no such function yet.
     if count := getattr(sys.modules.get("torch"), "get_num_threads", None):
         return min(count(), 1024)

@@ -1,0 +1,19 @@
+//! What a configuration file says, and who listens to what goes on.
+
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tensorwright_cli::{Configured, Observation, configure, observe_by_environment};
+
+/// Threads and target that `tensorwright.toml` says. Records are looked for where it says from the first call on.
+#[pyfunction]
+pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
+    static SAID: OnceLock<Result<Configured, String>> = OnceLock::new();
+    static OBSERVED: OnceLock<Result<Observation, String>> = OnceLock::new();
+    let said = SAID.get_or_init(configure).as_ref();
+    let observed = OBSERVED.get_or_init(observe_by_environment).as_ref();
+    let problem = |text: &String| PyValueError::new_err(text.clone());
+    observed.map_err(problem)?;
+    said.map(|said| (said.threads, said.target.clone())).map_err(problem)
+}
