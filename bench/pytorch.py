@@ -58,14 +58,18 @@ def us(seconds):
 NORM = """
 def norm(float(N,D) x, float(D) g, float(D) b) -> (y) {
   s(n) +=! x(n,d)
-  q(n) +=! (x(n,d) - s(n) / D) * (x(n,d) - s(n) / D)
-  y(n,d) = (x(n,d) - s(n) / D) / sqrt(q(n) / D + 1e-5) * g(d) + b(d)
+  m(n) = s(n) / D
+  q(n) +=! (x(n,d) - m(n)) * (x(n,d) - m(n))
+  r(n) = 1 / sqrt(q(n) / D + 1e-5)
+  y(n,d) = (x(n,d) - m(n)) * r(n) * g(d) + b(d)
 }
 def bias_gelu_residual_norm(float(N,D) x, float(D) bias, float(N,D) r, float(D) g, float(D) b) -> (y) {
   h(n,d) = gelu(x(n,d) + bias(d)) + r(n,d)
   s(n) +=! h(n,d)
-  q(n) +=! (h(n,d) - s(n) / D) * (h(n,d) - s(n) / D)
-  y(n,d) = (h(n,d) - s(n) / D) / sqrt(q(n) / D + 1e-5) * g(d) + b(d)
+  m(n) = s(n) / D
+  q(n) +=! (h(n,d) - m(n)) * (h(n,d) - m(n))
+  z(n) = 1 / sqrt(q(n) / D + 1e-5)
+  y(n,d) = (h(n,d) - m(n)) * z(n) * g(d) + b(d)
 }
 def dense(float(N,I) x, float(O,I) w, float(O) b) -> (y) {
   y(n,o) = b(o)

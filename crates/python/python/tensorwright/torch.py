@@ -10,7 +10,7 @@ tensor([2., 2., 2.])
 """
 
 import functools
-import itertools
+import hashlib
 import keyword
 import re
 from typing import Any
@@ -21,7 +21,7 @@ from torch._library.custom_ops import CustomOpDef
 from ._operator import _REAL, Operator
 
 _NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
-_numbers = itertools.count()
+_taken: dict[str, int] = {}
 
 # Whether something else than tensors and autograd looks at what is called. Each takes a fraction of a microsecond.
 _is_compiling = torch.compiler.is_compiling
@@ -47,7 +47,15 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
     rule = None
     if backward is not None and backward is not False:
         rule = _Rule(op, None if backward is True else backward)
-    return _custom(op, name or f"{op.__name__}_{next(_numbers)}", (), rule)
+    return _custom(op, name or _named(op), (), rule)
+
+
+def _named(op):
+    """A name that says what is computed: PyTorch keeps compiled code by names, for other processes too."""
+    said = "\n".join([op.module.source, op.__name__, op.module.target, *sorted(op.frozen)])
+    name = f"{op.__name__}_{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+    number = _taken[name] = _taken.get(name, 0) + 1
+    return name if number == 1 else f"{name}_{number}"
 
 
 class Registered(CustomOpDef):
@@ -164,18 +172,24 @@ class _Rule:
         # What is frozen is a snapshot, for gradients too.
         self.frozen = {name: _snapshot(value) for name, value in op.frozen.items()}
         self.steps = {}
+        self.kept = []
         self.whole = self.step(tuple(name in self.real for name in self.names))
 
     def step(self, needs):
         """The gradient for the parameters that need one."""
         found = self.steps.get(needs)
         if found is None:
+            is_first = not self.steps
             wanted = [name for name, need in zip(self.names, needs, strict=True) if need and name in self.real]
             if self.given is not None or (self.steps and wanted == self.real):
                 found = self.steps.get(None) or _Step(self, self.given or self._gradient(wanted), wanted)
                 self.steps[None] = self.steps[needs] = found
             else:
                 found = self.steps[needs] = _Step(self, self._gradient(wanted), wanted)
+            if is_first:
+                # Whatever the gradient for all takes is kept; that for some takes no more.
+                self.kept = sorted({source for source in found.sources if source[0] != "gradient"})
+            found.place(self.kept)
         return found
 
     def _gradient(self, wanted):
@@ -231,25 +245,23 @@ class _Step:
     @functools.cached_property
     def custom(self):
         """Registered as well: compiled backward passes know its shapes, and it can be differentiated again."""
-        name = f"{self.op.__name__}_{next(_numbers)}"
-        custom = _custom(self.op, name, tuple(self.cotangents))
+        custom = _custom(self.op, _named(self.op), tuple(self.cotangents))
         _differentiate(custom, None)
         return custom
 
-    def values(self, inputs, outputs, gradients, like):
+    def place(self, kept):
+        """Says where arguments are once it is known what the forward pass keeps."""
+        self.plan = [(kind == "gradient", place if kind == "gradient" else kept.index((kind, place))) for kind, place in self.sources]
+
+    def values(self, kept, gradients, like):
         """The arguments of the gradient."""
         values = []
-        for kind, place in self.sources:
-            if kind == "input":
-                values.append(inputs[place])
-            elif kind == "gradient":
-                value = gradients[place]
-                if value is None:
-                    shape, dtype, device = like[place]
-                    value = torch.zeros(shape, dtype=dtype, device=device)
-                values.append(value)
-            else:
-                values.append(outputs[place])
+        for is_gradient, place in self.plan:
+            value = gradients[place] if is_gradient else kept[place]
+            if value is None:
+                shape, dtype, device = like[place]
+                value = torch.zeros(shape, dtype=dtype, device=device)
+            values.append(value)
         return values
 
     def spread(self, found):
@@ -271,33 +283,32 @@ def _differentiate(custom, rule):
         return known[0]
 
     def save(ctx, inputs, outputs):
-        sources = found().whole.sources
-        kept = {("input", place) for kind, place in sources if kind == "input"}
-        kept |= {("result", place) for kind, place in sources if kind == "result"}
-        tensors, ctx.kept, ctx.numbers = [], [], {}
-        for kind, place in sorted(kept):
-            value = inputs[place] if kind == "input" else outputs[place]
-            if isinstance(value, torch.Tensor):
-                tensors.append(value)
-                ctx.kept.append((kind, place))
-            else:
-                ctx.numbers[place] = value
+        values = [inputs[place] if kind == "input" else outputs[place] for kind, place in found().kept]
+        tensors = [value for value in values if isinstance(value, torch.Tensor)]
         ctx.save_for_backward(*tensors)
-        ctx.like = [(value.shape, value.dtype, value.device) for value in outputs]
+        ctx.numbers = None
+        if len(tensors) < len(values):
+            ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in values]
+        # Only of several results can one have no gradient.
+        ctx.like = None if len(outputs) == 1 else [(value.shape, value.dtype, value.device) for value in outputs]
 
     def gradient(ctx, gradients, step, is_recorded):
-        inputs, outputs = dict(ctx.numbers), {}
-        for (kind, place), value in zip(ctx.kept, ctx.saved_tensors, strict=True):
-            (inputs if kind == "input" else outputs)[place] = value
-        values = step.values(inputs, outputs, gradients, ctx.like)
+        kept = ctx.saved_tensors
+        if ctx.numbers is not None:
+            tensors = iter(kept)
+            kept = [next(tensors) if number is None else number for number in ctx.numbers]
+        values = step.values(kept, gradients, ctx.like)
         return step.spread((step.custom if is_recorded else step.op.compute)(*values))
 
     class Function(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *args):
             made = custom._op.compute(*args)
-            ctx.set_materialize_grads(False)
-            save(ctx, args, made if isinstance(made, tuple) else (made,))
+            if isinstance(made, tuple):
+                ctx.set_materialize_grads(False)
+                save(ctx, args, made)
+            else:
+                save(ctx, args, (made,))
             return made
 
         @staticmethod
