@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tensorwright::{Buffer, Code, Diagnostic, Diagnostics, Module, Source, npy};
 use tensorwright_landscape::Landscape;
+use tensorwright_lang::diagnostic::nearest;
 use tensorwright_pipeline::{Samples, Weights};
 use tensorwright_tuner::Manifest;
 
@@ -122,7 +123,8 @@ pub(crate) fn write(path: &Path, buffer: &Buffer) -> Result<(), Diagnostics> {
 /// Reads a file up to a limit, so that `/dev/zero` is an error and not the end of memory.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Diagnostics> {
     let failed = |error: std::io::Error| {
-        problem(path, format!("{} cannot be read: {error}", path.display()), None)
+        let help = advice(path, &error);
+        problem(path, format!("{} cannot be read: {error}", path.display()), Some(&help))
     };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -132,6 +134,34 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Diagnostics> {
         return Err(problem(path, message, None));
     }
     Ok(bytes)
+}
+
+/// What to do about a file that cannot be read: which one may be meant.
+fn advice(path: &Path, error: &std::io::Error) -> String {
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return "name a file that you may read".to_owned();
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return format!("there is no folder {}", folder.display());
+    };
+    let extension = path.extension();
+    let is_alike = |path: &Path| path.is_file() && path.extension() == extension;
+    let alike = entries.flatten().map(|entry| entry.path()).filter(|path| is_alike(path));
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let mut names: Vec<String> = alike.filter_map(|path| name(&path)).collect();
+    names.sort();
+    let wanted = name(path).unwrap_or_default();
+    if let Some(near) = nearest(&wanted, names.iter().map(String::as_str)) {
+        return format!("did you mean {}?", path.with_file_name(near).display());
+    }
+    match names.as_slice() {
+        [only] => format!("did you mean {}?", path.with_file_name(only).display()),
+        _ => "name a file that exists".to_owned(),
+    }
 }
 
 fn problem(path: &Path, message: String, help: Option<&str>) -> Diagnostics {

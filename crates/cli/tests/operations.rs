@@ -224,3 +224,18 @@ fn the_doctor_looks_at_everything() {
         assert!(finding["advice"].is_string(), "{finding}");
     }
 }
+
+#[test]
+fn a_file_that_is_not_there_may_be_another() {
+    let home = Home::new();
+    let said = |path: &str| home.without(&home.run(&["check", path], &[]).stderr);
+    assert_eq!(
+        said("twise.tc"),
+        "[E0806] Error: twise.tc cannot be read: No such file or directory (os error 2)\n   \
+         Help: did you mean twice.tc?\n\n"
+    );
+    assert!(said("other.tc").contains("Help: did you mean twice.tc?"));
+    assert!(said("no/twice.tc").contains("Help: there is no folder no\n"));
+    assert!(said("twice.txt").contains("Help: name a file that exists\n"));
+    assert!(said(".").contains("Help: name a file that you may read\n"));
+}

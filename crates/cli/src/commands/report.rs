@@ -7,6 +7,7 @@ use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Module, Source
 use tensorwright_records::{AnyStore, Error, Location, now, open_existing};
 use tensorwright_report::{Report, Section, Selection, render};
 
+use super::db::table::counted;
 use crate::args::{OutputArgs, ProgramArgs};
 use crate::failure::{InFormat, Outcome};
 use crate::sizes::SizeList;
@@ -65,7 +66,8 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         return Ok(report::json(&value)?);
     }
     let trials: u64 = report.sections.iter().map(|section| section.headline.trials).sum();
-    println!("wrote {}: {} keys, {trials} trials", args.output.display(), report.sections.len());
+    let keys = counted(report.sections.len() as u64, "key");
+    println!("wrote {}: {keys}, {}", args.output.display(), counted(trials, "trial"));
     Ok(())
 }
 

@@ -37,7 +37,7 @@ pub(super) fn sizes(sizes: &BTreeMap<String, i64>) -> String {
 }
 
 /// A number of things: `1 trial`, `2 trials`.
-pub(super) fn counted(number: u64, thing: &str) -> String {
+pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
