@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
 
 /// One argument.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "an allocation for each tensor costs a call more")]
 pub(crate) enum Given {
     Tensor(Foreign),
     Number(Number),

@@ -188,6 +188,7 @@ impl Varying {
 }
 
 /// The parts of a call, if sizes that vary let it be computed so.
+#[expect(clippy::map_entry, reason = "what makes an entry may end the function")]
 fn parts(
     definition: &Definition,
     kernels: &Kernels,

@@ -176,7 +176,7 @@ pub(crate) struct Kernels {
     /// The values that sizes have had.
     seen: Mutex<BTreeMap<String, BTreeSet<i64>>>,
     /// The ways in which inputs that are not dense lie in memory.
-    layouts: Mutex<BTreeSet<Vec<(usize, Vec<i64>)>>>,
+    layouts: Mutex<BTreeSet<Strides>>,
     /// The keys of calls whose inputs are copied first.
     copied: Mutex<HashSet<Key>>,
     /// Held while a kernel is compiled, so that threads do not compile the same one.
@@ -294,9 +294,8 @@ impl Kernels {
 
     /// Whether there may be kernels for inputs that lie in memory like this.
     pub(crate) fn admits(&self, strides: &Strides) -> bool {
-        let layout: Vec<(usize, Vec<i64>)> = strides.clone().into_iter().collect();
         let mut layouts = lock(&self.layouts);
-        layouts.contains(&layout) || layouts.len() < MOST_LAYOUTS && layouts.insert(layout)
+        layouts.contains(strides) || layouts.len() < MOST_LAYOUTS && layouts.insert(strides.clone())
     }
 
     /// Whether calls with a key have their inputs copied first.
