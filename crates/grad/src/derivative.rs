@@ -13,7 +13,6 @@ use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::build;
-use crate::inverse::inverse_of;
 use crate::product::Product;
 use crate::rules::{self, Partial};
 use crate::scope::{Applied, Kind, Scope};
@@ -259,4 +258,16 @@ fn missing(builtin: Builtin, span: Span) -> Diagnostic {
         .help(format!(
             "leave out the inputs that `{name}` depends on (`--wrt`), or compute its value beforehand and pass it in"
         ))
+}
+
+/// What the inverse of a divisor that many elements share is called, if it can.
+pub(crate) fn inverse_name(value: &str) -> String {
+    format!("{value}_inverse")
+}
+
+/// The inverse of an expression, where one is computed.
+fn inverse_of(scope: &Scope, helpers: &BTreeMap<String, String>, divisor: &Expr) -> Option<Expr> {
+    let Some(Applied::Read(name, subscripts)) = scope.applied(divisor) else { return None };
+    let inverse = helpers.get(&inverse_name(name))?;
+    Some(build::apply(inverse, subscripts.to_vec()))
 }

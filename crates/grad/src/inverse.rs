@@ -9,15 +9,16 @@
 //! elements, it is inverted once and multiplied with: a division takes as long as ten multiplications. That rounds once
 //! more, so it is left to types that have digits and exponents to spare.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, AssignOp};
-use tensorwright_lang::syntax::ast::{Expr, ExprKind};
+use tensorwright_lang::syntax::ast::ExprKind;
 
 use crate::build;
+use crate::derivative::inverse_name;
 use crate::ranges::Step;
-use crate::scope::{Applied, Scope};
+use crate::scope::Applied;
 use crate::tree;
 use crate::versions::Versions;
 
@@ -78,19 +79,4 @@ fn inverse(versions: &mut Versions, step: &Step) -> Step {
     other.stmt.op = AssignOp::Assign;
     other.stmt.target.name = name;
     other
-}
-
-fn inverse_name(value: &str) -> String {
-    format!("{value}_inverse")
-}
-
-/// The inverse of an expression, where one is computed.
-pub(crate) fn inverse_of(
-    scope: &Scope,
-    helpers: &BTreeMap<String, String>,
-    divisor: &Expr,
-) -> Option<Expr> {
-    let Some(Applied::Read(name, subscripts)) = scope.applied(divisor) else { return None };
-    let inverse = helpers.get(&inverse_name(name))?;
-    Some(build::apply(inverse, subscripts.to_vec()))
 }

@@ -4,8 +4,8 @@
 use pyo3::prelude::*;
 use tensorwright::{Diagnostics, Frozen, Place, StreamHandle};
 
+use crate::compiled::Compiled;
 use crate::error::diagnosed;
-use crate::kernels::Compiled;
 use crate::outputs::Outputs;
 use crate::specialised::Specialised;
 

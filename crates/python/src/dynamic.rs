@@ -17,8 +17,9 @@ use tensorwright_package::buckets::{
     Kind, Price, Variation, is_piece, largest_piece, pieces, round_up, variation,
 };
 
+use crate::compiled::{Strides, Variant};
 use crate::definition::{Definition, Dynamic, Sizes};
-use crate::kernels::{Kernels, Strides, Variant};
+use crate::kernels::Kernels;
 use crate::parts::{Part, Placement, Region};
 use crate::specialised::{Shapes, Specialised, shapes};
 

@@ -7,6 +7,7 @@
 mod arguments;
 mod call;
 mod command;
+mod compiled;
 mod definition;
 mod dynamic;
 mod error;

@@ -14,12 +14,13 @@ use tensorwright_records::Location;
 
 use crate::arguments::{Arguments, Given};
 use crate::call;
+use crate::compiled::{Compiled, Strides, Variant};
 use crate::definition::{Choices, Definition, Dynamic, Param, Signature, Sizes};
 use crate::dynamic::{self, Problem};
 use crate::error::{Class, diagnosed};
 use crate::expected::torch_name;
 use crate::foreign::{Foreign, Gradients};
-use crate::kernels::{Compiled, Kernels, Key, MOST_SHAPES, Strides, Variant, lock};
+use crate::kernels::{Kernels, Key, MOST_SHAPES, lock};
 use crate::outputs::Outputs;
 use crate::parts::Part;
 use crate::site::Site;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tensorwright::runtime::{AlignedBuffer, AllocError};
 use tensorwright::{Code, Diagnostic, Diagnostics, Frozen};
 
-use crate::kernels::Compiled;
+use crate::compiled::Compiled;
 
 /// A kernel and what of the tensors of a call it works on.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use tensorwright::{
 };
 
 use crate::arguments::{Arguments, Given};
+use crate::compiled::{Compiled, Strides};
 use crate::definition::{Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed, refused};
 use crate::expected::Expected;
 use crate::foreign::{Device, Foreign};
-use crate::kernels::{Compiled, Strides};
 use crate::outputs::Makers;
 use crate::parts::{Part, Placement};
 

@@ -287,10 +287,10 @@ class Operator(_native.Operator):
         if backward is False:
             return Tuned(**ended)
         gradient = self.module.grad(self.__name__, self.differentiable() if backward is True else backward)
+        sizes: dict[str, Any] = {**self.sizes(*args, **named)}
         tuned = gradient.tune(
-            trials=trials, time=time, mode=mode, strategy=strategy, seed=seed, fresh=fresh, progress=progress,
-            **self.sizes(*args, **named),
-        )  # fmt: skip
+            trials=trials, time=time, mode=mode, strategy=strategy, seed=seed, fresh=fresh, progress=progress, **sizes
+        )
         return Tuned(**ended, backward=tuned)
 
     def differentiable(self) -> list[str]:
