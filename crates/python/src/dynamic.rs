@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright::ir::{Guarded, Tensor, TensorId};
+use tensorwright::ir::{Guarded, Stage, Tensor, TensorId};
 use tensorwright::{Diagnostics, Program};
 use tensorwright_package::buckets::{
     Kind, Price, Variation, is_piece, largest_piece, pieces, round_up, variation,
@@ -117,11 +117,7 @@ fn strides(
     given: &BTreeMap<String, Vec<i64>>,
 ) -> Result<Strides, Problem> {
     // Whoever explains a subscript that is out of bounds looks at all memory of the inputs, gaps too.
-    let mut is_checked = false;
-    for stage in &program.ir().stages {
-        is_checked |= !stage.scatter.is_empty();
-        stage.body.walk_reads(&mut |read| is_checked |= !read.checked.is_empty());
-    }
+    let is_checked = program.ir().stages.iter().any(Stage::has_data_subscripts);
     let mut found = Strides::new();
     for (number, input) in program.inputs().iter().enumerate() {
         let Some(strides) = given.get(&input.name) else { continue };

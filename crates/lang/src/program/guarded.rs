@@ -42,9 +42,7 @@ impl Program {
             if !is_same(stage, other) {
                 return Err("a statement uses a size as a number");
             }
-            let mut has_data = !stage.scatter.is_empty();
-            stage.body.walk_reads(&mut |read| has_data |= !read.checked.is_empty());
-            if has_data {
+            if stage.has_data_subscripts() {
                 return Err("subscripts are data");
             }
             for (id, (axis, other)) in (0..).map(AxisId).zip(stage.axes.iter().zip(&other.axes)) {
@@ -57,6 +55,10 @@ impl Program {
                     return Err("a recurrence begins at the end");
                 }
                 if ends_earlier && axis.kind == AxisKind::Reduce {
+                    // Where it ends is an `int32`.
+                    if axis.hi > i64::from(i32::MAX) {
+                        return Err("a reduction has more than 2147483647 terms");
+                    }
                     guards.push(Guarded { stage: number, axis: id });
                 }
             }

@@ -268,6 +268,14 @@ impl Stage {
         &self.axes[id.0 as usize]
     }
 
+    /// Whether data decide where it reads or writes.
+    #[must_use]
+    pub fn has_data_subscripts(&self) -> bool {
+        let mut found = !self.scatter.is_empty();
+        self.body.walk_reads(&mut |read| found |= !read.checked.is_empty());
+        found
+    }
+
     /// Calls `visit` with every read of a tensor that other stages make or the caller supplies; a
     /// recurrence reads its own output as well.
     pub fn walk_inputs<'a>(&'a self, visit: &mut impl FnMut(&'a Read)) {
