@@ -124,7 +124,7 @@ def training(choices):
 
         for mine, other in zip(step(ours), step(theirs), strict=True):
             torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-3)
-        mine, other = compare(lambda: step(ours), lambda: step(theirs))
+        mine, other = compare(lambda: step(ours), lambda: step(theirs), seconds=3.0, rounds=100)
         rows.append((f"forward and backward of {name}, 256 x 768", us(mine), us(other), f"{other / mine:.2f}"))
 
     sizes = (64, 128, 128, 10)
@@ -156,7 +156,7 @@ def training(choices):
             module.dense.tune(N=32, I=inner, O=outer, time=choices.tune / 3, backward=True, progress=False)
     ours, theirs = network(layer), network(lambda x, w, b: F.gelu(F.linear(x, w, b)))
     torch.testing.assert_close(ours(), theirs(), rtol=1e-4, atol=1e-4)
-    mine, other = compare(ours, theirs, seconds=1.0)
+    mine, other = compare(ours, theirs, seconds=3.0, rounds=100)
     rows.append(("a step of a network of 3 layers of 128, batch 32", us(mine), us(other), f"{other / mine:.2f}"))
     table("Training (us)", ("", "tensorwright", "torch eager", "times as fast"), rows)
 

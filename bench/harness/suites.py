@@ -33,6 +33,7 @@ SUITES = (
     Suite("tc", "Operators of Tensor Comprehensions", ("tc",), 1.5, 0.93),
     Suite("rows", "Norms and softmax along rows", ("rows",), 1.2, 0.95),
     Suite("attention", "Attention", ("attention",), 1.0),
+    Suite("gradients", "Gradients of attention", ("attention_gradients",), 1.0),
     Suite("scans", "Recurrences and scatters", ("scans",), 1.0),
     Suite("imaging", "Image pipelines around Halide", ("imaging",)),
     Suite("applications", "Imaging applications of several stages", ("applications",), seconds=60.0),

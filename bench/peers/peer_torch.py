@@ -198,6 +198,21 @@ def attention(workload, tensor):
     return {"scaled_dot_product_attention": fused}, [tensor(name) for name in "QKV"], []
 
 
+def attention_gradient(workload, tensor):
+    """The backward pass alone: what the forward pass saves is there. The driver compares the gradient of the queries."""
+    if OPTIONS.mode != "eager":
+        raise Unsupported
+    causal = workload["operator"] == "causal_attention_grad"
+    given = [tensor(name)[None].requires_grad_() for name in "QKV"]
+    with torch.enable_grad():
+        result = F.scaled_dot_product_attention(*given, is_causal=causal)
+
+    def backward(d, _):
+        return torch.autograd.grad(result, given, d[0][None], retain_graph=True)[0][0]
+
+    return {"scaled_dot_product_attention": backward}, [tensor("d_O")], []
+
+
 def imaging(workload, tensor):
     pipeline = torch_imaging.pipeline(workload)
     return {"slices": lambda d, p: pipeline(d[0])}, [tensor("X")], []
@@ -216,7 +231,8 @@ def define(workload, tensor):
     makers = {
         "gemv": products, "gemm": products, "bmm": products, "bilinear": contractions, "mttkrp": contractions,
         "bcm_project": bcm_project, "bcm_mm": bcm_mm, "shift": shift, "lut": lut, "mlp": mlp, "dwsep": separable,
-        "attention": attention, "causal_attention": attention, **dict.fromkeys(ROWS, along_rows),
+        "attention": attention, "causal_attention": attention, "attention_grad": attention_gradient,
+        "causal_attention_grad": attention_gradient, **dict.fromkeys(ROWS, along_rows),
     }  # fmt: skip
     return makers.get(operator, imaging)(workload, tensor)
 

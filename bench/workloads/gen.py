@@ -407,6 +407,21 @@ def attention():
         add("attention", name, definition, definition, inputs, (1, length, depth), flops, "ours", expr, ours)
 
 
+def attention_gradients():
+    """The gradients of attention with respect to queries, keys and values, from these and the gradient of the result."""
+    for definition, heads, length, depth in (
+        ("attention", 8, 256, 64), ("attention", 8, 1024, 64), ("attention", 8, 1024, 128), ("attention", 1, 4096, 64),
+        ("causal_attention", 8, 1024, 64), ("causal_attention", 1, 4096, 64),
+    ):  # fmt: skip
+        inputs = dict.fromkeys(("Q", "K", "V", "d_O"), (heads, length, depth))
+        sizes_of = {"T": length} if definition == "causal_attention" else {"L": length, "S": length}
+        operator = f"{definition}_grad"
+        ours = (KERNELS + "gradients.tc", operator, sizes(H=heads, **sizes_of, D=depth, E=depth))
+        add("attention_gradients", f"{operator}_{heads}_{length}_{depth}", operator, operator, inputs,
+            (heads, length, depth), 10 * heads * length * length * depth, "ours", "gradients of softmax(Q K^T / sqrt(D)) V",
+            ours, terms=length)  # fmt: skip
+
+
 def recurrences():
     """Recurrences along rows and columns, and one long line: sums and maxima so far."""
     for operator, (n, t, along) in itertools.product(("cumsum", "cummax"), (
@@ -452,6 +467,7 @@ def main():
     applications()
     rows()
     attention()
+    attention_gradients()
     recurrences()
     scatters()
     for suite, entries in SUITES.items():
