@@ -10,7 +10,8 @@ impl Parser<'_> {
     /// Whether a function of numbers starts here. `fn f(float(N) A)` is a `def` in the words of another language.
     pub(super) fn at_function(&self) -> bool {
         let is_word = self.kind() == TokenKind::Ident && self.slice(self.peek().span) == "fn";
-        let is_named = self.peek_at(1).kind == TokenKind::Ident;
+        // A type is no name, which is said where the name is read.
+        let is_named = matches!(self.peek_at(1).kind, TokenKind::Ident | TokenKind::Type);
         if !is_word || !is_named || self.peek_at(2).kind != TokenKind::LParen {
             return false;
         }
