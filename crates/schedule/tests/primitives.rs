@@ -230,6 +230,8 @@ shows! {
     private_copies: SCATTER_ONTO, [("N", 20), ("D", 6), ("B", 5)],
         "sum: split i 8\nsum: privatize i.0\nsum.part: reorder i.0 i.1 d\nsum.part: split d 4 [peel]\n\
          sum.part: vectorize d.1\nsum.part: parallel i.0\nsum.part.start: parallel i.0\nsum: parallel b\n";
+    private_sums: GEMM, [("M", 5), ("N", 6), ("K", 8)],
+        "C: split k 3\nC: privatize k.0\nC.part: reorder k.0 m k.1 n\nC.part: parallel k.0\nC: reorder m k.0 n\nC: vectorize n\n";
     split_guard: BLUR, [("N", 24)], "out: split i 8\n";
     split_peel: BLUR, [("N", 24)], "out: split i 8 [peel]\n";
     split_shift: BLUR, [("N", 24)], "out: split i 8 [shift]\n";

@@ -159,7 +159,7 @@ primitives! {
     "cache_write" CacheWrite(CacheWrite) "results are accumulated in a local buffer and written once";
     "layout" Layout(SetLayout) "a tensor is stored in another order";
     "rfactor" Rfactor(Rfactor) "a loop of a reduction becomes a dimension of partial results";
-    "privatize" Privatize(Privatize) "iterations of a loop of a scatter get copies of the result, which are combined at the end";
+    "privatize" Privatize(Privatize) "iterations of a loop over terms get copies of the result, which are combined at the end";
     "segment" Segment(Segment) "pieces of a recurrence start from what the pieces before them come to";
     "pad" Pad(Pad) "a read under a condition on its position becomes a read of a padded copy";
     "phases" Phases(Phases) "a loop whose steps meet every so many terms of a reduction is taken apart into loops that meet all of theirs";

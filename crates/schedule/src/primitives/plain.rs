@@ -2,7 +2,7 @@
 
 use tensorwright_lang::program::{Index, Rewrite, Scalar};
 
-use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Role, Store, Var};
+use crate::nest::{Loop, LoopKind, LoopNest, Node, Ranges, Role, Store, Var, for_each_store};
 use crate::refusal::Refusal;
 
 use super::find::{find_store, loops_on, store_at};
@@ -78,6 +78,28 @@ impl Plain {
     pub(super) fn replace(self, nest: &mut LoopNest, before: Vec<Node>) {
         let made = before.into_iter().chain([chain(&self.loops, self.store)]);
         nest.body.splice(self.position..=self.position, made);
+    }
+
+    /// Puts another stage in the place of the stage, and one that computes its result from that as late as may be: before the
+    /// first stage that needs it, so that nothing else stands between the first one and stages that may share its loops.
+    pub(super) fn exchange_early_and_late(self, nest: &mut LoopNest, early: Node, late: Node) {
+        let mut made = Vec::new();
+        for_each_store(std::slice::from_ref(&late), &mut |store| {
+            made.push(store.buffer);
+            made.extend(store.reads().iter().map(|(_, read)| read.tensor));
+        });
+        let touches = |node: &Node| {
+            let mut found = false;
+            for_each_store(std::slice::from_ref(node), &mut |store| {
+                found |= made.contains(&store.buffer) || store.does_read(self.store.buffer);
+            });
+            found
+        };
+        let after = nest.body.iter().enumerate().skip(self.position + 1);
+        let needed = after.filter(|(_, node)| touches(node)).map(|(place, _)| place).next();
+        let place = needed.unwrap_or(nest.body.len());
+        nest.body.insert(place, late);
+        nest.body[self.position] = early;
     }
 
     /// Puts other stages in the place of the stage.

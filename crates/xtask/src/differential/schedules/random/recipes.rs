@@ -103,11 +103,12 @@ fn over_blocks(d: &mut Draft<'_>, stage: &str, by: i64) {
     }
 }
 
-/// Copies for iterations of loops of scatters, often shared by workers.
+/// Copies for iterations of loops of scatters, and now and then of other sums, often shared by workers.
 pub(super) fn privatized(d: &mut Draft<'_>) {
     for stage in d.stages() {
-        let is_scatter = store_of(&d.nest, &stage).is_some_and(Store::is_scatter);
-        if !is_scatter || !d.rng.percent(50) {
+        let Some(store) = store_of(&d.nest, &stage) else { continue };
+        let share = if store.is_scatter() { 50 } else { 8 };
+        if store.combine.is_none() || !d.rng.percent(share) {
             continue;
         }
         let terms: Vec<Around> =
