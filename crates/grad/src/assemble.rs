@@ -9,6 +9,7 @@ use tensorwright_lang::syntax::print_def;
 
 use crate::bounds::Range;
 use crate::build;
+use crate::common::{call_once, read_common};
 use crate::emit;
 use crate::gradient::{Gradient, Input, Output};
 use crate::poly::{IndexSum, Poly};
@@ -47,10 +48,11 @@ pub(crate) fn assemble(
     if outputs.is_empty() {
         return Err(vec![wanted::nothing(def)]);
     }
-    let Reverse { scope, statements, .. } = reverse;
-    let statements = without_unused(statements, &outputs);
+    let Reverse { mut scope, statements, .. } = reverse;
+    let statements = read_common(&scope, without_unused(statements, &outputs));
     let mut body = forward(&scope, &versions, &statements);
     body.extend(statements);
+    let body = call_once(&mut scope, body);
     let parts = Parts { def, scope, cotangents, outputs };
     parts.finish(module, body, wanted)
 }

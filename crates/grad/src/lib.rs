@@ -28,6 +28,7 @@
 mod assemble;
 mod bounds;
 mod build;
+mod common;
 mod derivative;
 mod emit;
 mod flatten;

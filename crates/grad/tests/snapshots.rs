@@ -45,6 +45,23 @@ gradients! {
     rotary_embedding "rope.tc" "rope";
 }
 
+#[test]
+fn sums_read_what_another_gradient_has_computed() {
+    let text =
+        "def f(float(D) bias, float(N,D) x) -> (y) { y(n,d) = tanh(x(n,d) + bias(d)) * x(n,d) }";
+    let module = Module::parse("f.tc", text).unwrap();
+    let of_bias = grad(&module, "f", &["bias"]).unwrap().source().to_owned();
+    let text = "def f(float(D) bias, float(N,D) x) -> (y) { y(n,d) = tanh(x(n,d) + bias(d)) }";
+    let module = Module::parse("f.tc", text).unwrap();
+    let of_both = grad(&module, "f", &[]).unwrap().source().to_owned();
+    // What the value and its derivative call is called once.
+    let text =
+        "def f(float(N,D) x) -> (y) { h(n,d) = x(n,d) * erf(x(n,d))  y(n,d) = h(n,d) * h(n,d) }";
+    let module = Module::parse("f.tc", text).unwrap();
+    let called_once = grad(&module, "f", &[]).unwrap().source().to_owned();
+    insta::assert_snapshot!(format!("{of_bias}\n{of_both}\n{called_once}"));
+}
+
 /// Which statements of the gradient of a text are about the gradient of `top`.
 fn about_the_top(body: &str) -> usize {
     let text = format!(

@@ -1,0 +1,207 @@
+//! Values that several gradients have in common.
+//!
+//! What is passed back through `x(n,d) + bias(d)` is the gradient of `x` as it stands and that of `bias` after a sum. The sum
+//! reads it instead of computing it again:
+//!
+//! ```text
+//! d_x(n,d) = E(n,d)                  d_x(n,d) = E(n,d)
+//! d_bias(d) +=! E(n,d)          ->   d_bias(d) +=! d_x(n,d)
+//! ```
+//!
+//! And a function that takes long, which both the value and its derivative need, is computed once:
+//!
+//! ```text
+//! h(n,d) = .. erf(x(n,d)) ..         erf_h(n,d) = erf(x(n,d))
+//! d_x(n,d) = .. erf(x(n,d)) ..  ->   h(n,d) = .. erf_h(n,d) ..
+//!                                    d_x(n,d) = .. erf_h(n,d) ..
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tensorwright_lang::builtin::Builtin;
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::ops::AssignOp;
+use tensorwright_lang::source::Span;
+use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
+use tensorwright_lang::syntax::print_expr;
+
+use crate::build;
+use crate::scope::{Applied, Scope};
+use crate::tree;
+
+/// Functions that take longer than reading what they have computed.
+const SLOW: [Builtin; 8] = [
+    Builtin::Erf,
+    Builtin::Exp,
+    Builtin::Log,
+    Builtin::Pow,
+    Builtin::Sin,
+    Builtin::Cos,
+    Builtin::Tanh,
+    Builtin::Sigmoid,
+];
+
+/// The most functions that get statements of their own: each looks at the whole text.
+const MOST_CALLS: usize = 32;
+
+/// The statements, where functions that take long and that several of them call are computed once, in statements of their own.
+pub(crate) fn call_once(scope: &mut Scope, mut body: Vec<Comprehension>) -> Vec<Comprehension> {
+    for _ in 0..MOST_CALLS {
+        let Some((call, callers)) = repeated(scope, &body) else { return body };
+        let Some(&first) = callers.first() else { return body };
+        let indices = plain_indices(scope, &call).unwrap_or_default();
+        let callee = print_expr(&call).split('(').next().unwrap_or_default().to_owned();
+        let name = scope.fresh(&format!("{callee}_{}", body[first].target.name));
+        let said = print_expr(&call);
+        let read = build::apply(&name, indices.iter().map(|index| build::name(index)).collect());
+        let mut with = |part: &Expr| (print_expr(part) == said).then(|| read.clone());
+        for caller in callers {
+            body[caller].rhs = tree::replace(&body[caller].rhs, &mut with);
+        }
+        let made = Comprehension {
+            target: build::ident(&name),
+            indices: indices.iter().map(|index| build::ident(index)).collect(),
+            op: AssignOp::Assign,
+            position: false,
+            rhs: tree::unplaced(&call),
+            scan: None,
+            scatter: Vec::new(),
+            constraints: Vec::new(),
+            span: Span::default(),
+        };
+        body.insert(first, made);
+    }
+    body
+}
+
+/// A call that several statements have, the longest first, and these statements.
+fn repeated(scope: &Scope, body: &[Comprehension]) -> Option<(Expr, Vec<usize>)> {
+    let mut calls: BTreeMap<String, (Expr, BTreeSet<usize>)> = BTreeMap::new();
+    for (at, stmt) in body.iter().enumerate() {
+        if !stmt.constraints.is_empty() {
+            continue;
+        }
+        walk_always(&stmt.rhs, &mut |part| {
+            let is_call = matches!(scope.applied(part), Some(Applied::Call(function, _)) if SLOW.contains(&function));
+            if is_call && plain_indices(scope, part).is_some() {
+                let found = calls.entry(print_expr(part));
+                found.or_insert_with(|| (part.clone(), BTreeSet::new())).1.insert(at);
+            }
+        });
+    }
+    let is_the_same = |call: &Expr, callers: &BTreeSet<usize>| {
+        let (Some(first), Some(last)) = (callers.first(), callers.last()) else { return false };
+        let reads = tree::names(call);
+        !body[*first..*last].iter().any(|stmt| reads.contains(stmt.target.name.as_str()))
+    };
+    let several = calls
+        .into_values()
+        .filter(|(call, callers)| callers.len() > 1 && is_the_same(call, callers));
+    let (call, callers) = several.max_by_key(|(call, _)| print_expr(call).len())?;
+    Some((call, callers.into_iter().collect()))
+}
+
+/// Calls `visit` with all parts of an expression that are computed whatever its conditions say.
+fn walk_always<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
+    visit(expr);
+    match &expr.kind {
+        ExprKind::Select(condition, ..) => walk_always(condition, visit),
+        ExprKind::Logic(..) => {}
+        _ => expr.operands().into_iter().for_each(|child| walk_always(child, visit)),
+    }
+}
+
+/// The index variables of an expression of numbers in single or double precision that reads elements at nothing but these; `None` of
+/// others.
+fn plain_indices(scope: &Scope, expr: &Expr) -> Option<Vec<String>> {
+    let mut found: Vec<String> = Vec::new();
+    let mut is_plain = true;
+    let mut values: Vec<&str> = Vec::new();
+    walk_reads(scope, expr, &mut |part| match scope.applied(part) {
+        Some(Applied::Read(name, subscripts)) => {
+            is_plain &= matches!(scope.dtype(name), DType::Float | DType::Double);
+            for subscript in subscripts {
+                match build::as_name(subscript).filter(|name| scope.is_variable(name)) {
+                    Some(name) if !found.iter().any(|known| known == name) => {
+                        found.push(name.to_owned())
+                    }
+                    Some(_) => {}
+                    None => is_plain = false,
+                }
+            }
+        }
+        Some(Applied::Cast(..)) => is_plain = false,
+        _ => values.extend(build::as_name(part).filter(|name| scope.is_variable(name))),
+    });
+    (is_plain && values.is_empty() && !found.is_empty()).then_some(found)
+}
+
+/// Calls `visit` with the parts of an expression, without the subscripts of reads.
+fn walk_reads<'e>(scope: &Scope, expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
+    visit(expr);
+    if !matches!(scope.applied(expr), Some(Applied::Read(..))) {
+        expr.operands().into_iter().for_each(|child| walk_reads(scope, child, visit));
+    }
+}
+
+/// The statements, where each that computes what another one assigns reads that instead.
+pub(crate) fn read_common(scope: &Scope, statements: Vec<Comprehension>) -> Vec<Comprehension> {
+    let sides: Vec<String> = statements.iter().map(|stmt| print_expr(&stmt.rhs)).collect();
+    let sources: Vec<Option<usize>> =
+        (0..statements.len()).map(|at| source(scope, &statements, &sides, at)).collect();
+    let mut done: BTreeSet<usize> = BTreeSet::new();
+    let mut kept = Vec::with_capacity(statements.len());
+    for (at, from) in sources.iter().enumerate() {
+        let Some(from) = *from else {
+            if done.insert(at) {
+                kept.push(statements[at].clone());
+            }
+            continue;
+        };
+        // It reads nothing that is not there yet: the other statement reads the same.
+        if done.insert(from) {
+            kept.push(statements[from].clone());
+        }
+        let indices = statements[from].indices.iter().map(|index| build::name(&index.name));
+        let rhs = build::apply(&statements[from].target.name, indices.collect());
+        kept.push(Comprehension { rhs, ..statements[at].clone() });
+    }
+    kept
+}
+
+/// The statement that assigns what another one computes element by element, in the same type and over the same ranges.
+fn source(
+    scope: &Scope,
+    statements: &[Comprehension],
+    sides: &[String],
+    at: usize,
+) -> Option<usize> {
+    let own = &statements[at];
+    if !is_worth_reading(&own.rhs) || !own.constraints.is_empty() || own.op == AssignOp::Assign {
+        return None;
+    }
+    let is_only = |name: &str| statements.iter().filter(|it| it.target.name == name).count() == 1;
+    let is_source = |other: &usize| {
+        let stmt = &statements[*other];
+        let dtype = scope.dtype(&stmt.target.name);
+        sides[*other] == sides[at]
+            && stmt.op == AssignOp::Assign
+            && stmt.scan.is_none()
+            && stmt.scatter.is_empty()
+            && stmt.constraints.is_empty()
+            && matches!(dtype, DType::Float | DType::Double)
+            && dtype == scope.dtype(&own.target.name)
+            && is_only(&stmt.target.name)
+    };
+    (0..statements.len()).find(is_source)
+}
+
+/// Whether an expression takes longer to compute than to read.
+fn is_worth_reading(expr: &Expr) -> bool {
+    let mut operations = 0;
+    tree::walk(expr, &mut |part| {
+        operations += usize::from(matches!(part.kind, ExprKind::Arith(..) | ExprKind::Apply(..)));
+    });
+    // A product of two elements is read as fast.
+    operations > 4
+}
