@@ -161,6 +161,70 @@ fn workers_share_heads_and_not_sums_over_rows() {
     assert!(!one.contains("compute_with"), "{one}");
 }
 
+/// The gradient of a norm: a result with rows, and sums over them.
+const NORM_GRADIENT: &str = "def f(float(N,D) x, float(D) g, float(N,D) d_y) -> (d_x, d_g, d_b) {
+  s(n) +=! x(n,d) / D
+  q(n) +=! (x(n,d) - s(n)) * (x(n,d) - s(n)) / D
+  r(n) = rsqrt(q(n) + 1e-5)
+  d_r(n) +=! d_y(n,d) * g(d) * (x(n,d) - s(n))
+  d_s(n) +=! d_y(n,d) * g(d)
+  d_x(n,d) = (d_y(n,d) * g(d) - d_s(n) / D - d_r(n) * r(n) * r(n) / D * (x(n,d) - s(n))) * r(n)
+  d_g(d) +=! d_y(n,d) * (x(n,d) - s(n)) * r(n)
+  d_b(d) +=! d_y(n,d)
+}";
+
+#[test]
+fn the_gradient_of_a_norm_is_one_pass() {
+    let program = program(NORM_GRADIENT, &[("N", 250), ("D", 768)]);
+    assert_eq!(passes(&program), 1);
+    let schedule = untuned_schedule(&program, &goal()).unwrap().to_string();
+    for step in ["d_g: compute_with d_x n", "d_b: compute_with d_x n", "s: compute_at d_x n"] {
+        assert!(schedule.contains(step), "{schedule}");
+    }
+}
+
+#[test]
+fn workers_add_to_copies_of_sums_over_rows() {
+    let workers = Goal { workers: 2, ..Goal::new(Cpu::avx512()) }.into();
+    let schedule = |rows| {
+        let program = program(NORM_GRADIENT, &[("N", rows), ("D", 768)]);
+        let schedule = untuned_schedule(&program, &workers).unwrap();
+        let nest = schedule.apply(canonical(&program)).unwrap();
+        (schedule.to_string(), nest.body.len())
+    };
+    let (even, passes) = schedule(250);
+    for step in
+        ["d_g: privatize n.share", "d_g.part: compute_with d_x n.row", "d_x: parallel n.share"]
+    {
+        assert!(even.contains(step), "{even}");
+    }
+    // The rows, and a sum of the copies for each of the two.
+    assert_eq!(passes, 3);
+    // Shares have equal sizes, and a prime number has none.
+    let (prime, passes) = schedule(251);
+    assert!(!prime.contains("privatize"), "{prime}");
+    assert!(passes > 3);
+}
+
+#[test]
+fn results_beside_each_other_share_what_they_need() {
+    let text = "def f(float(N,D) x) -> (y, z) {
+      total(n) +=! x(n,d)
+      e(n,d) = exp(x(n,d) - total(n))
+      y(n,d) = e(n,d) / total(n)
+      z(n,d) = e(n,d) * total(n)
+    }";
+    assert_eq!(passes(&program(text, &[("N", 64), ("D", 1000)])), 1);
+    // A sum over rows that rows need is complete before them.
+    let text = "def f(float(N,D) x) -> (total, y) {
+      total(d) +=! x(n,d)
+      top(n) max=! x(n,d)
+      y(n,d) = (x(n,d) - top(n)) / total(d)
+    }";
+    let schedule = untuned_schedule(&program(text, &[("N", 64), ("D", 1000)]), &goal()).unwrap();
+    assert!(!schedule.to_string().contains("compute_with"), "{schedule}");
+}
+
 #[test]
 fn what_would_be_computed_twice_stays_apart() {
     // Neighbouring rows read the same row of `b`.

@@ -6,9 +6,11 @@
 //! | `operand.rs` | how operands move with loops, and what of them loops touch |
 //! | `split.rs` | loops, and how they may be split |
 //! | `rows.rs` | which stages go over the same rows |
+//! | `beside.rs` | which stages share loops over rows without one being computed for the other |
 //! | `ranks.rs` | from the ranks of parameters to values and back |
 //! | `steps.rs` | steps that schedules of all targets are made of |
 
+pub(crate) mod beside;
 pub(crate) mod kinds;
 pub(crate) mod operand;
 pub(crate) mod ranks;

@@ -6,6 +6,7 @@ use tensorwright_schedule::nest::{BufferId, Owner, Role};
 use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, stages};
 
+use super::beside::{self, Beside};
 use super::kinds::{is_in_order, is_written_out};
 
 /// Programs with more stages are not looked at: every stage that is tried copies the nest.
@@ -26,6 +27,8 @@ pub(crate) struct Rows {
     pub(crate) work: i64,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<String>,
+    /// Those of them that share the loops over rows with the root and are not computed for it.
+    pub(crate) beside: Vec<Beside>,
     /// The bytes of the rows that they hold, beside those of results.
     pub(crate) bytes: i64,
     /// What it is when they are computed in that loop.
@@ -39,9 +42,17 @@ impl Rows {
     }
 }
 
-/// The stages of a program that go over the same rows and are not scheduled yet, where the rows that they hold take at most so
-/// many bytes. No stage is in two of the answers.
-pub(crate) fn find(draft: &Draft, room: i64) -> Vec<Rows> {
+/// What stages that go over the same rows may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The most bytes of the rows that they hold.
+    pub(crate) room: i64,
+    /// The workers that share the rows, where stages may go beside the root.
+    pub(crate) beside: Option<i64>,
+}
+
+/// The stages of a program that go over the same rows and are not scheduled yet. No stage is in two of the answers.
+pub(crate) fn find(draft: &Draft, limits: Limits) -> Vec<Rows> {
     let all = stages(&draft.nest);
     if all.len() > MOST_STAGES {
         return Vec::new();
@@ -52,7 +63,7 @@ pub(crate) fn find(draft: &Draft, room: i64) -> Vec<Rows> {
         if taken.contains(root) || !may_go_by_rows(draft, root) {
             continue;
         }
-        if let Some(rows) = rows(draft, root, &taken, room) {
+        if let Some(rows) = rows(draft, root, &taken, limits) {
             taken.extend(rows.stages.iter().cloned());
             found.push(rows);
         }
@@ -62,7 +73,7 @@ pub(crate) fn find(draft: &Draft, room: i64) -> Vec<Rows> {
 }
 
 /// The rows of the stages that end with one: in the loops that hold the most stages and, of these, the shortest rows.
-fn rows(draft: &Draft, root: &str, taken: &[String], room: i64) -> Option<Rows> {
+fn rows(draft: &Draft, root: &str, taken: &[String], limits: Limits) -> Option<Rows> {
     let accesses = Accesses::of(&draft.nest, root)?;
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let has_terms = accesses.of_role(Role::Reduce).next().is_some();
@@ -72,30 +83,54 @@ fn rows(draft: &Draft, root: &str, taken: &[String], room: i64) -> Option<Rows> 
     for depth in (1..=most).rev() {
         let rows: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
         let row = spatial[depth - 1].name.clone();
-        let Some((stages, bytes, fused)) = stages_of(draft, root, (&row, rows), taken, room) else {
+        let mut fused = draft.clone();
+        let beside = limits.beside.map_or_else(Vec::new, |workers| {
+            let may_join = |stage: &str| {
+                !taken.iter().any(|other| other == stage) && may_go_by_rows(draft, stage)
+            };
+            beside::join(&mut fused, root, &spatial[..depth], workers, may_join)
+        });
+        let held = beside.iter().map(|stage| stage.bytes).fold(0i64, i64::saturating_add);
+        let room = limits.room.saturating_sub(held);
+        let together = Together { root, row: &row, rows, beside: &beside };
+        let Some((stages, bytes, fused)) = stages_of(draft, fused, together, taken, room) else {
             continue;
         };
         if best.as_ref().is_none_or(|best| best.stages.len() < stages.len()) {
             let (root, work) = (root.to_owned(), iterations(&accesses.axes));
-            best = Some(Rows { root, row, depth, rows, work, stages, bytes, fused });
+            best = Some(Rows { root, row, depth, rows, work, stages, beside, bytes, fused });
         }
     }
     best
+}
+
+/// The loop of a root in which others may be computed.
+struct Together<'a> {
+    root: &'a str,
+    /// The loop.
+    row: &'a str,
+    /// Its iterations with those of the loops around it.
+    rows: i64,
+    /// The stages that share it already.
+    beside: &'a [Beside],
 }
 
 /// The stages that can be computed in a loop of the root without anything being computed twice, and the root;
 /// `None` if that saves nothing.
 fn stages_of(
     draft: &Draft,
-    root: &str,
-    (row, rows): (&str, i64),
+    mut fused: Draft,
+    Together { root, row, rows, beside }: Together<'_>,
     taken: &[String],
     room: i64,
 ) -> Option<(Vec<String>, i64, Draft)> {
     let mut inside: Vec<String> = vec![root.to_owned()];
-    let mut fused = draft.clone();
+    inside.extend(beside.iter().map(|stage| stage.stage.clone()));
     let mut bytes = 0i64;
     for stage in stages(&draft.nest).iter().rev() {
+        if inside.contains(stage) {
+            continue;
+        }
         let Some(store) = store_of(&draft.nest, stage) else { continue };
         let buffer = store.buffer;
         let readers = reader_names(&fused.nest, buffer);
@@ -127,7 +162,8 @@ fn stages_of(
     if inside.iter().filter_map(reduction).any(|reduction| !inside.contains(&reduction)) {
         return None;
     }
-    inside.reverse();
+    let all = stages(&draft.nest);
+    inside.sort_by_key(|stage| all.iter().position(|other| other == stage));
     Some((inside, bytes, fused))
 }
 

@@ -128,7 +128,10 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
     let mut found = Vec::new();
     for (root, reduction) in with_epilogues(&draft.nest) {
         match chains.iter().position(|chain| chain.has(&root)) {
-            Some(place) if chains[place].root == root => found.push(Unit::Chain(place)),
+            Some(place) if chains[place].root == root && chains[place].beside.is_empty() => {
+                found.push(Unit::Chain(place));
+            }
+            // What shares loops has them already.
             Some(_) => {}
             None => found.push(Unit::Group { root, reduction }),
         }

@@ -8,7 +8,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::steps::{lane_axis, most_vectors};
 use super::{Chain, RowStage};
-use crate::stages::rows::{self, Rows, iterations};
+use crate::stages::rows::{self, Limits, Rows, iterations};
 
 /// The most terms that are written out for each vector of results.
 pub(crate) const MOST_TERMS: i64 = 25;
@@ -30,11 +30,13 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
             rows: of.rows,
             work: of.work,
             stages,
+            beside: of.beside,
             parameters,
             knobs,
         }
     };
-    rows::find(draft, goal.target.caches().l2 / 2).into_iter().map(chain).collect()
+    let limits = Limits { room: goal.target.caches().l2 / 2, beside: Some(goal.workers) };
+    rows::find(draft, limits).into_iter().map(chain).collect()
 }
 
 /// Whether a stage combines a few terms for each element of another, which alone reads it, in place, and is

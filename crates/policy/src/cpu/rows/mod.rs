@@ -21,6 +21,8 @@ mod steps;
 
 use std::ops::Range;
 
+use crate::stages::beside::Beside;
+
 pub(crate) use find::{MOST_TERMS, find};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
 pub(crate) use phases::phases;
@@ -39,6 +41,8 @@ pub(crate) struct Chain {
     pub(crate) work: i64,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<RowStage>,
+    /// Those of them that share the loops over rows with the root and are not computed for it.
+    pub(crate) beside: Vec<Beside>,
     /// The parameters that decide about it, by place among those of the sketch, and what each decides.
     pub(crate) parameters: Range<usize>,
     pub(crate) knobs: Vec<RowKnob>,
@@ -74,6 +78,11 @@ impl RowTiling {
 }
 
 impl Chain {
+    /// The stages beside the root that add up over rows.
+    pub(crate) fn adding_up(&self) -> impl Iterator<Item = &Beside> {
+        self.beside.iter().filter(|stage| stage.adds_up)
+    }
+
     /// Whether a stage is one of them.
     pub(crate) fn has(&self, stage: &str) -> bool {
         self.stages.iter().any(|own| own.name == stage)

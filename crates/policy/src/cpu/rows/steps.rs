@@ -12,6 +12,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::phases::phases;
 use super::{Chain, RowStage, RowTiling};
+use crate::stages::beside::Shares;
 
 /// Computes the stages of a chain row by row.
 ///
@@ -28,19 +29,23 @@ pub(crate) fn compute(
     let (tiled, by_rows): (Vec<_>, Vec<_>) = all
         .filter(|(stage, _)| store_of(&draft.nest, &stage.name).is_some())
         .partition(|(stage, _)| stage.in_tile);
-    place_some(draft, chain, &chain.row, |stage| !stage.in_tile)?;
-    let tile = tile_of(draft, chain);
+    let Joined { row, copied } = join(draft, chain, tiling, goal)?;
+    place_some(draft, chain, &row, |stage| !stage.in_tile)?;
+    let tile = tile_of(draft, &chain.root, &row);
     for (stage, vectors) in by_rows {
-        let stage = stage.name.as_str();
-        let depth = if stage == chain.root { depth(draft, &chain.root, &chain.row) } else { 0 };
-        Row { draft, stage, at: &chain.row, depth, vectors, is_short: false, goal }.schedule()?;
+        let name = stage.name.as_str();
+        let copies = copied.iter().find(|(stage, _)| stage == name).map(|(_, copies)| copies);
+        for stage in copies.map(String::as_str).into_iter().chain([name]) {
+            let depth = if stage == chain.root { depth(draft, stage, &row) } else { 0 };
+            Row { draft, stage, at: &row, depth, vectors, is_short: false, goal }.schedule()?;
+        }
     }
     for (stage, _) in tiled.into_iter().rev() {
         let at = ComputeAt { consumer: chain.root.clone(), at: tile.clone() };
         draft.apply(&stage.name, at)?;
         in_registers(draft, &stage.name, goal)?;
     }
-    if tiling.is_parallel {
+    if tiling.is_parallel && (copied.len() == chain.adding_up().count()) {
         let names = draft.loop_names(&chain.root);
         if let Some(outermost) = names.first() {
             draft.apply(&chain.root, Parallel { target: outermost.clone() })?;
@@ -49,12 +54,52 @@ pub(crate) fn compute(
     Ok(())
 }
 
-/// The loop of the root over vectors that are computed at a time, as [`Row`] names it.
-fn tile_of(draft: &Draft, chain: &Chain) -> String {
-    let depth = depth(draft, &chain.root, &chain.row);
-    let accesses = Accesses::of(&draft.nest, &chain.root);
+/// What became of the loops of a chain once others share them.
+struct Joined {
+    /// The loop in which all stages are computed.
+    row: String,
+    /// The stages that add up over rows in copies, each with the stage that adds to these.
+    copied: Vec<(String, String)>,
+}
+
+/// Brings the stages beside the root into its loops over rows. If workers share these, sums over rows get copies.
+///
+/// # Errors
+/// If a step is refused.
+fn join(
+    draft: &mut Draft,
+    chain: &Chain,
+    tiling: &RowTiling,
+    goal: &Goal<Cpu>,
+) -> Result<Joined, ScheduleError> {
+    let mut joined = Joined { row: chain.row.clone(), copied: Vec::new() };
+    if chain.beside.is_empty() {
+        return Ok(joined);
+    }
+    let rows = Accesses::of(&draft.nest, &chain.root).map_or_else(Vec::new, |own| own.axes);
+    let first = rows.first().filter(|_| tiling.is_parallel && chain.adding_up().next().is_some());
+    let shares = first.and_then(|first| Shares::of(first.extent, goal.workers));
+    if let (Some(shares), Some(first)) = (shares, first) {
+        let [_, inner] = shares.cut(draft, &chain.root, &first.name)?;
+        if first.name == joined.row {
+            joined.row = inner;
+        }
+    }
+    for beside in &chain.beside {
+        let stage = beside.join(draft, (&chain.root, &joined.row), shares)?;
+        if stage != beside.stage {
+            joined.copied.push((beside.stage.clone(), stage));
+        }
+    }
+    Ok(joined)
+}
+
+/// The loop of a root over vectors that are computed at a time, as [`Row`] names it.
+fn tile_of(draft: &Draft, root: &str, row: &str) -> String {
+    let depth = depth(draft, root, row);
+    let accesses = Accesses::of(&draft.nest, root);
     let axis = accesses.as_ref().and_then(|accesses| lane_axis(accesses, depth));
-    axis.map_or_else(|| chain.row.clone(), |axis| format!("{}.0", axis.name))
+    axis.map_or_else(|| row.to_owned(), |axis| format!("{}.0", axis.name))
 }
 
 /// Writes out all loops of a stage with few elements and few terms, and takes its rows in vectors: it stays in registers.
@@ -106,7 +151,10 @@ fn place_some(
     row: &str,
     which: impl Fn(&RowStage) -> bool,
 ) -> Result<(), ScheduleError> {
-    let others = chain.stages.iter().rev().filter(|stage| stage.name != chain.root);
+    let is_placed = |stage: &&RowStage| {
+        stage.name != chain.root && !chain.beside.iter().any(|other| other.stage == stage.name)
+    };
+    let others = chain.stages.iter().rev().filter(is_placed);
     for stage in others.filter(|stage| which(stage)) {
         if store_of(&draft.nest, &stage.name).is_some() {
             let at = ComputeAt { consumer: chain.root.clone(), at: row.to_owned() };

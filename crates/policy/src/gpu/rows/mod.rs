@@ -19,7 +19,7 @@ use tensorwright_target::Gpu;
 
 use super::groups::operations;
 use crate::stages::ranks::number;
-use crate::stages::rows::{self, Rows, iterations};
+use crate::stages::rows::{self, Limits, Rows, iterations};
 
 pub(crate) use cost::{best, cycles};
 pub(crate) use decode::launch;
@@ -56,7 +56,8 @@ struct RowStage {
 /// The chains of a draft whose stages are not scheduled.
 pub(crate) fn find(draft: &Draft, gpu: &Gpu) -> Vec<Chain> {
     // Partial sums need room as well.
-    let found = rows::find(draft, gpu.declared_shared() * 3 / 4);
+    let limits = Limits { room: gpu.declared_shared() * 3 / 4, beside: None };
+    let found = rows::find(draft, limits);
     found.into_iter().filter_map(|of| chain(draft, of, gpu)).collect()
 }
 

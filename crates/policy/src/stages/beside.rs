@@ -1,0 +1,184 @@
+//! Which stages share loops over rows without one being computed for the other.
+//!
+//! The gradient of a norm has a result with rows, and results that add up over rows; all of them need what is known of a row:
+//!
+//! ```text
+//! for n { mean(n) = ..; }                           for n {
+//! for n, d { dx(n,d) = .. mean(n) ..; }               mean = ..;
+//! for d { for n { dg(d) += .. mean(n) ..; } }   ->    for d { dx(n,d) = .. mean ..; }
+//!                                                     for d { dg(d) += .. mean ..; }
+//!                                                   }
+//! ```
+//!
+//! Workers cannot add to the same elements, so they get copies of what adds up over rows, which are added at the end.
+
+use std::collections::BTreeSet;
+
+use tensorwright_schedule::access::{Accesses, Axis};
+use tensorwright_schedule::nest::{BufferId, LoopNest, Owner, Role, for_each_store};
+use tensorwright_schedule::placement::store_of;
+use tensorwright_schedule::primitives::{ComputeWith, Privatize, Reorder, Split, stages};
+use tensorwright_schedule::{Draft, ScheduleError};
+
+/// Fewer copies for each worker than this are tried.
+const MOST_COPIES: i64 = 8;
+
+/// A stage that shares the loops over rows of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Beside {
+    pub(crate) stage: String,
+    /// Its own loops over rows, outermost first.
+    rows: Vec<String>,
+    /// Whether it adds up over rows.
+    pub(crate) adds_up: bool,
+    /// The bytes that it holds while rows are computed.
+    pub(crate) bytes: i64,
+}
+
+/// How rows are shared among workers, each of which adds to a copy of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// The iterations of the outermost loop over rows that have a copy.
+    pub(crate) each: i64,
+}
+
+impl Shares {
+    /// Shares of equal size, at least one for each worker; `None` if there are none.
+    pub(crate) fn of(extent: i64, workers: i64) -> Option<Self> {
+        let most = workers.saturating_mul(MOST_COPIES).min(extent);
+        let copies = (workers.max(1)..=most).find(|copies| extent % copies == 0)?;
+        Some(Self { each: extent / copies })
+    }
+
+    /// Cuts a loop; the names of the loop over shares and of that inside of one.
+    ///
+    /// # Errors
+    /// If that is refused.
+    pub(crate) fn cut(
+        self,
+        draft: &mut Draft,
+        stage: &str,
+        target: &str,
+    ) -> Result<[String; 2], ScheduleError> {
+        let names = [format!("{target}.share"), format!("{target}.row")];
+        let mut split = Split::new(target, &[self.each]);
+        split.names = names.to_vec();
+        draft.apply(stage, split)?;
+        Ok(names)
+    }
+}
+
+impl Beside {
+    /// A stage whose first loops over results, or all whose loops over terms, are as long as the rows of another.
+    fn of(draft: &Draft, stage: &str, rows: &[&Axis]) -> Option<Self> {
+        let accesses = Accesses::of(&draft.nest, stage)?;
+        let buffer = draft.nest.buffer(accesses.write.buffer);
+        if buffer.owner != Owner::Output {
+            return None;
+        }
+        let results: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
+        let terms: Vec<&Axis> = accesses.of_role(Role::Reduce).collect();
+        let fits = |own: &[&Axis]| {
+            own.len() == rows.len()
+                && own.iter().zip(rows).all(|(own, row)| own.extent == row.extent)
+        };
+        let adds_up = !terms.is_empty();
+        let own = if adds_up { terms } else { results.iter().copied().take(rows.len()).collect() };
+        // What is left is a row.
+        let has_row = results.iter().any(|axis| {
+            axis.extent > 1
+                && !own.iter().any(|own| own.var == axis.var)
+                && accesses.write.stride(axis) == Some(1)
+        });
+        if !fits(&own) || !has_row {
+            return None;
+        }
+        let rows = own.iter().map(|axis| axis.name.clone()).collect();
+        let bytes = if adds_up { buffer.bytes() } else { 0 };
+        Some(Self { stage: stage.to_owned(), rows, adds_up, bytes })
+    }
+
+    /// Computes it in the loops over rows of a root, up to one; the stage that is there afterwards.
+    ///
+    /// With shares, those loops are cut already, and the stage may add to copies.
+    ///
+    /// # Errors
+    /// If a step is refused.
+    pub(crate) fn join(
+        &self,
+        draft: &mut Draft,
+        (root, at): (&str, &str),
+        shares: Option<Shares>,
+    ) -> Result<String, ScheduleError> {
+        let (mut stage, mut order) = (self.stage.clone(), self.rows.clone());
+        if let (Some(shares), Some(first)) = (shares, self.rows.first()) {
+            let cut = shares.cut(draft, &stage, first)?;
+            if self.adds_up {
+                draft.apply(&stage, Privatize { target: cut[0].clone() })?;
+                stage = format!("{stage}.part");
+            }
+            order.splice(..1, cut);
+        }
+        let own = Accesses::of(&draft.nest, &stage).map_or_else(Vec::new, |own| own.axes);
+        let others = own.into_iter().map(|axis| axis.name);
+        let others: Vec<String> = others.filter(|name| !order.contains(name)).collect();
+        order.extend(others);
+        draft.apply(&stage, Reorder { order })?;
+        draft.apply(&stage, ComputeWith { other: root.to_owned(), at: at.to_owned() })?;
+        Ok(stage)
+    }
+}
+
+/// Brings results of the program that need the same data into the loops over rows of a root, as far as workers can share
+/// them.
+pub(super) fn join(
+    draft: &mut Draft,
+    root: &str,
+    rows: &[&Axis],
+    workers: i64,
+    may_join: impl Fn(&str) -> bool,
+) -> Vec<Beside> {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Vec::new() };
+    let can_share = workers <= 1 || Shares::of(first.extent, workers).is_some();
+    let is_result = |buffer: BufferId| draft.nest.buffer(buffer).owner == Owner::Output;
+    if !store_of(&draft.nest, root).is_some_and(|store| is_result(store.buffer)) {
+        return Vec::new();
+    }
+    let mut needed = needs(&draft.nest, root);
+    let mut joined: Vec<(Beside, BufferId)> = Vec::new();
+    for stage in stages(&draft.nest) {
+        if stage == root || !may_join(&stage) {
+            continue;
+        }
+        let Some(store) = store_of(&draft.nest, &stage) else { continue };
+        let (buffer, own) = (store.buffer, needs(&draft.nest, &stage));
+        let is_apart = !needed.contains(&buffer)
+            && !joined.iter().any(|(by, made)| by.adds_up && own.contains(made));
+        let Some(found) = Beside::of(draft, &stage, rows).filter(|_| is_apart) else { continue };
+        if own.is_disjoint(&needed) || (found.adds_up && !can_share) {
+            continue;
+        }
+        if draft.steps(|draft| found.join(draft, (root, &last.name), None).is_ok()) {
+            needed.extend(own);
+            joined.push((found, buffer));
+        }
+    }
+    joined.into_iter().map(|(stage, _)| stage).collect()
+}
+
+/// All that a stage is made of: what it reads, what that is made of, and so on.
+fn needs(nest: &LoopNest, stage: &str) -> BTreeSet<BufferId> {
+    let mut made: Vec<(BufferId, Vec<BufferId>)> = Vec::new();
+    for_each_store(&nest.body, &mut |store| {
+        let reads = store.reads().iter().map(|(_, read)| read.tensor).collect();
+        made.push((store.buffer, reads));
+    });
+    let mut found = BTreeSet::new();
+    let mut open: Vec<BufferId> =
+        store_of(nest, stage).map(|store| store.buffer).into_iter().collect();
+    while let Some(next) = open.pop() {
+        let reads = made.iter().filter(|(buffer, _)| *buffer == next).flat_map(|(_, reads)| reads);
+        open.extend(reads.filter(|read| found.insert(**read)));
+    }
+    found
+}
