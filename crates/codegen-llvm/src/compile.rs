@@ -9,6 +9,7 @@ use inkwell::{GlobalVisibility, OptimizationLevel};
 use tensorwright_schedule::{Interface, LoweredNest};
 use tracing::debug_span;
 
+use crate::cache::{Key, ObjectCache};
 use crate::emit;
 use crate::error::Result;
 use crate::object;
@@ -50,6 +51,8 @@ pub struct Compiled {
     pub object: Vec<u8>,
     /// How long each step took.
     pub times: PhaseTimes,
+    /// Whether the object was found in a cache, and not generated.
+    pub is_cached: bool,
 }
 
 /// How long the steps from a nest to an object took.
@@ -101,6 +104,20 @@ impl From<CodegenLevel> for OptimizationLevel {
 ///
 /// If the nest is too large, or LLVM refuses it.
 pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Result<Compiled> {
+    compile_cached(nest, target, options, None)
+}
+
+/// Compiles a lowered nest to an object, or finds the object in a cache.
+///
+/// # Errors
+///
+/// As for [`compile`]. A cache that does not work is none.
+pub fn compile_cached(
+    nest: &LoweredNest,
+    target: &Processor,
+    options: &Options,
+    cache: Option<&ObjectCache>,
+) -> Result<Compiled> {
     let mut clock = Clock(Instant::now());
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
@@ -110,12 +127,21 @@ pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Res
     if options.hidden {
         hide(&module);
     }
+    let kept = cache.map(|cache| (cache, Key::of(&module, target, options)));
     let emit = clock.lap();
+    if let Some(object) = kept.and_then(|(cache, key)| cache.get(key)) {
+        let times = PhaseTimes { emit, ..PhaseTimes::default() };
+        return Ok(Compiled { interface, object, times, is_cached: true });
+    }
     debug_span!("passes").in_scope(|| passes::run(&module, &machine, &options.pipeline))?;
     let passes = clock.lap();
     let object = debug_span!("codegen").in_scope(|| object::object(&module, &machine))?;
     let codegen = clock.lap();
-    Ok(Compiled { interface, object, times: PhaseTimes { emit, passes, codegen } })
+    if let Some((cache, key)) = kept {
+        cache.put(key, &object);
+    }
+    let times = PhaseTimes { emit, passes, codegen };
+    Ok(Compiled { interface, object, times, is_cached: false })
 }
 
 /// Gives the exported functions hidden visibility.

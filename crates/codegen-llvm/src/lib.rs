@@ -4,8 +4,10 @@
 //! - [`Processor`]: what LLVM has to know of a processor;
 //! - [`math`]: the builtin functions, on scalars and vectors;
 //! - [`passes`], [`object`]: from IR to an object file;
+//! - [`ObjectCache`]: objects on disk, by what they were made from;
 //! - [`jit`]: from an object file to code in this process, and out of it again.
 
+mod cache;
 mod compile;
 mod emit;
 pub mod error;
@@ -16,7 +18,10 @@ pub mod object;
 pub mod passes;
 mod processor;
 
-pub use compile::{CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, listing};
+pub use cache::ObjectCache;
+pub use compile::{
+    CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, compile_cached, listing,
+};
 pub use kernel::JitKernel;
 pub use processor::Processor;
 

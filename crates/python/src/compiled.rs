@@ -11,6 +11,7 @@ use tensorwright_records::open_existing;
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
 use crate::definition::{Choices, Definition, Sizes};
+use crate::objects;
 
 /// From so many innermost iterations on, a call lets other threads use the interpreter.
 const LONG: u128 = 20_000;
@@ -78,9 +79,10 @@ impl Compiled {
         let choices = &definition.choices;
         let builder = || {
             let builder = program.compile().target(choices.target.clone());
-            builder.threads(choices.threads).precision(choices.precision)
+            objects::kept(builder.threads(choices.threads).precision(choices.precision))
         };
-        let Recalled { found: remembered, notes } = remembered(plain, choices);
+        let Recalled { found: remembered, mut notes } = remembered(plain, choices);
+        notes.extend(objects::problem());
         let tuned =
             remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
         let (kernel, origin) = match tuned {
@@ -101,7 +103,8 @@ impl Compiled {
     ) -> Result<Self, Diagnostics> {
         let choices = &definition.choices;
         let builder = program.compile().target(choices.target.clone()).threads(choices.threads);
-        let kernel = builder.precision(choices.precision).schedule_text(schedule)?.build()?;
+        let builder = objects::kept(builder.precision(choices.precision));
+        let kernel = builder.schedule_text(schedule)?.build()?;
         Ok(Self::of(program, kernel, "given".to_owned(), Vec::new(), true))
     }
 

@@ -14,6 +14,7 @@ mod error;
 mod expected;
 mod foreign;
 mod kernels;
+mod objects;
 mod operator;
 mod outputs;
 mod parts;

@@ -5,6 +5,8 @@ import tempfile
 
 # Before the package is loaded: the records of tests are nobody's.
 os.environ["TENSORWRIGHT_DB"] = os.path.join(tempfile.mkdtemp(prefix="tensorwright-tests-"), "records.sqlite3")
+# Tests count what is compiled.
+os.environ["TENSORWRIGHT_CACHE"] = ""
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

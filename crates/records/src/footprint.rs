@@ -18,6 +18,14 @@ pub struct KeptFile {
     pub bytes: u64,
 }
 
+impl KeptFile {
+    /// What is at a path, for people, and how large it is.
+    #[must_use]
+    pub fn new(what: &'static str, path: PathBuf, bytes: u64) -> Self {
+        Self { what, path, bytes }
+    }
+}
+
 /// The files of records that are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use tensorwright::ObjectCache;
 use tensorwright_records::{Collection, Footprint, KeptFile, Location, open_existing};
 
 use super::db::table::{bytes, table};
@@ -18,8 +19,9 @@ const STEPS: [usize; 4] = [50, 10, 3, 1];
 
 /// Show, limit or remove what tuning keeps on this disk
 ///
-/// Kernels are compiled anew in each process and are not kept; schedules that tuning found are, in the records. With `cache.limit` in
-/// `tensorwright.toml`, every `tune` ends by trimming to it.
+/// Schedules that tuning found are in the records; with `cache.limit` in `tensorwright.toml`, every `tune` ends by trimming to it.
+/// Kernels that Python compiled are in a folder of their own, which keeps its size by itself; they belong to no records, so they are
+/// left out if `--db` is given.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright cache show
@@ -61,7 +63,7 @@ struct TrimArgs {
     output: OutputArgs,
 }
 
-/// Remove everything: records, runs that could go on, candidates that show defects
+/// Remove everything: records, runs that could go on, candidates that show defects, compiled kernels
 #[derive(Debug, Args)]
 struct ClearArgs {
     /// Do it; otherwise it only says what would be removed
@@ -94,8 +96,18 @@ fn footprint(db: Option<&Location>, format: Format) -> Result<Footprint, Failure
     found.map_err(|error| failed(&error, format))
 }
 
+/// The folder of compiled kernels, if there is one and it is not somebody else's.
+fn kernels(db: Option<&Location>) -> Option<(ObjectCache, KeptFile)> {
+    let folder = ObjectCache::usual_folder().filter(|folder| db.is_none() && folder.is_dir())?;
+    let cache = ObjectCache::open(&folder, u64::MAX).ok()?;
+    let (count, bytes) = cache.footprint().ok()?;
+    let kept = KeptFile::new("compiled kernels", folder, bytes);
+    (count > 0).then_some((cache, kept))
+}
+
 fn show(db: Option<&Location>, limit: Option<u64>, format: Format) -> Outcome {
-    let found = footprint(db, format)?;
+    let mut found = footprint(db, format)?;
+    found.parts.extend(kernels(db).map(|(_, kept)| kept));
     if format == Format::Json {
         let part =
             |part: &KeptFile| json!({ "what": part.what, "path": part.path, "bytes": part.bytes });
@@ -178,9 +190,16 @@ fn clear(db: Option<&Location>, yes: bool, format: Format) -> Outcome {
         let help = "let it finish, or stop it with Ctrl-C: everything that it found is kept";
         return Err(problem("a run is under way in these records".to_owned(), help, format));
     }
+    let kernels = kernels(db);
     if yes {
         found.remove().map_err(|error| failed(&error, format))?;
+        if let Some((cache, _)) = &kernels {
+            cache.clear()?;
+        }
     }
+    // What is not removed as a whole.
+    let mut found = found;
+    found.parts.extend(kernels.map(|(_, kept)| kept));
     if format == Format::Json {
         let value = json!({ "removed": yes, "bytes": found.bytes(), "files": found.parts.len() });
         return Ok(report::json(&value)?);

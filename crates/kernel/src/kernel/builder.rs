@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tensorwright_codegen_llvm::{Options, Processor};
+use tensorwright_codegen_llvm::{ObjectCache, Options, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::{lower_options, untuned_schedule};
 use tensorwright_schedule::interface::identifier;
@@ -47,6 +47,7 @@ pub struct KernelBuilder<'p> {
     precision: Precision,
     symbol: Option<String>,
     options: Options,
+    cache: Option<ObjectCache>,
 }
 
 /// Why a program was not lowered.
@@ -94,6 +95,7 @@ impl Program {
             precision: Precision::default(),
             symbol: None,
             options: Options::default(),
+            cache: None,
         }
     }
 }
@@ -155,6 +157,26 @@ impl KernelBuilder<'_> {
     /// Changes what LLVM does.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Keeps the generated code on disk, and finds it there if it was generated before. Without it, every process generates
+    /// what it needs.
+    ///
+    /// ```
+    /// use tensorwright::{Module, ObjectCache};
+    ///
+    /// let folder = std::env::temp_dir().join(format!("kept-{}", std::process::id()));
+    /// let cache = ObjectCache::open(&folder, 256 << 20)?;
+    /// let text = "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }";
+    /// let program = Module::parse("twice.tc", text)?.def("twice")?.bind([("N", 64)])?;
+    /// program.compile().cache(&cache).build()?;
+    /// assert_eq!(cache.footprint()?.0, 1);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cache(mut self, cache: &ObjectCache) -> Self {
+        self.cache = Some(cache.clone());
         self
     }
 
@@ -220,6 +242,7 @@ impl KernelBuilder<'_> {
             target,
             threads: self.threads,
             options: self.options,
+            cache: self.cache,
             scheduled,
             interface: Interface::of(&nest),
             nest,

@@ -100,7 +100,10 @@ impl Code {
             Some(_) => Self::for_device(lowered, runs_here),
             None => Self::for_processor(lowered, runs_here),
         };
-        COMPILATIONS.fetch_add(1, Ordering::Relaxed);
+        let is_found = |code: &Self| matches!(&code.text, Text::Object(object) if object.is_cached);
+        if !made.as_ref().is_ok_and(is_found) {
+            COMPILATIONS.fetch_add(1, Ordering::Relaxed);
+        }
         made
     }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tensorwright_codegen_c::Dialect;
-use tensorwright_codegen_llvm::{Compiled, Listing, Options, Processor, compile, listing};
+use tensorwright_codegen_llvm::{
+    Compiled, Listing, ObjectCache, Options, Processor, compile_cached, listing,
+};
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::lower_options;
 use tensorwright_schedule::interface::DeviceProgram;
@@ -29,6 +31,8 @@ pub struct LoweredProgram {
     pub(super) processor: Option<Processor>,
     pub(super) threads: usize,
     pub(super) options: Options,
+    /// Where objects are kept.
+    pub(super) cache: Option<ObjectCache>,
     /// After the schedule, before lowering.
     pub(super) scheduled: LoopNest,
     pub(super) nest: LoweredNest,
@@ -307,7 +311,7 @@ impl LoweredProgram {
     /// Generates code.
     pub(super) fn compile(&self) -> Result<Compiled, Diagnostics> {
         let processor = self.for_processor("object file")?;
-        compile(&self.nest, processor, &self.options)
+        compile_cached(&self.nest, processor, &self.options, self.cache.as_ref())
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 

@@ -1,0 +1,313 @@
+//! Objects on disk, by what they were made from.
+//!
+//! Code generation takes most of the time of compiling, and programs are compiled again whenever a process starts. The key of an
+//! object is a hash of the IR that passes and code generator get, of the processor and of the options: whoever finds an object
+//! would have generated it, byte for byte. Nothing has to be invalidated, and whatever goes wrong with a file, the code is
+//! generated.
+//!
+//! What is found is run. So a folder to which others may write is refused, and a file that was damaged is left aside: it begins
+//! with a hash of the rest.
+
+use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use inkwell::module::Module;
+use sha2::{Digest, Sha256};
+
+use crate::compile::Options;
+use crate::llvm_version;
+use crate::processor::Processor;
+
+/// The bytes of a hash.
+const HASH: usize = 32;
+
+/// Objects are smaller; what is larger is none of ours.
+const MOST_BYTES: u64 = 1 << 28;
+
+/// After how long the use of an object is noted again.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Objects in a folder, of which the ones that were not used for longest leave when they take more than a limit.
+///
+/// ```
+/// use tensorwright_codegen_llvm::ObjectCache;
+///
+/// let folder = std::env::temp_dir().join(format!("objects-{}", std::process::id()));
+/// let cache = ObjectCache::open(&folder, 256 << 20)?;
+/// assert_eq!(cache.footprint()?, (0, 0));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ObjectCache {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    folder: PathBuf,
+    limit: u64,
+    /// What this process has written since it last looked at the whole.
+    written: AtomicU64,
+    /// Numbers files that are being written.
+    number: AtomicU64,
+}
+
+/// What an object is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key([u8; HASH]);
+
+impl Key {
+    /// The key of a module that was emitted and that no pass has seen.
+    pub(crate) fn of(module: &Module<'_>, target: &Processor, options: &Options) -> Self {
+        let (major, minor, patch) = llvm_version();
+        let Options { pipeline, level, hidden } = options;
+        let about = format!(
+            "{} {major}.{minor}.{patch} {target:?} {pipeline} {level:?} {hidden}",
+            env!("CARGO_PKG_VERSION")
+        );
+        let mut hash = Sha256::new();
+        hash.update((about.len() as u64).to_le_bytes());
+        hash.update(about);
+        hash.update(module.write_bitcode_to_memory().as_slice());
+        Self(hash.finalize().into())
+    }
+
+    fn file(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + ".o"
+    }
+}
+
+impl ObjectCache {
+    /// The environment variable that names a folder; empty, nothing is kept.
+    pub const VARIABLE: &str = "TENSORWRIGHT_CACHE";
+
+    /// The objects in a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made or written to, or if others may write to it.
+    pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let inner = Inner {
+            folder: folder.to_owned(),
+            limit,
+            // The first that is written looks at the whole.
+            written: AtomicU64::new(limit),
+            number: AtomicU64::new(0),
+        };
+        let cache = Self { inner: Arc::new(inner) };
+        // Files are made in the name of this process, so they say who that is.
+        let (path, file) = cache.new_file()?;
+        let owner = file.metadata().map(|own| own.uid());
+        fs::remove_file(path)?;
+        let about = fs::metadata(folder)?;
+        if about.uid() != owner? || about.mode() & 0o022 != 0 {
+            let message = "others may write to the folder, and what is in it is run";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        Ok(cache)
+    }
+
+    /// The folder that a user has for this: what [`ObjectCache::VARIABLE`] names, or `tensorwright/objects` in `XDG_CACHE_HOME` or
+    /// `~/.cache`. `None` without a home, or if the variable is empty.
+    #[must_use]
+    pub fn usual_folder() -> Option<PathBuf> {
+        if let Some(named) = std::env::var_os(Self::VARIABLE) {
+            return Some(PathBuf::from(named)).filter(|folder| !folder.as_os_str().is_empty());
+        }
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let caches =
+            absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        Some(caches.join("tensorwright/objects"))
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.inner.folder
+    }
+
+    /// How many objects there are, and their bytes.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn footprint(&self) -> io::Result<(usize, u64)> {
+        let found = self.objects()?;
+        Ok((found.len(), found.iter().map(|(_, _, bytes)| bytes).sum()))
+    }
+
+    /// Removes all objects.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    pub fn clear(&self) -> io::Result<()> {
+        self.objects()?.into_iter().try_for_each(|(path, ..)| fs::remove_file(path))
+    }
+
+    /// An object that was kept, if it is whole.
+    pub(crate) fn get(&self, key: Key) -> Option<Vec<u8>> {
+        let path = self.inner.folder.join(key.file());
+        let file = File::open(&path).ok()?;
+        let mut bytes = Vec::new();
+        (&file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+        let (hash, object) = bytes.split_at_checked(HASH)?;
+        if Sha256::digest(object).as_slice() != hash {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        let used = file.metadata().and_then(|about| about.modified()).ok()?;
+        let now = SystemTime::now();
+        if now.duration_since(used).is_ok_and(|age| age > DAY) {
+            // Without it the object leaves earlier, and nothing else.
+            let _ = file.set_times(FileTimes::new().set_modified(now));
+        }
+        Some(object.to_vec())
+    }
+
+    /// Keeps an object, if that is possible.
+    pub(crate) fn put(&self, key: Key, object: &[u8]) {
+        if let Err(error) = self.write(key, object) {
+            tracing::debug!(%error, folder = %self.inner.folder.display(), "an object was not kept");
+        }
+    }
+
+    fn write(&self, key: Key, object: &[u8]) -> io::Result<()> {
+        let (path, mut file) = self.new_file()?;
+        let hash = Sha256::digest(object);
+        let written = file.write_all(hash.as_slice()).and_then(|()| file.write_all(object));
+        // Others see it whole or not at all.
+        let moved = written.and_then(|()| fs::rename(&path, self.inner.folder.join(key.file())));
+        if moved.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        moved?;
+        let bytes = (HASH + object.len()) as u64;
+        let written = self.inner.written.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if written > self.inner.limit / 16 {
+            self.inner.written.store(0, Ordering::Relaxed);
+            self.trim()?;
+        }
+        Ok(())
+    }
+
+    /// A file that nobody else has.
+    fn new_file(&self) -> io::Result<(PathBuf, File)> {
+        let number = self.inner.number.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}.part", std::process::id());
+        let path = self.inner.folder.join(name);
+        // It may be left from a process of that number that was stopped.
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        Ok((path, file))
+    }
+
+    /// Removes what was not used for longest until three quarters of the limit are left, if there is more than the limit.
+    fn trim(&self) -> io::Result<()> {
+        let mut found = self.objects()?;
+        let mut bytes: u64 = found.iter().map(|(_, _, bytes)| bytes).sum();
+        if bytes <= self.inner.limit {
+            return Ok(());
+        }
+        found.sort_by_key(|(_, used, _)| *used);
+        for (path, _, size) in found {
+            if bytes <= self.inner.limit / 4 * 3 {
+                break;
+            }
+            // Another process may have removed it.
+            let _ = fs::remove_file(path);
+            bytes -= size;
+        }
+        Ok(())
+    }
+
+    /// Files with the times of their last use and their bytes: objects, and what was left by processes that were stopped.
+    fn objects(&self) -> io::Result<Vec<(PathBuf, SystemTime, u64)>> {
+        let now = SystemTime::now();
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.inner.folder)? {
+            let path = entry?.path();
+            // It may go meanwhile.
+            let Ok(about) = fs::symlink_metadata(&path) else { continue };
+            let used = about.modified().unwrap_or(now);
+            let is_left = || now.duration_since(used).is_ok_and(|age| age > DAY);
+            let is_ours = match path.extension().and_then(|extension| extension.to_str()) {
+                Some("o") => true,
+                Some("part") => is_left(),
+                _ => false,
+            };
+            if is_ours && about.is_file() {
+                found.push((path, used, about.len()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("objects-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[test]
+    fn objects_are_found_again_unless_they_are_damaged() {
+        let folder = folder("damaged");
+        let cache = ObjectCache::open(&folder, 1 << 20).unwrap();
+        let key = Key([7; HASH]);
+        assert_eq!(cache.get(key), None);
+        cache.put(key, b"code");
+        assert_eq!(cache.get(key).as_deref(), Some(&b"code"[..]));
+        assert_eq!(cache.footprint().unwrap(), (1, 36));
+        for text in [&b""[..], b"short", &[0; 40]] {
+            cache.put(key, b"code");
+            fs::write(folder.join(key.file()), text).unwrap();
+            assert_eq!(cache.get(key), None);
+        }
+        cache.put(key, b"code");
+        cache.clear().unwrap();
+        assert_eq!(cache.get(key), None);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn folders_of_others_are_refused() {
+        let folder = folder("others");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let error = ObjectCache::open(&folder, 1 << 20).unwrap_err();
+        assert_eq!(error.to_string(), "others may write to the folder, and what is in it is run");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_oldest_leave() {
+        let folder = folder("oldest");
+        let cache = ObjectCache::open(&folder, 4096).unwrap();
+        for number in 0..16u8 {
+            let key = Key([number; HASH]);
+            cache.put(key, &[number; 1000]);
+            let age = Duration::from_secs(1000 - u64::from(number));
+            let times = FileTimes::new().set_modified(SystemTime::now() - age);
+            if let Ok(file) = File::open(folder.join(key.file())) {
+                file.set_times(times).unwrap();
+            }
+        }
+        let (_, bytes) = cache.footprint().unwrap();
+        assert!(bytes <= 4096, "{bytes}");
+        assert!(cache.get(Key([15; HASH])).is_some());
+        assert!(cache.get(Key([0; HASH])).is_none());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
