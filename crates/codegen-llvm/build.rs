@@ -65,10 +65,22 @@ fn llvm_config(arguments: &[&str]) -> Result<String, String> {
         .map_err(|problem| format!("{}: {problem}; {advice}", program.display()))
 }
 
+/// The C compiler for the target, with its options: `CC_aarch64_unknown_linux_gnu`, as other build scripts take it, or `cc`.
+fn compiler() -> Command {
+    let target = std::env::var("TARGET").unwrap_or_default().replace('-', "_");
+    let variable = format!("CC_{target}");
+    println!("cargo::rerun-if-env-changed={variable}");
+    let line = std::env::var(variable).unwrap_or_else(|_| "cc".to_owned());
+    let mut words = line.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
+}
+
 /// Where the C compiler finds a static library.
 fn folder_of(library: &str) -> Result<String, String> {
     let file = format!("lib{library}.a");
-    let path = output(Command::new("cc").arg(format!("-print-file-name={file}")))?;
+    let path = output(compiler().arg(format!("-print-file-name={file}")))?;
     let path = PathBuf::from(path.trim());
     match path.parent().filter(|folder| folder.is_absolute()) {
         Some(folder) => Ok(folder.display().to_string()),
