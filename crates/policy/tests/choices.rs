@@ -5,8 +5,10 @@
 
 mod common;
 
+use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
-use tensorwright_policy::{Preset, ScheduleSpace};
+use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
+use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::{Point, Rng};
 use tensorwright_target::{Cpu, Goal};
@@ -111,5 +113,30 @@ fn spaces_contain_the_schedule_that_they_start_from() {
             let nest = nest.unwrap_or_else(|e| panic!("{what}: {e}"));
             lower(nest).unwrap_or_else(|e| panic!("{what}: {e}"));
         }
+    }
+}
+
+/// A dense layer as frameworks write it: the weights are no constants, and their rows are outputs.
+#[test]
+fn loops_of_a_fused_product_have_names_of_their_own() {
+    let text = "def f(float(B,N,I) x, float(O,I) w) -> (y) {
+      y(b,n,o) +=! x(b,n,i) * w(o,i)
+      y(b,n,o) = max(y(b,n,o), 0)
+    }";
+    for batch in [1, 8] {
+        let module = Module::parse("f.tc", text).unwrap();
+        let sizes = [("B", batch), ("N", 384), ("I", 256), ("O", 256)];
+        let program = module.bind("f", sizes).unwrap();
+        let goal = Goal::new(Cpu::avx512()).into();
+        let schedule = untuned_schedule(&program, &goal).unwrap();
+        let nest = schedule.apply(canonical(&program)).unwrap();
+        let mut names: Vec<&str> =
+            loops_of(&nest, "y.0").iter().map(|l| nest.var_name(l.var)).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        // Panels are packed in loops that steps name: in the wrong one, they are packed for every term.
+        assert_eq!(names.len(), count, "{schedule}");
+        assert!(schedule.to_string().contains("y.0: cache_read w at "), "{schedule}");
     }
 }

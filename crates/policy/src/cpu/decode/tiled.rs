@@ -60,7 +60,7 @@ impl Decoder<'_> {
         self.fuse(root, tiling, &mut loops)?;
         let Some(host) = loops.host().cloned() else { return Ok(loops) };
         self.apply(reduction, ComputeAt { consumer: root.clone(), at: host })?;
-        self.inside_tile(group, tiling, reduction)?;
+        self.inside_tile(group, tiling, reduction, &loops)?;
         self.lanes_last(group, tiling, reduction)?;
         self.inner_kinds(root, &loops)?;
         Ok(loops)
@@ -84,12 +84,14 @@ impl Decoder<'_> {
         self.apply(reduction, SetLayout { layout: LayoutText { parts: parts.collect() } })
     }
 
-    /// The loops of a reduction over a register tile of its reader.
+    /// The loops of a reduction over a register tile of its reader. None is called what a loop around them is: panels are packed in
+    /// those, by name.
     fn inside_tile(
         &mut self,
         group: &Group,
         tiling: &Tiling,
         stage: &str,
+        around: &Loops,
     ) -> Result<(), Rejection> {
         let mut loops = Loops::default();
         let mut vector_row = None;
@@ -97,9 +99,19 @@ impl Decoder<'_> {
             let name = &split.axis.name;
             match tiling.vector {
                 Vector::Spatial { axis: vector, lanes } if vector == axis => {
-                    self.apply(stage, Split::new(name, &[lanes]))?;
-                    vector_row = Some(format!("{name}.0"));
-                    loops.lanes = Some(format!("{name}.1"));
+                    let (row, lane) = (format!("{name}.vectors"), format!("{name}.lanes"));
+                    let mut split = Split::new(name, &[lanes]);
+                    split.names = vec![row.clone(), lane.clone()];
+                    self.apply(stage, split)?;
+                    vector_row = Some(row);
+                    loops.lanes = Some(lane);
+                }
+                _ if around.places().contains(&name) => {
+                    let names = vec![format!("{name}.tile"), format!("{name}.rows")];
+                    let mut split = Split::new(name, &[tiling.register(axis)]);
+                    split.names.clone_from(&names);
+                    self.apply(stage, split)?;
+                    loops.register.extend(names);
                 }
                 _ => loops.register.push(name.clone()),
             }
