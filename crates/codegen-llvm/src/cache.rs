@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime};
 use inkwell::module::Module;
 use sha2::{Digest, Sha256};
 
-use crate::compile::Options;
 use crate::llvm_version;
+use crate::options::Options;
 use crate::processor::Processor;
 
 /// The bytes of a hash.

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use inkwell::GlobalVisibility;
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
-use inkwell::{GlobalVisibility, OptimizationLevel};
 use tensorwright_schedule::{Interface, LoweredNest};
 use tracing::debug_span;
 
@@ -13,33 +13,9 @@ use crate::cache::{Key, ObjectCache};
 use crate::emit;
 use crate::error::Result;
 use crate::object;
+use crate::options::Options;
 use crate::passes;
 use crate::processor::Processor;
-
-/// How code is generated.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Options {
-    /// The passes between emission and code generation, as `opt -passes=` takes them.
-    pub pipeline: String,
-    /// How hard the code generator tries.
-    pub level: CodegenLevel,
-    /// Whether the exported functions are for the library alone that they are linked into: a shared
-    /// library does not export them.
-    pub hidden: bool,
-}
-
-/// How hard the code generator tries. There is no level 0: it does not allocate registers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum CodegenLevel {
-    /// O1.
-    O1,
-    /// O2.
-    #[default]
-    O2,
-    /// O3.
-    O3,
-}
 
 /// A compiled kernel.
 #[derive(Debug, Clone)]
@@ -76,26 +52,6 @@ pub enum Listing {
     Ir,
     /// The target's assembly.
     Assembly,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            pipeline: passes::DEFAULT_PIPELINE.into(),
-            level: CodegenLevel::default(),
-            hidden: false,
-        }
-    }
-}
-
-impl From<CodegenLevel> for OptimizationLevel {
-    fn from(level: CodegenLevel) -> Self {
-        match level {
-            CodegenLevel::O1 => OptimizationLevel::Less,
-            CodegenLevel::O2 => OptimizationLevel::Default,
-            CodegenLevel::O3 => OptimizationLevel::Aggressive,
-        }
-    }
 }
 
 /// Compiles a lowered nest to an object.

@@ -15,14 +15,14 @@ pub mod jit;
 mod kernel;
 pub mod math;
 pub mod object;
+mod options;
 pub mod passes;
 mod processor;
 
 pub use cache::ObjectCache;
-pub use compile::{
-    CodegenLevel, Compiled, Listing, Options, PhaseTimes, compile, compile_cached, listing,
-};
+pub use compile::{Compiled, Listing, PhaseTimes, compile, compile_cached, listing};
 pub use kernel::JitKernel;
+pub use options::{CodegenLevel, Options};
 pub use processor::Processor;
 
 /// The version of the LLVM that code is generated with: major, minor, patch.

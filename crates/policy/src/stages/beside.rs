@@ -150,11 +150,13 @@ pub(super) fn join(
         if stage == root || !may_join(&stage) {
             continue;
         }
+        let Some(found) = Beside::of(draft, &stage, rows) else { continue };
         let Some(store) = store_of(&draft.nest, &stage) else { continue };
         let (buffer, own) = (store.buffer, needs(&draft.nest, &stage));
-        let is_apart = !needed.contains(&buffer)
-            && !joined.iter().any(|(by, made)| by.adds_up && own.contains(made));
-        let Some(found) = Beside::of(draft, &stage, rows).filter(|_| is_apart) else { continue };
+        let needs_sum = joined.iter().any(|(by, made)| by.adds_up && own.contains(made));
+        if needs_sum || needed.contains(&buffer) {
+            continue;
+        }
         if own.is_disjoint(&needed) || (found.adds_up && !can_share) {
             continue;
         }
