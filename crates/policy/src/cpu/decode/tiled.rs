@@ -1,5 +1,6 @@
 //! Register tiles: vectors along results, or none.
 
+use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, LayoutText, Part, SetLayout, Split, Unroll, Vectorize,
@@ -100,7 +101,11 @@ impl Decoder<'_> {
             match tiling.vector {
                 Vector::Spatial { axis: vector, lanes } if vector == axis => {
                     let (row, lane) = (format!("{name}.vectors"), format!("{name}.lanes"));
-                    let mut split = Split::new(name, &[lanes]);
+                    // A tile that is shorter than a vector has no lanes to leave out: what is masked is not kept in registers.
+                    let own =
+                        Accesses::of(&self.draft.nest, stage).map_or_else(Vec::new, |a| a.axes);
+                    let own = own.iter().find(|axis| axis.name == *name).map(|axis| axis.extent);
+                    let mut split = Split::new(name, &[lanes.min(own.unwrap_or(lanes)).max(1)]);
                     split.names = vec![row.clone(), lane.clone()];
                     self.apply(stage, split)?;
                     vector_row = Some(row);
