@@ -146,7 +146,12 @@ impl ObjectCache {
     /// # Errors
     /// If one cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
-        self.objects()?.into_iter().try_for_each(|(path, ..)| fs::remove_file(path))
+        // Another process may have removed it.
+        let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        self.objects()?.into_iter().try_for_each(|(path, ..)| match fs::remove_file(path) {
+            Err(error) if !is_gone(&error) => Err(error),
+            _ => Ok(()),
+        })
     }
 
     /// An object that was kept, if it is whole.
@@ -235,9 +240,11 @@ impl ObjectCache {
             let Ok(about) = fs::symlink_metadata(&path) else { continue };
             let used = about.modified().unwrap_or(now);
             let is_left = || now.duration_since(used).is_ok_and(|age| age > DAY);
-            let is_ours = match path.extension().and_then(|extension| extension.to_str()) {
-                Some("o") => true,
-                Some("part") => is_left(),
+            // A folder that a user names may hold other files.
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_ours = match name.split_once('.') {
+                Some((hash, "o")) => is_hash(hash),
+                Some((number, "part")) => is_number(number) && is_left(),
                 _ => false,
             };
             if is_ours && about.is_file() {
@@ -246,6 +253,18 @@ impl ObjectCache {
         }
         Ok(found)
     }
+}
+
+/// Whether a name is that of an object: a hash.
+fn is_hash(name: &str) -> bool {
+    name.len() == 2 * HASH && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a name is that of a file that is being written: the numbers of a process and of the file.
+fn is_number(name: &str) -> bool {
+    name.split_once('-').is_some_and(|(process, number)| {
+        [process, number].iter().all(|part| part.parse::<u64>().is_ok())
+    })
 }
 
 #[cfg(test)]
@@ -275,8 +294,13 @@ mod tests {
             assert_eq!(cache.get(key), None);
         }
         cache.put(key, b"code");
+        // Files of others in a folder that a user names are no objects.
+        let others = ["main.o", "notes.part", "1-2.tar.o"].map(|name| folder.join(name));
+        others.iter().for_each(|other| fs::write(other, "theirs").unwrap());
+        assert_eq!(cache.footprint().unwrap().0, 1);
         cache.clear().unwrap();
         assert_eq!(cache.get(key), None);
+        assert!(others.iter().all(|other| other.exists()));
         fs::remove_dir_all(&folder).unwrap();
     }
 

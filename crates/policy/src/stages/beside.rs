@@ -20,7 +20,7 @@ use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{ComputeWith, Privatize, Reorder, Split, stages};
 use tensorwright_schedule::{Draft, ScheduleError};
 
-/// Fewer copies for each worker than this are tried.
+/// The most copies for each worker.
 const MOST_COPIES: i64 = 8;
 
 /// A stage that shares the loops over rows of another.

@@ -45,7 +45,7 @@ pub(crate) fn compute(
         draft.apply(&stage.name, at)?;
         in_registers(draft, &stage.name, goal)?;
     }
-    if tiling.is_parallel && (copied.len() == chain.adding_up().count()) {
+    if tiling.is_parallel && copied.len() == chain.adding_up().count() {
         let names = draft.loop_names(&chain.root);
         if let Some(outermost) = names.first() {
             draft.apply(&chain.root, Parallel { target: outermost.clone() })?;
