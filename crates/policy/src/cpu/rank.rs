@@ -27,6 +27,9 @@ use crate::stages::split::Split;
 /// Register tiles that are considered for a pair of loops.
 const MOST_TILES: usize = 4;
 
+/// So many vectors along terms make up for terms that fill none.
+const MANY_VECTORS: i64 = 6;
+
 /// The rows of a register tile over which a window moves.
 const WINDOW_ROWS: [i64; 3] = [8, 12, 16];
 
@@ -188,23 +191,30 @@ impl<'a> Builder<'a> {
 
     fn candidates(&self) -> Vec<Vec<u32>> {
         let mut all = vec![self.ranks.to_vec()];
+        let along_terms: Vec<Vec<u32>> =
+            self.group.vectors.iter().flat_map(|vector| self.along_terms(*vector)).collect();
         for vector in &self.group.vectors {
             let Vector::Spatial { axis, lanes } = *vector else { continue };
             if self.must_turn(axis) && !self.must_turn_always() {
                 continue;
             }
+            // Accumulators of which lanes are left out are not kept in registers.
+            if !along_terms.is_empty() && self.is_few(axis, lanes) {
+                continue;
+            }
             for (row, rows, vectors) in self.tiles(axis, lanes) {
                 let (block, copies_rows) = (None, false);
                 let choice = Choice { axis, lanes, vectors, row, rows, block, copies_rows };
-                all.push(self.point(choice));
+                all.push(self.point(self.tiling(choice)));
                 if self.group.packs.iter().any(|pack| self.is_scattered_row(pack, axis)) {
-                    all.push(self.point(Choice { copies_rows: true, ..choice }));
+                    all.push(self.point(self.tiling(Choice { copies_rows: true, ..choice })));
                 }
                 for block in self.blocks(vectors * lanes) {
-                    all.push(self.point(Choice { block: Some(block), ..choice }));
+                    all.push(self.point(self.tiling(Choice { block: Some(block), ..choice })));
                 }
             }
         }
+        all.extend(along_terms);
         all
     }
 
@@ -309,11 +319,62 @@ impl<'a> Builder<'a> {
         blocks.into_iter().filter(|(_, block)| (8..longest).contains(block)).collect()
     }
 
-    /// The values of all parameters that are nearest to a choice.
-    fn point(&self, choice: Choice) -> Vec<u32> {
+    /// Whether vectors along a loop are for the most part not full.
+    fn is_few(&self, axis: usize, lanes: i64) -> bool {
+        let extent = self.group.spatial[axis].axis.extent.max(1);
+        extent < 2 * lanes && extent % lanes != 0
+    }
+
+    /// Points whose vectors are along terms, for products with few rows that fill no vectors: nothing is copied, and all
+    /// vectors are full.
+    fn along_terms(&self, vector: Vector) -> Vec<Vec<u32>> {
+        let Vector::Reduce { axis: terms, lanes } = vector else { return Vec::new() };
+        let extent = |axis: usize| self.group.spatial[axis].axis.extent.max(1);
+        let terms = self.group.reduce[terms].axis.extent;
+        // What remains of the terms is added one by one.
+        if !self.must_turn_always() || terms % lanes != 0 && terms < MANY_VECTORS * lanes {
+            return Vec::new();
+        }
+        let stays = |axis: usize| self.group.reads.iter().any(|read| read.spatial[axis] == Some(0));
+        let shared: Vec<usize> = (0..self.group.spatial.len())
+            .filter(|axis| extent(*axis) > 1 && stays(*axis))
+            .collect();
+        let mut found = Vec::new();
+        if !shared.iter().any(|axis| self.is_few(*axis, lanes)) {
+            return found;
+        }
+        let pairs = shared.iter().flat_map(|row| shared.iter().map(move |c| (*row, *c)));
+        for (row, column) in pairs {
+            // A tile along one loop alone has single columns.
+            let columns = if row == column { 1 } else { extent(column) };
+            let along = Along { vector: columns, rows: extent(row), lanes: 1 };
+            for tile in register_tiles(&self.sketch.goal.target, along).iter().take(MOST_TILES) {
+                let mut tiling = self.base.clone();
+                tiling.vector = vector;
+                for (axis, split) in self.group.spatial.iter().enumerate() {
+                    let inner = match axis {
+                        axis if axis == row => tile.rows,
+                        axis if axis == column => tile.vectors,
+                        _ => 1,
+                    };
+                    tiling.spatial[axis] = split.nearest(&[1, inner]);
+                }
+                tiling.packs.fill(PackAt::Nowhere);
+                tiling.store = StoreBy::Direct;
+                tiling.unroll = 1;
+                // The operand of more rows goes by once.
+                outermost(&mut tiling, if extent(row) < columns { column } else { row });
+                found.push(self.point(tiling.settle(self.group)));
+            }
+        }
+        found
+    }
+
+    /// The values of all parameters that are nearest to a tiling.
+    fn point(&self, tiling: Tiling) -> Vec<u32> {
         let (sketch, group) = (self.sketch, self.group);
         let mut ranks = self.ranks.to_vec();
-        sketch.write(group, &self.tiling(choice), &mut ranks);
+        sketch.write(group, &tiling, &mut ranks);
         // What there is no parameter for stays as it was.
         let mut tiling = sketch.tiling(group, Values { ranks: &ranks, free: &[] });
         share_outermost(&mut tiling, group, &sketch.goal);
