@@ -23,7 +23,34 @@ const MOST_INLINED: usize = 128;
 pub fn is_inlined_by_default(nest: &LoopNest, store: &Store) -> bool {
     let parts = parts(store);
     let most = if is_read_in_place(nest, store) { MOST_INLINED } else { CHEAP };
-    store.combine.is_none() && parts <= most && reader_wants_inlined(nest, store)
+    store.combine.is_none()
+        && parts <= most
+        && reader_wants_inlined(nest, store)
+        && !(has_call(store) && is_read_again(nest, store))
+}
+
+/// Whether a value calls a function.
+fn has_call(store: &Store) -> bool {
+    let mut has = false;
+    store.value.walk(&mut |expr| has |= matches!(expr, Expr::Call(..)));
+    has
+}
+
+/// Whether several elements read the same element of a stage, as those of a row read its norm: compilers do not always take what
+/// is the same for all of them out of a loop.
+fn is_read_again(nest: &LoopNest, stage: &Store) -> bool {
+    let mut again = false;
+    for_each_store(&nest.body, &mut |store| {
+        let subscripts = store.subscripts.iter().zip(&nest.buffer(store.buffer).shape);
+        let long = subscripts.filter(|(_, extent)| **extent > 1);
+        let axes: Vec<Var> = long.filter_map(|(subscript, _)| subscript.as_axis()).collect();
+        store.walk_reads(&mut |_, read| {
+            let moves =
+                |axis: &Var| read.subscripts.iter().any(|s| s.mentions(&|own| own == *axis));
+            again |= read.tensor == stage.buffer && !axes.iter().all(moves);
+        });
+    });
+    again
 }
 
 /// The parts of a value; an expensive function counts as several.
