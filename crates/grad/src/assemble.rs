@@ -10,11 +10,11 @@ use tensorwright_lang::syntax::print_def;
 use crate::bounds::Range;
 use crate::build;
 use crate::common::{call_once, read_common};
-use crate::emit;
 use crate::gradient::{Gradient, Input, Output};
+use crate::needed::{needed_for, needed_with};
 use crate::poly::{IndexSum, Poly};
-use crate::ranges::Step;
 use crate::reverse::{Reverse, active};
+use crate::saved;
 use crate::scope::{Scope, Tensor};
 use crate::tree;
 use crate::versions::Versions;
@@ -26,6 +26,7 @@ pub(crate) fn assemble(
     def: &Def,
     mut versions: Versions,
     wanted: &Wanted,
+    keep: Keep,
 ) -> Result<Gradient, Vec<Diagnostic>> {
     let active = active(&versions, &wanted.names);
     let mut scope = versions.scope.clone();
@@ -50,11 +51,30 @@ pub(crate) fn assemble(
     }
     let Reverse { mut scope, statements, .. } = reverse;
     let statements = read_common(&scope, without_unused(statements, &outputs));
-    let mut body = forward(&scope, &versions, &statements);
+    let saved = match keep {
+        Keep::Nothing => BTreeSet::new(),
+        Keep::WhatIsWorthIt => {
+            let again = needed_for(&scope, &versions, tree::mentioned(&statements));
+            let compared = saved::compared(&scope, again.iter().chain(&statements));
+            let candidates = saved::candidates(def, &scope, &versions);
+            candidates.difference(&compared).cloned().collect()
+        }
+    };
+    let mut body = needed_with(&scope, &versions, tree::mentioned(&statements), &saved);
     body.extend(statements);
     let body = call_once(&mut scope, body);
-    let parts = Parts { def, scope, cotangents, outputs };
+    let results = versions.results.iter().map(|(_, last)| last.clone()).collect();
+    let parts = Parts { def, scope, cotangents, outputs, saved, results };
     parts.finish(module, body, wanted)
+}
+
+/// Which values of the forward pass the caller gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// None: all of them are computed again.
+    Nothing,
+    /// Those that are worth keeping.
+    WhatIsWorthIt,
 }
 
 /// The gradient of a result, which the caller gives.
@@ -136,44 +156,15 @@ fn without_unused(statements: Vec<Comprehension>, outputs: &[Output]) -> Vec<Com
     kept
 }
 
-/// The forward statements on which the gradient depends.
-fn forward(scope: &Scope, versions: &Versions, gradient: &[Comprehension]) -> Vec<Comprehension> {
-    let mut needed = tree::mentioned(gradient);
-    let mut kept = Vec::new();
-    for step in versions.steps.iter().rev() {
-        if needed.contains(&step.stmt.target.name) {
-            let stmt = with_ranges(scope, versions, step);
-            needed.extend(tree::mentioned([&stmt]));
-            kept.push(stmt);
-        }
-    }
-    kept.reverse();
-    kept
-}
-
-/// A forward statement. Where its tensor has several values, ranges that another of them
-/// determined are stated.
-fn with_ranges(scope: &Scope, versions: &Versions, step: &Step) -> Comprehension {
-    let mut stmt = step.stmt.clone();
-    stmt.rhs = tree::unplaced(&stmt.rhs);
-    if !versions.renamed.contains(&stmt.target.name) {
-        return stmt;
-    }
-    for var in step.vars.iter().filter(|var| var.spatial) {
-        let Some(range) = &var.range else { continue };
-        let is_stated = stmt.constraints.iter().any(|given| given.var.name == var.name);
-        if !is_stated && !emit::is_inferred(scope, &stmt.rhs, &var.name, range) {
-            stmt.constraints.push(emit::constraint(&var.name, range));
-        }
-    }
-    stmt
-}
-
 struct Parts<'d> {
     def: &'d Def,
     scope: Scope,
     cotangents: Vec<Cotangent>,
     outputs: Vec<Output>,
+    /// The values that may be given.
+    saved: BTreeSet<String>,
+    /// The last values of the results.
+    results: Vec<String>,
 }
 
 impl Parts<'_> {
@@ -184,11 +175,18 @@ impl Parts<'_> {
         wanted: &Wanted,
     ) -> Result<Gradient, Vec<Diagnostic>> {
         let (params, body) = self.signature(body);
-        let name = fresh_def_name(module, &format!("{}_grad", self.def.name.name));
+        let name = build::fresh_def_name(module, &format!("{}_grad", self.def.name.name));
         let cotangent = |name: &str| self.cotangents.iter().find(|c| c.name == name);
+        let mut returned = self.results.len();
         let inputs = params.iter().map(|param| match cotangent(&param.name.name) {
             Some(Cotangent { name, result, .. }) => {
                 Input::Cotangent { name: name.clone(), of: result.clone() }
+            }
+            None if self.saved.contains(&param.name.name) => {
+                let name = param.name.name.clone();
+                let place = self.results.iter().position(|result| *result == name);
+                returned += usize::from(place.is_none());
+                Input::Saved { name, place: place.unwrap_or(returned - 1) }
             }
             None => Input::Value(param.name.name.clone()),
         });
@@ -221,12 +219,10 @@ impl Parts<'_> {
             .filter(|param| used.contains(&param.name.name))
             .map(|param| Param { is_const: false, ..param.clone() })
             .collect();
-        let needed: Vec<Param> = self
-            .cotangents
-            .iter()
-            .filter(|cotangent| used.contains(&cotangent.name))
-            .map(|cotangent| self.cotangent_param(cotangent))
-            .collect();
+        let saved = self.saved.iter().filter(|name| used.contains(*name));
+        let cotangents = self.cotangents.iter().map(|cotangent| &cotangent.name);
+        let given = saved.chain(cotangents.filter(|name| used.contains(*name)));
+        let needed: Vec<Param> = given.map(|name| self.given_param(name)).collect();
         let declared: BTreeSet<String> = params.iter().chain(&needed).flat_map(sizes_of).collect();
         let mut body = body;
         for param in &self.def.params {
@@ -251,8 +247,9 @@ impl Parts<'_> {
         (params, body)
     }
 
-    fn cotangent_param(&self, cotangent: &Cotangent) -> Param {
-        let tensor = self.scope.tensor(&cotangent.name);
+    /// The parameter for a value that the caller gives.
+    fn given_param(&self, name: &str) -> Param {
+        let tensor = self.scope.tensor(name);
         let shape = tensor.map(|tensor| tensor.shape.as_slice()).unwrap_or_default();
         let dims = shape.iter().flatten().map(|extent| match &extent.kind {
             ExprKind::Int(value) => Dim::Literal(*value as i64, extent.span),
@@ -260,9 +257,9 @@ impl Parts<'_> {
         });
         Param {
             is_const: false,
-            dtype: self.scope.dtype(&cotangent.name),
+            dtype: self.scope.dtype(name),
             dims: dims.collect(),
-            name: build::ident(&cotangent.name),
+            name: build::ident(name),
             span: self.def.span,
         }
     }
@@ -292,14 +289,6 @@ fn sizes_of(param: &Param) -> Vec<String> {
         Dim::Literal(..) => None,
     });
     names.collect()
-}
-
-/// A name that no definition of the text has, so that both texts can be put together.
-fn fresh_def_name(module: &Module, like: &str) -> String {
-    let numbered = (2_u32..).map(|number| format!("{like}_{number}"));
-    let mut names = std::iter::once(like.to_owned()).chain(numbered);
-    let is_free = |name: &String| !module.defs().any(|def| def.name() == name);
-    names.find(is_free).unwrap_or_default()
 }
 
 /// `A, B and C`

@@ -2,6 +2,7 @@
 //!
 //! What is made here has no place in the user's text: spans are empty.
 
+use tensorwright_lang::Module;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind, Ident};
@@ -149,4 +150,12 @@ fn without_minus(rhs: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// A name that no definition of the text has, so that both texts can be put together.
+pub(crate) fn fresh_def_name(module: &Module, like: &str) -> String {
+    let numbered = (2_u32..).map(|number| format!("{like}_{number}"));
+    let mut names = std::iter::once(like.to_owned()).chain(numbered);
+    let is_free = |name: &String| !module.defs().any(|def| def.name() == name);
+    names.find(is_free).unwrap_or_default()
 }

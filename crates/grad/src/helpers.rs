@@ -54,7 +54,7 @@ pub(crate) fn share(versions: &Versions, op: ReductionOp, step: &Step, term: &Ex
         ReductionOp::Min | ReductionOp::Max => {
             let dtype = versions.scope.dtype(value);
             let ties = build::apply(dtype.name(), vec![read(ties_name(value))]);
-            let guard = build::compare(CompareOp::Eq, term.clone(), read_at(value, step));
+            let guard = is_attained(dtype, term, read_at(value, step));
             Share { factor: Product::one().over(&ties), guard: Some(guard) }
         }
     }
@@ -80,6 +80,16 @@ fn read_at(name: &str, step: &Step) -> Expr {
 /// 1 where a factor is zero, and the factor itself elsewhere.
 fn unless_zero(factor: &Expr) -> Expr {
     build::select(is_zero(factor), build::int(1), factor.clone())
+}
+
+/// Whether a term is the maximum or the minimum. That was rounded on its way to memory, if it is of 16 bits; so is the term then.
+fn is_attained(dtype: DType, term: &Expr, most: Expr) -> Expr {
+    let term = match dtype.bytes() {
+        // Numbers are computed in more digits than they are stored with; a conversion to their own type changes nothing.
+        2 => build::apply(dtype.name(), vec![build::apply("float", vec![term.clone()])]),
+        _ => term.clone(),
+    };
+    build::compare(CompareOp::Eq, term, most)
 }
 
 fn one_if(condition: Expr) -> Expr {
@@ -138,7 +148,7 @@ fn helpers(versions: &mut Versions, op: ReductionOp, value: &str, steps: &[Step]
         ReductionOp::Min | ReductionOp::Max => {
             let ties = named(ties_name(value), count);
             like(steps, &ties, ReductionOp::Sum, |step| {
-                one_if(build::compare(CompareOp::Eq, step.stmt.rhs.clone(), read_at(value, step)))
+                one_if(is_attained(tensor.dtype, &step.stmt.rhs, read_at(value, step)))
             })
         }
     }

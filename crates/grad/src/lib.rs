@@ -20,7 +20,7 @@
 //! The journey of a gradient, top to bottom, is [`grad`]: calls are replaced by what they call
 //! (`flatten`), ranges are found in terms of sizes (`ranges`), every value gets one name (`versions`),
 //! the statements are walked from the last to the first (`reverse`), and the result is put into a
-//! definition together with the forward values that it needs (`assemble`). What a statement does to one
+//! definition together with the forward values that it needs (`assemble`), or takes those that were worth keeping (`saved`). What a statement does to one
 //! element is in `derivative` and `rules`; how a read becomes a write is in `transpose`.
 //!
 //! Nothing here does I/O or reads a clock.
@@ -35,12 +35,14 @@ mod flatten;
 mod gradient;
 mod helpers;
 mod inverse;
+mod needed;
 mod poly;
 mod product;
 mod ranges;
 mod recurrence;
 mod reverse;
 mod rules;
+mod saved;
 mod scope;
 mod shift;
 mod substitute;
@@ -52,7 +54,12 @@ mod wanted;
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::Diagnostics;
 
-pub use gradient::{Gradient, Input, Output};
+pub use gradient::{Forward, Gradient, Input, Output, Training};
+
+use assemble::Keep;
+use flatten::Flat;
+use versions::Versions;
+use wanted::Wanted;
 
 /// The gradient of a definition with respect to some of its parameters; to all that have one, if
 /// none is named.
@@ -61,6 +68,47 @@ pub use gradient::{Gradient, Input, Output};
 /// If there is no such definition or parameter, if a result does not depend on a parameter in a way
 /// that has a derivative, or if something cannot be differentiated.
 pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
+    let prepared = prepare(module, def, wrt)?;
+    prepared.assemble(module, Keep::Nothing)
+}
+
+/// A forward pass and a gradient for training: what is worth keeping for the gradient is returned by the forward pass, and not
+/// computed again.
+///
+/// ```
+/// use tensorwright_lang::Module;
+///
+/// let module = Module::parse(
+///     "normed.tc",
+///     "def normed(float(N,D) x) -> (y) {
+///        square(n) +=! x(n,d) * x(n,d)
+///        y(n,d) = x(n,d) / sqrt(square(n))
+///      }",
+/// )?;
+/// let training = tensorwright_grad::training(&module, "normed", &[])?;
+/// let forward = training.forward().expect("the sums are worth keeping");
+/// assert!(forward.source().contains("def normed_saving(float(N, D) x) -> (y, square) {"));
+/// assert!(training.gradient().source().contains("float(N) square"));
+/// # Ok::<(), tensorwright_lang::diagnostic::Diagnostics>(())
+/// ```
+///
+/// # Errors
+/// Those of [`grad`].
+pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Diagnostics> {
+    let prepared = prepare(module, def, wrt)?;
+    let gradient = prepared.assemble(module, Keep::WhatIsWorthIt)?;
+    let forward = saved::forward(module, &prepared.flat.def, &prepared.versions, &gradient);
+    Ok(Training { forward, gradient })
+}
+
+/// What a gradient is made of.
+struct Prepared {
+    flat: Flat,
+    versions: Versions,
+    wanted: Wanted,
+}
+
+fn prepare(module: &Module, def: &str, wrt: &[&str]) -> Result<Prepared, Diagnostics> {
     let mut flat = flatten::flatten(module, def)?;
     let refused = |diagnostic| Diagnostics::new(module.source().clone(), vec![diagnostic]);
     let wanted = wanted::parameters(&flat.def, wrt).map_err(refused)?;
@@ -68,6 +116,12 @@ pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagno
     let mut versions = versions::number(&flat, steps).map_err(refused)?;
     helpers::add_helpers(&mut versions);
     inverse::add_inverses(&mut versions);
-    assemble::assemble(module, &flat.def, versions, &wanted)
-        .map_err(|list| Diagnostics::new(module.source().clone(), list))
+    Ok(Prepared { flat, versions, wanted })
+}
+
+impl Prepared {
+    fn assemble(&self, module: &Module, keep: Keep) -> Result<Gradient, Diagnostics> {
+        assemble::assemble(module, &self.flat.def, self.versions.clone(), &self.wanted, keep)
+            .map_err(|list| Diagnostics::new(module.source().clone(), list))
+    }
 }

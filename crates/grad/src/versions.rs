@@ -23,7 +23,7 @@ use crate::scope::Scope;
 use crate::tree;
 
 /// A definition in which every tensor has one value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Versions {
     pub(crate) scope: Scope,
     pub(crate) steps: Vec<Step>,

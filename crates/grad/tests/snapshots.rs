@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tensorwright_grad::grad;
+use tensorwright_grad::{grad, training};
 use tensorwright_lang::Module;
 
 fn gradient_of(file: &str, def: &str, wrt: &[&str]) -> String {
@@ -43,6 +43,23 @@ gradients! {
     blur "blur.tc" "blur3x3";
     block_circulant "circulant.tc" "bcm_project";
     rotary_embedding "rope.tc" "rope";
+}
+
+#[test]
+fn what_is_worth_keeping_is_returned_by_the_forward_pass() {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");
+    let mut all = String::new();
+    for (file, def) in
+        [("softmax.tc", "softmax"), ("norm.tc", "layer_norm"), ("attention.tc", "attention")]
+    {
+        let module =
+            Module::parse(file, &std::fs::read_to_string(kernels.join(file)).unwrap()).unwrap();
+        let made = training(&module, def, &[]).unwrap();
+        let forward =
+            made.forward().map_or("# the definition itself\n", |forward| forward.source());
+        all += &format!("{forward}\n{}\n", made.gradient().source());
+    }
+    insta::assert_snapshot!(all);
 }
 
 #[test]

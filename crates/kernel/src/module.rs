@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_grad::Gradient;
+use tensorwright_grad::{Gradient, Training};
 use tensorwright_lang as lang;
 use tracing::info_span;
 
@@ -106,6 +106,25 @@ impl Module {
     /// If there is no such definition or parameter, or if something cannot be differentiated.
     pub fn grad(&self, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
         tensorwright_grad::grad(&self.inner, def, wrt)
+    }
+
+    /// A forward pass and a gradient for training: what is worth keeping is returned by the forward pass, after the results,
+    /// and taken by the gradient, which does not compute it again.
+    ///
+    /// ```
+    /// # use tensorwright::Module;
+    /// let text = "def norm(float(N,D) x) -> (y) { s(n) +=! x(n,d) * x(n,d)  y(n,d) = x(n,d) / sqrt(s(n)) }";
+    /// let training = Module::parse("t.tc", text)?.training("norm", &[])?;
+    /// let forward = training.forward().map(|forward| forward.source()).unwrap_or(text);
+    /// assert!(forward.contains("-> (y, s)"));
+    /// assert!(training.gradient().source().contains("float(N) s"));
+    /// # Ok::<(), tensorwright::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Module::grad`].
+    pub fn training(&self, def: &str, wrt: &[&str]) -> Result<Training, Diagnostics> {
+        tensorwright_grad::training(&self.inner, def, wrt)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Texts of definitions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pyo3::prelude::*;
 use tensorwright::Module;
+use tensorwright::grad::Input;
 
 use crate::error::diagnosed;
 
@@ -13,6 +14,12 @@ use crate::error::diagnosed;
 pub(crate) struct Source {
     pub(crate) module: Module,
 }
+
+/// A text and the name of its definition.
+type Text = (Source, String);
+
+/// What [`Source::training`] returns.
+type TrainingTexts = (Option<Text>, Text, BTreeMap<String, usize>);
 
 /// Parses and checks a text.
 #[pyfunction]
@@ -56,5 +63,23 @@ impl Source {
         let gradient = self.module.grad(name, &wrt).map_err(|error| diagnosed(py, &error))?;
         let source = define(py, gradient.source(), gradient.name())?;
         Ok((source, gradient.name().to_owned()))
+    }
+
+    /// A forward pass that returns what its gradient takes of its values (none, if the definition itself does), the gradient, and
+    /// which of the gradient's parameters are in which place of what the forward pass returns.
+    fn training(&self, py: Python<'_>, name: &str, wrt: Vec<String>) -> PyResult<TrainingTexts> {
+        let wrt: Vec<&str> = wrt.iter().map(String::as_str).collect();
+        let training = self.module.training(name, &wrt).map_err(|error| diagnosed(py, &error))?;
+        let made = |text: &str, name: &str| -> PyResult<Text> {
+            Ok((define(py, text, name)?, name.to_owned()))
+        };
+        let forward = training.forward().map(|text| made(text.source(), text.name()));
+        let gradient = training.gradient();
+        let saved = gradient.inputs().iter().filter_map(|input| match input {
+            Input::Saved { name, place } => Some((name.clone(), *place)),
+            _ => None,
+        });
+        let gradient = made(gradient.source(), gradient.name());
+        Ok((forward.transpose()?, gradient?, saved.collect()))
     }
 }

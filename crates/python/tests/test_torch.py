@@ -151,6 +151,91 @@ def test_only_what_is_needed_is_computed():
         assert not norm(x, g).requires_grad
 
 
+SAVING = """
+def softmax(double(N,D) x) -> (p) {
+  m(n) max=! x(n,d)  e(n,d) = exp(x(n,d) - m(n))  s(n) +=! e(n,d)  p(n,d) = e(n,d) / s(n)
+}
+def dense(double(N,I) x, const double(O,I) w, double(O) b) -> (y, z) {
+  y(n,o) = b(o) where n in 0:N  y(n,o) += x(n,i) * w(o,i)  y(n,o) = sin(y(n,o))  z(n) +=! y(n,o) * y(n,o)
+}
+"""
+
+
+def dense(x, w, b):
+    y = torch.sin(x @ w.t() + b)
+    return y, (y * y).sum(1)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_values_are_kept_for_the_gradient(frozen):
+    module = tw.define(SAVING)
+    forward, gradient, saved = module.training("dense", ["x", "b"])
+    assert forward.results()[:2] == ["y", "z"] and len(forward.results()) == 3 and saved
+    assert set(saved) <= {name for name, *_ in gradient.parameters()}
+    softmax = tw.torch.register(module.softmax, backward=True)
+    x, w, b = doubles(7, 5), doubles(3, 5).detach(), doubles(3)
+    p = softmax(x)
+    # The result is among what is kept, as PyTorch keeps it.
+    assert any(kept.data_ptr() == p.data_ptr() for kept in p.grad_fn.saved_tensors)
+    assert torch.autograd.gradcheck(softmax, x) and torch.autograd.gradgradcheck(softmax, x)
+    layer = tw.torch.register(module.dense.freeze(w=w) if frozen else module.dense, backward=True)
+    args = (x, b) if frozen else (x, w, b)
+    torch.testing.assert_close(layer(*args), dense(x, w, b))
+    for which in (0, 1):
+        found = torch.autograd.grad(layer(*args)[which].sin().sum(), (x, b))
+        torch.testing.assert_close(found, torch.autograd.grad(dense(x, w, b)[which].sin().sum(), (x, b)))
+    assert torch.autograd.gradcheck(layer, args) and torch.autograd.gradgradcheck(layer, args)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        p = softmax(x)
+        p.mul_(2.0)
+        p.sum().backward()
+
+
+CONFUSING = """
+def head(float(N,I) x, float(O,I) w) -> (m) { t(n,o) +=! x(n,i) * w(o,i)  m(n) max=! t(n,o) }
+def named(double(N,D) x) -> (y) { d_y(n) +=! x(n,d) * x(n,d)  y(n,d) = sin(d_y(n)) * x(n,d) }
+def pool(double(N,K) w, bool(N,K) mask) -> (y) {
+  c(n) +=! mask(n,k) ? 1.0 : 0.0  s(n) +=! w(n,k)  y(n) = s(n) / double(c(n))
+}
+"""
+
+
+def test_what_is_kept_is_not_confused_with_anything_else():
+    module = tw.define(CONFUSING)
+    head, named, pool = (tw.torch.register(module[name], backward=True) for name in module)
+    # A maximum is not kept: the products that are computed again may differ from it in their last digits.
+    x, w = torch.randn(64, 512, requires_grad=True), torch.randn(1000, 512)
+    (found,) = torch.autograd.grad(head(x, w).sum(), x)
+    torch.testing.assert_close(found, torch.autograd.grad((x @ w.t()).amax(1).sum(), x)[0])
+    # A value has the name that a gradient would have.
+    y = doubles(3, 4)
+    square = (y * y).sum(1, keepdim=True)
+    torch.testing.assert_close(torch.autograd.grad(named(y).sum(), y), torch.autograd.grad((square.sin() * y).sum(), y))
+    # A parameter is there for its size alone.
+    mask = torch.rand(3, 4) > 0.2
+    mask[:, 0] = True
+    wanted = torch.autograd.grad((y.sum(1) / mask.sum(1)).sum(), y)
+    torch.testing.assert_close(torch.autograd.grad(pool(y, mask).sum(), y), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_maximum_of_16_bits_has_a_gradient(dtype):
+    kind = {torch.float16: "half", torch.bfloat16: "bfloat16"}[dtype]
+    module = tw.define(f"def top({kind}(N,D) x, {kind}(D) w, {kind}(D) v) -> (m) {{ m(n) max=! exp(x(n,d)) * w(d) + v(d) }}")
+    top = tw.torch.register(module.top, backward=True)
+    x, w, v = torch.randn(32, 40, dtype=dtype, requires_grad=True), torch.rand(40, dtype=dtype), torch.rand(40, dtype=dtype)
+    (found,) = torch.autograd.grad(top(x, w, v).float().sum(), x)
+    assert (found != 0).any(1).all()
+
+
+def test_tuning_what_trains():
+    op = tw.define(SAVING).softmax
+    op.tune(N=12, D=34, trials=2, backward=True, progress=False)
+    for made in op.module.training("softmax", ["x"])[:2]:
+        made.compile(N=12, D=34)
+        assert "trial" in made.origin
+
+
 def test_transforms_of_functions():
     norm = tw.torch.register(tw.define(NORM).norm, backward=True)
     x, g = (t.detach() for t in (doubles(6, 5, 4), doubles(4)))

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_grad::{Gradient, Input, grad};
+use tensorwright_grad::{Gradient, Input, grad, training};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::{Module, Program};
 use tensorwright_reference::{Buffer, run};
@@ -61,11 +61,16 @@ impl Case<'_> {
         };
         let program =
             module.bind(self.def, self.sizes.clone()).map_err(|error| error.to_string())?;
-        self.compare_with(&program, &gradient)
+        self.compare_with(&module, &program, &gradient)
             .map_err(|error| format!("{error}\n{}\n{}", self.text, gradient.source()))
     }
 
-    fn compare_with(&self, program: &Program, gradient: &Gradient) -> Result<Verdict, String> {
+    fn compare_with(
+        &self,
+        module: &Module,
+        program: &Program,
+        gradient: &Gradient,
+    ) -> Result<Verdict, String> {
         let mut rng = Rng::of(self.seed, 1);
         let mut inputs = self.inputs.clone();
         for id in program.input_ids() {
@@ -86,6 +91,7 @@ impl Case<'_> {
             }
         }
         let gradients = self.gradients(gradient, &all)?;
+        self.compare_saved(module, &inputs, &all, gradient, &gradients)?;
         let loss = |inputs: &Buffers| -> Result<f64, String> {
             let outputs = self::outputs(program, inputs)?;
             Ok(weights.iter().map(|(name, weight)| dot(weight, &outputs[name])).sum())
@@ -123,13 +129,62 @@ impl Case<'_> {
         Ok(Verdict::Agrees(agreed))
     }
 
+    /// Compares the gradient that takes values of the forward pass with the one that computes them again.
+    fn compare_saved(
+        &self,
+        module: &Module,
+        inputs: &Buffers,
+        all: &Buffers,
+        gradient: &Gradient,
+        gradients: &Buffers,
+    ) -> Result<(), String> {
+        let training = training(module, self.def, &[]).map_err(|error| error.to_string())?;
+        let returned = match training.forward() {
+            Some(forward) => self.ran(forward.source(), forward.name(), inputs)?,
+            None => self.ran(&self.text, self.def, inputs)?,
+        };
+        let mut all = all.clone();
+        for input in training.gradient().inputs() {
+            if let Input::Saved { name, place } = input {
+                all.insert(name.clone(), returned[*place].1.clone());
+            }
+        }
+        let saved = self.gradients(training.gradient(), &all)?;
+        let pairs = gradient.outputs().iter().zip(training.gradient().outputs());
+        for (again, output) in pairs {
+            let (again, saved) = (&gradients[&again.name], &saved[&output.name]);
+            for place in 0..again.len() {
+                let (again, saved) = (again.get_f64(place).unwrap(), saved.get_f64(place).unwrap());
+                let is_close = (again - saved).abs() <= 1e-9 * (1.0 + again.abs());
+                if !is_close && again.is_finite() {
+                    return Err(format!(
+                        "seed {}: {}[{place}] is {saved} with saved values and {again} without\n{}",
+                        self.seed,
+                        output.name,
+                        training.gradient().source()
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn gradients(&self, gradient: &Gradient, inputs: &Buffers) -> Result<Buffers, String> {
-        let module =
-            Module::parse("gradient.tc", gradient.source()).map_err(|error| error.to_string())?;
+        Ok(self.ran(gradient.source(), gradient.name(), inputs)?.into_iter().collect())
+    }
+
+    /// The results of a definition, in order.
+    fn ran(
+        &self,
+        text: &str,
+        name: &str,
+        inputs: &Buffers,
+    ) -> Result<Vec<(String, Buffer)>, String> {
+        let module = Module::parse("made.tc", text).map_err(|error| error.to_string())?;
         if !module.warnings().is_empty() {
             return Err(module.warnings().to_string());
         }
-        let def = module.def(gradient.name()).map_err(|error| error.to_string())?;
+        let def = module.def(name).map_err(|error| error.to_string())?;
         let known = [def.sizes(), def.integer_scalars()].concat();
         let mut sizes = self.sizes.clone();
         sizes.retain(|name, _| known.contains(&name.as_str()));
@@ -138,7 +193,7 @@ impl Case<'_> {
         let program = def.bind(sizes).map_err(|error| error.to_string())?;
         let needed = program.input_ids().map(|id| program.tensor(id).name.clone());
         let needed = needed.map(|name| (name.clone(), inputs[&name].clone())).collect();
-        outputs(&program, &needed)
+        ordered(&program, &needed)
     }
 
     /// Some directions move everything, others one element.
@@ -166,6 +221,10 @@ impl Case<'_> {
 }
 
 fn outputs(program: &Program, inputs: &Buffers) -> Result<Buffers, String> {
+    Ok(ordered(program, inputs)?.into_iter().collect())
+}
+
+fn ordered(program: &Program, inputs: &Buffers) -> Result<Vec<(String, Buffer)>, String> {
     let run = run(program, inputs).map_err(|error| error.message)?;
     Ok(run.outputs.into_iter().map(|output| (output.name, output.buffer)).collect())
 }

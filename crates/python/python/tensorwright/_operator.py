@@ -118,6 +118,7 @@ class Module:
         self._operators: dict[str, Operator] = {}
         # One for each set of parameters, so that what is tuned is what is used.
         self._gradients: dict[tuple[str, tuple[str, ...]], Operator] = {}
+        self._trainings: dict[tuple[str, tuple[str, ...]], tuple[Operator, Operator, dict[str, int]]] = {}
 
     @property
     def source(self) -> str:
@@ -148,7 +149,8 @@ class Module:
 
     def __getattr__(self, name: str) -> Operator:
         if name.startswith("_") or name not in self._text.names():
-            raise AttributeError(f"no definition `{name}`: there are {', '.join(self._text.names())}")
+            names = self._text.names()
+            raise AttributeError(f"no definition `{name}`: there {'is' if len(names) == 1 else 'are'} {', '.join(names)}")
         return self[name]
 
     def __dir__(self) -> list[str]:
@@ -176,6 +178,20 @@ class Module:
         if found is None:
             text, made = self._text.grad(name, list(wanted))
             found = self._gradients.setdefault((name, wanted), Module(text, self._choices)[made])
+        return found
+
+    def training(self, name: str, wrt: str | Iterable[str] = ()) -> tuple[Operator, Operator, dict[str, int]]:
+        """The forward pass and the gradient of a definition for training: values that are worth keeping are returned by the
+        forward pass, after its results, and taken by the gradient, which does not compute them again. The last of the three says
+        which parameters of the gradient are in which place of what the forward pass returns; without any, they are the
+        operator itself and what :meth:`grad` makes."""
+        wanted = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+        found = self._trainings.get((name, wanted))
+        if found is None:
+            forward, (text, made), saved = self._text.training(name, list(wanted))
+            first = self[name] if forward is None else Module(forward[0], self._choices)[forward[1]]
+            second = Module(text, self._choices)[made] if saved else self.grad(name, wanted)
+            found = self._trainings.setdefault((name, wanted), (first, second, saved))
         return found
 
 
@@ -236,8 +252,9 @@ class Report:
 
 
 class Operator(_native.Operator):
-    """A definition that can be called with NumPy arrays or torch tensors (contiguous; on the CPU, or on
-    the CUDA device that is the target), and numbers for scalars. Nothing is copied. Results are new arrays of the same library, or go to ``out``.
+    """A definition that can be called with NumPy arrays or torch tensors (on the CPU, or on
+    the CUDA device that is the target), and numbers for scalars. Tensors are used in place, with their strides; what is
+    no part of a dense tensor is copied, with a warning. Results are new arrays of the same library, or go to ``out``.
 
     The first call with new shapes compiles, with the best schedule that tuning has found so far, in this process
     or any earlier one.
@@ -272,8 +289,8 @@ class Operator(_native.Operator):
         and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
         (kind, line, share).
 
-        With ``backward`` the gradient is tuned as well, for the same sizes and with a budget of its own: with respect to all parameters
-        that have one, or to those that are named.
+        With ``backward`` what trains is tuned as well, for the same sizes: the gradient with respect to all parameters that have
+        one, or to those that are named, and the forward pass that keeps values for it, each with a budget of its own.
 
         With ``fleet`` the workers of a fleet try the candidates, by the server of the records (``db``). The name of a run
         instead of True goes on with that run, whose process is gone.
@@ -286,12 +303,17 @@ class Operator(_native.Operator):
             shown.close()
         if backward is False:
             return Tuned(**ended)
-        gradient = self.module.grad(self.__name__, self.differentiable() if backward is True else backward)
-        sizes: dict[str, Any] = {**self.sizes(*args, **named)}
-        tuned = gradient.tune(
-            trials=trials, time=time, mode=mode, strategy=strategy, seed=seed, fresh=fresh, progress=progress, **sizes
+        forward, gradient, _ = self.module.training(
+            self.__name__, self.differentiable() if backward is True else backward
         )
-        return Tuned(**ended, backward=tuned)
+        sizes: dict[str, Any] = {**self.sizes(*args, **named)}
+        tuned = [
+            op.tune(
+                trials=trials, time=time, mode=mode, strategy=strategy, seed=seed, fresh=fresh, progress=progress, **sizes
+            )
+            for op in ([] if forward is self.module[self.__name__] else [forward]) + [gradient]
+        ]
+        return Tuned(**ended, backward=tuned[-1])
 
     def differentiable(self) -> list[str]:
         """The parameters that calls are given and that have gradients: tensors of real numbers."""

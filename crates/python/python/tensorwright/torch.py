@@ -172,6 +172,7 @@ class _Rule:
         # What is frozen is a snapshot, for gradients too.
         self.frozen = {name: _snapshot(value) for name, value in op.frozen.items()}
         self.steps = {}
+        self.savings = {}
         self.kept = []
         self.whole = self.step(tuple(name in self.real for name in self.names))
 
@@ -180,7 +181,7 @@ class _Rule:
         found = self.steps.get(needs)
         if found is None:
             is_first = not self.steps
-            wanted = [name for name, need in zip(self.names, needs, strict=True) if need and name in self.real]
+            wanted = self._wanted(needs)
             if self.given is not None or (self.steps and wanted == self.real):
                 found = self.steps.get(None) or _Step(self, self.given or self._gradient(wanted), wanted)
                 self.steps[None] = self.steps[needs] = found
@@ -192,8 +193,22 @@ class _Rule:
             found.place(self.kept)
         return found
 
+    def saving(self, needs):
+        """The forward pass and the gradient that keep values; None if no value is worth it, or the gradient was given."""
+        if needs not in self.savings:
+            wanted = [] if self.given is not None else self._wanted(needs)
+            made = self.op.module.training(self.op.__name__, wanted) if wanted else (None, None, {})
+            self.savings[needs] = _Saving(self, wanted, *made) if made[2] else None
+        return self.savings[needs]
+
+    def _wanted(self, needs):
+        return [name for name, need in zip(self.names, needs, strict=True) if need and name in self.real]
+
     def _gradient(self, wanted):
-        gradient = self.op.module.grad(self.op.__name__, wanted)
+        return self.frozen_in(self.op.module.grad(self.op.__name__, wanted))
+
+    def frozen_in(self, gradient):
+        """A gradient for what is frozen."""
         taken = {name: dtype for name, dtype, *_ in gradient.parameters() if name in self.frozen}
         if not taken:
             return gradient
@@ -212,19 +227,20 @@ def _snapshot(value):
 class _Step:
     """A gradient, and where its arguments come from."""
 
-    def __init__(self, rule, op, wrt):
-        self.op = op
+    def __init__(self, rule, op, wrt, saved=None):
+        self.op, saved = op, saved or {}
         wanted = [name for name, *_ in _open(op)]
-        self.cotangents = {f"d_{name}": place for place, name in enumerate(rule.results)}
+        own = [name for name in wanted if name not in saved]
+        self.cotangents = {f"d_{name}": place for place, name in enumerate(rule.results) if f"d_{name}" not in saved}
         made = {name.removeprefix("d_"): place for place, name in enumerate(op.results())}
         if rule.given is None:
             # Ours may have other names, where those were taken; results are in the order that was asked for.
-            last = wanted[-len(rule.results) :]
+            last = own[-len(rule.results) :]
             for place, name in enumerate(rule.results):
                 other = [taken for taken in last if re.fullmatch(rf"d_{name}(_\d+)?", taken)]
                 self.cotangents.update({taken: place for taken in other})
             made = {name: place for place, name in enumerate(wrt)}
-        known = [*rule.names, *rule.results, *self.cotangents]
+        known = [*rule.names, *rule.results, *saved, *self.cotangents]
         if not set(wanted) <= set(known) or not set(made) <= set(rule.names):
             raise ValueError(
                 f"the backward operator takes {', '.join(wanted)} and returns {', '.join(op.results())}; it may take "
@@ -233,7 +249,9 @@ class _Step:
         # Where each argument is: an input, a result or a gradient.
         self.sources = []
         for name in wanted:
-            if name in rule.names:
+            if name in saved:
+                self.sources.append(("result", saved[name]))
+            elif name in rule.names:
                 self.sources.append(("input", rule.names.index(name)))
             elif name in self.cotangents:
                 self.sources.append(("gradient", self.cotangents[name]))
@@ -270,6 +288,20 @@ class _Step:
         return tuple([None if place is None else found[place] for place in self.places])
 
 
+class _Saving:
+    """A forward pass that returns values for its gradient after its results, and that gradient."""
+
+    def __init__(self, rule, wrt, forward, gradient, saved):
+        self.forward = rule.op
+        if len(forward.results()) > len(rule.results):
+            self.forward = forward.freeze(**rule.frozen) if rule.frozen else forward
+        self.step = _Step(rule, rule.frozen_in(gradient), wrt, saved)
+        # Inputs are kept for a gradient that is differentiated in turn: it computes everything again.
+        sources = sorted({source for source in self.step.sources if source[0] != "gradient"} - set(rule.kept))
+        self.kept = [*rule.kept, *sources]
+        self.step.place(self.kept)
+
+
 def _differentiate(custom, rule):
     """Makes the operator differentiable. Without a rule it is found when it is first needed: few differentiate twice."""
     known = [rule]
@@ -282,14 +314,16 @@ def _differentiate(custom, rule):
             known[0] = _Rule(custom._op, None)
         return known[0]
 
-    def save(ctx, inputs, outputs):
-        values = [inputs[place] if kind == "input" else outputs[place] for kind, place in found().kept]
+    def save(ctx, inputs, outputs, saving=None):
+        kept = found().kept if saving is None else saving.kept
+        values = [inputs[place] if kind == "input" else outputs[place] for kind, place in kept]
         tensors = [value for value in values if isinstance(value, torch.Tensor)]
         ctx.save_for_backward(*tensors)
         ctx.numbers = None
         if len(tensors) < len(values):
             ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in values]
         # Only of several results can one have no gradient.
+        outputs = outputs[: len(found().results)]
         ctx.like = None if len(outputs) == 1 else [(value.shape, value.dtype, value.device) for value in outputs]
 
     def gradient(ctx, gradients, step, is_recorded):
@@ -303,17 +337,23 @@ def _differentiate(custom, rule):
     class Function(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *args):
-            made = custom._op.compute(*args)
-            if isinstance(made, tuple):
+            rule = found()
+            ctx.saving = saving = rule.saving(ctx.needs_input_grad)
+            made = (custom._op if saving is None else saving.forward).compute(*args)
+            save(ctx, args, made if isinstance(made, tuple) else (made,), saving)
+            count = len(rule.results)
+            if count > 1:
                 ctx.set_materialize_grads(False)
-                save(ctx, args, made)
-            else:
-                save(ctx, args, (made,))
-            return made
+                return made[:count]
+            return made[0] if isinstance(made, tuple) else made
 
         @staticmethod
         def backward(ctx, *gradients):
-            return gradient(ctx, gradients, found().step(ctx.needs_input_grad), _is_grad_enabled())
+            # A gradient that is differentiated in turn depends on inputs alone.
+            is_recorded = _is_grad_enabled()
+            if ctx.saving is None or is_recorded:
+                return gradient(ctx, gradients, found().step(ctx.needs_input_grad), is_recorded)
+            return gradient(ctx, gradients, ctx.saving.step, False)
 
     class Transformed(torch.autograd.Function):
         """For transforms of ``torch.func``, each of which goes through here."""
