@@ -1,11 +1,11 @@
 //! How the time to schedule a program grows with its stages: chains of stencils by the full beam.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use tensorwright_lang::Module;
 
 use super::Options;
+use super::svg::{self, Axis, text};
 use super::switches::{Switches, search};
 
 /// The lengths of the chains.
@@ -37,7 +37,7 @@ pub(super) fn run(options: &Options) -> Result<(), String> {
     let (factor, exponent) = fit(&points);
     println!("\nseconds = {factor:.4} * stages^{exponent:.2}");
     match &options.plot {
-        Some(path) => write(path, &points, factor, exponent),
+        Some(path) => svg::write(path, &plot(&points, factor, exponent)),
         None => Ok(()),
     }
 }
@@ -75,28 +75,7 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 50.0;
 
-/// From a number to a place on a logarithmic axis.
-struct Axis {
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-}
-
-impl Axis {
-    fn at(&self, value: f64) -> f64 {
-        self.from + (value / self.low).ln() / (self.high / self.low).ln() * (self.to - self.from)
-    }
-}
-
-/// Writes the plot: both axes are logarithmic, and the line is the fit.
-fn write(path: &Path, points: &[(f64, f64)], factor: f64, exponent: f64) -> Result<(), String> {
-    let svg = plot(points, factor, exponent);
-    std::fs::write(path, svg).map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("wrote {}", path.display());
-    Ok(())
-}
-
+/// The plot: both axes are logarithmic, and the line is the fit.
 fn plot(points: &[(f64, f64)], factor: f64, exponent: f64) -> String {
     let least = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let most = points.iter().map(|point| point.1).fold(0.0, f64::max);
@@ -105,25 +84,16 @@ fn plot(points: &[(f64, f64)], factor: f64, exponent: f64) -> String {
     let x = Axis { low: first / 1.2, high: last * 1.2, from: LEFT, to: WIDTH - RIGHT };
     let y = Axis { low, high, from: HEIGHT - BOTTOM, to: TOP };
     let mut lines = Vec::new();
-    let text = |x: f64, y: f64, anchor: &str, text: &str| {
-        format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
-    };
     for stages in STAGES {
         let at = x.at(stages as f64);
-        lines.push(format!(
-            "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP:.1}\" y2=\"{:.1}\" stroke=\"#d8d8d8\"/>",
-            HEIGHT - BOTTOM
-        ));
-        lines.push(text(at, HEIGHT - BOTTOM + 18.0, "middle", &stages.to_string()));
+        lines.push(svg::line((at, TOP), (at, HEIGHT - BOTTOM), "#d8d8d8"));
+        lines.push(text(at, HEIGHT - BOTTOM + 18.0, "middle", stages));
     }
     let mut tick = low;
     while tick <= high * 1.001 {
         let at = y.at(tick);
-        lines.push(format!(
-            "<line x1=\"{LEFT:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#d8d8d8\"/>",
-            WIDTH - RIGHT
-        ));
-        lines.push(text(LEFT - 8.0, at + 4.0, "end", &format!("{tick}")));
+        lines.push(svg::line((LEFT, at), (WIDTH - RIGHT, at), "#d8d8d8"));
+        lines.push(text(LEFT - 8.0, at + 4.0, "end", tick));
         tick *= 10.0;
     }
     let fitted = |stages: f64| y.at(factor * stages.powf(exponent));
@@ -145,12 +115,8 @@ fn plot(points: &[(f64, f64)], factor: f64, exponent: f64) -> String {
         "stages of a chain of stencils",
     ));
     let about = format!("seconds to schedule, full beam; the line is stages^{exponent:.2}");
-    lines.push(text(LEFT + 10.0, TOP + 14.0, "start", &about));
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-         font-size=\"12\" fill=\"#222222\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n{}\n</svg>\n",
-        lines.join("\n")
-    )
+    lines.push(text(LEFT + 10.0, TOP + 14.0, "start", about));
+    svg::document(WIDTH, HEIGHT, &lines)
 }
 
 #[cfg(test)]

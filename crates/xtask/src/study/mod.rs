@@ -10,6 +10,7 @@
 
 mod applications;
 mod growth;
+mod svg;
 mod switches;
 mod tables;
 mod throughput;

@@ -8,6 +8,7 @@ use tensorwright_measure::{Config, Measurer, TimingPlan, WorkerCommand};
 use tensorwright_schedule::Schedule;
 
 use super::applications::{Application, applications};
+use super::svg::{self, Axis, text};
 use super::switches::{Found, Switches, search};
 use super::{Options, mean};
 
@@ -24,7 +25,7 @@ const TIMES: usize = 2;
 const TICK: Duration = Duration::from_millis(500);
 
 /// Prints, for one shot and the best of five, times over those of the best of five with both on: medians over the seeds.
-/// Above 1 is faster.
+/// Above 1 is faster. Writes them as a plot as well.
 pub(super) fn run(options: &Options) -> Result<(), String> {
     let goal = options.goal()?;
     let heads = Switches::FOUR.map(Switches::beside_memoization);
@@ -33,17 +34,68 @@ pub(super) fn run(options: &Options) -> Result<(), String> {
     println!("| application | ms |{}{}", columns("one shot"), columns("of five"));
     println!("| --- | --- |{}", " --- |".repeat(2 * heads.len()));
     let mut all: Vec<Vec<f64>> = vec![Vec::new(); 2 * heads.len()];
+    let mut rows: Vec<(String, Vec<f64>)> = Vec::new();
     for application in applications(&options.only)? {
         let times = times(options, &goal, &application)?;
         let Some(unit) = times.get(heads.len()).copied() else { continue };
         let shares: Vec<f64> = times.iter().map(|seconds| unit / seconds).collect();
         let cells: String = shares.iter().map(|share| format!(" {share:.2} |")).collect();
         println!("| {} | {:.2} |{cells}", application.name, unit * 1e3);
-        all.iter_mut().zip(shares).for_each(|(column, share)| column.push(share));
+        all.iter_mut().zip(&shares).for_each(|(column, share)| column.push(*share));
+        rows.push((application.name, shares));
     }
-    let cells: String = all.iter().map(|column| format!(" {:.2} |", mean(column))).collect();
+    let means: Vec<f64> = all.iter().map(|column| mean(column)).collect();
+    let cells: String = means.iter().map(|mean| format!(" {mean:.2} |")).collect();
     println!("| geometric mean | |{cells}");
-    Ok(())
+    rows.push(("geometric mean".to_owned(), means));
+    match &options.plot {
+        Some(path) => svg::write(path, &plot(&heads, &rows)),
+        None => Ok(()),
+    }
+}
+
+const WIDTH: f64 = 720.0;
+const LEFT: f64 = 160.0;
+const ABOVE: f64 = 64.0;
+const ROW: f64 = 22.0;
+
+/// The switches' colours, in the order of [`Switches::FOUR`].
+const COLOURS: [&str; 4] = ["#2f6fb2", "#3a9a5b", "#e08a2e", "#999999"];
+
+/// The plot: a line for each application, with a ring for the first choice and a disc for the best of five.
+fn plot(heads: &[String], rows: &[(String, Vec<f64>)]) -> String {
+    let height = ABOVE + ROW * (rows.len() as f64 + 1.0);
+    let all = || rows.iter().flat_map(|(_, shares)| shares.iter().copied());
+    let low = all().filter(|share| *share > 0.0).fold(0.5, f64::min) / 1.1;
+    let high = all().filter(|share| share.is_finite()).fold(1.25, f64::max) * 1.1;
+    let x = Axis { low, high, from: LEFT, to: WIDTH - 20.0 };
+    let about = "throughput over that of sampling and freezing, best of five; ring: first choice, disc: best of five";
+    let mut parts = vec![text(12.0, 16.0, "start", about)];
+    for (place, (head, colour)) in heads.iter().zip(COLOURS).enumerate() {
+        let at = LEFT + 140.0 * place as f64;
+        parts.push(format!("<circle cx=\"{at:.1}\" cy=\"32\" r=\"5\" fill=\"{colour}\"/>"));
+        parts.push(text(at + 10.0, 36.0, "start", head));
+    }
+    let ticks = [0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0];
+    for tick in ticks.into_iter().filter(|tick| (low..=high).contains(tick)) {
+        let (at, colour) = (x.at(tick), if tick == 1.0 { "#222222" } else { "#d8d8d8" });
+        parts.push(svg::line((at, ABOVE - 4.0), (at, height - 8.0), colour));
+        parts.push(text(at, ABOVE - 8.0, "middle", tick));
+    }
+    for (row, (name, shares)) in rows.iter().enumerate() {
+        let y = ABOVE + ROW * (row as f64 + 0.5);
+        parts.push(text(LEFT - 12.0, y + 4.0, "end", name));
+        // What is of most interest is drawn last, over the others.
+        for (place, share) in shares.iter().enumerate().rev().filter(|(_, share)| **share > 0.0) {
+            let colour = COLOURS[place % COLOURS.len()];
+            let fill = if place < COLOURS.len() { "none" } else { colour };
+            parts.push(format!(
+                "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
+                x.at(*share)
+            ));
+        }
+    }
+    svg::document(WIDTH, height, &parts)
 }
 
 /// Median seconds over the seeds: those of the first choice with each of the switches, then those of the best of five.
@@ -127,4 +179,19 @@ fn measure<'a>(
         }
     }
     Ok(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_share_is_drawn() {
+        let heads = Switches::FOUR.map(Switches::beside_memoization);
+        let shares = vec![0.9, 0.8, 0.7, 0.6, 1.0, 1.1, 0.3, 0.0];
+        let svg = plot(&heads, &[("blur".to_owned(), shares)]);
+        // Four of the legend, and what was not measured is left out.
+        assert_eq!(svg.matches("<circle").count(), 4 + 7, "{svg}");
+        assert!(svg.contains(">blur<") && svg.contains(">neither<"), "{svg}");
+    }
 }
