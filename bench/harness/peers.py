@@ -84,6 +84,7 @@ PEER_LIST = (
     Peer("jax", "peer_jax.py", "jax"),
     Peer("halide-adams2019", "peer_halide.py", "halide", ("--scheduler", "adams2019"), build_limit=HALIDE_LIMIT),
     Peer("halide-mullapudi2016", "peer_halide.py", "halide", ("--scheduler", "mullapudi2016"), HALIDE_LIMIT),
+    Peer("halide-hand", "peer_halide.py", "halide", ("--scheduler", "hand"), HALIDE_LIMIT),
     Peer("tvm", "peer_tvm.py", "tvm", build_limit=1800.0, only=TVM_WORKLOADS),
     Peer("gemm"),
     Peer("faer"),

@@ -7,6 +7,8 @@ from .suites import SUITES
 
 COLOURS = ("#2f6fb2", "#e08a2e", "#4a9a5c", "#8a5fb0")
 INK, FAINT, PAPER = "#222222", "#d8d8d8", "#ffffff"
+# What these become for readers with dark pages.
+DARK = dict(zip((INK, FAINT, PAPER, *COLOURS), ("#d6dbe1", "#454c55", "#1b1f24", "#6ba6e0", "#e9a55c", "#6dbb7e", "#b393d3"), strict=True))
 BAR, GAP, LABELS, WIDTH, RIGHT = 7, 6, 210, 620, 90
 TICKS = (0.01, 0.03, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 
@@ -29,6 +31,12 @@ class Scale:
 def text(x, y, content, *, anchor="start", size=11, weight="normal", colour=INK):
     return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" '
             f'fill="{colour}">{escape(content)}</text>')  # fmt: skip
+
+
+def style():
+    """Other colours where pages are dark."""
+    rules = [f'[{key}="{light}"] {{ {key}: {dark}; }}' for light, dark in DARK.items() for key in ("fill", "stroke")]
+    return "\n".join(["<style>", "@media (prefers-color-scheme: dark) {", *rules, "}", "</style>"])
 
 
 def bar(scale, ratio, fast, y, colour):
@@ -102,5 +110,5 @@ def draw(records):
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height:.0f}" '
         f'viewBox="0 0 {width} {height:.0f}" font-family="sans-serif">',
-        f'<rect width="100%" height="100%" fill="{PAPER}"/>', *legend, *grid, *shapes, "</svg>", "",
+        style(), f'<rect width="100%" height="100%" fill="{PAPER}"/>', *legend, *grid, *shapes, "</svg>", "",
     ])  # fmt: skip

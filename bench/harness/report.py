@@ -249,6 +249,7 @@ PEER_NOTES = {
     "halide-adams2019": "Halide's convolutions are built with channels first and last; its Adams2019 autoscheduler is "
     "skipped for zero-padded ones, for which its search did not end within minutes.",
     "halide-mullapudi2016": "Halide's Mullapudi2016 autoscheduler schedules the same algorithms as Adams2019.",
+    "halide-hand": "Schedules by hand make the decisions of Halide's published applications (bench/peers/halide_hand.py).",
     "tvm": "TVM's MetaSchedule runs on a few workloads only, as it tunes each for minutes.",
 }
 

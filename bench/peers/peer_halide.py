@@ -1,5 +1,5 @@
 """Halide, just in time, with one of its autoschedulers: `--scheduler adams2019`, `mullapudi2016`, or `anderson2021`
-with `--device N` for the OpenCL device of that number.
+with `--device N` for the OpenCL device of that number; or with schedules by hand, `--scheduler hand`.
 
 Convolutions are built with channels outermost and innermost. Adams2019 is given several degrees of
 parallelism: with 1 its search degenerates, for one thread as well.
@@ -15,6 +15,7 @@ import warnings
 from importlib.metadata import version
 
 import halide as hl
+import halide_hand
 import halide_imaging
 import numpy as np
 from halide_apps import APPLICATIONS
@@ -31,13 +32,25 @@ x, y, z, c, n = (hl.Var(name) for name in "xyzcn")
 
 def setup():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--scheduler", choices=("adams2019", "mullapudi2016", "anderson2021"), default="adams2019")
+    parser.add_argument("--scheduler", choices=("adams2019", "mullapudi2016", "anderson2021", "hand"), default="adams2019")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", type=int, help="the OpenCL device that is computed on, as anderson2021 needs one")
     parser.parse_args(namespace=OPTIONS)
     if OPTIONS.device is not None:
         use_device(OPTIONS.device)
+    if OPTIONS.scheduler == "hand":
+        hl.Func = recorded
+        return
     hl.load_plugin(str(pathlib.Path(hl.__file__).parent / "lib64" / f"libautoschedule_{OPTIONS.scheduler}.so"))
+
+
+FUNCTIONS = {}
+"""The functions of the pipeline in the making, by the names that they were given."""
+
+
+def recorded(name, kind=hl.Func):
+    FUNCTIONS[name] = function = kind(name)
+    return function
 
 
 def use_device(number):
@@ -57,8 +70,10 @@ def target():
 class Pipeline:
     """A pipeline in the making. Shapes are NumPy's, outermost first; Halide sees them innermost first."""
 
-    def __init__(self):
+    def __init__(self, operator=None):
         self.inputs = []
+        self.operator = operator
+        FUNCTIONS.clear()
 
     def input(self, array):
         if array.ndim == 0:
@@ -78,7 +93,10 @@ class Pipeline:
             result.set_estimate(variable, 0, extent)
         pipeline = hl.Pipeline(result)
         start = time.time()
-        pipeline.apply_autoscheduler(target(), scheduler(parallelism))
+        if OPTIONS.scheduler == "hand":
+            halide_hand.SCHEDULES[self.operator](FUNCTIONS, result)
+        else:
+            pipeline.apply_autoscheduler(target(), scheduler(parallelism))
         scheduled = time.time()
         for image, array in self.inputs:
             image.set(hl.Buffer(array))
@@ -244,6 +262,8 @@ def softmax(inputs, p):
 
 def variants(w, inputs, parallelism):
     operator, shape = w["operator"], w["output"]
+    if OPTIONS.scheduler == "hand" and operator not in halide_hand.SCHEDULES:
+        raise Unsupported
     if operator in ("conv2d", "conv_relu", "dwsep"):
         make = separable if operator == "dwsep" else convolution_2d
         batch, filters, height, width = shape
@@ -256,7 +276,7 @@ def variants(w, inputs, parallelism):
         return
     makers = {"gemv": products, "gemm": products, "bmm": products, "bilinear": bilinear, "mlp": mlp,
               "conv1d": convolution_1d_3d, "conv3d": convolution_1d_3d}  # fmt: skip
-    p = Pipeline()
+    p = Pipeline(operator)
     if operator in makers:
         result = makers[operator](w, inputs, p)
     elif operator in APPLICATIONS:
