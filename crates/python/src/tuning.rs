@@ -127,7 +127,11 @@ fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResul
         Event::Trial { progress, .. } => ("trial", progress.to_string(), Some(*progress)),
         Event::Waiting(progress) => ("waiting", progress.to_string(), Some(*progress)),
         Event::Finalists { count, progress } => {
-            ("finalists", format!("measuring {count} finalists again, in turns"), Some(*progress))
+            let line = match count {
+                1 => "measuring 1 finalist again".to_owned(),
+                count => format!("measuring {count} finalists again, in turns"),
+            };
+            ("finalists", line, Some(*progress))
         }
         Event::RecordsWait(why) => ("records", format!("records wait: {why}"), None),
         Event::RecordRefused(why) => ("records", format!("a record was not kept: {why}"), None),

@@ -85,7 +85,7 @@ def test_a_number_that_does_not_fit_its_type_is_refused():
 
 def test_a_missing_definition_lists_those_there_are():
     module = tw.define("def f(float(N) A) -> (B) { B(i) = A(i) }")
-    with pytest.raises(AttributeError, match="there are f"):
+    with pytest.raises(AttributeError, match="there is f"):
         module.g  # noqa: B018
     with pytest.raises(tw.CompileError, match="no `def g`"):
         module["g"]

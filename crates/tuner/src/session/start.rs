@@ -37,7 +37,6 @@ impl<'a> Session<'a> {
         journal: &'a mut Journal,
         watch: &'a mut dyn FnMut(&Event<'_>),
     ) -> Result<Self, TuneError> {
-        let begun = Instant::now();
         let name = tuner.strategy_name();
         let strategy = tensorwright_search::find(name)
             .ok_or_else(|| TuneError::UnknownStrategy(name.to_owned()))?;
@@ -56,7 +55,8 @@ impl<'a> Session<'a> {
         let mut info = RunInfo::new(tuner.chooser(), tuner.seed);
         hash.clone_into(&mut info.space);
         let Opened { crew, run, past, resumed } = Crew::open(tuner, journal, &key, &info, past)?;
-        let clock = Instant::now();
+        // What results have to be is known by now, which takes seconds for large programs and is no part of the search.
+        let begun = Instant::now();
         // One line per origin of points that searches begin with, the most promising first.
         let seeds = |arm: usize, space: &ScheduleSpace| {
             let known = past.points.iter().filter(|place| place.arm == arm);
@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
         };
         let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
         arms.observe(past.observations(&arms));
-        let strategy_time = clock.elapsed();
+        let strategy_time = begun.elapsed();
         let (next_trial, built) = resumed.unwrap_or_default();
         let mut session = Session {
             tuner,

@@ -66,7 +66,10 @@ impl Display {
             Event::Waiting(progress) => self.update(progress, false, SELDOM.min(OFTEN * 10)),
             Event::Finalists { count, progress } => {
                 self.update(progress, true, OFTEN);
-                self.line(&format!("measuring {count} finalists again, in turns"));
+                self.line(&match count {
+                    1 => "measuring 1 finalist again".to_owned(),
+                    count => format!("measuring {count} finalists again, in turns"),
+                });
             }
             Event::RecordsWait(why) => {
                 self.line(&format!("records wait and will be written later: {why}"));

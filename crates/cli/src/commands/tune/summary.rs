@@ -13,6 +13,9 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     let (winner, progress) = (&tuned.winner, &tuned.progress);
     writeln!(out, "{}", headline(program, tuned))?;
     let ended = match tuned.status {
+        Status::Finished if progress.trials == 0 && progress.time.is_some() => {
+            "the time was used before the first trial; give it more"
+        }
         Status::Finished => "the budget is used",
         Status::Exhausted => "the search has nothing left to try",
         Status::Interrupted => "interrupted; the same command goes on",
