@@ -96,9 +96,16 @@ pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagno
 /// Those of [`grad`].
 pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Diagnostics> {
     let prepared = prepare(module, def, wrt)?;
-    let gradient = prepared.assemble(module, Keep::WhatIsWorthIt)?;
-    let forward = saved::forward(module, &prepared.flat.def, &prepared.versions, &gradient);
-    Ok(Training { forward, gradient })
+    let kept = prepared.assemble(module, Keep::WhatIsWorthIt).ok().map(|gradient| {
+        let forward = saved::forward(module, &prepared.flat.def, &prepared.versions, &gradient);
+        Training { forward, gradient }
+    });
+    // No text leaves here that the compiler does not take.
+    let is_valid = |forward: &Forward| Module::parse("forward", &forward.source).is_ok();
+    match kept.filter(|training| training.forward.as_ref().is_none_or(is_valid)) {
+        Some(training) => Ok(training),
+        None => Ok(Training { forward: None, gradient: prepared.assemble(module, Keep::Nothing)? }),
+    }
 }
 
 /// What a gradient is made of.
