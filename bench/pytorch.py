@@ -1,4 +1,4 @@
-"""Tensorwright beside PyTorch, from Python: what calls cost, training, shapes that change, and seven operators.
+"""Tensorwright beside PyTorch, from Python: what calls cost, training, shapes that change, seven operators, and values that are kept.
 
     python bench/pytorch.py                      # all tables
     python bench/pytorch.py overheads training   # some
@@ -280,7 +280,55 @@ def operators(choices):
     table("Operators", header, rows)
 
 
-TABLES = {"overheads": overheads, "training": training, "shapes": shapes, "operators": operators}
+SAVING = NORM + """
+def softmax(float(N,D) x) -> (p) {
+  m(n) max=! x(n,d)  e(n,d) = exp(x(n,d) - m(n))  s(n) +=! e(n,d)  p(n,d) = e(n,d) / s(n)
+}
+def attention(float(H,T,D) q, float(H,T,D) k, float(H,T,D) v) -> (o) {
+  a(h,t,u) +=! q(h,t,d) * k(h,u,d)
+  m(h,t) max=! a(h,t,u)
+  e(h,t,u) = exp(a(h,t,u) - m(h,t))
+  z(h,t) +=! e(h,t,u)
+  s(h,t,d) +=! e(h,t,u) * v(h,u,d)
+  o(h,t,d) = s(h,t,d) / z(h,t)
+}
+"""
+
+
+def saving(_):
+    """Kernels of a forward pass and its gradient, which computes values again or takes those that were kept."""
+    module, rows = tw.define(SAVING), []
+    for name, shapes in [
+        ("norm", [(256, 768), (768,), (768,)]),
+        ("bias_gelu_residual_norm", [(256, 768), (768,), (256, 768), (768,), (768,)]),
+        ("dense", [(32, 128), (128, 128), (128,)]),
+        ("softmax", [(512, 1000)]),
+        ("attention", [(8, 512, 64)] * 3),
+    ]:
+        args = [torch.randn(shape) for shape in shapes]
+        op, again = module[name], module.grad(name)
+        forward, gradient, kept = module.training(name)
+        returned = forward.compute(*args)
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        known = dict(zip((param[0] for param in op.parameters()), args, strict=True))
+        seed = torch.randn_like(returned[0])
+        values = {**known, **{value: returned[place] for value, place in kept.items()}}
+        of_again = [known.get(param[0], seed) for param in again.parameters()]
+        of_kept = [values.get(param[0], seed) for param in gradient.parameters()]
+        same(gradient.compute(*of_kept), again.compute(*of_again))
+        one, two, three, four = compare(
+            lambda: op.compute(*args),
+            lambda: forward.compute(*args),
+            lambda: again.compute(*of_again),
+            lambda: gradient.compute(*of_kept),
+            seconds=1.0,
+        )
+        rows.append((name, us(one), us(two), us(three), us(four), f"{(one + three) / (two + four):.2f}"))
+    header = ("", "forward", "and keeps", "gradient, all again", "gradient, kept", "times as fast")
+    table("Values that are kept (us)", header, rows)
+
+
+TABLES = {"overheads": overheads, "training": training, "shapes": shapes, "operators": operators, "saving": saving}
 
 
 def main():
