@@ -24,12 +24,22 @@ const STACK: usize = 8 << 20;
 /// Where a schedule comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Origin {
-    /// A record for this processor.
-    Record(TrialId),
+    /// A record for this processor, and the seconds of a call.
+    Record(TrialId, f64),
     /// A record for another machine or compiler, verified on this one.
     Verified(TrialId),
     /// The cost model, or rules.
     Untuned,
+}
+
+impl Origin {
+    /// The seconds of a call, if they were measured.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Record(_, seconds) => Some(*seconds),
+            Self::Verified(_) | Self::Untuned => None,
+        }
+    }
 }
 
 /// A compiled kernel.
@@ -174,8 +184,8 @@ impl Job<'_> {
             let Ok(recalled) = Remembered::best(store, &wanted) else { continue };
             recalled.notes.iter().for_each(|note| notes(&format!("{}: {note}", self.what)));
             match recalled.found {
-                Remembered::Best { schedule, trial, .. } => {
-                    return Some((schedule, Origin::Record(trial)));
+                Remembered::Best { schedule, trial, seconds } => {
+                    return Some((schedule, Origin::Record(trial, seconds)));
                 }
                 Remembered::Near { schedule, trial, .. } => {
                     return Some((schedule, Origin::Verified(trial)));

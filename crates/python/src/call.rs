@@ -24,10 +24,14 @@ impl Pointers<'_> {
         // the right type and extents behind it, aligned, and that no output overlaps another tensor.
         // Others who hold the tensors must not write them meanwhile; that holds for every operator of
         // NumPy and PyTorch as well.
-        for (part, frozen) in shape.parts.iter().zip(frozen) {
-            unsafe { part.call(frozen.as_ref(), self.inputs, self.outputs) }?;
+        let call = |number: usize| {
+            let (part, frozen) = (&shape.parts[number], frozen[number].as_ref());
+            unsafe { part.call(frozen, self.inputs, self.outputs) }
+        };
+        match &shape.pieces {
+            Some(pieces) => pieces.call(call),
+            None => (0..shape.parts.len()).try_for_each(call),
         }
-        Ok(())
     }
 }
 

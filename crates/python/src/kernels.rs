@@ -2,12 +2,14 @@
 //! longest leave when there are too many.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tensorwright::{Diagnostics, Program};
+use tensorwright_package::buckets::{Guess, Pricing};
 
 use crate::compiled::{Compiled, Strides, Variant, remembered};
 use crate::definition::{Definition, Sizes};
+use crate::lock::lock;
 use crate::specialised::Specialised;
 
 /// What decides how a call is computed: extents of tensors, values of shaping scalars and sizes.
@@ -34,6 +36,8 @@ pub(crate) struct Kernels {
     seen: Mutex<BTreeMap<String, BTreeSet<i64>>>,
     /// The ways in which inputs that are not dense lie in memory.
     layouts: Mutex<BTreeSet<Strides>>,
+    /// What pieces of a size cost, by the kernels that differ in it alone. Their variant has no value of it.
+    pricing: Mutex<HashMap<Variant, Arc<Pricing>>>,
     /// The keys of calls whose inputs are copied first.
     copied: Mutex<HashSet<Key>>,
     /// Held while a kernel is compiled, so that threads do not compile the same one.
@@ -48,6 +52,7 @@ impl Kernels {
             shapes: Mutex::default(),
             seen: Mutex::default(),
             layouts: Mutex::default(),
+            pricing: Mutex::default(),
             copied: Mutex::default(),
             compiling: Mutex::default(),
         }
@@ -55,7 +60,7 @@ impl Kernels {
 
     /// How calls with a key are computed, if that is known.
     pub(crate) fn known(&self, key: &Key) -> Option<Arc<Specialised>> {
-        lock(&self.shapes).get(key).filter(|shape| !shape.is_outdated()).cloned()
+        lock(&self.shapes).get(key).filter(|shape| shape.is_current()).cloned()
     }
 
     /// What computes calls with a key: what is known, or what `make` makes. One thread makes at a time.
@@ -149,6 +154,15 @@ impl Kernels {
         sizes.iter().map(&mut count).collect()
     }
 
+    /// What pieces cost that kernels of a family compute, about which there is a guess.
+    pub(crate) fn pricing(&self, family: Variant, guess: Guess) -> Arc<Pricing> {
+        let mut all = lock(&self.pricing);
+        if all.len() >= MOST_SHAPES && !all.contains_key(&family) {
+            all.clear();
+        }
+        Arc::clone(all.entry(family).or_insert_with(|| Arc::new(Pricing::new(guess))))
+    }
+
     /// Whether there may be kernels for inputs that lie in memory like this.
     pub(crate) fn admits(&self, strides: &Strides) -> bool {
         let mut layouts = lock(&self.layouts);
@@ -178,11 +192,7 @@ impl Kernels {
     pub(crate) fn forget(&self) {
         lock(&self.all).drain().for_each(|(_, kernel)| kernel.outdate());
         lock(&self.shapes).clear();
+        lock(&self.pricing).clear();
         lock(&self.copied).clear();
     }
-}
-
-/// What a lock protects here is whole after every statement.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

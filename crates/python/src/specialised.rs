@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use tensorwright::{
     Arguments as KernelArguments, DType, Diagnostics, Frozen, Place, Program, View, ir,
 };
+use tensorwright_package::buckets::Pieces;
 
 use crate::arguments::{Arguments, Given};
 use crate::compiled::{Compiled, Strides};
@@ -26,6 +27,8 @@ pub(crate) struct Specialised {
     pub(crate) outputs: Vec<Expected>,
     /// The kernels that are called, in order. None if the results have no elements.
     pub(crate) parts: Vec<Part>,
+    /// The size of which these are pieces.
+    pub(crate) pieces: Option<Pieces>,
     pub(crate) is_long: bool,
     /// Make results.
     pub(crate) makers: Makers,
@@ -125,14 +128,25 @@ impl Specialised {
             outputs: outputs.iter().map(Expected::new).collect(),
             is_long: parts.len() > 1 || parts.iter().any(|part| part.compiled.is_long),
             parts,
+            pieces: None,
             sizes,
             makers: Makers::default(),
         }
     }
 
+    /// The same, with the size of which its parts are pieces.
+    pub(crate) fn in_pieces(self, pieces: Option<Pieces>) -> Self {
+        Self { pieces, ..self }
+    }
+
     /// Whether a kernel of it is not to be used any more.
     pub(crate) fn is_outdated(&self) -> bool {
         self.parts.iter().any(|part| part.compiled.is_outdated())
+    }
+
+    /// Whether calls are to be computed like this: by kernels that are there, and nothing better is known.
+    pub(crate) fn is_current(&self) -> bool {
+        !self.is_outdated() && self.pieces.as_ref().is_none_or(Pieces::are_cheapest)
     }
 
     /// Whether this is the kernel for these arguments, as far as shapes and numbers go.

@@ -1,5 +1,7 @@
 """Shapes that change from call to call: few kernels compute them all, and results are those of NumPy."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,22 @@ def test_a_thousand_batch_sizes_take_few_kernels(rng):
         start = rng.integers(0, 3000 - n)
         np.testing.assert_array_equal(rows(x[start : start + n], b), wanted[start : start + n])
     assert rows.kernels <= 32
+
+
+def test_the_first_call_measures_its_pieces(rng):
+    rows = tw.define(ROWS, dynamic=["N"]).rows
+    x, b = rng.standard_normal((1000, 64)).astype("float32"), rng.random(64, "float32")
+
+    def pieces(n):
+        return next(line for line in rows.explain(N=n, D=64).splitlines() if "in pieces" in line)
+
+    assert re.fullmatch(r"  N = 1000 in pieces: (\d+ \(about \d+\.\d us\)( \+ )?)+", pieces(1000))
+    for n in (1000, 900, 1000, 700):
+        np.testing.assert_array_equal(rows(x[:n], b), np.maximum(x[:n] + b, 0))
+    # Those that were measured may be replaced by others, of which something is known then.
+    assert re.search(r"\d \(\d+\.\d us\)", pieces(1000))
+    lengths = [int(length) for length in re.findall(r"(\d+) \(", pieces(1000))]
+    assert sum(lengths) >= 1000
 
 
 def test_sizes_that_vary_are_found(rng):

@@ -1,6 +1,6 @@
 //! What the kernels of buckets and the copies around them cost, in cycles.
 
-use super::{Buckets, Costs, Layout};
+use super::{Buckets, Costs, Layout, Prices};
 
 /// Cycles that a call costs whatever it computes.
 const CALL: f64 = 60.0;
@@ -10,6 +10,25 @@ const COPY_BYTES: f64 = 8.0;
 
 /// Cycles that a row costs whatever its length.
 const COPY_ROW: f64 = 12.0;
+
+/// Cycles in a second, about: what makes times of kernels comparable with estimates of copies.
+const CLOCK: f64 = 3e9;
+
+/// The cycles of the kernels of buckets, as estimated for each, and as far as their times are known, as measured.
+#[must_use]
+pub fn measured_cycles(values: &[i64], estimates: &[f64], seconds: &[Option<f64>]) -> Vec<f64> {
+    let mut prices = Prices::default();
+    for (value, seconds) in values.iter().zip(seconds) {
+        if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
+            prices.measure(*value, seconds * CLOCK);
+        }
+    }
+    let estimate = |value: i64| {
+        let number = values.iter().position(|other| *other == value).unwrap_or(0);
+        estimates.get(number).map_or(1.0, |estimate| estimate.max(1.0))
+    };
+    values.iter().map(|value| prices.of(*value, estimate)).collect()
+}
 
 /// The costs of buckets whose kernels take so many cycles each.
 #[must_use]
@@ -22,5 +41,20 @@ pub fn costs(buckets: &Buckets, cycles: &[f64]) -> Costs {
         copy_per_step: varying().map(bytes_per_step).sum::<f64>() / COPY_BYTES,
         copy_once: varying().map(|layout| layout.rows as f64).sum::<f64>() * COPY_ROW,
         always_copies: varying().any(|layout| layout.rows > 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_records_replace_estimates() {
+        let (values, estimates) = ([4, 8, 16], [100.0, 200.0, 400.0]);
+        assert_eq!(measured_cycles(&values, &estimates, &[None; 3]), estimates);
+        // What was tuned is twice as fast as the model thought, so the others are too.
+        let found = measured_cycles(&values, &estimates, &[None, Some(100.0 / CLOCK), None]);
+        assert!(found.iter().zip([50.0, 100.0, 200.0]).all(|(a, b)| (a - b).abs() < 1e-6));
+        assert_eq!(measured_cycles(&values, &estimates, &[Some(0.0); 3]), estimates);
     }
 }

@@ -16,15 +16,19 @@ mod cover;
 mod kernel;
 mod layout;
 mod pieces;
+mod prices;
+mod pricing;
 mod vanish;
 mod variation;
 
 pub use choose::choose;
-pub use cost::costs;
+pub use cost::{costs, measured_cycles};
 pub use cover::{Costs, Run, covers};
 pub use kernel::{BucketedKernel, Results};
 pub use layout::Layout;
-pub use pieces::{Price, is_piece, largest_piece, pieces, round_up};
+pub use pieces::{is_piece, largest_piece, pieces, round_up};
+pub use prices::Prices;
+pub use pricing::{Guess, Pieces, Pricing};
 pub use variation::{Kind, Padding, Refusal, Variation};
 
 use std::collections::BTreeMap;

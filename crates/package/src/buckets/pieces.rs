@@ -23,16 +23,6 @@ pub fn largest_piece(length: i64) -> i64 {
     if length >= power + power / 2 { power + power / 2 } else { power }
 }
 
-/// The smallest piece of at least this length.
-fn smallest_piece(length: i64) -> i64 {
-    let below = largest_piece(length);
-    if below == length {
-        return length;
-    }
-    let power = 1 << length.ilog2();
-    if below == power { power + power / 2 } else { 2 * power }
-}
-
 /// To what a size is rounded up that cannot be cut: by a fifth at most, beyond 8.
 #[must_use]
 pub fn round_up(value: i64) -> i64 {
@@ -43,46 +33,80 @@ pub fn round_up(value: i64) -> i64 {
     (value + step - 1) / step * step
 }
 
-/// What a kernel for a piece costs: for a call, and for each step along the size.
-#[derive(Debug, Clone, Copy)]
-pub struct Price {
-    /// For a call, whatever its length.
-    pub call: f64,
-    /// For each step along the size.
-    pub step: f64,
-}
+/// The most ways to cover a value that are looked at.
+const MOST_TRIED: usize = 2000;
 
-impl Price {
-    fn of(&self, length: i64) -> f64 {
-        self.call + self.step * length as f64
-    }
-}
+/// The most pieces of a value, unless the longest that fit are more.
+const MOST_PIECES: usize = 12;
+
+/// How many lengths of pieces are tried in one place, from the longest that fits.
+const TRIED_LENGTHS: usize = 5;
 
 /// The pieces that cover a value at the least cost: where each starts, and its length. The last one is moved back to end
 /// where the value ends, and computes again what others have computed.
 #[must_use]
-pub fn pieces(value: i64, price: &Price) -> Vec<(i64, i64)> {
-    let mut best: Option<(f64, Vec<i64>)> = None;
-    let (mut lengths, mut cost, mut left) = (Vec::new(), 0.0, value);
-    while left > 0 {
-        // To end with one piece that covers the rest, if it is not longer than the whole.
-        let last = smallest_piece(left);
-        if last <= value && best.as_ref().is_none_or(|(least, _)| cost + price.of(last) < *least) {
-            best = Some((cost + price.of(last), [lengths.as_slice(), &[last]].concat()));
-        }
-        let next = largest_piece(left);
-        lengths.push(next);
-        cost += price.of(next);
-        left -= next;
-    }
-    let lengths = best.map_or(lengths, |(_, lengths)| lengths);
+pub fn pieces(value: i64, cost: impl Fn(i64) -> f64) -> Vec<(i64, i64)> {
+    let mut search = Search::new(value, cost);
+    search.extend(0, value, 0.0);
     let mut start = 0;
     let mut place = |length: &i64| {
         let at = start.min(value - length);
         start += length;
         (at, *length)
     };
-    lengths.iter().map(&mut place).collect()
+    search.best.iter().map(&mut place).collect()
+}
+
+/// Branch and bound over pieces in descending order.
+struct Search {
+    /// The lengths that fit, with the cost of each, the longest first.
+    lengths: Vec<(i64, f64)>,
+    /// The least cost of a step along the size.
+    step: f64,
+    chosen: Vec<i64>,
+    best: Vec<i64>,
+    least: f64,
+    tried: usize,
+}
+
+impl Search {
+    fn new(value: i64, cost: impl Fn(i64) -> f64) -> Self {
+        let mut lengths = Vec::new();
+        let mut length = largest_piece(value);
+        while length > 0 {
+            lengths.push((length, cost(length)));
+            length = largest_piece(length - 1);
+        }
+        let per_step = lengths.iter().map(|(length, cost)| cost / *length as f64);
+        let step = per_step.fold(f64::INFINITY, f64::min);
+        Self { lengths, step, chosen: Vec::new(), best: Vec::new(), least: f64::INFINITY, tried: 0 }
+    }
+
+    /// Covers what is left with lengths from number `from` on.
+    fn extend(&mut self, from: usize, left: i64, cost: f64) {
+        if left <= 0 {
+            if cost < self.least {
+                (self.least, self.best) = (cost, self.chosen.clone());
+            }
+            return;
+        }
+        self.tried += 1;
+        let is_hopeless = cost + left as f64 * self.step >= self.least;
+        let is_enough = self.tried > MOST_TRIED || self.chosen.len() >= MOST_PIECES;
+        if is_hopeless || is_enough && !self.best.is_empty() {
+            return;
+        }
+        // The longest that fits inside, then shorter ones, then the shortest that covers all that is left.
+        let inside = self.lengths[from..].partition_point(|(length, _)| *length > left) + from;
+        let inside_ones = (inside..self.lengths.len()).take(TRIED_LENGTHS);
+        let covers_all = inside.checked_sub(1).filter(|number| *number >= from);
+        for number in inside_ones.chain(covers_all) {
+            let (length, more) = self.lengths[number];
+            self.chosen.push(length);
+            self.extend(number, left - length, cost + more);
+            self.chosen.pop();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -91,14 +115,10 @@ mod tests {
 
     #[test]
     fn pieces_cover_every_value() {
-        let prices = [
-            Price { call: 0.0, step: 1.0 },
-            Price { call: 30.0, step: 1.0 },
-            Price { call: 1e9, step: 1.0 },
-        ];
-        for (number, price) in prices.iter().enumerate() {
+        let calls = [0.0, 30.0, 1e9];
+        for (number, call) in calls.into_iter().enumerate() {
             for value in 1..5000 {
-                let found = pieces(value, price);
+                let found = pieces(value, |length| call + length as f64);
                 let mut covered = 0;
                 for (start, length) in &found {
                     assert!(
@@ -114,13 +134,49 @@ mod tests {
     }
 
     #[test]
+    fn the_cheapest_pieces_are_chosen() {
+        let lengths = |value, cost: &dyn Fn(i64) -> f64| -> Vec<i64> {
+            pieces(value, cost).iter().map(|(_, length)| *length).collect()
+        };
+        let usual = |length: i64| 30.0 + length as f64;
+        assert_eq!(lengths(1000, &usual), [768, 256]);
+        assert_eq!(lengths(1030, &usual), [1024, 6]);
+        // A kernel that is slow is avoided, however well it fits.
+        let slow = |length: i64| usual(length) * if length == 1024 { 3.0 } else { 1.0 };
+        assert_eq!(lengths(1030, &slow), [768, 256, 6]);
+        assert_eq!(lengths(1024, &slow), [768, 256]);
+        // Long pieces whose data leaves the cache.
+        let cached = |length: i64| 30.0 + length as f64 * if length > 256 { 2.0 } else { 1.0 };
+        assert_eq!(lengths(768, &cached), [256, 256, 256]);
+        // What is computed twice is cheaper than a call.
+        assert_eq!(lengths(100, &|length| 1000.0 + length as f64), [96, 4]);
+        assert_eq!(lengths(95, &|length| 1000.0 + length as f64), [64, 32]);
+    }
+
+    #[test]
+    fn a_search_for_pieces_ends_soon() {
+        for value in [123_456_789, i64::from(i32::MAX), 1 << 40] {
+            // All alike, proportional, and short ones for nothing.
+            let costs: [fn(i64) -> f64; 3] =
+                [|_| 1.0, |length| length as f64, |length| (length as f64).powi(3)];
+            for cost in costs {
+                let mut search = Search::new(value, cost);
+                search.extend(0, value, 0.0);
+                let Search { best, tried, .. } = search;
+                assert!(best.iter().sum::<i64>() >= value, "{value}: {best:?}");
+                assert!(tried < 20 * MOST_TRIED, "{value}: {tried}");
+            }
+        }
+    }
+
+    #[test]
     fn sizes_are_rounded_up_by_a_quarter_at_most() {
         for value in 1..10_000 {
             let up = round_up(value);
             assert!(up >= value && (value <= 8 || 4 * up <= 5 * value + 4), "{value} {up}");
             assert_eq!(round_up(up), up);
-            let piece = smallest_piece(value);
-            assert!(is_piece(piece) && piece >= value && 3 * piece <= 6 * value);
+            let piece = largest_piece(value);
+            assert!(is_piece(piece) && piece <= value && 3 * piece > 2 * value - 3);
         }
     }
 }

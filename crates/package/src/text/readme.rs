@@ -61,7 +61,7 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels) -> 
 
 fn of_kernel(kernel: &Built) -> String {
     let origin = match &kernel.origin {
-        Origin::Record(trial) => format!("tuned: {trial}"),
+        Origin::Record(trial, _) => format!("tuned: {trial}"),
         Origin::Verified(trial) => format!("tuned elsewhere, verified: {trial}"),
         Origin::Untuned => "untuned".to_owned(),
     };

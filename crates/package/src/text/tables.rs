@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 use tensorwright_kernel::schedule::interface::Function;
 
-use crate::buckets::{Layout, Padding, Run, costs, covers};
+use crate::buckets::{Layout, Padding, Run, costs, covers, measured_cycles};
 use crate::compile::{Built, Kernels, Slot};
 use crate::operator::{Case, Operator};
 use crate::plan::Plan;
@@ -109,8 +109,10 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
 /// The tables of covers, and what a variant says of them.
 fn cover_tables(case: &Case, kernels: &[Built], id: &str) -> (String, String) {
     let Some(varying) = &case.varying else { return (String::new(), "NULL, NULL".to_owned()) };
-    let cycles: Vec<f64> = kernels.iter().map(|kernel| kernel.cycles).collect();
     let (values, kind) = (varying.buckets.values(), varying.buckets.variation.kind);
+    let estimates: Vec<f64> = kernels.iter().map(|kernel| kernel.cycles).collect();
+    let seconds: Vec<Option<f64>> = kernels.iter().map(|kernel| kernel.origin.seconds()).collect();
+    let cycles = measured_cycles(&values, &estimates, &seconds);
     let costs = costs(&varying.buckets, &cycles);
     let covers = covers(varying.range.first, &values, kind, &costs);
     let mut starts = Vec::new();

@@ -1,0 +1,304 @@
+//! What pieces of a size cost: the first call that uses a kernel for a length measures it.
+//!
+//! ```text
+//! N = 1000, 768 + 256     1st call: 768 and 256 in turns, 6 times: 59 us, 21 us
+//! N = 1030, 1024 + 6      1st call: 1024 and 6 in turns
+//! N = 1100, 1024 + 96     1st call: both in turns; 96 was not measured, 1024 was, which says how fast the machine is now
+//! ```
+//!
+//! Pieces of one call are measured in turns, on its own tensors: all write the same again. A price is relative to what another
+//! piece of the call costs now, so prices from different times can be compared. A call whose pieces are not the cheapest any
+//! more is planned again.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use super::{Prices, pieces};
+
+/// How often the pieces of a call are called to measure them, after once to warm up.
+const ROUNDS: usize = 6;
+
+/// After so long, no other round begins.
+const LONGEST: Duration = Duration::from_millis(10);
+
+/// Pieces that cost less than this share of others replace them.
+const WORTHWHILE: f64 = 0.95;
+
+/// A guess of what pieces cost, in nanoseconds: for a call, and for each step along the size.
+#[derive(Debug, Clone, Copy)]
+pub struct Guess {
+    /// For a call, whatever its length.
+    pub call: f64,
+    /// For each step along the size.
+    pub step: f64,
+}
+
+impl Guess {
+    fn of(&self, length: i64) -> f64 {
+        self.call + self.step * length as f64
+    }
+}
+
+/// What pieces of a size cost whose kernels differ in their length alone.
+#[derive(Debug)]
+pub struct Pricing {
+    guess: Guess,
+    prices: Mutex<Prices>,
+    /// How often prices have changed.
+    changes: AtomicU64,
+    /// Held while pieces are measured.
+    measuring: Mutex<()>,
+}
+
+impl Pricing {
+    /// Prices that are guesses, until pieces are measured.
+    #[must_use]
+    pub fn new(guess: Guess) -> Self {
+        Self {
+            guess,
+            prices: Mutex::default(),
+            changes: AtomicU64::new(0),
+            measuring: Mutex::default(),
+        }
+    }
+
+    /// Prices are whole after every statement, so a thread that panicked left nothing half done.
+    fn prices(&self) -> MutexGuard<'_, Prices> {
+        self.prices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    fn cheapest(&self, value: i64) -> Vec<(i64, i64)> {
+        let prices = self.prices();
+        pieces(value, |length| self.price(&prices, length))
+    }
+
+    fn cost(&self, places: &[(i64, i64)]) -> f64 {
+        let prices = self.prices();
+        places.iter().map(|(_, length)| self.price(&prices, *length)).sum()
+    }
+
+    /// What a piece costs, in nanoseconds.
+    fn price(&self, prices: &Prices, length: i64) -> f64 {
+        prices.of(length, |length| self.guess.of(length))
+    }
+
+    /// Takes the times of pieces of one call, in nanoseconds.
+    fn learn(&self, times: &[(i64, f64)]) {
+        let mut prices = self.prices();
+        let known = |(length, time): &(i64, f64)| prices.measured(*length).map(|cost| cost / time);
+        let known: Vec<f64> = times.iter().filter_map(known).collect();
+        if known.is_empty() && !prices.is_empty() {
+            // With nothing to compare them with, they would say how fast the machine is now.
+            return;
+        }
+        let scale = match known.len() {
+            0 => 1.0,
+            count => known.iter().sum::<f64>() / count as f64,
+        };
+        for (length, time) in times {
+            if prices.measured(*length).is_none() {
+                prices.measure(*length, time * scale);
+                self.changes.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// A size in pieces, the cheapest ones as far as is known.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tensorwright_package::buckets::{Guess, Pieces, Pricing};
+///
+/// let pricing = Arc::new(Pricing::new(Guess { call: 1000.0, step: 100.0 }));
+/// let pieces = Pieces::new("N".to_owned(), 1000, pricing);
+/// let mut covered = 0;
+/// pieces.call(|number| {
+///     let (start, length) = pieces.places().nth(number).ok_or("no such piece")?;
+///     covered = covered.max(start + length); // call a kernel for `length` rows on those from `start` on
+///     Ok::<_, &str>(())
+/// })?;
+/// assert_eq!(covered, 1000);
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Debug)]
+pub struct Pieces {
+    name: String,
+    value: i64,
+    pricing: Arc<Pricing>,
+    /// Where each piece starts, and its length.
+    places: Vec<(i64, i64)>,
+    /// Whether a call has to measure them.
+    is_unpriced: AtomicBool,
+    /// The number of changes of prices after which these were found to be the cheapest.
+    checked: AtomicU64,
+}
+
+impl Pieces {
+    /// The cheapest pieces of a size, as far as is known.
+    #[must_use]
+    pub fn new(name: String, value: i64, pricing: Arc<Pricing>) -> Self {
+        let checked = AtomicU64::new(pricing.changes());
+        let places = pricing.cheapest(value);
+        let prices = pricing.prices();
+        let is_unpriced = places.iter().any(|(_, length)| prices.measured(*length).is_none());
+        drop(prices);
+        Self { name, value, pricing, places, is_unpriced: is_unpriced.into(), checked }
+    }
+
+    /// Where each piece starts, and its length.
+    pub fn places(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.places.iter().copied()
+    }
+
+    /// Whether no others are much cheaper, as is known by now.
+    #[must_use]
+    pub fn are_cheapest(&self) -> bool {
+        let now = self.pricing.changes();
+        if now == self.checked.load(Ordering::Relaxed) {
+            return true;
+        }
+        let best = self.pricing.cheapest(self.value);
+        let are_cheapest = best == self.places
+            || self.pricing.cost(&best) >= WORTHWHILE * self.pricing.cost(&self.places);
+        if are_cheapest {
+            self.checked.store(now, Ordering::Relaxed);
+        }
+        are_cheapest
+    }
+
+    /// Calls all pieces, by number. The first time, it measures them: it calls each several times, so that calls have to compute
+    /// the same again.
+    ///
+    /// # Errors
+    /// That of the first call that fails.
+    pub fn call<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
+        if self.is_unpriced.load(Ordering::Relaxed) {
+            match self.pricing.measuring.try_lock() {
+                Ok(_one) => return self.measure(call),
+                Err(TryLockError::Poisoned(one)) => {
+                    let _one = one.into_inner();
+                    return self.measure(call);
+                }
+                // Two measurements at once are worth nothing.
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        (0..self.places.len()).try_for_each(&mut call)
+    }
+
+    fn measure<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
+        let mut least = vec![f64::INFINITY; self.places.len()];
+        let begun = Instant::now();
+        for round in 0..=ROUNDS {
+            for (number, least) in least.iter_mut().enumerate() {
+                let start = Instant::now();
+                call(number)?;
+                // A clock may be too coarse for what it measures.
+                let time = (start.elapsed().as_nanos() as f64).max(1.0);
+                *least = if round == 1 { time } else { least.min(time) };
+            }
+            if begun.elapsed() > LONGEST {
+                break;
+            }
+        }
+        let times: Vec<(i64, f64)> =
+            self.places.iter().zip(least).map(|((_, length), time)| (*length, time)).collect();
+        self.pricing.learn(&times);
+        self.is_unpriced.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Pieces {
+    /// `N = 1000 in pieces: 768 (12.1 us) + 256 (about 4.4 us)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {} in pieces: ", self.name, self.value)?;
+        let prices = self.pricing.prices();
+        for (number, (_, length)) in self.places.iter().enumerate() {
+            let plus = if number > 0 { " + " } else { "" };
+            let about = if prices.measured(*length).is_none() { "about " } else { "" };
+            let us = self.pricing.price(&prices, *length) / 1e3;
+            write!(f, "{plus}{length} ({about}{us:.1} us)")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn pricing() -> Arc<Pricing> {
+        Arc::new(Pricing::new(Guess { call: 5000.0, step: 100.0 }))
+    }
+
+    fn of(value: i64, pricing: &Arc<Pricing>) -> Pieces {
+        Pieces::new("N".to_owned(), value, Arc::clone(pricing))
+    }
+
+    #[test]
+    fn pieces_follow_what_was_measured() {
+        let pricing = pricing();
+        let pieces = of(1000, &pricing);
+        let text = "N = 1000 in pieces: 768 (about 81.8 us) + 256 (about 30.6 us)";
+        assert_eq!(pieces.to_string(), text);
+        // As was guessed: nothing changes.
+        pricing.learn(&[(768, 80_000.0), (256, 30_000.0)]);
+        assert!(pieces.are_cheapest());
+        assert_eq!(pieces.to_string(), "N = 1000 in pieces: 768 (80.0 us) + 256 (30.0 us)");
+        // The machine is at half its speed, and 512 at a fifth.
+        let others = of(750, &pricing);
+        assert_eq!(others.places().next(), Some((0, 512)));
+        pricing.learn(&[(512, 500_000.0), (256, 60_000.0)]);
+        assert_eq!(pricing.prices().measured(512), Some(250_000.0));
+        assert!(pieces.are_cheapest() && !others.are_cheapest() && !others.are_cheapest());
+        assert!(!of(750, &pricing).places().any(|(_, length)| length == 512));
+        // What has nothing beside it is not believed, and what is known stays.
+        pricing.learn(&[(1024, 1e9)]);
+        pricing.learn(&[(256, 1e9)]);
+        assert_eq!(pricing.prices().measured(1024), None);
+        assert_eq!(pricing.prices().measured(256), Some(30_000.0));
+    }
+
+    #[test]
+    fn the_first_call_measures() {
+        let pricing = pricing();
+        let pieces = of(1000, &pricing);
+        let mut calls = vec![0; 2];
+        for _ in 0..3 {
+            let count = |number: usize| {
+                calls[number] += 1;
+                std::thread::sleep(Duration::from_micros(if number == 0 { 300 } else { 100 }));
+                Ok::<_, Infallible>(())
+            };
+            pieces.call(count).unwrap();
+        }
+        assert_eq!(calls, [1 + ROUNDS + 2; 2]);
+        let price = |length| pricing.prices().measured(length).unwrap();
+        assert!(price(768) >= 300_000.0 && price(256) >= 100_000.0);
+        assert!(!of(1000, &pricing).is_unpriced.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn long_calls_are_not_repeated_and_failures_are_those_of_the_call() {
+        let pieces = of(1000, &pricing());
+        assert_eq!(pieces.call(|number| if number == 0 { Ok(()) } else { Err("no") }), Err("no"));
+        let mut calls = 0;
+        let long = |_| {
+            calls += 1;
+            std::thread::sleep(LONGEST);
+            Ok::<_, Infallible>(())
+        };
+        pieces.call(long).unwrap();
+        assert_eq!(calls, 2);
+    }
+}

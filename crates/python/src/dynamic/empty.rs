@@ -1,0 +1,68 @@
+//! Sizes that are zero.
+
+use tensorwright::Program;
+use tensorwright::ir::{Guarded, Tensor};
+
+use super::Problem;
+use super::part::placement;
+use crate::compiled::{Strides, Variant};
+use crate::definition::{Definition, Sizes};
+use crate::kernels::Kernels;
+use crate::parts::Part;
+use crate::specialised::{Shapes, Specialised, shapes};
+
+/// How to compute calls with sizes of which some are zero: by what is common to larger ones.
+pub(super) fn empty(
+    definition: &Definition,
+    kernels: &Kernels,
+    sizes: Sizes,
+) -> Result<Specialised, Problem> {
+    let is_size = |name: &String| definition.signature.sizes.contains(name);
+    let at = |value: i64| -> Sizes {
+        let one = |(name, size): (&String, &i64)| {
+            (name.clone(), if *size == 0 && is_size(name) { value } else { *size })
+        };
+        sizes.iter().map(one).collect()
+    };
+    let zeros = sizes.iter().filter(|(name, size)| **size == 0 && is_size(name));
+    let zeros = zeros.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let program = Specialised::program(definition, &at(2))?;
+    let larger = Specialised::program(definition, &at(3))?;
+    // Extents are sums of sizes, so that they go on to zero as they went from three to two.
+    let extent = |(two, three): (&i64, &i64)| two - 2 * (three - two);
+    let mut real: Shapes = shapes(&program);
+    let others = shapes(&larger);
+    let pairs = real.0.iter_mut().zip(&others.0).chain(real.1.iter_mut().zip(&others.1));
+    for (tensor, other) in pairs {
+        tensor.shape = tensor.shape.iter().zip(&other.shape).map(extent).collect();
+        if tensor.shape.iter().any(|extent| *extent < 0) {
+            let message =
+                format!("{zeros} cannot be 0: `{}` would have a negative extent", tensor.name);
+            return Err(Problem::Argument(message));
+        }
+    }
+    if real.1.iter().all(|tensor| tensor.shape.contains(&0)) {
+        return Ok(Specialised::of(definition, &real, sizes, &Strides::new(), Vec::new()));
+    }
+    let guards = larger.guards_for(&program).map_err(|reason| {
+        Problem::Argument(format!("has no value where {zeros} is 0: {reason}"))
+    })?;
+    let end = |guard: &Guarded| {
+        let hi = |program: &Program| program.ir().stages[guard.stage].axis(guard.axis).hi;
+        extent((&hi(&program), &hi(&larger))).max(0) as i32
+    };
+    let varies = |(a, b): (&Tensor, &Tensor)| a.is_const && a.shape != b.shape;
+    let has_constants = !real.0.iter().zip(program.inputs()).any(varies);
+    let variant =
+        Variant { sizes: at(2), guards: guards.clone(), has_constants, strides: Strides::new() };
+    let compiled = kernels.compile(definition, &variant, &program)?;
+    let outputs = program.outputs();
+    let place = |(real, made): (&Tensor, &Tensor)| placement(real, real, made, 0);
+    let part = Part {
+        compiled,
+        inputs: real.0.iter().zip(program.inputs()).map(place).collect(),
+        outputs: real.1.iter().zip(outputs).map(place).collect(),
+        ends: guards.iter().map(end).collect(),
+    };
+    Ok(Specialised::of(definition, &real, sizes, &Strides::new(), vec![part]))
+}

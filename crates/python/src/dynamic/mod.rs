@@ -1,0 +1,199 @@
+//! Shapes that change: how a call is computed with kernels that were made for other shapes.
+//!
+//! ```text
+//! y(n,d) = x(n,d) + b(d)      N = 1000: rows 0..768 and 744..1000, by kernels for 768 and 256 rows
+//! softmax over D              D = 1000: by a kernel for 1024, on copies; its sums end at 1000
+//! anything, N = 0             by the kernel for 2, with sums that end at 0
+//! ```
+//!
+//! A size along which elements do not depend on each other, and that is the outermost of its tensors, is cut into pieces without
+//! a copy ([`cut`]); which pieces, their measured times decide ([`Pieces`]). Others are rounded up. What can be neither has a
+//! kernel for its shapes.
+
+mod cut;
+mod empty;
+mod part;
+mod varying;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use tensorwright::ir::{Stage, Tensor};
+use tensorwright::{Diagnostics, Program};
+use tensorwright_package::buckets::Pieces;
+
+use crate::compiled::{Compiled, Strides, Variant};
+use crate::definition::{Definition, Sizes};
+use crate::kernels::Kernels;
+use crate::parts::{Part, Placement};
+use crate::specialised::{Specialised, shapes};
+use cut::Cut;
+use part::{Made, bytes, part};
+use varying::Varying;
+
+/// Why there is no way to compute a call.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    Diagnosed(Diagnostics),
+    /// What is wrong with the arguments.
+    Argument(String),
+    /// Inputs have to be dense; why, if the caller can do something about it.
+    Dense(Option<String>),
+}
+
+impl From<Diagnostics> for Problem {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Diagnosed(diagnostics)
+    }
+}
+
+/// How to compute calls with given sizes: `exactly` by a kernel for them alone, or by what is there for others too.
+pub(crate) fn plan(
+    definition: &Definition,
+    kernels: &Kernels,
+    sizes: Sizes,
+    given: &BTreeMap<String, Vec<i64>>,
+    exactly: bool,
+) -> Result<Specialised, Problem> {
+    let is_size = |name: &String| definition.signature.sizes.contains(name);
+    if sizes.iter().any(|(name, value)| *value == 0 && is_size(name)) {
+        return if given.is_empty() {
+            empty::empty(definition, kernels, sizes)
+        } else {
+            Err(Problem::Dense(None))
+        };
+    }
+    let program = Specialised::program(definition, &sizes)?;
+    let strides = strides(definition, kernels, &program, given)?;
+    let exact = Variant::exact(sizes, strides);
+    let sizes = &exact.sizes;
+    let varying = Varying::of(definition, kernels, sizes);
+    // A kernel that is there is used, unless it is one of the pieces, among which measured times choose.
+    let is_used = |compiled: Arc<Compiled>| compiled.is_kept || !varying.are_pieces(sizes);
+    let is_known = exactly
+        || varying.is_empty()
+        || kernels.compiled(&exact).is_some_and(is_used)
+        || Kernels::is_tuned(definition, &program);
+    let call = Call { definition, kernels, program: &program, exact: &exact };
+    if !is_known && let Some((parts, pieces)) = call.parts(&varying)? {
+        let shapes = shapes(&program);
+        let made = Specialised::of(definition, &shapes, exact.sizes, &exact.strides, parts);
+        return Ok(made.in_pieces(pieces));
+    }
+    Ok(whole(definition, kernels, &program, exact)?)
+}
+
+fn whole(
+    definition: &Definition,
+    kernels: &Kernels,
+    program: &Program,
+    exact: Variant,
+) -> Result<Specialised, Diagnostics> {
+    let compiled = kernels.compile(definition, &exact, program)?;
+    let place = |(number, tensor): (usize, &Tensor)| {
+        let before =
+            exact.strides.get(&number).and_then(|strides| program.with_strides(number, strides));
+        Placement::At(-bytes(tensor, before.map_or(0, |(_, before)| before)))
+    };
+    let inputs = program.inputs().iter().enumerate().map(place).collect();
+    let outputs = vec![Placement::At(0); program.outputs().len()];
+    let part = Part { compiled, inputs, outputs, ends: Vec::new() };
+    Ok(Specialised::of(definition, &shapes(program), exact.sizes, &exact.strides, vec![part]))
+}
+
+/// The strides of inputs that are not dense, if there may be kernels for them.
+fn strides(
+    definition: &Definition,
+    kernels: &Kernels,
+    program: &Program,
+    given: &BTreeMap<String, Vec<i64>>,
+) -> Result<Strides, Problem> {
+    // Whoever explains a subscript that is out of bounds looks at all memory of the inputs, gaps too.
+    let is_checked = program.ir().stages.iter().any(Stage::has_data_subscripts);
+    let mut found = Strides::new();
+    for (number, input) in program.inputs().iter().enumerate() {
+        let Some(strides) = given.get(&input.name) else { continue };
+        if input.is_const || is_checked || program.with_strides(number, strides).is_none() {
+            let advice = format!(
+                "{}: `{}` is copied at every call, because {}; pass .contiguous() or numpy.ascontiguousarray(...) to copy it once",
+                definition.signature.name,
+                input.name,
+                if input.is_const {
+                    "a constant has to be contiguous"
+                } else if is_checked {
+                    "subscripts are data"
+                } else {
+                    "kernels cannot read it with these strides"
+                }
+            );
+            return Err(Problem::Dense(Some(advice)));
+        }
+        found.insert(number, strides.clone());
+    }
+    let is_here = definition.choices.target.gpu().is_none();
+    if found.is_empty() || is_here && kernels.admits(&found) {
+        Ok(found)
+    } else {
+        Err(Problem::Dense(None))
+    }
+}
+
+/// A call for which there is no kernel, in which sizes vary.
+struct Call<'a> {
+    definition: &'a Definition,
+    kernels: &'a Kernels,
+    program: &'a Program,
+    exact: &'a Variant,
+}
+
+/// The parts of a call, and the pieces of a size that they are.
+type Parts = (Vec<Part>, Option<Pieces>);
+
+impl Call<'_> {
+    /// The parts of the call, if sizes that vary let it be computed so.
+    fn parts(&self, varying: &Varying) -> Result<Option<Parts>, Problem> {
+        let sizes = &self.exact.sizes;
+        let cut = Cut::of(self.definition, self.program, sizes, &varying.cut);
+        let rounded = varying.rounded_up(sizes, cut.as_ref().map(|cut| cut.name.as_str()));
+        // What cannot be rounded may still be cut.
+        for kernel in [&rounded, sizes] {
+            if cut.is_none() && kernel == sizes {
+                break;
+            }
+            if let Some(parts) = self.parts_of(cut.as_ref(), kernel)? {
+                return Ok(Some(parts));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The parts of the call by kernels for these sizes, but for the one that is cut.
+    fn parts_of(&self, cut: Option<&Cut>, kernel: &Sizes) -> Result<Option<Parts>, Problem> {
+        let Some(cut) = cut else {
+            let made = Made::new(self.definition, kernel.clone(), &self.exact.sizes)?;
+            let Some(made) = made else { return Ok(None) };
+            return Ok(Some((vec![part(self, &made, None)?], None)));
+        };
+        let pieces = cut.pieces(self.kernels, self.exact, kernel);
+        let mut made = BTreeMap::new();
+        let mut parts = Vec::new();
+        for (start, length) in pieces.places() {
+            let made = match made.entry(length) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => {
+                    let (large, small) =
+                        (cut.at(kernel, length), cut.at(&self.exact.sizes, length));
+                    match Made::new(self.definition, large, &small)? {
+                        Some(made) if cut.is_sliced(self.program, &made.small, length) => {
+                            place.insert(made)
+                        }
+                        _ => return Ok(None),
+                    }
+                }
+            };
+            parts.push(part(self, made, Some((&cut.variation, start)))?);
+        }
+        Ok(Some((parts, Some(pieces))))
+    }
+}
