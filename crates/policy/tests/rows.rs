@@ -33,6 +33,20 @@ const SOFTMAX: &str = "def f(float(N,D) x) -> (y) {
 }";
 
 #[test]
+fn functions_are_work_for_several_workers() {
+    let goal: Goal = Goal::new(Cpu::avx512()).with_workers(2).into();
+    let is_shared = |text: &str, rows: i64| {
+        let program = program(text, &[("N", rows), ("D", 256)]);
+        untuned_schedule(&program, &goal).unwrap().to_string().contains("parallel")
+    };
+    let sum = "def f(float(N,D) x, float(D) b) -> (y) { y(n,d) = max(x(n,d) + b(d), 0) }";
+    assert!(!is_shared(sum, 128) && is_shared(sum, 256));
+    let silu = "def f(float(N,D) x, float(D) b) -> (y) { y(n,d) = silu(x(n,d) + b(d)) }";
+    assert!(!is_shared(silu, 16) && is_shared(silu, 64));
+    assert!(!is_shared(SOFTMAX, 8) && is_shared(SOFTMAX, 64));
+}
+
+#[test]
 fn rows_are_read_once() {
     assert_eq!(passes(&program(SOFTMAX, &[("N", 64), ("D", 1000)])), 1);
     let norm = "def f(float(B,N,D) x, float(D) gamma) -> (y) {

@@ -1,15 +1,16 @@
-//! What pieces of a size cost: the first call that uses a kernel for a length measures it.
+//! What pieces of a size cost: the first calls that use a kernel for a length measure it.
 //!
 //! ```text
-//! N = 1000, 768 + 256     1st call: 768 and 256 in turns, 6 times: 59 us, 21 us
+//! N = 1000, 768 + 256     1st call: 768 and 256 in turns, 25 times: 59 us, 21 us
 //! N = 1030, 1024 + 6      1st call: 1024 and 6 in turns
 //! N = 1100, 1024 + 96     1st call: both in turns; 96 was not measured, 1024 was, which says how fast the machine is now
 //! ```
 //!
 //! Pieces of one call are measured in turns, on its own tensors: all write the same again. A price is relative to what another
-//! piece of the call costs now, so prices from different times can be compared. A call whose pieces are not the cheapest any
-//! more is planned again.
+//! piece of the call costs now, so prices from different times can be compared. It is measured on three occasions, so that one
+//! that was disturbed is outvoted. A call whose pieces are not the cheapest any more is planned again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -17,10 +18,16 @@ use std::time::{Duration, Instant};
 
 use super::{Prices, pieces};
 
-/// How often the pieces of a call are called to measure them, after once to warm up.
-const ROUNDS: usize = 6;
+/// On how many occasions a length is measured.
+const OCCASIONS: usize = 3;
 
-/// After so long, no other round begins.
+/// How often the pieces of a call are called to measure them, after once to warm up: at least, and at most.
+const ROUNDS: (usize, usize) = (6, 50);
+
+/// After so long, no round begins beyond the least number.
+const ENOUGH: Duration = Duration::from_millis(2);
+
+/// After so long, no round begins.
 const LONGEST: Duration = Duration::from_millis(10);
 
 /// Pieces that cost less than this share of others replace them.
@@ -45,7 +52,7 @@ impl Guess {
 #[derive(Debug)]
 pub struct Pricing {
     guess: Guess,
-    prices: Mutex<Prices>,
+    known: Mutex<Known>,
     /// How often prices have changed.
     changes: AtomicU64,
     /// Held while pieces are measured.
@@ -58,15 +65,15 @@ impl Pricing {
     pub fn new(guess: Guess) -> Self {
         Self {
             guess,
-            prices: Mutex::default(),
+            known: Mutex::default(),
             changes: AtomicU64::new(0),
             measuring: Mutex::default(),
         }
     }
 
     /// Prices are whole after every statement, so a thread that panicked left nothing half done.
-    fn prices(&self) -> MutexGuard<'_, Prices> {
-        self.prices.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn changes(&self) -> u64 {
@@ -74,13 +81,13 @@ impl Pricing {
     }
 
     fn cheapest(&self, value: i64) -> Vec<(i64, i64)> {
-        let prices = self.prices();
-        pieces(value, |length| self.price(&prices, length))
+        let prices = &self.known().prices;
+        pieces(value, |length| self.price(prices, length))
     }
 
     fn cost(&self, places: &[(i64, i64)]) -> f64 {
-        let prices = self.prices();
-        places.iter().map(|(_, length)| self.price(&prices, *length)).sum()
+        let prices = &self.known().prices;
+        places.iter().map(|(_, length)| self.price(prices, *length)).sum()
     }
 
     /// What a piece costs, in nanoseconds.
@@ -90,23 +97,58 @@ impl Pricing {
 
     /// Takes the times of pieces of one call, in nanoseconds.
     fn learn(&self, times: &[(i64, f64)]) {
-        let mut prices = self.prices();
-        let known = |(length, time): &(i64, f64)| prices.measured(*length).map(|cost| cost / time);
-        let known: Vec<f64> = times.iter().filter_map(known).collect();
-        if known.is_empty() && !prices.is_empty() {
-            // With nothing to compare them with, they would say how fast the machine is now.
-            return;
-        }
-        let scale = match known.len() {
-            0 => 1.0,
-            count => known.iter().sum::<f64>() / count as f64,
+        let mut known = self.known();
+        let is_first = known.prices.is_empty();
+        let cost = |(length, time): &(i64, f64)| {
+            let scale = if is_first { Some(1.0) } else { known.scale(*length, times) };
+            scale.map(|scale| (*length, time * scale))
         };
-        for (length, time) in times {
-            if prices.measured(*length).is_none() {
-                prices.measure(*length, time * scale);
+        let costs: Vec<(i64, f64)> = times.iter().filter_map(cost).collect();
+        for (length, cost) in costs {
+            if known.add(length, cost) {
                 self.changes.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// What was measured of pieces.
+#[derive(Debug, Default)]
+struct Known {
+    /// On each occasion, in ascending order.
+    occasions: BTreeMap<i64, Vec<f64>>,
+    /// The middle ones.
+    prices: Prices,
+}
+
+impl Known {
+    fn count(&self, length: i64) -> usize {
+        self.occasions.get(&length).map_or(0, Vec::len)
+    }
+
+    /// What times of pieces of a call are to be multiplied with, to be compared with those of other calls: it follows from the
+    /// other piece of which most is known, if that is as much as is known of this one. Nothing follows from a piece alone.
+    fn scale(&self, length: i64, times: &[(i64, f64)]) -> Option<f64> {
+        let others = times.iter().filter(|(other, _)| *other != length);
+        let (best, time) = others.max_by_key(|(other, _)| (self.count(*other), *other))?;
+        let cost = self.prices.measured(*best).filter(|_| self.count(*best) >= self.count(length));
+        cost.map(|cost| cost / time)
+    }
+
+    /// Whether pieces of a length need not be measured again.
+    fn is_enough(&self, length: i64) -> bool {
+        self.count(length) >= OCCASIONS
+    }
+
+    /// Adds what was measured on an occasion. Whether it was needed.
+    fn add(&mut self, length: i64, cost: f64) -> bool {
+        if self.is_enough(length) {
+            return false;
+        }
+        let all = self.occasions.entry(length).or_default();
+        all.insert(all.partition_point(|other| *other < cost), cost);
+        self.prices.measure(length, all[(all.len() - 1) / 2]);
+        true
     }
 }
 
@@ -146,9 +188,9 @@ impl Pieces {
     pub fn new(name: String, value: i64, pricing: Arc<Pricing>) -> Self {
         let checked = AtomicU64::new(pricing.changes());
         let places = pricing.cheapest(value);
-        let prices = pricing.prices();
-        let is_unpriced = places.iter().any(|(_, length)| prices.measured(*length).is_none());
-        drop(prices);
+        let known = pricing.known();
+        let is_unpriced = places.iter().any(|(_, length)| !known.is_enough(*length));
+        drop(known);
         Self { name, value, pricing, places, is_unpriced: is_unpriced.into(), checked }
     }
 
@@ -196,7 +238,7 @@ impl Pieces {
     fn measure<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         let mut least = vec![f64::INFINITY; self.places.len()];
         let begun = Instant::now();
-        for round in 0..=ROUNDS {
+        for round in 0..=ROUNDS.1 {
             for (number, least) in least.iter_mut().enumerate() {
                 let start = Instant::now();
                 call(number)?;
@@ -204,13 +246,16 @@ impl Pieces {
                 let time = (start.elapsed().as_nanos() as f64).max(1.0);
                 *least = if round == 1 { time } else { least.min(time) };
             }
-            if begun.elapsed() > LONGEST {
+            if begun.elapsed() > if round < ROUNDS.0 { LONGEST } else { ENOUGH } {
                 break;
             }
         }
-        let times: Vec<(i64, f64)> =
-            self.places.iter().zip(least).map(|((_, length), time)| (*length, time)).collect();
-        self.pricing.learn(&times);
+        let mut times = BTreeMap::new();
+        for ((_, length), time) in self.places.iter().zip(least) {
+            let least = times.entry(*length).or_insert(time);
+            *least = time.min(*least);
+        }
+        self.pricing.learn(&times.into_iter().collect::<Vec<_>>());
         self.is_unpriced.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -220,11 +265,11 @@ impl fmt::Display for Pieces {
     /// `N = 1000 in pieces: 768 (12.1 us) + 256 (about 4.4 us)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {} in pieces: ", self.name, self.value)?;
-        let prices = self.pricing.prices();
+        let prices = &self.pricing.known().prices;
         for (number, (_, length)) in self.places.iter().enumerate() {
             let plus = if number > 0 { " + " } else { "" };
             let about = if prices.measured(*length).is_none() { "about " } else { "" };
-            let us = self.pricing.price(&prices, *length) / 1e3;
+            let us = self.pricing.price(prices, *length) / 1e3;
             write!(f, "{plus}{length} ({about}{us:.1} us)")?;
         }
         Ok(())
@@ -245,6 +290,10 @@ mod tests {
         Pieces::new("N".to_owned(), value, Arc::clone(pricing))
     }
 
+    fn price(pricing: &Pricing, length: i64) -> Option<f64> {
+        pricing.known().prices.measured(length)
+    }
+
     #[test]
     fn pieces_follow_what_was_measured() {
         let pricing = pricing();
@@ -259,22 +308,26 @@ mod tests {
         let others = of(750, &pricing);
         assert_eq!(others.places().next(), Some((0, 512)));
         pricing.learn(&[(512, 500_000.0), (256, 60_000.0)]);
-        assert_eq!(pricing.prices().measured(512), Some(250_000.0));
+        assert_eq!(price(&pricing, 512), Some(250_000.0));
         assert!(pieces.are_cheapest() && !others.are_cheapest() && !others.are_cheapest());
         assert!(!of(750, &pricing).places().any(|(_, length)| length == 512));
-        // What has nothing beside it is not believed, and what is known stays.
+        // What has nothing beside it is not believed.
         pricing.learn(&[(1024, 1e9)]);
-        pricing.learn(&[(256, 1e9)]);
-        assert_eq!(pricing.prices().measured(1024), None);
-        assert_eq!(pricing.prices().measured(256), Some(30_000.0));
+        assert_eq!(price(&pricing, 1024), None);
+        // It was a disturbance, which two others outvote. More are not needed.
+        pricing.learn(&[(512, 55_000.0), (256, 30_000.0)]);
+        pricing.learn(&[(512, 56_000.0), (256, 30_000.0)]);
+        pricing.learn(&[(512, 1.0), (256, 30_000.0)]);
+        assert_eq!(price(&pricing, 512), Some(56_000.0));
+        assert!(others.are_cheapest());
     }
 
     #[test]
-    fn the_first_call_measures() {
+    fn first_calls_measure() {
         let pricing = pricing();
         let pieces = of(1000, &pricing);
-        let mut calls = vec![0; 2];
-        for _ in 0..3 {
+        let mut calls = [0; 2];
+        for _ in 0..2 {
             let count = |number: usize| {
                 calls[number] += 1;
                 std::thread::sleep(Duration::from_micros(if number == 0 { 300 } else { 100 }));
@@ -282,10 +335,15 @@ mod tests {
             };
             pieces.call(count).unwrap();
         }
-        assert_eq!(calls, [1 + ROUNDS + 2; 2]);
-        let price = |length| pricing.prices().measured(length).unwrap();
-        assert!(price(768) >= 300_000.0 && price(256) >= 100_000.0);
-        assert!(!of(1000, &pricing).is_unpriced.load(Ordering::Relaxed));
+        // Once to warm up, and once more without measuring.
+        let (least, most) = (1 + 1 + 1, 1 + ROUNDS.1 + 1);
+        assert!(calls[0] == calls[1] && (least..=most).contains(&calls[0]), "{calls:?}");
+        let cost = |length| price(&pricing, length).unwrap();
+        assert!(cost(768) >= 300_000.0 && cost(256) >= 100_000.0);
+        for occasion in 1..=OCCASIONS {
+            assert_eq!(pricing.known().is_enough(768), occasion == OCCASIONS);
+            pricing.learn(&[(768, 300_000.0), (256, 100_000.0)]);
+        }
     }
 
     #[test]

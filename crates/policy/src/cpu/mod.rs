@@ -11,6 +11,7 @@
 //! | `blocks/` | products and the rows between them, and stencils, a block of rows at a time |
 //! | `groups.rs`, `sketch.rs` | a program as groups, chains and blocks with parameters |
 //! | `cost/`, `features.rs` | what a tiling costs |
+//! | `work.rs` | what is enough work for several workers |
 //! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
 //! | `pipeline/` | states of the search over pipelines as schedules |
 //! | `entry.rs`, `policy.rs` | what the rest of the crate asks: of a sketch, and of a goal |
@@ -32,5 +33,6 @@ pub(crate) mod rows;
 pub mod rules;
 pub(crate) mod sketch;
 pub(crate) mod tiling;
+pub(crate) mod work;
 
 pub use pipeline::Pipeline;

@@ -23,8 +23,6 @@ pub(crate) struct Rows {
     pub(crate) depth: usize,
     /// Their iterations together.
     pub(crate) rows: i64,
-    /// The iterations of all loops of the root.
-    pub(crate) work: i64,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<String>,
     /// Those of them that share the loops over rows with the root and are not computed for it.
@@ -97,8 +95,8 @@ fn rows(draft: &Draft, root: &str, taken: &[String], limits: Limits) -> Option<R
             continue;
         };
         if best.as_ref().is_none_or(|best| best.stages.len() < stages.len()) {
-            let (root, work) = (root.to_owned(), iterations(&accesses.axes));
-            best = Some(Rows { root, row, depth, rows, work, stages, beside, bytes, fused });
+            let root = root.to_owned();
+            best = Some(Rows { root, row, depth, rows, stages, beside, bytes, fused });
         }
     }
     best

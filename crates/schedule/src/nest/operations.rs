@@ -19,6 +19,14 @@ pub(crate) fn operations(nest: &LoopNest, nodes: &[Node]) -> u128 {
     sum(nodes.iter().map(|node| of_node(nest, node, at_once)))
 }
 
+impl LoopNest {
+    /// About how many instructions a store takes for one element.
+    #[must_use]
+    pub fn instructions(&self, store: &Store) -> u128 {
+        of_store(self, store, Lanes { var: None, count: 1 })
+    }
+}
+
 /// The lanes that a vectorized loop makes of a store.
 #[derive(Clone, Copy)]
 struct Lanes {

@@ -8,6 +8,7 @@ use tensorwright_target::{Cpu, Goal};
 
 use super::steps::{lane_axis, most_vectors};
 use super::{Chain, RowStage};
+use crate::cpu::work::weight;
 use crate::stages::rows::{self, Limits, Rows, iterations};
 
 /// The most terms that are written out for each vector of results.
@@ -28,7 +29,7 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
             root: of.root,
             row: of.row,
             rows: of.rows,
-            work: of.work,
+            work: of.stages.iter().map(|stage| work(draft, stage)).fold(0, i128::saturating_add),
             stages,
             beside: of.beside,
             parameters,
@@ -37,6 +38,16 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
     };
     let limits = Limits { room: goal.target.caches().l2 / 2, beside: Some(goal.workers) };
     rows::find(draft, limits).into_iter().map(chain).collect()
+}
+
+/// The work of a stage.
+fn work(draft: &Draft, stage: &str) -> i128 {
+    let (Some(accesses), Some(store)) =
+        (Accesses::of(&draft.nest, stage), store_of(&draft.nest, stage))
+    else {
+        return 0;
+    };
+    i128::from(iterations(&accesses.axes)).saturating_mul(weight(&draft.nest, store))
 }
 
 /// Whether a stage combines a few terms for each element of another, which alone reads it, in place, and is

@@ -5,6 +5,7 @@ use tensorwright_space::parameter::{Categorical, Discrete, Domain};
 use tensorwright_target::{Cpu, Goal};
 
 use super::{Chain, RowTiling};
+use crate::cpu::work::PARALLEL_WORK;
 
 /// The parameter that says whether stages are computed row by row, and the rule about it.
 pub(crate) const ROWS: &str = "rows";
@@ -14,9 +15,6 @@ const VECTORS: [i64; 4] = [1, 2, 4, 8];
 
 /// The vectors that a search starts with.
 const START: i64 = 4;
-
-/// Fewer iterations than this are not worth a second worker.
-const PARALLEL_WORK: i64 = 1 << 16;
 
 /// What a parameter of a chain decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

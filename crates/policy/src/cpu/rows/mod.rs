@@ -37,8 +37,8 @@ pub(crate) struct Chain {
     pub(crate) row: String,
     /// Its iterations with those of the loops around it.
     pub(crate) rows: i64,
-    /// The iterations of all loops of the root.
-    pub(crate) work: i64,
+    /// The work of its stages.
+    pub(crate) work: i128,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<RowStage>,
     /// Those of them that share the loops over rows with the root and are not computed for it.

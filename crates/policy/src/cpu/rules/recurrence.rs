@@ -9,7 +9,8 @@ use tensorwright_schedule::primitives::{
 };
 use tensorwright_target::{Cpu, Goal};
 
-use super::share::{PARALLEL_WORK, inner_work};
+use super::share::inner_work;
+use crate::cpu::work::PARALLEL_WORK;
 use crate::stages::steps::order;
 
 /// How many vectors of neighbours go along the recurrence together if workers share the others.
@@ -65,7 +66,7 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> Vec<
     let loops = loops_of(&draft.nest, stage);
     let blocks = loops.first().is_some_and(|first| {
         let is_outermost = first.role == Role::Scan && vector.extent >= 2 * VECTORS * lanes;
-        is_outermost && inner_work(first) >= PARALLEL_WORK
+        is_outermost && inner_work(&draft.nest, first) >= PARALLEL_WORK
     });
     draft.steps(|draft| match blocks {
         true => in_blocks(draft, stage, &vector, lanes),

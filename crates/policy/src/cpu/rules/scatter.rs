@@ -8,7 +8,8 @@ use tensorwright_schedule::primitives::{Split, Tail, Vectorize, loops_of};
 use tensorwright_target::{Cpu, Goal};
 
 use super::recurrence::VECTORS;
-use super::share::{PARALLEL_WORK, inner_work};
+use super::share::inner_work;
+use crate::cpu::work::PARALLEL_WORK;
 use crate::stages::steps::order;
 
 /// Loops over results outside, for workers; then those over terms; inside, vectors of results that are next to each other.
@@ -30,7 +31,8 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
         return;
     };
     let lanes = lanes.min(vector.extent);
-    let work = loops_of(&draft.nest, stage).first().map_or(0, |first| inner_work(first));
+    let work =
+        loops_of(&draft.nest, stage).first().map_or(0, |first| inner_work(&draft.nest, first));
     let in_blocks =
         results.is_empty() && vector.extent >= 2 * VECTORS * lanes && work >= PARALLEL_WORK;
     let part = |number: usize| format!("{}.{number}", vector.name);
