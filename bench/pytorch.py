@@ -126,6 +126,8 @@ def training(choices):
             torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-3)
         mine, other = compare(lambda: step(ours), lambda: step(theirs), seconds=3.0, rounds=100)
         rows.append((f"forward and backward of {name}, 256 x 768", us(mine), us(other), f"{other / mine:.2f}"))
+    mine, other = compare(*norm_kernels(module), seconds=3.0, rounds=100)
+    rows.append(("the kernels of norm alone, without autograd", us(mine), us(other), f"{other / mine:.2f}"))
 
     sizes = (64, 128, 128, 10)
     x, target = torch.randn(32, sizes[0]), torch.randint(0, sizes[-1], (32,))
@@ -159,6 +161,26 @@ def training(choices):
     mine, other = compare(ours, theirs, seconds=3.0, rounds=100)
     rows.append(("a step of a network of 3 layers of 128, batch 32", us(mine), us(other), f"{other / mine:.2f}"))
     table("Training (us)", ("", "tensorwright", "torch eager", "times as fast"), rows)
+
+
+def norm_kernels(module):
+    """The kernels of a norm, forward and backward, as autograd calls them: ours, and torch's."""
+    x, g, b, seed = (torch.randn(shape) for shape in [(256, 768), (768,), (768,), (256, 768)])
+    forward, gradient, saved = module.training("norm", ["x", "g", "b"])
+    taken = [name for name, *_ in gradient.parameters()]
+
+    def ours():
+        made = forward(x, g, b)
+        known = {"x": x, "g": g, "b": b, "d_y": seed, **{name: made[place] for name, place in saved.items()}}
+        return gradient(*(known[name] for name in taken))
+
+    def theirs():
+        _, mean, rstd = torch.native_layer_norm(x, g.shape, g, b, 1e-5)
+        return torch.ops.aten.native_layer_norm_backward(seed, x, g.shape, mean, rstd, g, b, [True] * 3)
+
+    for mine, other in zip(ours(), theirs(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-3)
+    return ours, theirs
 
 
 def shapes(choices):
