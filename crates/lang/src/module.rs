@@ -296,10 +296,11 @@ impl Def<'_> {
 fn wrong_rank(param: &hir::Tensor, shape: &[i64]) -> Diagnostic {
     let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
     let message = format!(
-        "the input `{}` has the shape ({}), and {} dimensions are declared",
+        "the input `{}` has the shape ({}), and {} {} declared",
         param.name,
         extents.join(", "),
-        param.rank
+        param.rank,
+        if param.rank == 1 { "dimension is" } else { "dimensions are" }
     );
     Diagnostic::new(Code::InputShape, param.span, message).here("declared here")
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "hands memory of other libraries to kernels, after it was checked")]
 
 use pyo3::prelude::*;
+use tensorwright::runtime::fork::hold_forks;
 use tensorwright::{Diagnostics, Frozen, Place, StreamHandle};
 
 use crate::compiled::Compiled;
@@ -29,7 +30,11 @@ impl Pointers<'_> {
             unsafe { part.call(frozen, self.inputs, self.outputs) }
         };
         match &shape.pieces {
-            Some(pieces) => pieces.call(call),
+            Some(pieces) => {
+                // A child must not inherit the locks of a measurement.
+                let _hold = pieces.is_unpriced().then(hold_forks);
+                pieces.call(call)
+            }
             None => (0..shape.parts.len()).try_for_each(call),
         }
     }

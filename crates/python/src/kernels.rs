@@ -89,6 +89,8 @@ impl Kernels {
         let (made, compiled) = make()?;
         if let Some(before) = lock(&self.all).insert(variant, compiled) {
             before.outdate();
+            // What pieces cost, with the kernel that was there.
+            lock(&self.pricing).clear();
         }
         let made = Arc::new(made);
         self.keep(key.clone(), &made);
@@ -152,6 +154,11 @@ impl Kernels {
             (name.clone(), values.len())
         };
         sizes.iter().map(&mut count).collect()
+    }
+
+    /// The most kernels that stay.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// What pieces cost that kernels of a family compute, about which there is a guess.

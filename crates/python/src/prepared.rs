@@ -1,6 +1,7 @@
 //! What an operator has prepared: how calls with the shapes that it has seen are computed, and its constants.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use pyo3::prelude::*;
@@ -26,6 +27,8 @@ pub(crate) struct Prepared {
     cache: Mutex<Cache>,
     /// The constants for kernels that exist.
     constants: Mutex<Vec<(Weak<Compiled>, Arc<Constants>)>>,
+    /// How often constants had new values.
+    values: AtomicU64,
 }
 
 /// What is ready to be called.
@@ -78,7 +81,15 @@ impl Unready {
 }
 
 /// The constants that one operator calls a kernel with, once there was a call.
-type Constants = Mutex<Option<Frozen>>;
+type Constants = Mutex<Option<Snapshot>>;
+
+/// Constants in the layout that a kernel wants.
+#[derive(Debug, Clone)]
+struct Snapshot {
+    frozen: Frozen,
+    /// The number of their values: snapshots for several kernels have the same one if they were made of equal values.
+    values: u64,
+}
 
 impl Cache {
     fn find(&mut self, key: &Key) -> Option<Arc<Ready>> {
@@ -99,7 +110,13 @@ impl Cache {
 
 impl Prepared {
     pub(crate) fn new(definition: Definition, kernels: Arc<Kernels>) -> Self {
-        Self { definition, kernels, cache: Mutex::default(), constants: Mutex::default() }
+        Self {
+            definition,
+            kernels,
+            cache: Mutex::default(),
+            constants: Mutex::default(),
+            values: AtomicU64::new(0),
+        }
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -115,7 +132,7 @@ impl Prepared {
         exactly: bool,
     ) -> Result<Arc<Ready>, Unready> {
         let last = self.cache().last.clone();
-        let is_it = |last: &Arc<Ready>| last.shape.is_current() && last.shape.is_for(arguments);
+        let is_it = |last: &Arc<Ready>| last.shape.is_for(arguments) && last.shape.is_current();
         if let Some(last) = last.filter(|last| !exactly && is_it(last)) {
             return Ok(last);
         }
@@ -236,24 +253,31 @@ impl Prepared {
         let signature = &self.definition.signature;
         let mut params = signature.params.iter().enumerate();
         let are_all_bound = params.all(|(place, param)| !param.is_const || is_bound(place));
-        let parts = ready.shape.parts.iter().zip(&ready.constants);
-        let one = |(part, constants): (&Part, &Arc<Constants>)| {
+        // Which values they have, once a kernel has compared them: the others need not.
+        let mut values = None;
+        let mut one = |(part, constants): (&Part, &Arc<Constants>)| {
             if !part.compiled.kernel.needs_constants() {
                 return Ok(None);
             }
             let known = lock(constants).clone();
-            if known.is_some() && are_all_bound {
-                return Ok(known);
+            if let Some(known) = &known
+                && (are_all_bound || values == Some(known.values))
+            {
+                return Ok(Some(known.frozen.clone()));
             }
             let is_wanted = |place: usize| {
                 signature.params[place].is_const && (known.is_none() || !is_bound(place))
             };
-            let (shape, known) = (&ready.shape, known.as_ref());
-            let frozen = freeze(signature, shape, &part.compiled, arguments, known, is_wanted)?;
-            *lock(constants) = Some(frozen.clone());
+            let before = known.as_ref().map(|known| &known.frozen);
+            let (shape, compiled) = (&ready.shape, &part.compiled);
+            let frozen = freeze(signature, shape, compiled, arguments, before, is_wanted)?;
+            let same = known.filter(|known| known.frozen.is_same(&frozen));
+            let new = || self.values.fetch_add(1, Ordering::Relaxed);
+            let values = *values.get_or_insert_with(|| same.map_or_else(new, |known| known.values));
+            *lock(constants) = Some(Snapshot { frozen: frozen.clone(), values });
             Ok(Some(frozen))
         };
-        parts.map(one).collect()
+        ready.shape.parts.iter().zip(&ready.constants).map(&mut one).collect()
     }
 
     /// What decides which kernel is used.

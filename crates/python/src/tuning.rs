@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tensorwright_records::Journal;
 use tensorwright_tuner::{
-    Afar, Budget, Event, Mode, Progress, TuneError, Tuned, Tuner, UnknownMode,
+    Afar, Budget, Event, Mode, Progress, TuneError, Tuned, Tuner, UnknownMode, finalists_line,
 };
 
 use crate::arguments::Arguments;
@@ -127,11 +127,7 @@ fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResul
         Event::Trial { progress, .. } => ("trial", progress.to_string(), Some(*progress)),
         Event::Waiting(progress) => ("waiting", progress.to_string(), Some(*progress)),
         Event::Finalists { count, progress } => {
-            let line = match count {
-                1 => "measuring 1 finalist again".to_owned(),
-                count => format!("measuring {count} finalists again, in turns"),
-            };
-            ("finalists", line, Some(*progress))
+            ("finalists", finalists_line(*count), Some(*progress))
         }
         Event::RecordsWait(why) => ("records", format!("records wait: {why}"), None),
         Event::RecordRefused(why) => ("records", format!("a record was not kept: {why}"), None),

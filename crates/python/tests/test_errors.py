@@ -18,6 +18,9 @@ def test_shapes_that_disagree_show_the_declaration(matmul):
         matmul(np.ones((2, 3), "float32"), np.ones((4, 5), "float32"))
     text = str(caught.value)
     assert "`K`" in text and "3" in text and "4" in text
+    line = tw.define("def line(float(N) x) -> (y) { y(i) = x(i) }").line
+    with pytest.raises(tw.ArgumentError, match=r"the input `x` has the shape \(2, 3\), and 1 dimension is declared"):
+        line(np.ones((2, 3), "float32"))
 
 
 BAD = {

@@ -127,6 +127,25 @@ def test_frozen_constants_are_those_of_every_piece(rng):
         np.testing.assert_allclose(layer(x[:n], 2 * w, s[:n]), 2 * wanted, rtol=1e-4)
 
 
+def test_constants_that_change_are_noticed_by_every_piece(rng):
+    layer = tw.define("def layer(float(N,I) X, const float(O,I) W) -> (Y) { Y(n,o) +=! X(n,i) * W(o,i) }", dynamic=["N"]).layer
+    x, weights = rng.random((200, 12), "float32"), [rng.random((16, 12), "float32") for _ in range(3)]
+    for _ in range(200):
+        n, w = rng.integers(1, 200), weights[rng.integers(3)]
+        np.testing.assert_allclose(layer(x[:n], w), x[:n] @ w.T, rtol=1e-4)
+        # The same memory with another value.
+        w *= 1.5
+
+
+def test_few_kernels_may_stay(rng):
+    rows = tw.define(ROWS, dynamic=["N"], kernels=1).rows
+    x, b = rng.standard_normal((300, 8)).astype("float32"), rng.random(8, "float32")
+    before = tw.compilations()
+    for _ in range(20):
+        np.testing.assert_array_equal(rows(x[:299], b), np.maximum(x[:299] + b, 0))
+    assert rows.kernels == 1 and tw.compilations() - before <= 2
+
+
 def test_a_wrong_subscript_is_that_of_the_whole():
     look = tw.define("def look(float(E) t, int32(N) at) -> (y) { y(i) = t(at(i)) }", dynamic=["N"]).look
     at = np.zeros(100, "int32")

@@ -55,6 +55,15 @@ pub enum Event<'a> {
     RecordRefused(String),
 }
 
+/// What [`Event::Finalists`] says to people.
+#[must_use]
+pub fn finalists_line(count: usize) -> String {
+    match count {
+        1 => "measuring 1 finalist again".to_owned(),
+        count => format!("measuring {count} finalists again, in turns"),
+    }
+}
+
 /// How far a run is.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]

@@ -42,7 +42,7 @@ pub use best::{Recalled, Remembered};
 pub use budget::Budget;
 pub use defects::Defects;
 pub use error::TuneError;
-pub use event::{Event, Gain, Progress, Status, Tuned, Winner};
+pub use event::{Event, Gain, Progress, Status, Tuned, Winner, finalists_line};
 pub use extent::{Extent, SizeRange};
 pub use identity::{COMPILER, class_of, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};

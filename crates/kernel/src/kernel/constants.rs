@@ -51,6 +51,15 @@ pub struct Frozen {
     constants: Arc<Constants>,
 }
 
+impl Frozen {
+    /// Whether both are the same snapshot. Of a kernel's snapshots, [`Kernel::freeze`] gives the same one again if no value has
+    /// changed since.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.constants, &other.constants)
+    }
+}
+
 impl Constants {
     /// The value of a `const` input.
     pub(super) fn input(&self, id: BufferId) -> Option<&AlignedBuffer> {

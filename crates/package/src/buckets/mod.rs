@@ -8,6 +8,7 @@
 //! | `cost.rs` | what kernels and copies cost |
 //! | `layout.rs` | how a tensor lies in memory along the size; slices in and out |
 //! | `pieces.rs` | values of a size of which no range is known: pieces of few lengths |
+//! | `prices.rs`, `pricing.rs` | what kernels for pieces cost, as measured; the cheapest pieces |
 //! | `kernel.rs` | [`BucketedKernel`], all of it in this process |
 
 mod choose;

@@ -1,9 +1,9 @@
 //! What pieces of a size cost: the first calls that use a kernel for a length measure it.
 //!
 //! ```text
-//! N = 1000, 768 + 256     1st call: 768 and 256 in turns, 25 times: 59 us, 21 us
-//! N = 1030, 1024 + 6      1st call: 1024 and 6 in turns
-//! N = 1100, 1024 + 96     1st call: both in turns; 96 was not measured, 1024 was, which says how fast the machine is now
+//! N = 1000, 768 + 256     768 and 256 in turns, 25 times: 59 us, 21 us
+//! N = 1030, 1024 + 6      1024 and 6 in turns; both together cost what is estimated, so it is only their ratio that counts
+//! N = 1100, 1024 + 96     1024 and 96 in turns; 96 was not measured, 1024 was, which says how fast the machine is now
 //! ```
 //!
 //! Pieces of one call are measured in turns, on its own tensors: all write the same again. A price is relative to what another
@@ -98,10 +98,12 @@ impl Pricing {
     /// Takes the times of pieces of one call, in nanoseconds.
     fn learn(&self, times: &[(i64, f64)]) {
         let mut known = self.known();
-        let is_first = known.prices.is_empty();
+        let estimate: f64 =
+            times.iter().map(|(length, _)| self.price(&known.prices, *length)).sum();
+        let together: f64 = times.iter().map(|(_, time)| time).sum();
+        let rough = if known.prices.is_empty() { 1.0 } else { estimate / together };
         let cost = |(length, time): &(i64, f64)| {
-            let scale = if is_first { Some(1.0) } else { known.scale(*length, times) };
-            scale.map(|scale| (*length, time * scale))
+            known.scale(*length, times, rough).map(|scale| (*length, time * scale))
         };
         let costs: Vec<(i64, f64)> = times.iter().filter_map(cost).collect();
         for (length, cost) in costs {
@@ -127,12 +129,17 @@ impl Known {
     }
 
     /// What times of pieces of a call are to be multiplied with, to be compared with those of other calls: it follows from the
-    /// other piece of which most is known, if that is as much as is known of this one. Nothing follows from a piece alone.
-    fn scale(&self, length: i64, times: &[(i64, f64)]) -> Option<f64> {
+    /// other piece of which most is known, if that is as much as is known of this one; `rough`ly, if nothing is known of any.
+    fn scale(&self, length: i64, times: &[(i64, f64)], rough: f64) -> Option<f64> {
         let others = times.iter().filter(|(other, _)| *other != length);
-        let (best, time) = others.max_by_key(|(other, _)| (self.count(*other), *other))?;
-        let cost = self.prices.measured(*best).filter(|_| self.count(*best) >= self.count(length));
-        cost.map(|cost| cost / time)
+        let best = others.max_by_key(|(other, _)| (self.count(*other), *other));
+        match best {
+            _ if times.iter().all(|(any, _)| self.count(*any) == 0) => Some(rough),
+            Some((best, time)) if self.count(*best) >= self.count(length) => {
+                self.prices.measured(*best).map(|cost| cost / time)
+            }
+            _ => None,
+        }
     }
 
     /// Whether pieces of a length need not be measured again.
@@ -178,8 +185,9 @@ pub struct Pieces {
     places: Vec<(i64, i64)>,
     /// Whether a call has to measure them.
     is_unpriced: AtomicBool,
-    /// The number of changes of prices after which these were found to be the cheapest.
+    /// The number of changes of prices after which these were compared with others, and whether they were the cheapest.
     checked: AtomicU64,
+    were_cheapest: AtomicBool,
 }
 
 impl Pieces {
@@ -189,9 +197,13 @@ impl Pieces {
         let checked = AtomicU64::new(pricing.changes());
         let places = pricing.cheapest(value);
         let known = pricing.known();
-        let is_unpriced = places.iter().any(|(_, length)| !known.is_enough(*length));
+        let lacks = places.iter().any(|(_, length)| !known.is_enough(*length));
+        // What is measured alone cannot be compared with anything.
+        let is_alone = places.iter().all(|(_, length)| *length == places[0].1);
+        let is_unpriced = lacks && (!is_alone || known.prices.is_empty());
         drop(known);
-        Self { name, value, pricing, places, is_unpriced: is_unpriced.into(), checked }
+        let (is_unpriced, were_cheapest) = (is_unpriced.into(), true.into());
+        Self { name, value, pricing, places, is_unpriced, checked, were_cheapest }
     }
 
     /// Where each piece starts, and its length.
@@ -204,24 +216,29 @@ impl Pieces {
     pub fn are_cheapest(&self) -> bool {
         let now = self.pricing.changes();
         if now == self.checked.load(Ordering::Relaxed) {
-            return true;
+            return self.were_cheapest.load(Ordering::Relaxed);
         }
         let best = self.pricing.cheapest(self.value);
         let are_cheapest = best == self.places
             || self.pricing.cost(&best) >= WORTHWHILE * self.pricing.cost(&self.places);
-        if are_cheapest {
-            self.checked.store(now, Ordering::Relaxed);
-        }
+        self.were_cheapest.store(are_cheapest, Ordering::Relaxed);
+        self.checked.store(now, Ordering::Relaxed);
         are_cheapest
     }
 
-    /// Calls all pieces, by number. The first time, it measures them: it calls each several times, so that calls have to compute
-    /// the same again.
+    /// Whether the next call measures.
+    #[must_use]
+    pub fn is_unpriced(&self) -> bool {
+        self.is_unpriced.load(Ordering::Relaxed)
+    }
+
+    /// Calls all pieces, by number. The first call measures them, unless others measure meanwhile or enough is known: it calls each
+    /// several times, so that calls have to compute the same again.
     ///
     /// # Errors
     /// That of the first call that fails.
     pub fn call<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
-        if self.is_unpriced.load(Ordering::Relaxed) {
+        if self.is_unpriced() {
             match self.pricing.measuring.try_lock() {
                 Ok(_one) => return self.measure(call),
                 Err(TryLockError::Poisoned(one)) => {
@@ -237,7 +254,7 @@ impl Pieces {
 
     fn measure<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         let mut least = vec![f64::INFINITY; self.places.len()];
-        let begun = Instant::now();
+        let (mut rounds, begun) = (0, Instant::now());
         for round in 0..=ROUNDS.1 {
             for (number, least) in least.iter_mut().enumerate() {
                 let start = Instant::now();
@@ -246,9 +263,15 @@ impl Pieces {
                 let time = (start.elapsed().as_nanos() as f64).max(1.0);
                 *least = if round == 1 { time } else { least.min(time) };
             }
+            rounds = round;
             if begun.elapsed() > if round < ROUNDS.0 { LONGEST } else { ENOUGH } {
                 break;
             }
+        }
+        self.is_unpriced.store(false, Ordering::Relaxed);
+        if rounds == 0 {
+            // It was long, and to warm up: memory is new, code comes from memory.
+            return Ok(());
         }
         let mut times = BTreeMap::new();
         for ((_, length), time) in self.places.iter().zip(least) {
@@ -256,7 +279,6 @@ impl Pieces {
             *least = time.min(*least);
         }
         self.pricing.learn(&times.into_iter().collect::<Vec<_>>());
-        self.is_unpriced.store(false, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -311,9 +333,6 @@ mod tests {
         assert_eq!(price(&pricing, 512), Some(250_000.0));
         assert!(pieces.are_cheapest() && !others.are_cheapest() && !others.are_cheapest());
         assert!(!of(750, &pricing).places().any(|(_, length)| length == 512));
-        // What has nothing beside it is not believed.
-        pricing.learn(&[(1024, 1e9)]);
-        assert_eq!(price(&pricing, 1024), None);
         // It was a disturbance, which two others outvote. More are not needed.
         pricing.learn(&[(512, 55_000.0), (256, 30_000.0)]);
         pricing.learn(&[(512, 56_000.0), (256, 30_000.0)]);
@@ -344,6 +363,20 @@ mod tests {
             assert_eq!(pricing.known().is_enough(768), occasion == OCCASIONS);
             pricing.learn(&[(768, 300_000.0), (256, 100_000.0)]);
         }
+    }
+
+    #[test]
+    fn calls_that_share_no_piece_teach_ratios() {
+        let pricing = pricing();
+        pricing.learn(&[(1, 10_000.0)]);
+        // Half as fast as the estimates, which follow from the piece of 1: together they cost these.
+        let estimates: f64 = [768, 256].map(|length| pricing.cost(&[(0, length)])).iter().sum();
+        pricing.learn(&[(768, 1.5 * estimates), (256, 0.5 * estimates)]);
+        let cost = |length| price(&pricing, length).unwrap();
+        assert!((cost(768) - 0.75 * estimates).abs() < 1e-6 * estimates);
+        assert!((cost(256) - 0.25 * estimates).abs() < 1e-6 * estimates);
+        // One length alone teaches nothing more.
+        assert!(!of(1, &pricing).is_unpriced());
     }
 
     #[test]

@@ -24,7 +24,7 @@ const ITERATIONS: f64 = 16.0;
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) name: String,
-    value: i64,
+    pub(super) value: i64,
     /// What varies along it.
     pub(super) variation: Variation,
     guess: Guess,

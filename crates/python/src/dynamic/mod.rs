@@ -15,15 +15,14 @@ mod empty;
 mod part;
 mod varying;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright::ir::{Stage, Tensor};
 use tensorwright::{Diagnostics, Program};
-use tensorwright_package::buckets::Pieces;
+use tensorwright_package::buckets::{Pieces, is_piece};
 
-use crate::compiled::{Compiled, Strides, Variant};
+use crate::compiled::{Strides, Variant};
 use crate::definition::{Definition, Sizes};
 use crate::kernels::Kernels;
 use crate::parts::{Part, Placement};
@@ -69,14 +68,16 @@ pub(crate) fn plan(
     let exact = Variant::exact(sizes, strides);
     let sizes = &exact.sizes;
     let varying = Varying::of(definition, kernels, sizes);
+    let found = kernels.compiled(&exact);
+    if exactly || varying.is_empty() || found.as_ref().is_some_and(|found| found.is_kept) {
+        return Ok(whole(definition, kernels, &program, exact)?);
+    }
+    let cut = Cut::of(definition, &program, sizes, &varying.cut);
     // A kernel that is there is used, unless it is one of the pieces, among which measured times choose.
-    let is_used = |compiled: Arc<Compiled>| compiled.is_kept || !varying.are_pieces(sizes);
-    let is_known = exactly
-        || varying.is_empty()
-        || kernels.compiled(&exact).is_some_and(is_used)
-        || Kernels::is_tuned(definition, &program);
+    let is_piece = cut.as_ref().is_some_and(|cut| is_piece(cut.value));
+    let is_known = found.is_some() && !is_piece || Kernels::is_tuned(definition, &program);
     let call = Call { definition, kernels, program: &program, exact: &exact };
-    if !is_known && let Some((parts, pieces)) = call.parts(&varying)? {
+    if !is_known && let Some((parts, pieces)) = call.parts(cut.as_ref(), &varying)? {
         let shapes = shapes(&program);
         let made = Specialised::of(definition, &shapes, exact.sizes, &exact.strides, parts);
         return Ok(made.in_pieces(pieces));
@@ -152,30 +153,31 @@ type Parts = (Vec<Part>, Option<Pieces>);
 
 impl Call<'_> {
     /// The parts of the call, if sizes that vary let it be computed so.
-    fn parts(&self, varying: &Varying) -> Result<Option<Parts>, Problem> {
+    fn parts(&self, cut: Option<&Cut>, varying: &Varying) -> Result<Option<Parts>, Problem> {
         let sizes = &self.exact.sizes;
-        let cut = Cut::of(self.definition, self.program, sizes, &varying.cut);
-        let rounded = varying.rounded_up(sizes, cut.as_ref().map(|cut| cut.name.as_str()));
-        // What cannot be rounded may still be cut.
-        for kernel in [&rounded, sizes] {
-            if cut.is_none() && kernel == sizes {
-                break;
-            }
-            if let Some(parts) = self.parts_of(cut.as_ref(), kernel)? {
-                return Ok(Some(parts));
-            }
+        let rounded = varying.rounded_up(sizes, cut.map(|cut| cut.name.as_str()));
+        if rounded != *sizes
+            && let Some(parts) = self.parts_of(cut, &rounded)?
+        {
+            return Ok(Some(parts));
         }
-        Ok(None)
+        // What cannot be rounded may still be cut.
+        if cut.is_some() { self.parts_of(cut, sizes) } else { Ok(None) }
     }
 
     /// The parts of the call by kernels for these sizes, but for the one that is cut.
     fn parts_of(&self, cut: Option<&Cut>, kernel: &Sizes) -> Result<Option<Parts>, Problem> {
         let Some(cut) = cut else {
-            let made = Made::new(self.definition, kernel.clone(), &self.exact.sizes)?;
+            let made = Made::new(self.definition, kernel.clone(), &self.exact.sizes);
             let Some(made) = made else { return Ok(None) };
             return Ok(Some((vec![part(self, &made, None)?], None)));
         };
         let pieces = cut.pieces(self.kernels, self.exact, kernel);
+        let lengths: BTreeSet<i64> = pieces.places().map(|(_, length)| length).collect();
+        if lengths.len() > self.kernels.limit() {
+            // They would drive each other out at every call.
+            return Ok(None);
+        }
         let mut made = BTreeMap::new();
         let mut parts = Vec::new();
         for (start, length) in pieces.places() {
@@ -184,7 +186,7 @@ impl Call<'_> {
                 Entry::Vacant(place) => {
                     let (large, small) =
                         (cut.at(kernel, length), cut.at(&self.exact.sizes, length));
-                    match Made::new(self.definition, large, &small)? {
+                    match Made::new(self.definition, large, &small) {
                         Some(made) if cut.is_sliced(self.program, &made.small, length) => {
                             place.insert(made)
                         }

@@ -1,7 +1,7 @@
 //! A part of a call: a kernel, and where it finds the tensors of the caller.
 
+use tensorwright::Program;
 use tensorwright::ir::{Guarded, Tensor, TensorId};
-use tensorwright::{Diagnostics, Program};
 use tensorwright_package::buckets::Variation;
 
 use super::{Call, Problem};
@@ -22,15 +22,11 @@ pub(super) struct Made {
 
 impl Made {
     /// Programs for sizes of the kernel and for those of the caller, if the kernel can compute what the caller wants.
-    pub(super) fn new(
-        definition: &Definition,
-        kernel: Sizes,
-        small: &Sizes,
-    ) -> Result<Option<Self>, Diagnostics> {
-        let bind = |sizes: &Sizes| Specialised::program(definition, sizes);
-        let (Ok(large), Ok(small)) = (bind(&kernel), bind(small)) else { return Ok(None) };
-        let guards = large.guards_for(&small);
-        Ok(guards.ok().map(|guards| Self { sizes: kernel, large, small, guards }))
+    pub(super) fn new(definition: &Definition, kernel: Sizes, small: &Sizes) -> Option<Self> {
+        let large = Specialised::program(definition, &kernel).ok()?;
+        let small = Specialised::program(definition, small).ok()?;
+        let guards = large.guards_for(&small).ok()?;
+        Some(Self { sizes: kernel, large, small, guards })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which sizes vary.
 
-use tensorwright_package::buckets::{is_piece, round_up};
+use tensorwright_package::buckets::round_up;
 
 use crate::definition::{Definition, Dynamic, Sizes};
 use crate::kernels::Kernels;
@@ -46,11 +46,6 @@ impl Varying {
 
     pub(super) fn is_empty(&self) -> bool {
         self.cut.is_empty() && self.rounded.is_empty()
-    }
-
-    /// Whether all sizes that may be cut have values for which there are pieces.
-    pub(super) fn are_pieces(&self, sizes: &Sizes) -> bool {
-        self.cut.iter().all(|name| is_piece(sizes[name]))
     }
 
     /// Sizes of a kernel that serves these: those that vary are rounded up, but for the one that is cut.

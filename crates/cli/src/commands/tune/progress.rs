@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use tensorwright_outcome::Seconds;
-use tensorwright_tuner::{Event, Mode, Progress};
+use tensorwright_tuner::{Event, Mode, Progress, finalists_line};
 
 /// How often a line is printed where nobody looks at a terminal.
 const SELDOM: Duration = Duration::from_secs(10);
@@ -66,10 +66,7 @@ impl Display {
             Event::Waiting(progress) => self.update(progress, false, SELDOM.min(OFTEN * 10)),
             Event::Finalists { count, progress } => {
                 self.update(progress, true, OFTEN);
-                self.line(&match count {
-                    1 => "measuring 1 finalist again".to_owned(),
-                    count => format!("measuring {count} finalists again, in turns"),
-                });
+                self.line(&finalists_line(*count));
             }
             Event::RecordsWait(why) => {
                 self.line(&format!("records wait and will be written later: {why}"));
