@@ -93,7 +93,8 @@ def test_axes_of_torch_tensors_in_any_order(rng):
     x = torch.rand(700, 50)
     for n in range(600, 700, 3):
         assert torch.equal(scale(x[:n, 3:40]), 2 * x[:n, 3:40])
-    assert scale.kernels <= 12
+    # As many as there are lengths of pieces up to 700.
+    assert scale.kernels <= 20
 
 
 def test_many_layouts_are_copied_in_the_end(rng):
