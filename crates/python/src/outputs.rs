@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
@@ -194,6 +195,7 @@ impl<'py> Outputs<'py> {
                 ));
             }
             taken.push((range, name.clone()));
+            changes(&object)?;
             outputs.push(object, foreign);
         }
         Ok(outputs)
@@ -228,6 +230,22 @@ impl<'py> Outputs<'py> {
             }
         }
     }
+}
+
+/// Tells PyTorch that a tensor changes: whoever kept it for a gradient must not use it any more.
+fn changes(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    static INCREMENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = object.py();
+    let Some(is_inference) = object.getattr_opt(intern!(py, "is_inference"))? else {
+        return Ok(());
+    };
+    // These have no versions, and gradients do not use them.
+    if is_inference.call0()?.is_truthy()? {
+        return Ok(());
+    }
+    let find = || py.import("torch.autograd.graph")?.getattr("increment_version").map(Bound::unbind);
+    INCREMENT.get_or_try_init(py, find)?.call1(py, (object,))?;
+    Ok(())
 }
 
 /// What NumPy calls an element type, if it has it.

@@ -25,7 +25,7 @@ fn relu(x) = max(x, 0)
 fn gelu(x) = 0.5 * x * (1 + erf(x * 0.7071067811865476))
 fn gelu_tanh(x) = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 fn silu(x) = x * sigmoid(x)
-fn softplus(x) = max(x, 0) + log1p(exp(-abs(x)))
+fn softplus(x) = (x > 0 ? x : 0) + log1p(exp(x > 0 ? -x : x))
 fn select(condition, a, b) = condition ? a : b
 ";
 

@@ -148,6 +148,9 @@ class Module:
         return made
 
     def __getattr__(self, name: str) -> Operator:
+        if name == "_text":
+            # Of a copy that is not complete yet.
+            raise AttributeError(name)
         if name.startswith("_") or name not in self._text.names():
             names = self._text.names()
             raise AttributeError(f"no definition `{name}`: there {'is' if len(names) == 1 else 'are'} {', '.join(names)}")

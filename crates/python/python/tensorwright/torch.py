@@ -19,6 +19,7 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 
 from ._operator import _REAL, Operator
+from .errors import ArgumentError, CompileError
 
 _NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
 _taken: dict[str, int] = {}
@@ -30,6 +31,7 @@ _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 _is_autocast = torch.is_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
+_forward_mode = torch.autograd.forward_ad
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -71,6 +73,11 @@ class Registered(CustomOpDef):
             return self._opoverload(*args, **named)
         if _transforms() is not None:
             return (self._opoverload if self._transformed is None else self._transformed.apply)(*args)
+        if len(args) != len(self._casts):
+            # Says what is missing.
+            return self._op.compute(*args)
+        if _forward_mode._current_level >= 0:
+            self._refuse_tangents(args)
         records = False
         for arg in args:
             kind = type(arg)
@@ -83,9 +90,23 @@ class Registered(CustomOpDef):
                 arg.to(dtype) if dtype is not None and arg.is_floating_point() else arg
                 for arg, dtype in zip(args, self._casts, strict=True)
             )
-        if records and _is_grad_enabled() and self._function is not None:
-            return self._function.apply(*args)
+        if records and _is_grad_enabled():
+            # Without a rule, PyTorch says so once somebody asks for the gradient.
+            return (self._opoverload if self._function is None else self._function.apply)(*args)
         return self._op.compute(*args)
+
+    def _refuse_tangents(self, args):
+        """Forward mode would lose them without a word."""
+        for arg in args:
+            if isinstance(arg, torch.Tensor) and _forward_mode.unpack_dual(arg).tangent is not None:
+                raise NotImplementedError(f"{self._op.__name__} has no forward-mode derivative; use reverse mode (backward)")
+
+    # There is one of it in PyTorch's registry.
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, _):
+        return self
 
 
 def _custom(op, name, tensors, rule=None):
@@ -122,6 +143,14 @@ def _batched(custom, info, in_dims, *args):
     def at(number):
         return (arg if dim is None else arg.select(dim, number) for arg, dim in zip(args, in_dims, strict=True))
 
+    if info.batch_size == 0:
+        # One element of anything says what results look like.
+        one = (arg if dim is None else arg.new_zeros([n for axis, n in enumerate(arg.shape) if axis != dim])
+               for arg, dim in zip(args, in_dims, strict=True))  # fmt: skip
+        made = custom(*one)
+        made = (made,) if isinstance(made, torch.Tensor) else made
+        made = tuple(one.new_empty((0, *one.shape)) for one in made)
+        return (made[0], 0) if len(made) == 1 else (made, (0,) * len(made))
     made = [custom(*at(number)) for number in range(info.batch_size)]
     if isinstance(made[0], torch.Tensor):
         return torch.stack(made), 0
@@ -167,6 +196,8 @@ class _Rule:
         self.params, self.results = _open(op), op.results()
         self.names = [name for name, *_ in self.params]
         self.real = op.differentiable()
+        # Tensors of real numbers on which results depend by conditions or shapes alone: their gradient is zero.
+        self.flat = []
         if given is not None and not isinstance(given, Operator):
             raise TypeError("backward is an operator, such as module.grad(...) returns, or True")
         # What is frozen is a snapshot, for gradients too.
@@ -174,14 +205,20 @@ class _Rule:
         self.steps = {}
         self.savings = {}
         self.kept = []
+        if given is None:
+            has = {name for name in self.real if _has_derivative(op, name)} if not _has_derivative(op, self.real) else set(self.real)
+            self.flat = [place for place, name in enumerate(self.names) if name in self.real and name not in has]
+            self.real = [name for name in self.real if name in has]
         self.whole = self.step(tuple(name in self.real for name in self.names))
 
     def step(self, needs):
-        """The gradient for the parameters that need one."""
+        """The gradient for the parameters that need one; None if all of theirs are zero."""
         found = self.steps.get(needs)
         if found is None:
             is_first = not self.steps
             wanted = self._wanted(needs)
+            if not wanted and self.given is None:
+                return None
             if self.given is not None or (self.steps and wanted == self.real):
                 found = self.steps.get(None) or _Step(self, self.given or self._gradient(wanted), wanted)
                 self.steps[None] = self.steps[needs] = found
@@ -202,6 +239,12 @@ class _Rule:
         return self.savings[needs]
 
     def _wanted(self, needs):
+        for (name, dtype, rank, _), need in zip(self.params, needs, strict=True):
+            if need and rank == 0 and dtype in _REAL:
+                raise ArgumentError(
+                    f"{self.op.__name__}: `{name}` requires a gradient, and numbers have none; "
+                    f"declare a tensor of one element, as in `{dtype}(ONE) {name}`, or pass .detach()"
+                )
         return [name for name, need in zip(self.names, needs, strict=True) if need and name in self.real]
 
     def _gradient(self, wanted):
@@ -218,6 +261,17 @@ class _Rule:
             text = re.sub(rf"\b{dtype}(\([^)]*\))? {name}\b", rf"const {dtype}\1 {name}", text, count=1)
         frozen = {name: self.frozen[name] for name in taken}
         return gradient.module.like(text)[gradient.__name__].freeze(**frozen)
+
+
+def _has_derivative(op, names):
+    """Whether results depend on the values of these, and not on conditions or shapes alone."""
+    try:
+        op.module.grad(op.__name__, [names] if isinstance(names, str) else names)
+    except CompileError as error:
+        if error.codes == ["E1102"]:
+            return False
+        raise
+    return True
 
 
 def _snapshot(value):
@@ -282,6 +336,13 @@ class _Step:
             values.append(value)
         return values
 
+    def compute(self, values):
+        try:
+            return self.op.compute(*values)
+        except ArgumentError:
+            # A batch of gradients (``is_grads_batched``) has no memory of its own; PyTorch takes it apart, or says the same.
+            return self.custom._opoverload(*values)
+
     def spread(self, found):
         """The gradients in the places of the parameters."""
         found = (found,) if self.is_single else found
@@ -307,7 +368,8 @@ def _differentiate(custom, rule):
     known = [rule]
     if rule is not None:
         # What is traced cannot be registered meanwhile.
-        rule.whole.custom  # noqa: B018
+        if rule.whole is not None:
+            rule.whole.custom  # noqa: B018
 
     def found():
         if known[0] is None:
@@ -322,6 +384,8 @@ def _differentiate(custom, rule):
         ctx.numbers = None
         if len(tensors) < len(values):
             ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in values]
+        flat = found().flat
+        ctx.flat = [(place, inputs[place].shape, inputs[place].dtype, inputs[place].device) for place in flat] if flat else None
         # Only of several results can one have no gradient.
         outputs = outputs[: len(found().results)]
         ctx.like = None if len(outputs) == 1 else [(value.shape, value.dtype, value.device) for value in outputs]
@@ -331,8 +395,17 @@ def _differentiate(custom, rule):
         if ctx.numbers is not None:
             tensors = iter(kept)
             kept = [next(tensors) if number is None else number for number in ctx.numbers]
-        values = step.values(kept, gradients, ctx.like)
-        return step.spread((step.custom if is_recorded else step.op.compute)(*values))
+        made = (None,) * len(ctx.needs_input_grad)
+        if step is not None:
+            values = step.values(kept, gradients, ctx.like)
+            made = step.spread(step.custom(*values) if is_recorded else step.compute(values))
+        if ctx.flat is None:
+            return made
+        made = list(made)
+        for place, shape, dtype, device in ctx.flat:
+            if ctx.needs_input_grad[place]:
+                made[place] = torch.zeros(shape, dtype=dtype, device=device)
+        return tuple(made)
 
     class Function(torch.autograd.Function):
         @staticmethod
@@ -349,8 +422,8 @@ def _differentiate(custom, rule):
 
         @staticmethod
         def backward(ctx, *gradients):
-            # A gradient that is differentiated in turn depends on inputs alone.
-            is_recorded = _is_grad_enabled()
+            # A gradient that is differentiated in turn depends on inputs alone; a batch of them is for PyTorch to take apart.
+            is_recorded = _is_grad_enabled() or _transforms() is not None
             if ctx.saving is None or is_recorded:
                 return gradient(ctx, gradients, found().step(ctx.needs_input_grad), is_recorded)
             return gradient(ctx, gradients, ctx.saving.step, False)

@@ -142,7 +142,8 @@ impl Foreign {
         }
         if let Some((api, library)) = known(object)? {
             gradients.check(object)?;
-            return dlpack::borrow(object, api, library);
+            let foreign = dlpack::borrow(object, api, library)?;
+            return if foreign.is_dense() { Ok(foreign) } else { signed(object, foreign) };
         }
         if object.hasattr(intern!(object.py(), "__dlpack__"))? {
             gradients.check(object)?;
@@ -181,6 +182,17 @@ impl Foreign {
         let start = self.pointer as usize;
         start..start.saturating_add(bytes)
     }
+}
+
+/// A view that is not dense. Those of PyTorch may stand for the negative of what is in memory: the imaginary part of a conjugate does.
+fn signed(object: &Bound<'_, PyAny>, foreign: Foreign) -> Result<Foreign, Refusal> {
+    let method = object.getattr_opt(intern!(object.py(), "is_neg"))?;
+    let is_negative = method.map(|method| method.call0()?.is_truthy()).transpose()?;
+    if is_negative == Some(true) {
+        let text = "is a view of a conjugate, whose memory has the other sign; pass .resolve_neg()";
+        return Err(Refusal::Unfit(text.to_owned()));
+    }
+    Ok(foreign)
 }
 
 /// The C table of an object's class, and whose class it is. Looking for either takes a good part of a short

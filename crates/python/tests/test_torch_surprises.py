@@ -1,0 +1,114 @@
+"""Stumbles of people who work in PyTorch all day: each of these lost something without a word, or failed."""
+
+import copy
+
+import pytest
+
+import tensorwright as tw
+
+torch = pytest.importorskip("torch")
+
+CUBE = "def cube(float(N) x) -> (y) { y(i) = x(i) * x(i) * x(i) }"
+
+
+def registered(text, **choices):
+    module = tw.define(text)
+    return tw.torch.register(module[list(module)[-1]], backward=True, **choices)
+
+
+def test_softplus_is_smooth_at_zero():
+    op = registered("def sp(double(N) x) -> (y) { y(i) = softplus(x(i)) }")
+    x = torch.tensor([0.0, -1.0, 2.0, -800.0, 800.0], dtype=torch.double, requires_grad=True)
+    torch.testing.assert_close(op(x), torch.nn.functional.softplus(x))
+    (ours,) = torch.autograd.grad(op(x).sum(), x, create_graph=True)
+    torch.testing.assert_close(ours, torch.sigmoid(x))
+    torch.testing.assert_close(torch.autograd.grad(ours.sum(), x)[0], torch.sigmoid(x) * torch.sigmoid(-x))
+
+
+def test_forward_mode_is_refused():
+    op, forward = registered(CUBE), torch.autograd.forward_ad
+    with forward.dual_level():
+        assert torch.equal(op(torch.full((2,), 2.0)), torch.full((2,), 8.0))
+        with pytest.raises(NotImplementedError) as caught:
+            op(forward.make_dual(torch.ones(2), torch.ones(2)))
+    assert str(caught.value) == "cube has no forward-mode derivative; use reverse mode (backward)"
+
+
+def test_views_of_the_other_sign_are_refused():
+    cube = tw.define(CUBE).cube
+    x = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    with pytest.raises(tw.ArgumentError, match=r"is a view of a conjugate, whose memory has the other sign; pass .resolve_neg\(\)"):
+        cube(x)
+    assert cube(x.resolve_neg()).tolist() == [-8, 64]
+
+
+def test_a_number_that_requires_a_gradient_is_refused():
+    op = registered("def scale(float(N) x, float a) -> (y) { y(i) = a * x(i) }")
+    a = torch.tensor(2.0, requires_grad=True)
+    for x in (torch.ones(3), torch.ones(3, requires_grad=True)):
+        with pytest.raises(tw.ArgumentError) as caught:
+            op(x, a)
+        assert str(caught.value) == (
+            "scale: `a` requires a gradient, and numbers have none; declare a tensor of one element, as in `float(ONE) a`, or pass .detach()"
+        )
+        assert op(x, a.detach()).tolist() == [2, 2, 2]
+
+
+def test_without_a_rule_backward_raises():
+    op = tw.torch.register(tw.define(CUBE).cube)
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        (op(x) * w).sum().backward()
+    with torch.no_grad():
+        assert op(x).tolist() == [1, 1, 1]
+
+
+def test_out_is_a_change_in_place():
+    cube = tw.define(CUBE).cube
+    out, w = torch.ones(2), torch.ones(2, requires_grad=True)
+    loss = (out * w).sum()
+    cube(torch.tensor([2.0, 3.0]), out=out)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with torch.inference_mode():
+        made = torch.ones(2)
+        assert cube(torch.tensor([2.0, 3.0]), out=made).tolist() == [8, 27]
+
+
+def test_inputs_that_matter_for_shapes_or_conditions_alone():
+    mean = registered("def mean(float(N,L) x) -> (y) { y(n) +=! x(n,l) / L }")
+    x = torch.randn(2, 3, requires_grad=True)
+    (first,) = torch.autograd.grad((mean(x) ** 2).sum(), x, create_graph=True)
+    torch.testing.assert_close(first, (2 / 3 * x.mean(1, keepdim=True)).expand(2, 3))
+    torch.testing.assert_close(torch.autograd.grad(first[0, 0], x)[0], torch.tensor([[2 / 9] * 3, [0.0] * 3]))
+    (first,) = torch.autograd.grad(mean(x).sum(), x, create_graph=True)
+    torch.testing.assert_close(first, torch.full((2, 3), 1 / 3))
+    gate = registered("def gate(float(N) x, float(N) t) -> (y) { y(i) = t(i) > 0 ? x(i) : 0 }")
+    x, t = torch.randn(5, requires_grad=True), torch.tensor([1.0, -1, 2, -2, 0], requires_grad=True)
+    for kept in (t, t.detach()):
+        x.grad = t.grad = None
+        gate(x, kept).sum().backward()
+        assert x.grad.tolist() == [1, 0, 1, 0, 0]
+        assert (t.grad is None) if kept is not t else t.grad.tolist() == [0] * 5
+    torch.autograd.gradgradcheck(
+        registered("def d(double(N,L) x) -> (y) { y(n,l) = x(n,l+1) - x(n,l) }"),
+        (torch.randn(2, 4, dtype=torch.double, requires_grad=True),),
+    )
+
+
+def test_batches_of_gradients():
+    op = registered(CUBE)
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (rows,) = torch.autograd.grad(op(x), x, torch.eye(2), is_grads_batched=True)
+    torch.testing.assert_close(rows, torch.diag(3 * x.detach() ** 2))
+    torch.testing.assert_close(torch.autograd.functional.jacobian(op, x, vectorize=True), rows)
+    assert torch.func.vmap(op)(torch.zeros(0, 3)).shape == (0, 3)
+
+
+def test_copies_and_missing_arguments():
+    op = registered("def add(float(N) a, float(N) b) -> (c) { c(i) = a(i) + b(i) }")
+    assert copy.deepcopy(op) is op and copy.copy(op) is op
+    module = tw.define(CUBE)
+    assert copy.copy(module).cube(torch.ones(1)).tolist() == [1]
+    with pytest.raises(tw.ArgumentError, match="`b`"):
+        op(torch.ones(3, requires_grad=True))
