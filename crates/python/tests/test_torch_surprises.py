@@ -112,3 +112,48 @@ def test_copies_and_missing_arguments():
     assert copy.copy(module).cube(torch.ones(1)).tolist() == [1]
     with pytest.raises(tw.ArgumentError, match="`b`"):
         op(torch.ones(3, requires_grad=True))
+
+
+def test_compiled_graphs_serve_all_sizes():
+    op = registered("def pairs(float(N,D) x, float(D) b) -> (y) { y(n,d) = x(n,d) * x(n+1,d) + b(d) }")
+    graphs = []
+
+    def count(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(lambda x, b: op(x, b) + 1, fullgraph=True, dynamic=True, backend=count)
+    for n in range(3, 15):
+        x, b = torch.randn(n, 4), torch.randn(4)
+        torch.testing.assert_close(compiled(x, b), x[:-1] * x[1:] + b + 1)
+    assert len(graphs) == 1
+
+    class Layer(torch.nn.Module):
+        def forward(self, x, b):
+            return op(x, b)
+
+    exported = torch.export.export(
+        Layer(),
+        (torch.randn(5, 4), torch.randn(4)),
+        dynamic_shapes=({0: torch.export.Dim("n", min=3)}, None),
+    )
+    x, b = torch.randn(9, 4), torch.randn(4)
+    torch.testing.assert_close(exported.module()(x, b), x[:-1] * x[1:] + b)
+    x = torch.randn(7, 4, requires_grad=True)
+    compiled = torch.compile(op, fullgraph=True, dynamic=True, backend="aot_eager")
+    for n in (7, 6, 5):
+        (ours,) = torch.autograd.grad(compiled(x[:n], b).sum(), x)
+        (theirs,) = torch.autograd.grad((x[: n - 1] * x[1:n] + b).sum(), x)
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(TypeError, match="dynamic is True, False, or names of sizes, not 3"):
+        tw.define(CUBE, dynamic=3)
+    with pytest.raises(ValueError, match="threads is a number from 1 to 1024, not 2.5"):
+        tw.define(CUBE, threads=2.5)
+    with pytest.raises(ValueError, match="name is that of an operator in the namespace tensorwright, such as 'cube', not 'my::x'"):
+        tw.torch.register(tw.define(CUBE).cube, name="my::x")
+    for wrong in ({"trials": -1}, {"seed": -1}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is a number of at least 0, not -1"):
+            tw.define(CUBE).cube.tune(N=4, progress=False, **wrong)

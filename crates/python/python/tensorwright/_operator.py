@@ -76,6 +76,8 @@ def _varying(text: _native.Source, dynamic: bool | Iterable[str] | None) -> bool
     """The sizes that vary, or a ValueError."""
     if dynamic is None or isinstance(dynamic, bool):
         return [] if dynamic is None else dynamic
+    if not isinstance(dynamic, Iterable):
+        raise TypeError(f"dynamic is True, False, or names of sizes, not {dynamic!r}")
     named = [dynamic] if isinstance(dynamic, str) else list(dynamic)
     sizes = text.sizes()
     for name in named:
@@ -298,6 +300,9 @@ class Operator(_native.Operator):
         With ``fleet`` the workers of a fleet try the candidates, by the server of the records (``db``). The name of a run
         instead of True goes on with that run, whose process is gone.
         """
+        for what, number in (("trials", trials), ("seed", seed)):
+            if number is not None and not 0 <= number < 2**64:
+                raise ValueError(f"{what} is a number of at least 0, not {number!r}")
         shown = _progress.display(progress)
         afar = None if fleet is False else "" if fleet is True else fleet
         try:

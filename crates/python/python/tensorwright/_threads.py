@@ -49,7 +49,7 @@ def _cores() -> int:
 def checked(said: int | str, what: str) -> int:
     """A number of threads, or a ValueError."""
     try:
-        threads = int(said)
+        threads = 0 if isinstance(said, (bool, float)) else int(said)
     except (TypeError, ValueError):
         threads = 0
     if not 1 <= threads <= 1024:

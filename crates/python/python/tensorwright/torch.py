@@ -46,6 +46,8 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
 
     ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none.
     """
+    if name is not None and not name.isidentifier():
+        raise ValueError(f"name is that of an operator in the namespace tensorwright, such as {op.__name__!r}, not {name!r}")
     rule = None
     if backward is not None and backward is not False:
         rule = _Rule(op, None if backward is True else backward)
@@ -182,10 +184,61 @@ def _inferred(op, args):
     for name, _, rank, _ in op.parameters():
         arg = op.frozen[name] if name in op.frozen else next(given)
         shape = getattr(arg, "shape", None)
-        shapes.append(None if shape is None else [int(extent) for extent in shape])
-        if rank == 0 and isinstance(arg, int):
+        shapes.append(None if shape is None else list(shape))
+        if rank == 0 and isinstance(arg, (int, torch.SymInt)):
             numbers[name] = int(arg)
-    return op.infer(shapes, numbers)
+    if any(isinstance(extent, torch.SymInt) for shape in shapes for extent in shape or ()):
+        found = _symbolic(op, shapes, numbers)
+        if found is not None:
+            return found
+    return op.infer([None if shape is None else [int(extent) for extent in shape] for shape in shapes], numbers)
+
+
+def _symbolic(op, shapes, numbers):
+    """The same where extents are symbols: those of results are sums of multiples of sizes. None if it cannot be said like that."""
+    declared = [dims.split(",") if dims else [] for dims in re.findall(r"(?:^|, )(?:const )?\w+(?:\(([^)]*)\))? \w+", op.signature)]
+    sizes = {}
+    for dims, shape in zip(declared, shapes, strict=True):
+        for dim, extent in zip(dims, shape or (), strict=False):
+            if not dim.isidentifier() or dim in numbers:
+                if isinstance(extent, torch.SymInt):
+                    return None
+            elif dim in sizes:
+                # As calls check it. Graphs are for shapes that agree.
+                torch._check(sizes[dim] == extent)
+                sizes[dim] = extent if isinstance(sizes[dim], int) else sizes[dim]
+            else:
+                sizes[dim] = extent
+    hints = {name: extent.node.hint if isinstance(extent, torch.SymInt) else extent for name, extent in sizes.items()}
+    symbols = [name for name, extent in sizes.items() if isinstance(extent, torch.SymInt)]
+    if None in hints.values():
+        return None
+
+    def at(**changed):
+        values = {**hints, **changed}
+        concrete = [
+            None if shape is None else [values.get(dim, extent) for dim, extent in zip(dims, shape, strict=True)]
+            for dims, shape in zip(declared, shapes, strict=True)
+        ]
+        return op.infer(concrete, numbers)
+
+    try:
+        base = at()
+        steps = {name: (at(**{name: hints[name] + 1}), at(**{name: hints[name] + 2})) for name in symbols}
+    except CompileError:
+        return None
+    made = []
+    for number, (dtype, shape) in enumerate(base):
+        extents = list(shape)
+        for name, (one, two) in steps.items():
+            for axis, extent in enumerate(shape):
+                step = one[number][1][axis] - extent
+                if two[number][1][axis] - extent != 2 * step:
+                    return None
+                if step:
+                    extents[axis] = extents[axis] + step * (sizes[name] - hints[name])
+        made.append((dtype, extents))
+    return made
 
 
 class _Rule:
