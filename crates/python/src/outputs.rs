@@ -243,7 +243,8 @@ fn changes(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_inference.call0()?.is_truthy()? {
         return Ok(());
     }
-    let find = || py.import("torch.autograd.graph")?.getattr("increment_version").map(Bound::unbind);
+    let find =
+        || py.import("torch.autograd.graph")?.getattr("increment_version").map(Bound::unbind);
     INCREMENT.get_or_try_init(py, find)?.call1(py, (object,))?;
     Ok(())
 }
