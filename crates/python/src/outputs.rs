@@ -195,7 +195,9 @@ impl<'py> Outputs<'py> {
                 ));
             }
             taken.push((range, name.clone()));
-            changes(&object)?;
+            if foreign.library == Library::Torch {
+                changes(&object)?;
+            }
             outputs.push(object, foreign);
         }
         Ok(outputs)
@@ -236,6 +238,7 @@ impl<'py> Outputs<'py> {
 fn changes(object: &Bound<'_, PyAny>) -> PyResult<()> {
     static INCREMENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
+    // Others may have the hook of PyTorch as well.
     let Some(is_inference) = object.getattr_opt(intern!(py, "is_inference"))? else {
         return Ok(());
     };
