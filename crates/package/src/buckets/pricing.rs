@@ -239,14 +239,14 @@ impl Pieces {
     /// That of the first call that fails.
     pub fn call<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         if self.is_unpriced() {
-            match self.pricing.measuring.try_lock() {
-                Ok(_one) => return self.measure(call),
-                Err(TryLockError::Poisoned(one)) => {
-                    let _one = one.into_inner();
-                    return self.measure(call);
-                }
+            let one = match self.pricing.measuring.try_lock() {
+                Ok(one) => Some(one),
+                Err(TryLockError::Poisoned(one)) => Some(one.into_inner()),
                 // Two measurements at once are worth nothing.
-                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::WouldBlock) => None,
+            };
+            if let Some(_one) = one {
+                return self.measure(call);
             }
         }
         (0..self.places.len()).try_for_each(&mut call)

@@ -73,7 +73,7 @@ def _check_place(db: str | os.PathLike[str] | None) -> None:
 
 
 def _varying(text: _native.Source, dynamic: bool | Iterable[str] | None) -> bool | list[str]:
-    """The sizes that vary, or a ValueError."""
+    """The sizes that vary; a TypeError or ValueError if that cannot be."""
     if dynamic is None or isinstance(dynamic, bool):
         return [] if dynamic is None else dynamic
     if not isinstance(dynamic, Iterable):

@@ -259,9 +259,10 @@ class _Rule:
         self.savings = {}
         self.kept = []
         if given is None:
-            has = {name for name in self.real if _has_derivative(op, name)} if not _has_derivative(op, self.real) else set(self.real)
-            self.flat = [place for place, name in enumerate(self.names) if name in self.real and name not in has]
-            self.real = [name for name in self.real if name in has]
+            real = self.real
+            if not _has_derivative(op, real):
+                self.real = [name for name in real if _has_derivative(op, [name])]
+            self.flat = [place for place, name in enumerate(self.names) if name in real and name not in self.real]
         self.whole = self.step(tuple(name in self.real for name in self.names))
 
     def step(self, needs):
@@ -319,7 +320,7 @@ class _Rule:
 def _has_derivative(op, names):
     """Whether results depend on the values of these, and not on conditions or shapes alone."""
     try:
-        op.module.grad(op.__name__, [names] if isinstance(names, str) else names)
+        op.module.grad(op.__name__, names)
     except CompileError as error:
         if error.codes == ["E1102"]:
             return False
