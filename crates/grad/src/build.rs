@@ -107,7 +107,10 @@ pub(crate) fn all(conditions: impl IntoIterator<Item = Expr>) -> Option<Expr> {
 
 /// `condition ? then : otherwise`
 pub(crate) fn select(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
-    expr(ExprKind::Select(Box::new(condition), Box::new(then), Box::new(otherwise)))
+    match condition.kind {
+        ExprKind::Unary(UnaryOp::Not, opposite) => select(*opposite, otherwise, then),
+        kind => expr(ExprKind::Select(Box::new(expr(kind)), Box::new(then), Box::new(otherwise))),
+    }
 }
 
 /// The value where all conditions hold, and zero elsewhere.

@@ -10,12 +10,22 @@
 //!            ? d_p(i) * p_nonzero(i) / (x(i,k) == 0 ? 1 : x(i,k)) : 0
 //! ```
 //!
-//! The gradient of `m(i) max=! x(i,k)` goes to the elements that are equal to the maximum, in equal
-//! shares; so an element that is read twice does not count twice:
+//! Where one of the other factors is zero, so is that, but it changes with the zero. A gradient that is differentiated in turn has
+//! another term for that, which is zero and has the derivative of the product (third derivatives lack terms where three factors
+//! are zero):
 //!
 //! ```text
-//! m_ties(i) +=! x(i,k) == m(i) ? 1 : 0
-//! d_x(i,k) = x(i,k) == m(i) ? d_m(i) / float(m_ties(i)) : 0
+//! p_nothing(i) +=! x(i,k) == 0 ? x(i,k) : 0
+//! d_x(i,k) += p_zeros(i) - 1 == (x(i,k) == 0 ? 1 : 0)
+//!             ? d_p(i) * p_nonzero(i) / (x(i,k) == 0 ? 1 : x(i,k)) * (p_nothing(i) - (x(i,k) == 0 ? x(i,k) : 0)) : 0
+//! ```
+//!
+//! The gradient of `m(i) max=! x(i,k)` goes to the elements that no other one beats, in equal shares; so an element that is read twice
+//! does not count twice. If one is NaN, so is the maximum, and all have a share:
+//!
+//! ```text
+//! m_ties(i) +=! x(i,k) < m(i) ? 0 : 1
+//! d_x(i,k) = x(i,k) < m(i) ? 0 : d_m(i) / float(m_ties(i))
 //! ```
 
 use std::collections::BTreeMap;
@@ -38,24 +48,40 @@ pub(crate) struct Share {
     pub(crate) guard: Option<Expr>,
 }
 
-/// The share that a term of a reduction has in the gradient of the result.
-pub(crate) fn share(versions: &Versions, op: ReductionOp, step: &Step, term: &Expr) -> Share {
+/// Whether a gradient may be differentiated in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// It may.
+    Any,
+    /// It is used for its value alone.
+    First,
+}
+
+/// The shares that a term of a reduction has in the gradient of the result.
+pub(crate) fn shares(versions: &Versions, op: ReductionOp, step: &Step, term: &Expr) -> Vec<Share> {
     let value = step.stmt.target.name.as_str();
     let helper = |like: &str| versions.helpers.get(like).map_or(value, String::as_str);
     let read = |like: String| read_at(helper(&like), step);
     match op {
-        ReductionOp::Sum => Share { factor: Product::one(), guard: None },
+        ReductionOp::Sum => vec![Share { factor: Product::one(), guard: None }],
         ReductionOp::Product => {
             let factor = Product::one().times(&read(nonzero_name(value))).over(&unless_zero(term));
+            let own_zeros = one_if(is_zero(term));
+            let is = |zeros: Expr| build::compare(CompareOp::Eq, zeros, own_zeros.clone());
             let zeros = read(zeros_name(value));
-            let guard = build::compare(CompareOp::Eq, zeros, one_if(is_zero(term)));
-            Share { factor, guard: Some(guard) }
+            let mut shares = vec![Share { factor: factor.clone(), guard: Some(is(zeros.clone())) }];
+            if versions.helpers.contains_key(&nothing_name(value)) {
+                let others = build::sub(read(nothing_name(value)), if_zero(term));
+                let guard = is(build::sub(zeros, build::int(1)));
+                shares.push(Share { factor: factor.times(&others), guard: Some(guard) });
+            }
+            shares
         }
         ReductionOp::Min | ReductionOp::Max => {
             let dtype = versions.scope.dtype(value);
             let ties = build::apply(dtype.name(), vec![read(ties_name(value))]);
-            let guard = is_attained(dtype, term, read_at(value, step));
-            Share { factor: Product::one().over(&ties), guard: Some(guard) }
+            let guard = build::not(is_beaten(op, dtype, term, read_at(value, step)));
+            vec![Share { factor: Product::one().over(&ties), guard: Some(guard) }]
         }
     }
 }
@@ -66,6 +92,10 @@ fn zeros_name(value: &str) -> String {
 
 fn nonzero_name(value: &str) -> String {
     format!("{value}_nonzero")
+}
+
+fn nothing_name(value: &str) -> String {
+    format!("{value}_nothing")
 }
 
 fn ties_name(value: &str) -> String {
@@ -82,14 +112,20 @@ fn unless_zero(factor: &Expr) -> Expr {
     build::select(is_zero(factor), build::int(1), factor.clone())
 }
 
-/// Whether a term is the maximum or the minimum. That was rounded on its way to memory, if it is of 16 bits; so is the term then.
-fn is_attained(dtype: DType, term: &Expr, most: Expr) -> Expr {
+/// A factor where it is zero, and 0 elsewhere: zero, but with a derivative.
+fn if_zero(factor: &Expr) -> Expr {
+    build::select(is_zero(factor), factor.clone(), build::int(0))
+}
+
+/// Whether a term is not the maximum or the minimum. That was rounded on its way to memory, if it is of 16 bits; so is the term then.
+fn is_beaten(op: ReductionOp, dtype: DType, term: &Expr, most: Expr) -> Expr {
     let term = match dtype.bytes() {
         // Numbers are computed in more digits than they are stored with; a conversion to their own type changes nothing.
         2 => build::apply(dtype.name(), vec![build::apply("float", vec![term.clone()])]),
         _ => term.clone(),
     };
-    build::compare(CompareOp::Eq, term, most)
+    let beaten = if op == ReductionOp::Min { CompareOp::Gt } else { CompareOp::Lt };
+    build::compare(beaten, term, most)
 }
 
 fn one_if(condition: Expr) -> Expr {
@@ -102,7 +138,7 @@ fn is_zero(factor: &Expr) -> Expr {
 
 /// Adds the statements that compute these values, each after the last statement of its reduction.
 /// Those that no gradient reads are left out in the end.
-pub(crate) fn add_helpers(versions: &mut Versions) {
+pub(crate) fn add_helpers(versions: &mut Versions, order: Order) {
     let mut last: BTreeMap<String, usize> = BTreeMap::new();
     for (place, step) in versions.steps.iter().enumerate() {
         last.insert(step.stmt.target.name.clone(), place);
@@ -119,13 +155,19 @@ pub(crate) fn add_helpers(versions: &mut Versions) {
         terms.push(step.clone());
         steps.push(step);
         if last.get(&value) == Some(&place) {
-            steps.extend(helpers(versions, op, &value, terms));
+            steps.extend(helpers(versions, order, op, &value, terms));
         }
     }
     versions.steps = steps;
 }
 
-fn helpers(versions: &mut Versions, op: ReductionOp, value: &str, steps: &[Step]) -> Vec<Step> {
+fn helpers(
+    versions: &mut Versions,
+    order: Order,
+    op: ReductionOp,
+    value: &str,
+    steps: &[Step],
+) -> Vec<Step> {
     let tensor = versions.scope.tensor(value).filter(|tensor| tensor.dtype.is_float());
     let Some(tensor) = tensor.cloned() else { return Vec::new() };
     let count = Tensor { dtype: DType::Int32, shape: tensor.shape.clone() };
@@ -139,16 +181,23 @@ fn helpers(versions: &mut Versions, op: ReductionOp, value: &str, steps: &[Step]
         ReductionOp::Sum => Vec::new(),
         ReductionOp::Product => {
             let zeros = named(zeros_name(value), count);
-            let nonzero = named(nonzero_name(value), tensor);
+            let nonzero = named(nonzero_name(value), tensor.clone());
             let zero = |step: &Step| one_if(is_zero(&step.stmt.rhs));
             let mut made = like(steps, &zeros, ReductionOp::Sum, zero);
             made.extend(like(steps, &nonzero, op, |step| unless_zero(&step.stmt.rhs)));
+            if order == Order::Any {
+                let nothing = named(nothing_name(value), tensor);
+                made.extend(like(steps, &nothing, ReductionOp::Sum, |step| {
+                    if_zero(&step.stmt.rhs)
+                }));
+            }
             made
         }
         ReductionOp::Min | ReductionOp::Max => {
             let ties = named(ties_name(value), count);
             like(steps, &ties, ReductionOp::Sum, |step| {
-                one_if(is_attained(tensor.dtype, &step.stmt.rhs, read_at(value, step)))
+                let beaten = is_beaten(op, tensor.dtype, &step.stmt.rhs, read_at(value, step));
+                one_if(build::not(beaten))
             })
         }
     }

@@ -58,6 +58,7 @@ pub use gradient::{Forward, Gradient, Input, Output, Training};
 
 use assemble::Keep;
 use flatten::Flat;
+use helpers::Order;
 use versions::Versions;
 use wanted::Wanted;
 
@@ -68,7 +69,7 @@ use wanted::Wanted;
 /// If there is no such definition or parameter, if a result does not depend on a parameter in a way
 /// that has a derivative, or if something cannot be differentiated.
 pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
-    let prepared = prepare(module, def, wrt)?;
+    let prepared = prepare(module, def, wrt, Order::Any)?;
     prepared.assemble(module, Keep::Nothing)
 }
 
@@ -95,7 +96,7 @@ pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagno
 /// # Errors
 /// Those of [`grad`].
 pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Diagnostics> {
-    let prepared = prepare(module, def, wrt)?;
+    let prepared = prepare(module, def, wrt, Order::First)?;
     let kept = prepared.assemble(module, Keep::WhatIsWorthIt).ok().map(|gradient| {
         let forward = saved::forward(module, &prepared.flat.def, &prepared.versions, &gradient);
         Training { forward, gradient }
@@ -115,13 +116,18 @@ struct Prepared {
     wanted: Wanted,
 }
 
-fn prepare(module: &Module, def: &str, wrt: &[&str]) -> Result<Prepared, Diagnostics> {
+fn prepare(
+    module: &Module,
+    def: &str,
+    wrt: &[&str],
+    order: Order,
+) -> Result<Prepared, Diagnostics> {
     let mut flat = flatten::flatten(module, def)?;
     let refused = |diagnostic| Diagnostics::new(module.source().clone(), vec![diagnostic]);
     let wanted = wanted::parameters(&flat.def, wrt).map_err(refused)?;
     let steps = ranges::infer(&mut flat);
     let mut versions = versions::number(&flat, steps).map_err(refused)?;
-    helpers::add_helpers(&mut versions);
+    helpers::add_helpers(&mut versions, order);
     inverse::add_inverses(&mut versions);
     Ok(Prepared { flat, versions, wanted })
 }

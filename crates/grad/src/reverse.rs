@@ -11,7 +11,7 @@ use crate::bounds::Range;
 use crate::build;
 use crate::derivative::{Derivative, Flow, depends};
 use crate::emit;
-use crate::helpers::{Share, share};
+use crate::helpers::{Share, shares};
 use crate::poly::{IndexSum, Poly};
 use crate::product::Product;
 use crate::ranges::{Step, Variable};
@@ -151,19 +151,20 @@ impl<'a> Reverse<'a> {
         let seed = Product::one().times(&build::apply(gradient, tree::element(&step.stmt)));
         let combine = self.versions.combine.get(value).copied();
         let term = tree::unplaced(body);
-        let sum = ReductionOp::Sum;
-        let Share { factor, guard } = share(self.versions, combine.unwrap_or(sum), step, &term);
-        let (seed, last_guard) = (seed.by(&factor), guard);
+        let op = combine.unwrap_or(ReductionOp::Sum);
         let helpers = &self.versions.helpers;
         let mut derivative = Derivative {
             scope: &self.scope,
             active: self.active,
             helpers,
-            last_guard,
+            last_guard: None,
             flows: Vec::new(),
         };
         let value = Some(&result).filter(|_| combine.is_none());
-        derivative.pass(body, seed, &mut Vec::new(), value)?;
+        for Share { factor, guard } in shares(self.versions, op, step, &term) {
+            derivative.last_guard = guard;
+            derivative.pass(body, seed.clone().by(&factor), &mut Vec::new(), value)?;
+        }
         Ok(derivative.flows)
     }
 

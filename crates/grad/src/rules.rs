@@ -3,10 +3,12 @@
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 
 use tensorwright_lang::builtin::Builtin;
-use tensorwright_lang::ops::CompareOp;
+use tensorwright_lang::ops::{CompareOp, LogicOp};
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
-use crate::build::{add, all, apply, compare, div, int, mul, negate, number, select, sub};
+use crate::build::{
+    add, all, apply, compare, div, expr, int, mul, negate, not, number, select, sub,
+};
 use crate::product::Product;
 
 /// How a function passes a gradient on to one of its arguments.
@@ -46,8 +48,10 @@ pub(crate) fn partial(
     let second = args.get(1).cloned().unwrap_or_else(|| int(0));
     match builtin {
         Builtin::Abs => times(sign(&x)),
-        Builtin::Min | Builtin::Fmin => Partial::Where(wins(CompareOp::Lt, args, by, others)),
-        Builtin::Max | Builtin::Fmax => Partial::Where(wins(CompareOp::Gt, args, by, others)),
+        Builtin::Min => Partial::Where(not_lost(CompareOp::Gt, args, by, others)),
+        Builtin::Max => Partial::Where(not_lost(CompareOp::Lt, args, by, others)),
+        Builtin::Fmin => Partial::Where(wins(CompareOp::Lt, args, by, others)),
+        Builtin::Fmax => Partial::Where(wins(CompareOp::Gt, args, by, others)),
         Builtin::Clamp => clamp(args, by),
         Builtin::Sqrt => Partial::Times(one().scaled(0.5).over(y)),
         Builtin::Rsqrt => Partial::Times(one().scaled(-0.5).times(&mul(squared(y), y.clone()))),
@@ -100,19 +104,40 @@ pub(crate) fn partial(
     }
 }
 
-/// 1, -1 or 0.
+/// 1, -1, 0 or NaN.
 fn sign(x: &Expr) -> Expr {
     let against = |op| compare(op, x.clone(), int(0));
-    select(against(CompareOp::Gt), int(1), select(against(CompareOp::Lt), int(-1), int(0)))
+    let neither = mul(x.clone(), int(0));
+    select(against(CompareOp::Gt), int(1), select(against(CompareOp::Lt), int(-1), neither))
 }
 
-/// Where one of two arguments is the result. If both have a gradient, equal ones leave it to the
-/// first; if one has, it must win by itself, so that `max(x, 0)` has no gradient at 0.
+/// Where one of two arguments of `min` or `max` may be the result: where the other one does not beat it, so that NaN passes its gradient
+/// on. If both have a gradient, equal ones leave it to the first; if one has, it must win by itself, so that `max(x, 0)` has no
+/// gradient at 0.
+fn not_lost(loses: CompareOp, args: &[Expr], by: usize, others: bool) -> Expr {
+    let or_equal = if loses == CompareOp::Lt { CompareOp::Le } else { CompareOp::Ge };
+    let op = if others && by == 0 { loses } else { or_equal };
+    not(compare(op, args[by].clone(), other_of_two(args, by)))
+}
+
+/// Where one of two arguments of `fmin` or `fmax` is the result: those leave out NaN. Equal ones are as for `min` and `max`.
 fn wins(strictly: CompareOp, args: &[Expr], by: usize, others: bool) -> Expr {
+    if others && by == 1 {
+        return not(wins(strictly, args, 0, others));
+    }
     let or_equal = if strictly == CompareOp::Lt { CompareOp::Le } else { CompareOp::Ge };
-    let op = if others && by == 0 { or_equal } else { strictly };
-    let other = args.get(1 - by.min(1)).cloned().unwrap_or_else(|| int(0));
-    compare(op, args[by].clone(), other)
+    let other = other_of_two(args, by);
+    let is_better =
+        compare(if others { or_equal } else { strictly }, args[by].clone(), other.clone());
+    if matches!(other.kind, ExprKind::Int(_) | ExprKind::Float(_)) {
+        return is_better;
+    }
+    let is_alone = apply(Builtin::IsNan.name(), vec![other]);
+    expr(ExprKind::Logic(LogicOp::Or, Box::new(is_better), Box::new(is_alone)))
+}
+
+fn other_of_two(args: &[Expr], by: usize) -> Expr {
+    args.get(1 - by.min(1)).cloned().unwrap_or_else(|| int(0))
 }
 
 /// `clamp(x, lo, hi)` is `min(max(x, lo), hi)`.

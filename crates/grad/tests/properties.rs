@@ -9,21 +9,31 @@ use std::collections::BTreeMap;
 use common::{Buffers, Case, Verdict};
 use tensorwright_grad::{Gradient, Input, Output, grad};
 use tensorwright_lang::Module;
+use tensorwright_lang::dtype::DType;
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::rewritings;
+use tensorwright_reference::{Buffer, Value, run};
 use tensorwright_schedule::canonical;
 
 fn gradient(text: &str, def: &str, wrt: &[&str]) -> Gradient {
     grad(&Module::parse("program.tc", text).unwrap(), def, wrt).unwrap()
 }
 
+fn doubles(shape: &[i64], values: &[f64]) -> Buffer {
+    Buffer::from_fn(DType::Double, shape, |at| Value::Float(values[at])).unwrap()
+}
+
 fn agrees_again(text: &str, def: &str, sizes: &[(&str, i64)]) {
+    agrees_again_at(text, def, sizes, Buffers::new());
+}
+
+fn agrees_again_at(text: &str, def: &str, sizes: &[(&str, i64)], inputs: Buffers) {
     let first = gradient(text, def, &[]);
     let case = Case {
         text: first.source().to_owned(),
         def: first.name(),
         sizes: sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
-        inputs: Buffers::new(),
+        inputs,
         index_inputs: BTreeMap::new(),
         seed: 3,
     };
@@ -60,6 +70,72 @@ fn second_derivatives_agree_with_finite_differences() {
         "f",
         &[("N", 2), ("D", 5)],
     );
+}
+
+#[test]
+fn second_derivatives_of_products_with_zeros_agree_with_finite_differences() {
+    let text = "def f(double(N,D) x) -> (y) { y(n) *=! x(n,d) }";
+    for row in [[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]] {
+        let x = doubles(&[1, 3], &row);
+        let inputs = Buffers::from([("x".to_owned(), x)]);
+        agrees_again_at(text, "f", &[("N", 1), ("D", 3)], inputs);
+    }
+    // The caller's product goes on, over two variables.
+    let text = "def f(double(N) y, double(N,D,E) x) -> (y) { y(n) *= x(n,d,e) }";
+    let x = doubles(&[1, 2, 2], &[1.5, 0.0, 2.0, 0.5]);
+    let y = doubles(&[1], &[0.0]);
+    let inputs = Buffers::from([("x".to_owned(), x), ("y".to_owned(), y)]);
+    agrees_again_at(text, "f", &[("N", 1), ("D", 2), ("E", 2)], inputs);
+}
+
+/// The gradient of one value per element of `x`, where the gradient of all results is 1.
+fn gradient_at(text: &str, x: &[f64]) -> Vec<f64> {
+    let made = gradient(text, "f", &["x"]);
+    let module = Module::parse("gradient.tc", made.source()).unwrap();
+    let size = x.len() as i64;
+    let program = module.bind(made.name(), [("N", size)]).unwrap();
+    let inputs: Buffers = program
+        .input_ids()
+        .map(|id| program.tensor(id))
+        .map(|tensor| (tensor.name.clone(), tensor.shape.clone()))
+        .map(|(name, shape)| {
+            let ones = vec![1.0; shape.iter().product::<i64>() as usize];
+            let values = if name == "x" { x } else { ones.as_slice() };
+            let buffer = doubles(&shape, values);
+            (name, buffer)
+        })
+        .collect();
+    let outputs = run(&program, &inputs).unwrap().outputs;
+    outputs[0].buffer.as_f64().unwrap().to_vec()
+}
+
+#[test]
+fn nan_passes_gradients_on() {
+    let nan = f64::NAN;
+    let relu = "def f(double(N) x) -> (y) { y(i) = max(x(i), 0) }";
+    assert_eq!(gradient_at(relu, &[-1.0, 0.0, 2.0, nan]), [0.0, 0.0, 1.0, 1.0]);
+    let low = "def f(double(N) x) -> (y) { y(i) = min(x(i), 0) }";
+    assert_eq!(gradient_at(low, &[-1.0, 0.0, 2.0, nan]), [1.0, 0.0, 0.0, 1.0]);
+    // The first of equal ones.
+    let both = "def f(double(N) x) -> (y) { y(i) = max(x(i), x(N - 1 - i)) }";
+    assert_eq!(gradient_at(both, &[1.0, 3.0]), [0.0, 2.0]);
+    let top = "def f(double(N) x) -> (y) { y() max=! x(i) }";
+    assert_eq!(gradient_at(top, &[1.0, 3.0, 3.0, 0.0]), [0.0, 0.5, 0.5, 0.0]);
+    assert_eq!(gradient_at(top, &[1.0, nan, 3.0, 0.0]), [0.25; 4]);
+    let size = "def f(double(N) x) -> (y) { y(i) = abs(x(i)) }";
+    let slopes = gradient_at(size, &[-2.0, 0.0, 2.0, nan]);
+    assert_eq!(slopes[..3], [-1.0, 0.0, 1.0]);
+    assert!(slopes[3].is_nan());
+}
+
+#[test]
+fn what_leaves_out_nan_gives_it_no_gradient() {
+    let nan = f64::NAN;
+    let number = "def f(double(N) x) -> (y) { y(i) = fmax(x(i), 0) }";
+    assert_eq!(gradient_at(number, &[-1.0, 0.0, 2.0, nan]), [0.0, 0.0, 1.0, 0.0]);
+    let neighbour = "def f(double(N) x) -> (y) { y(i) = fmin(x(i), x(N - 1 - i)) }";
+    assert_eq!(gradient_at(neighbour, &[1.0, nan]), [2.0, 0.0]);
+    assert_eq!(gradient_at(neighbour, &[1.0, 1.0]), [1.0, 1.0]);
 }
 
 #[test]
@@ -110,9 +186,9 @@ fn names_that_are_taken_are_not_taken_again() {
     # The gradient of `f` with respect to x.
     def f_grad_2(float(N) x, float(N) d_x, float(N) top_ties, float(N) d_y) -> (d_x_2) {
       top() max=! x(i)
-      top_ties_2() +=! x(i) == top ? 1 : 0
+      top_ties_2() +=! x(i) < top ? 0 : 1
       d_top() +=! d_y(i) * x(i) * top_ties(i) * d_x(i)
-      d_x_2(i) = d_y(i) * top * d_x(i) * top_ties(i) + (x(i) == top ? d_top / float(top_ties_2) : 0)
+      d_x_2(i) = d_y(i) * top * d_x(i) * top_ties(i) + (x(i) < top ? 0 : d_top / float(top_ties_2))
     }
     ");
 }

@@ -96,6 +96,12 @@ impl Program {
         self.ir.guarded(guards).map(Self::new)
     }
 
+    /// The same program where some stages, by number, have no points: they read nothing and are what their reductions start from.
+    #[must_use]
+    pub fn without_points(&self, stages: &[usize]) -> Self {
+        Self::new(self.ir.without_points(stages))
+    }
+
     /// The same program with an input whose neighbours along each axis are `strides` elements apart, and how many elements before the first one the
     /// pointer to it has to point. What lies before the first element is never read. `None` if that cannot be.
     ///

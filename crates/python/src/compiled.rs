@@ -22,6 +22,8 @@ pub(crate) struct Variant {
     pub(crate) sizes: Sizes,
     /// Reductions that end where a call says.
     pub(crate) guards: Vec<Guarded>,
+    /// The stages that have no points, because a size is zero.
+    pub(crate) empty: Vec<usize>,
     /// Whether `const` inputs are prepared ahead of calls.
     pub(crate) has_constants: bool,
     /// Inputs that are not dense, by number.
@@ -34,7 +36,7 @@ pub(crate) type Strides = BTreeMap<usize, Vec<i64>>;
 impl Variant {
     /// The program of a definition for these sizes alone.
     pub(crate) fn exact(sizes: Sizes, strides: Strides) -> Self {
-        Self { sizes, guards: Vec::new(), has_constants: true, strides }
+        Self { sizes, guards: Vec::new(), empty: Vec::new(), has_constants: true, strides }
     }
 }
 
@@ -61,8 +63,11 @@ impl Compiled {
         variant: &Variant,
         plain: &Program,
     ) -> Result<Self, Diagnostics> {
-        let Variant { guards, has_constants, strides, .. } = variant;
+        let Variant { guards, empty, has_constants, strides, .. } = variant;
         let mut program = plain.clone();
+        if !empty.is_empty() {
+            program = program.without_points(empty);
+        }
         if !has_constants {
             program = program.with_changing_inputs();
         }

@@ -185,6 +185,27 @@ def test_tensors_without_elements(rng):
     assert str(caught.value) == "window: `N` cannot be 0: `y` would have a negative extent"
 
 
+def test_ranges_without_values_read_nothing():
+    module = tw.define("""
+        def add_to(int32(N) to, float(N) x, float(V) y) -> (y) { y(v) += x(n) scatter v = to(n) }
+        def bag(float(V,D) table, int32(N) at) -> (y) { y(d) +=! table(at(n), d) }
+        def share(float(N) x) -> (y) { y() +=! x(n) / N }
+        def first(float(N) x) -> (y) { y() = x(0) }
+        def shifted(float(N) x) -> (y) { y(i) = i > 0 ? x(i - 1) : 7 where i in 0:N + 1 }
+        """)
+    nothing, nowhere = np.ones(0, "float32"), np.ones(0, "int32")
+    assert module.add_to(nowhere, nothing, np.full(3, 5, "float32")).tolist() == [5, 5, 5]
+    assert module.bag(np.ones((4, 2), "float32"), nowhere).tolist() == [0, 0]
+    assert module.share(nothing) == 0
+    assert module.shifted(nothing).tolist() == [7]
+    with pytest.raises(tw.ArgumentError) as caught:
+        module.bag(np.ones((0, 2), "float32"), np.zeros(3, "int32"))
+    assert str(caught.value) == "bag: has no value where `V` is 0: an element of `table` is read, which has none"
+    with pytest.raises(tw.ArgumentError) as caught:
+        module.first(nothing)
+    assert str(caught.value) == "first: has no value where `N` is 0: an element of `x` is read, which has none"
+
+
 def test_a_size_that_no_definition_has_is_refused():
     with pytest.raises(ValueError) as caught:
         tw.define(MATMUL, dynamic=["Q"])

@@ -25,6 +25,34 @@ def test_softplus_is_smooth_at_zero():
     torch.testing.assert_close(torch.autograd.grad(ours.sum(), x)[0], torch.sigmoid(x) * torch.sigmoid(-x))
 
 
+def test_products_with_zeros_are_differentiated_twice():
+    op = registered("def product(double(N,D) x) -> (y) { y(n) *=! x(n,d) }")
+    x = torch.tensor([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [1.0, 2.0, 3.0]], dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(op, x)
+    assert torch.autograd.gradgradcheck(op, x)
+    ours, theirs = (torch.autograd.functional.hessian(lambda x: f(x).sum(), x) for f in (op, lambda x: x.prod(1)))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_nan_is_seen_by_gradients():
+    nan = float("nan")
+    relu = registered("def positive(float(N) x) -> (y) { y(i) = relu(x(i)) }")
+    largest = registered("def largest(float(N) x) -> (y) { y() max=! x(i) }")
+    for op, theirs in ((relu, torch.relu), (largest, torch.amax)):
+        x = torch.tensor([1.0, nan, -2.0], requires_grad=True)
+        (op(x) * nan).sum().backward()
+        grad, x.grad = x.grad, None
+        (theirs(x) * nan).sum().backward()
+        torch.testing.assert_close(grad, x.grad, equal_nan=True)
+
+
+def test_gathers_of_nothing_have_gradients():
+    op = registered("def rows(float(V,D) table, int32(N) at) -> (y) { y(n,d) = table(at(n), d) }")
+    table = torch.ones(4, 3, requires_grad=True)
+    op(table, torch.zeros(0, dtype=torch.int32)).sum().backward()
+    assert torch.equal(table.grad, torch.zeros(4, 3))
+
+
 def test_forward_mode_is_refused():
     op, forward = registered(CUBE), torch.autograd.forward_ad
     with forward.dual_level():

@@ -10,6 +10,7 @@
 //! for the schedule to decide.
 
 mod analysis;
+mod emptied;
 mod exact;
 mod expr;
 mod guarded;

@@ -1,7 +1,7 @@
 //! Sizes that are zero.
 
 use tensorwright::Program;
-use tensorwright::ir::{Guarded, Tensor};
+use tensorwright::ir::{AxisId, Stage, Tensor, TensorId};
 
 use super::Problem;
 use super::part::placement;
@@ -44,17 +44,24 @@ pub(super) fn empty(
     if real.1.iter().all(|tensor| tensor.shape.contains(&0)) {
         return Ok(Specialised::of(definition, &real, sizes, &Strides::new(), Vec::new()));
     }
-    let guards = larger.guards_for(&program).map_err(|reason| {
-        Problem::Argument(format!("has no value where {zeros} is 0: {reason}"))
-    })?;
-    let end = |guard: &Guarded| {
-        let hi = |program: &Program| program.ir().stages[guard.stage].axis(guard.axis).hi;
-        extent((&hi(&program), &hi(&larger))).max(0) as i32
+    let refused =
+        |reason: &str| Problem::Argument(format!("has no value where {zeros} is 0: {reason}"));
+    let end = |stage: usize, axis: AxisId| {
+        let hi = |program: &Program| program.ir().stages.get(stage).map(|it| it.axis(axis).hi);
+        hi(&program).zip(hi(&larger)).map_or(0, |(two, three)| extent((&two, &three)))
     };
+    let empty = without_points(&program, &end);
+    let mut read = real.0.iter().filter(|tensor| tensor.shape.contains(&0));
+    if let Some(input) = read.find(|input| is_read(&program, &empty, &input.name)) {
+        return Err(refused(&format!("an element of `{}` is read, which has none", input.name)));
+    }
+    let emptied = |program: &Program| program.without_points(&empty);
+    let mut guards = emptied(&larger).guards_for(&emptied(&program)).map_err(refused)?;
+    guards.retain(|guard| !empty.contains(&guard.stage));
     let varies = |(a, b): (&Tensor, &Tensor)| a.is_const && a.shape != b.shape;
     let has_constants = !real.0.iter().zip(program.inputs()).any(varies);
-    let variant =
-        Variant { sizes: at(2), guards: guards.clone(), has_constants, strides: Strides::new() };
+    let strides = Strides::new();
+    let variant = Variant { sizes: at(2), guards: guards.clone(), empty, has_constants, strides };
     let compiled = kernels.compile(definition, &variant, &program)?;
     let outputs = program.outputs();
     let place = |(real, made): (&Tensor, &Tensor)| placement(real, real, made, 0);
@@ -62,7 +69,25 @@ pub(super) fn empty(
         compiled,
         inputs: real.0.iter().zip(program.inputs()).map(place).collect(),
         outputs: real.1.iter().zip(outputs).map(place).collect(),
-        ends: guards.iter().map(end).collect(),
+        ends: guards.iter().map(|it| end(it.stage, it.axis).max(0) as i32).collect(),
     };
     Ok(Specialised::of(definition, &real, sizes, &Strides::new(), vec![part]))
+}
+
+/// The stages with a range that is empty; `end` says where ranges end.
+fn without_points(program: &Program, end: &impl Fn(usize, AxisId) -> i64) -> Vec<usize> {
+    let stages = program.ir().stages.iter().enumerate();
+    let is_empty = |(number, stage): &(usize, &Stage)| {
+        let mut axes = (0..).map(AxisId).zip(&stage.axes);
+        axes.any(|(id, axis)| end(*number, id) <= axis.lo)
+    };
+    stages.filter(is_empty).map(|(number, _)| number).collect()
+}
+
+/// Whether a stage with points reads an element of an input, whatever its conditions say.
+fn is_read(program: &Program, empty: &[usize], input: &str) -> bool {
+    let ir = program.ir();
+    let is_it = |id: TensorId| ir.tensor(id).name == input;
+    let stages = ir.stages.iter().enumerate().filter(|(number, _)| !empty.contains(number));
+    stages.into_iter().any(|(_, stage)| stage.body.always_reads(&is_it))
 }

@@ -74,6 +74,7 @@ pub(super) fn part(
     let variant = Variant {
         sizes: sizes.clone(),
         guards: guards.clone(),
+        empty: Vec::new(),
         has_constants,
         strides: strides.clone(),
     };
