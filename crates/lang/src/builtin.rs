@@ -155,6 +155,18 @@ pub const CONSTANTS: [(&str, f64); 4] = [
     ("M_E", std::f64::consts::E),
 ];
 
+/// What other languages call the constants.
+#[must_use]
+pub fn constant_like(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "inf" | "infinity" | "infty" => "INFINITY",
+        "nan" => "NAN",
+        "pi" => "M_PI",
+        "e" if name == "E" => "M_E",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

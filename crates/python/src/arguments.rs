@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use tensorwright::DType;
 
-use crate::definition::Signature;
+use crate::definition::{Param, Signature};
 use crate::error::Class;
 use crate::foreign::{Foreign, Gradients, Library, Refusal};
 
@@ -95,6 +95,12 @@ impl Arguments {
         Ok(())
     }
 
+    /// The first parameter that was given nothing.
+    pub(crate) fn missing<'s>(&self, signature: &'s Signature) -> Option<&'s Param> {
+        let mut params = signature.params.iter().zip(&self.given);
+        params.find(|(_, given)| given.is_none()).map(|(param, _)| param)
+    }
+
     /// The strides of tensors that are not dense, by parameter.
     pub(crate) fn strides(&self, signature: &Signature) -> BTreeMap<String, Vec<i64>> {
         let mut found = BTreeMap::new();
@@ -119,7 +125,7 @@ impl Arguments {
 }
 
 /// One argument as its parameter wants it.
-fn given(
+pub(crate) fn given(
     signature: &Signature,
     place: usize,
     object: &Bound<'_, PyAny>,

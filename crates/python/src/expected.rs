@@ -28,11 +28,7 @@ impl Expected {
 
     /// Whether memory is what is expected; otherwise what is wrong, and what to do.
     pub(crate) fn check(&self, foreign: &Foreign) -> Result<(), String> {
-        match &foreign.dtype {
-            Ok(dtype) if *dtype == self.dtype => {}
-            Ok(dtype) => return Err(self.wrong_type(&dtype.to_string())),
-            Err(other) => return Err(self.wrong_type(other)),
-        }
+        same_type(self.dtype, foreign)?;
         if foreign.extents.as_slice() != self.shape {
             let (found, wanted) = (tuple(foreign.extents.as_slice()), tuple(&self.shape));
             return Err(format!("has the shape {found}, and the other arguments need {wanted}"));
@@ -50,11 +46,17 @@ impl Expected {
         }
         Ok(())
     }
+}
 
-    fn wrong_type(&self, found: &str) -> String {
-        let name = torch_name(self.dtype);
-        format!("has elements of {found}, and {} is needed; convert it to {name}", self.dtype)
-    }
+/// Whether memory has elements of a type; otherwise what is wrong, and what to do.
+pub(crate) fn same_type(wanted: DType, foreign: &Foreign) -> Result<(), String> {
+    let found = match &foreign.dtype {
+        Ok(dtype) if *dtype == wanted => return Ok(()),
+        Ok(dtype) => dtype.name(),
+        Err(other) => other.as_str(),
+    };
+    let name = torch_name(wanted);
+    Err(format!("has elements of {found}, and {wanted} is needed; convert it to {name}"))
 }
 
 fn tuple(extents: &[i64]) -> String {

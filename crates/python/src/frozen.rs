@@ -3,9 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt};
 
-use crate::definition::Signature;
+use crate::arguments::{Arguments, Given, given};
+use crate::definition::{Definition, Signature, Sizes};
 use crate::dense::dense;
 use crate::error::Class;
+use crate::expected::same_type;
+use crate::foreign::Gradients;
+use crate::specialised::Specialised;
 
 /// Copies of the arguments that are frozen, by parameter.
 pub(crate) fn bound(
@@ -18,6 +22,8 @@ pub(crate) fn bound(
         let found = signature.params.iter().zip(&mut bound).find(|(param, _)| param.name == name);
         let problem = match found {
             Some((param, place)) if param.is_const => {
+                let number = signature.params.iter().position(|other| other.name == param.name);
+                given(signature, number.unwrap_or(0), &value, Gradients::Refused)?;
                 *place = Some(copied(&value)?.unbind());
                 continue;
             }
@@ -31,6 +37,29 @@ pub(crate) fn bound(
         return Err(Class::Argument.error(frozen.py(), signature.says(&problem)));
     }
     Ok(bound)
+}
+
+/// Refuses what no call could use: wrong types, and shapes that contradict the definition or each other.
+pub(crate) fn check(
+    definition: &Definition,
+    py: Python<'_>,
+    bound: &[Option<Py<PyAny>>],
+) -> PyResult<()> {
+    let signature = &definition.signature;
+    let mut arguments = Arguments { given: Vec::with_capacity(bound.len()), sizes: Sizes::new() };
+    for (place, value) in bound.iter().enumerate() {
+        let read = |value: &Py<PyAny>| given(signature, place, value.bind(py), Gradients::Recorded);
+        let read = value.as_ref().map(read).transpose()?;
+        let param = &signature.params[place];
+        if let Some(Given::Tensor(foreign)) = &read
+            && let Err(problem) = same_type(param.dtype, foreign)
+        {
+            let message = format!("`{}` ({param}) {problem}", param.name);
+            return Err(Class::Argument.error(py, signature.says(&message)));
+        }
+        arguments.given.push(read);
+    }
+    Specialised::sizes(definition, py, &arguments).map(|_| ())
 }
 
 /// A copy of an array, which nobody else can change. Numbers do not change.

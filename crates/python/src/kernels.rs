@@ -195,10 +195,15 @@ impl Kernels {
         lock(&self.all).len()
     }
 
-    /// Forgets all, so that the next call looks at the records again.
+    /// Forgets all but kernels with schedules of the caller's, so that the next call looks at the records again.
     pub(crate) fn forget(&self) {
-        lock(&self.all).drain().for_each(|(_, kernel)| kernel.outdate());
-        lock(&self.shapes).clear();
+        lock(&self.all).retain(|_, kernel| {
+            if !kernel.is_kept {
+                kernel.outdate();
+            }
+            kernel.is_kept
+        });
+        lock(&self.shapes).retain(|_, shape| !shape.is_outdated());
         lock(&self.pricing).clear();
         lock(&self.copied).clear();
     }

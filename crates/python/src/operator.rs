@@ -17,7 +17,7 @@ use crate::dense::{dense_dict, dense_tuple};
 use crate::error::{Class, diagnosed};
 use crate::expected::torch_name;
 use crate::foreign::Gradients;
-use crate::frozen::bound;
+use crate::frozen::{bound, check};
 use crate::kernels::Kernels;
 use crate::outputs::Outputs;
 use crate::parts::Part;
@@ -96,6 +96,10 @@ impl Operator {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let arguments = self.arguments(args, named, gradients)?;
+        let signature = &self.definition().signature;
+        if let Some(param) = arguments.missing(signature) {
+            return Err(missing(py, signature, param, out));
+        }
         let site = Site::of(py, self.definition(), &arguments)?;
         match self.prepared.ready(py, &arguments, false) {
             Ok(ready) => self.computed(py, &ready, &arguments, out, site),
@@ -168,6 +172,24 @@ impl Operator {
     }
 }
 
+/// Says that an argument is missing.
+fn missing(
+    py: Python<'_>,
+    signature: &Signature,
+    param: &Param,
+    out: Option<&Bound<'_, PyAny>>,
+) -> PyErr {
+    let name = &param.name;
+    let by_place = match out {
+        Some(_) if name == "out" => {
+            "; `out=` says where results go, so give the parameter by position"
+        }
+        _ => "",
+    };
+    let message = format!("`{name}` ({param}) is missing{by_place}");
+    Class::Argument.error(py, signature.says(&message))
+}
+
 /// The kernel that computes most.
 fn main_kernel(name: &str, shape: &Specialised) -> PyResult<Arc<Compiled>> {
     let most = |part: &&Part| part.compiled.kernel.lowered().program().iterations();
@@ -227,6 +249,7 @@ impl Operator {
         let kernels = like.map(|like| Arc::clone(&like.prepared.kernels));
         let kernels = kernels.unwrap_or_else(|| Arc::new(Kernels::new(choices.kernels)));
         let definition = Definition { module: module.clone(), signature, choices };
+        check(&definition, py, &bound)?;
         Ok(Self { prepared: Prepared::new(definition, kernels), bound })
     }
 
@@ -310,7 +333,7 @@ impl Operator {
         schedule: Option<&str>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let arguments = self.arguments(args, named, Gradients::Refused)?;
+        let arguments = self.arguments(args, named, Gradients::Recorded)?;
         match schedule {
             None => self
                 .prepared
@@ -329,7 +352,7 @@ impl Operator {
         args: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Sizes> {
-        let arguments = self.arguments(args, named, Gradients::Refused)?;
+        let arguments = self.arguments(args, named, Gradients::Recorded)?;
         Specialised::sizes(self.definition(), py, &arguments)
     }
 
@@ -341,7 +364,7 @@ impl Operator {
         args: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let arguments = self.arguments(args, named, Gradients::Refused)?;
+        let arguments = self.arguments(args, named, Gradients::Recorded)?;
         let sizes = Specialised::sizes(self.definition(), py, &arguments)?;
         let program = Specialised::program(self.definition(), &sizes)
             .map_err(|error| diagnosed(py, &error))?;
@@ -350,6 +373,15 @@ impl Operator {
         page.map_err(|error| {
             Class::Tuning.error(py, self.definition().signature.says(&format!("\n{error}")))
         })
+    }
+
+    /// What is frozen, by name: the copies that calls use.
+    fn constants(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
+        let params = self.definition().signature.params.iter().zip(&self.bound);
+        let one = |(param, bound): (&Param, &Option<Py<PyAny>>)| {
+            bound.as_ref().map(|value| (param.name.clone(), value.clone_ref(py)))
+        };
+        params.filter_map(one).collect()
     }
 
     /// How many kernels are compiled at the moment, of this operator and of those that were frozen from it.
@@ -373,7 +405,7 @@ impl Operator {
         args: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let arguments = self.arguments(args, named, Gradients::Refused)?;
+        let arguments = self.arguments(args, named, Gradients::Recorded)?;
         let ready =
             self.prepared.ready(py, &arguments, false).map_err(|unready| unready.error(py))?;
         let compiled = main_kernel(&self.definition().signature.name, &ready.shape)?;
@@ -464,17 +496,23 @@ impl Operator {
         fleet: Option<String>,
         watch: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let arguments = self.arguments(args, Some(named), Gradients::Refused)?;
+        let arguments = self.arguments(args, Some(named), Gradients::Recorded)?;
         let wishes = tuning::Wishes { trials, seconds, mode, strategy, seed, fresh, fleet };
         tuning::tune(self.definition(), py, &arguments, wishes, watch, || self.prepared.forget())
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<operator {}({})>",
-            self.definition().signature.name,
-            self.definition().signature.text()
-        )
+        let signature = &self.definition().signature;
+        let params = signature.params.iter().zip(&self.bound);
+        let (frozen, open): (Vec<_>, Vec<_>) = params.partition(|(_, bound)| bound.is_some());
+        let open = open.iter().map(|(param, _)| param.to_string()).collect::<Vec<_>>().join(", ");
+        let frozen: Vec<_> = frozen.iter().map(|(param, _)| param.name.as_str()).collect();
+        match frozen.as_slice() {
+            [] => format!("<operator {}({open})>", signature.name),
+            frozen => {
+                format!("<operator {}({open}), {} frozen>", signature.name, frozen.join(", "))
+            }
+        }
     }
 }
 

@@ -45,6 +45,12 @@ impl Source {
         all.into_iter().map(str::to_owned).collect()
     }
 
+    /// The name of the text, such as that of a file.
+    #[getter]
+    fn name(&self) -> String {
+        self.module.source().name().to_owned()
+    }
+
     /// The text.
     #[getter]
     fn text(&self) -> String {

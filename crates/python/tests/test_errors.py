@@ -29,7 +29,7 @@ BAD = {
     "order of bytes": (lambda a, b: (a.astype(">f4"), b), "of the other byte order"),
     "no array": (lambda a, b: ("abc", b), "was given a str"),
     "nothing": (lambda a, b: (None, b), "was given a NoneType"),
-    "too few": (lambda a, b: (a,), "`N`"),
+    "too few": (lambda a, b: (a,), "`B` (float(K,N) B) is missing"),
     "too many": (lambda a, b: (a, b, a), "takes 2 arguments"),
     "complex numbers": (lambda a, b: (a.astype("complex64"), b), "has elements of Zf"),
     "not aligned": (lambda a, b: (np.frombuffer(bytearray(8 * 8 * 4 + 1), "uint8")[1:].view("float32").reshape(8, 8), b), "not aligned"),

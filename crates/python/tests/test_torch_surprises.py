@@ -1,6 +1,8 @@
 """Stumbles of people who work in PyTorch all day: each of these lost something without a word, or failed."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 
@@ -185,3 +187,128 @@ def test_settings_that_cannot_be():
     for wrong in ({"trials": -1}, {"seed": -1}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} is a number of at least 0, not -1"):
             tw.define(CUBE).cube.tune(N=4, progress=False, **wrong)
+
+
+def test_transforms_under_modes_and_arguments_by_name():
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils.flop_counter import FlopCounterMode
+
+    op, x = registered(CUBE), torch.full((2,), 2.0)
+    with FlopCounterMode(display=False):
+        assert torch.equal(torch.func.grad(lambda x: op(x).sum())(x), torch.full((2,), 12.0))
+    assert "torch.ops.tensorwright.cube" in make_fx(torch.func.grad(lambda x: op(x).sum()))(x).code
+    assert torch.equal(torch.func.grad(lambda x: op(x=x).sum())(x), torch.full((2,), 12.0))
+    graph = torch.fx.symbolic_trace(lambda x: op(x) + 1)
+    assert "dlpack" not in graph.code and torch.equal(graph(x), torch.full((2,), 9.0))
+
+
+def test_tensors_without_memory_have_shapes():
+    for records in (False, True):
+        made = registered(CUBE)(torch.empty(3, device="meta", requires_grad=records))
+        assert made.is_meta and made.shape == (3,)
+    cube = tw.define(CUBE).cube
+    for tensor, said in (
+        (torch.empty(3, device="meta"), "is on the device meta, and has no memory"),
+        (torch.eye(3)[0].to_sparse(), "has the layout torch.sparse_coo; pass .to_dense()"),
+    ):
+        with pytest.raises(tw.ArgumentError) as caught:
+            cube(tensor)
+        assert str(caught.value) == f"cube: `x` (float(N) x) {said}"
+
+
+def test_plain_calls_record_nothing():
+    cube, forward = tw.define(CUBE).cube, torch.autograd.forward_ad
+    x = torch.nn.Parameter(torch.full((2,), 2.0))
+    with torch.no_grad():
+        assert torch.equal(cube(x), torch.full((2,), 8.0))
+    assert "us a call" in cube.explain(x)
+    with forward.dual_level(), pytest.raises(tw.ArgumentError) as caught:
+        cube(forward.make_dual(torch.ones(2), torch.ones(2)))
+    said = "has a tangent of forward mode, which a plain call does not pass on; pass .detach()"
+    assert str(caught.value) == f"cube: `x` (float(N) x) {said}"
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "said"),
+    [
+        ([], {}, "cube: `x` (float(N) x) is missing"),
+        ([], {"y": 1}, "cube(float(N) x) has no parameter `y`"),
+        ([1], {"x": 1}, "cube(float(N) x) was given `x` twice"),
+    ],
+)
+def test_arguments_that_are_missing_or_too_many(args, named, said):
+    with pytest.raises(tw.ArgumentError) as caught:
+        registered(CUBE)(*args, **named)
+    assert str(caught.value) == said
+
+
+def test_registered_operators_have_what_operators_have():
+    op = registered(CUBE)
+    op(torch.ones(3))
+    assert op.kernels == 1 and op.module.source == CUBE and "cube" in op.explain(N=3)
+    assert op.tune(N=3, trials=1, progress=False).trials == 1
+    assert not hasattr(op, "tunes")
+
+
+def test_operators_are_saved(tmp_path):
+    layer = "def layer(float(N,K) x, const float(K) w) -> (y) { y(n) +=! x(n,k) * w(k) }"
+    w = torch.tensor([1.0, 2.0])
+    frozen = tw.define(layer, threads=1).layer.freeze(w=w)
+    w.zero_()
+    model = torch.nn.Module()
+    model.plain, model.op, model.frozen = tw.define(CUBE).cube, registered(CUBE), tw.torch.register(frozen)
+    torch.save(model, tmp_path / "model.pt")
+    found = torch.load(tmp_path / "model.pt", weights_only=False)
+    x = torch.full((2,), 3.0, requires_grad=True)
+    assert torch.equal(found.plain(x.detach()), torch.full((2,), 27.0)) and found.op is model.op
+    assert found.frozen(torch.ones(1, 2)).tolist() == [3.0]
+    script = f"""
+import torch
+model = torch.load({str(tmp_path / "model.pt")!r}, weights_only=False)
+x = torch.full((2,), 3.0, requires_grad=True)
+model.op(x).sum().backward()
+print(x.grad.tolist(), model.frozen(torch.ones(1, 2)).tolist(), model.frozen.threads)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[27.0, 27.0] [3.0] 1\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("a", "was given a str; pass a NumPy array, a torch tensor, or anything with a buffer or DLPack"),
+        (torch.ones(2, dtype=torch.double), "has elements of double, and float is needed; convert it to float32"),
+        (torch.ones(2, requires_grad=True), "requires a gradient, which a plain call does not record"),
+        (torch.ones(2, 2), "has the shape (2, 2), and 1 dimension is declared"),
+        (torch.ones(3), "the size `K` is 2, and the input `w` makes it 3"),
+    ],
+)
+def test_what_cannot_be_frozen_is_refused_at_once(value, said):
+    text = "def layer(const float(K) v, const float(K) w, float(N,K) x) -> (y) { y(n) +=! x(n,k) * w(k) * v(k) }"
+    layer = tw.define(text).layer.freeze(v=torch.ones(2))
+    assert repr(layer) == "<operator layer(const float(K) w, float(N,K) x), v frozen>"
+    with pytest.raises(tw.ArgumentError) as caught:
+        layer.freeze(w=value)
+    assert said in str(caught.value)
+
+
+def test_names_that_python_has_taken():
+    with pytest.warns(UserWarning, match=r"module.grad is a method of modules; the definition is module\['grad'\]"):
+        module = tw.define("def grad(float(N) out) -> (y) { y(i) = 2 * out(i) }")
+    x = torch.ones(2)
+    assert module["grad"](x).tolist() == [2.0, 2.0]
+    with pytest.raises(tw.ArgumentError) as caught:
+        module["grad"](out=x)
+    said = "`out=` says where results go, so give the parameter by position"
+    assert str(caught.value) == f"grad: `out` (float(N) out) is missing; {said}"
+    with pytest.raises(TypeError) as caught:
+        module(x)
+    assert str(caught.value) == "a module is not called, but its definitions are: module.grad(...)"
+
+
+def test_a_schedule_of_the_caller_outlives_tuning():
+    cube = tw.define(CUBE, dynamic=False).cube
+    cube.compile(N=64, schedule="")
+    cube.tune(N=64, trials=1, progress=False)
+    cube(torch.ones(64))
+    assert cube.origin == "given"

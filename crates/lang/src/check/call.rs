@@ -10,6 +10,7 @@ use crate::dtype::DType;
 use crate::hir::{self, Arg, Call, Comprehension, Expr, Int, Stmt, Symbol, Ty, Var, VarId};
 use crate::ops::{ArithOp, AssignOp, CompareOp, UnaryOp};
 use crate::syntax::ast::{self, ExprKind};
+use crate::syntax::prelude;
 
 /// Checks a call; `None` if it has errors, which are reported.
 pub(super) fn check<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Stmt> {
@@ -87,7 +88,8 @@ fn unknown_def(scope: &Scope<'_>, call: &ast::Call) -> Diagnostic {
     let message = format!("there is no `def {name}`");
     let diagnostic = Diagnostic::new(Code::UnknownDef, call.callee.span, message);
     let target = call.targets.first().map_or("x", |target| target.name.as_str());
-    if Builtin::from_name(name).is_some() || scope.tensor_named(name).is_some() {
+    let is_function = prelude().iter().any(|function| function.name.name == name);
+    if is_function || Builtin::from_name(name).is_some() || scope.tensor_named(name).is_some() {
         return diagnostic
             .here("not a `def`")
             .help(format!("to compute elements, write subscripts on the left: `{target}(i) = ...`, or `{target}() = ...` for a scalar"));

@@ -4,7 +4,7 @@
 //! is in no subscript that could limit it cannot be meant as one: it is a misspelled size or scalar.
 
 use super::scope::Scope;
-use crate::builtin::CONSTANTS;
+use crate::builtin::{CONSTANTS, constant_like};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Expr, Int, Var};
 use crate::ops::ArithOp;
@@ -36,7 +36,7 @@ fn unknown(scope: &Scope<'_>, var: &Var) -> Diagnostic {
             .here("not a tensor, a size or a scalar");
     let constants = CONSTANTS.iter().map(|(constant, _)| *constant);
     let known = scope.names.keys().copied().chain(constants);
-    match scope.suggest(name, known) {
+    match constant_like(name).map(str::to_owned).or_else(|| scope.suggest(name, known)) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")).fix(var.span, near),
         None => diagnostic
             .help(format!(

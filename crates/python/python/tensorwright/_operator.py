@@ -52,6 +52,8 @@ def define(
     target = target or os.environ.get("TENSORWRIGHT_TARGET") or configured or "native"
     if not isinstance(kernels, int) or kernels < 1:
         raise ValueError(f"kernels is a number of at least 1, not {kernels!r}")
+    for taken in (name for name in text.names() if hasattr(Module, name)):
+        warnings.warn(f"module.{taken} is a method of modules; the definition is module[{taken!r}]", stacklevel=2)
     return Module(text, _Choices(threads, precision, db, target, _varying(text, dynamic), kernels))
 
 
@@ -167,6 +169,14 @@ class Module:
     def __len__(self) -> int:
         return len(self._text.names())
 
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        calls = " or ".join(f"module.{name}(...)" for name in self)
+        raise TypeError(f"a module is not called, but its definitions are: {calls}")
+
+    # Operators are compiled again where they are restored, with what the records have there.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._text.text, self._text.name, self._choices)
+
     def __repr__(self) -> str:
         return f"<module of {', '.join(self._text.names())}>"
 
@@ -198,6 +208,10 @@ class Module:
             second = Module(text, self._choices)[made] if saved else self.grad(name, wanted)
             found = self._trainings.setdefault((name, wanted), (first, second, saved))
         return found
+
+
+def _restored(source: str, name: str, choices: _Choices) -> Module:
+    return Module(_native.define(source, name), choices)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,7 +282,7 @@ class Operator(_native.Operator):
     module: Module
     """The module it is from."""
     frozen: dict[str, Any] = {}
-    """What :meth:`freeze` was given."""
+    """What :meth:`freeze` has copied, by name."""
 
     def tune(
         self,
@@ -336,6 +350,8 @@ class Operator(_native.Operator):
         text = super().explain(*args, **named)
         if not args:
             return text
+        # Nobody asks for gradients of what is timed.
+        args = tuple(arg.detach() if hasattr(arg, "detach") else arg for arg in args)
         best = _time(lambda: self(*args, **named))
         moved = self.moved_bytes
         return f"{text}  {best * 1e6:.2f} us a call, measured now: {moved / best / 1e9:.1f} GB/s of what stages move\n"
@@ -353,5 +369,12 @@ class Operator(_native.Operator):
         kernels, so a network of equal layers compiles one.
         """
         made = self.module._make(type(self), self.__name__, self.threads, constants, self)
-        made.frozen = {**self.frozen, **constants}
+        made.frozen = dict(made.constants())
         return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.module, self.__name__, self.frozen)
+
+
+def _again(module: Module, name: str, frozen: dict[str, Any]) -> Operator:
+    return module[name].freeze(**frozen) if frozen else module[name]

@@ -23,6 +23,7 @@ from .errors import ArgumentError, CompileError
 
 _NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
 _taken: dict[str, int] = {}
+_made: dict[str, "Registered"] = {}
 
 # Whether something else than tensors and autograd looks at what is called. Each takes a fraction of a microsecond.
 _is_compiling = torch.compiler.is_compiling
@@ -51,7 +52,10 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
     rule = None
     if backward is not None and backward is not False:
         rule = _Rule(op, None if backward is True else backward)
-    return _custom(op, name or _named(op), (), rule)
+    name = name or _named(op)
+    made = _made[name] = _custom(op, name, (), rule)
+    made._origin = op, backward, name
+    return made
 
 
 def _named(op):
@@ -69,15 +73,21 @@ class Registered(CustomOpDef):
     _function: Any
     _transformed: Any
     _casts: list[torch.dtype | None]
+    _names: list[str]
+    _origin: tuple[Operator, Operator | bool | None, str]
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if _is_compiling() or named or _dispatch_modes() or _function_modes():
+        if _is_compiling():
             return self._opoverload(*args, **named)
-        if _transforms() is not None:
-            return (self._opoverload if self._transformed is None else self._transformed.apply)(*args)
+        if named:
+            args = self._placed(args, named)
         if len(args) != len(self._casts):
             # Says what is missing.
             return self._op.compute(*args)
+        if _transforms() is not None:
+            return (self._opoverload if self._transformed is None else self._transformed.apply)(*args)
+        if _dispatch_modes() or _function_modes():
+            return self._opoverload(*args)
         if _forward_mode._current_level >= 0:
             self._refuse_tangents(args)
         records = False
@@ -85,17 +95,46 @@ class Registered(CustomOpDef):
             kind = type(arg)
             if kind in _PLAIN:
                 records = records or arg.requires_grad
-            elif isinstance(arg, torch.Tensor):
+            elif kind is not float and kind is not int and hasattr(kind, "__torch_function__"):
                 return self._opoverload(*args)
         if _is_autocast("cpu"):
             args = tuple(
                 arg.to(dtype) if dtype is not None and arg.is_floating_point() else arg
                 for arg, dtype in zip(args, self._casts, strict=True)
             )
-        if records and _is_grad_enabled():
-            # Without a rule, PyTorch says so once somebody asks for the gradient.
-            return (self._opoverload if self._function is None else self._function.apply)(*args)
-        return self._op.compute(*args)
+        try:
+            if records and _is_grad_enabled():
+                # Without a rule, PyTorch says so once somebody asks for the gradient.
+                return (self._opoverload if self._function is None else self._function.apply)(*args)
+            return self._op.compute(*args)
+        except (ArgumentError, TypeError):
+            # Of tensors that are nowhere, PyTorch knows the shapes.
+            if any(isinstance(arg, torch.Tensor) and arg.is_meta for arg in args):
+                return self._opoverload(*args)
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        # What operators have beside: ``tune``, ``explain``, ``compile``, ``kernels``.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._op, name)
+
+    def _placed(self, args, named):
+        """Arguments by position, of some that were given by name."""
+        given = dict(zip(self._names, args, strict=False))
+        says = f"{self._op.__name__}({self._op.signature})"
+        for name, value in named.items():
+            # PyTorch's schema has Python's words with an underscore.
+            name = name if name in self._names else name.removesuffix("_")
+            if name not in self._names:
+                raise ArgumentError(f"{says} has no parameter `{name}`")
+            if name in given or len(args) > len(self._names):
+                raise ArgumentError(f"{says} was given `{name}` twice")
+            given[name] = value
+        for name in self._names:
+            if name not in given:
+                raise ArgumentError(f"{says}: `{name}` is missing")
+        return tuple(given[name] for name in self._names)
 
     def _refuse_tangents(self, args):
         """Forward mode would lose them without a word."""
@@ -110,6 +149,18 @@ class Registered(CustomOpDef):
     def __deepcopy__(self, _):
         return self
 
+    def __reduce__(self):
+        return _registered, self._origin
+
+
+def _registered(op, backward, name):
+    """What an operator was registered as, in this process or another one."""
+    found = _made.get(name)
+    # What is frozen may have other values.
+    if found is not None and not op.frozen and found.module.source == op.module.source:
+        return found
+    return register(op, backward, name=None if found is not None else name)
+
 
 def _custom(op, name, tensors, rule=None):
     """The custom operator. Parameters without axes are numbers, except for ``tensors``."""
@@ -121,6 +172,7 @@ def _custom(op, name, tensors, rule=None):
     )
     custom.__class__ = Registered
     custom._op, custom._function, custom._transformed = op, None, None
+    custom._names = [name for name, *_ in params]
     custom._casts = [getattr(torch, dtype) if rank > 0 and dtype in _REAL else None for _, dtype, rank, _ in params]
 
     @custom.register_fake

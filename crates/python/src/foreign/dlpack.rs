@@ -190,20 +190,20 @@ pub(super) fn borrow(
     let Some(fill) = api.fill else { return Err(Refusal::NoTensor) };
     // SAFETY: the table was found on the object's class, and the struct is a place to write to.
     if unsafe { fill(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
-        return Err(unfit(PyErr::fetch(object.py())));
+        return Err(unfit(object, &PyErr::fetch(object.py())));
     }
     // SAFETY: it was filled, and what it points to lives as long as the object is not changed.
     let mut foreign =
         unsafe { describe(tensor.assume_init_ref(), true, library, Guard::Borrowed) }?;
     if let Device::Cuda { number, stream } = &mut foreign.device {
         // The table's tensors are ready on the stream that their library works on.
-        *stream = Some(current_stream(object.py(), api, *number)?);
+        *stream = Some(current_stream(object, api, *number)?);
     }
     Ok(foreign)
 }
 
 /// The stream that a library works on at the moment.
-fn current_stream(py: Python<'_>, api: &Exchange, number: i32) -> Result<u64, Refusal> {
+fn current_stream(object: &Bound<'_, PyAny>, api: &Exchange, number: i32) -> Result<u64, Refusal> {
     let Some(current) = api.current_stream else {
         let text = "is on a device whose stream its library does not tell; pass .cpu()";
         return Err(Refusal::Unfit(text.to_owned()));
@@ -212,7 +212,7 @@ fn current_stream(py: Python<'_>, api: &Exchange, number: i32) -> Result<u64, Re
     // SAFETY: the handle is a place to write to.
     match unsafe { current(CUDA, number, &raw mut stream) } {
         0 => Ok(stream as usize as u64),
-        _ => Err(unfit(PyErr::fetch(py))),
+        _ => Err(unfit(object, &PyErr::fetch(object.py()))),
     }
 }
 
@@ -221,7 +221,7 @@ pub(super) fn take(object: &Bound<'_, PyAny>, library: Library) -> Result<Foreig
     let py = object.py();
     let (kind, number): (i32, i32) =
         object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
-    let capsule = capsule(object, device(kind, number)?).map_err(unfit)?;
+    let capsule = capsule(object, device(kind, number)?).map_err(|error| unfit(object, &error))?;
     // SAFETY: the capsule is alive; its name says what it holds; renaming it says that we give it back.
     unsafe {
         let raw = capsule.as_ptr();
@@ -262,9 +262,22 @@ fn capsule<'py>(object: &Bound<'py, PyAny>, device: Device) -> PyResult<Bound<'p
     }
 }
 
-/// What a library says of a tensor that it does not hand out.
-fn unfit(error: PyErr) -> Refusal {
-    Refusal::Unfit(format!("cannot be read: {error}"))
+/// What is wrong with a tensor that its library does not hand out.
+fn unfit(object: &Bound<'_, PyAny>, error: &PyErr) -> Refusal {
+    let text = |name: &str| object.getattr(name).and_then(|value| value.str()).ok();
+    let layout = text("layout").map(|text| text.to_string());
+    let layout = layout.filter(|layout| layout.starts_with("torch.") && layout != "torch.strided");
+    Refusal::Unfit(match layout {
+        Some(layout) => format!("has the layout {layout}; pass .to_dense()"),
+        None if text("device").is_some_and(|device| device == "meta") => {
+            "is on the device meta, and has no memory".to_owned()
+        }
+        None => {
+            // PyTorch adds where in its own code it noticed.
+            let said = error.to_string();
+            format!("cannot be read: {}", said.lines().next().unwrap_or_default())
+        }
+    })
 }
 
 /// Where a tensor is, by DLPack's numbers.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use tensorwright::DType;
 
@@ -103,18 +104,47 @@ pub(crate) enum Gradients {
 }
 
 impl Gradients {
-    fn check(self, object: &Bound<'_, PyAny>) -> Result<(), Refusal> {
+    fn check(self, object: &Bound<'_, PyAny>, library: Library) -> Result<(), Refusal> {
         if self == Self::Recorded {
             return Ok(());
         }
-        let flag = object.getattr_opt(intern!(object.py(), "requires_grad"))?;
-        if flag.is_some_and(|flag| flag.is_truthy().unwrap_or(false)) {
+        let py = object.py();
+        let flag = object.getattr_opt(intern!(py, "requires_grad"))?;
+        if flag.is_some_and(|flag| flag.is_truthy().unwrap_or(false)) && is_recording(py)? {
             let text = "requires a gradient, which a plain call does not record; use the operator that \
                         tensorwright.torch.register returns, or pass .detach()";
             return Err(Refusal::Unfit(text.to_owned()));
         }
+        if library == Library::Torch && has_tangent(object)? {
+            let text = "has a tangent of forward mode, which a plain call does not pass on; pass .detach()";
+            return Err(Refusal::Unfit(text.to_owned()));
+        }
         Ok(())
     }
+}
+
+/// Whether PyTorch records gradients at the moment: not within `torch.no_grad()`.
+fn is_recording(py: Python<'_>) -> PyResult<bool> {
+    match py.import(intern!(py, "torch")) {
+        Ok(torch) => torch.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy(),
+        Err(_) => Ok(true),
+    }
+}
+
+/// Whether a tensor of PyTorch's is one of a level of forward mode.
+fn has_tangent(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static MODULE: PyOnceLock<Option<Py<PyModule>>> = PyOnceLock::new();
+    let py = object.py();
+    let import = || py.import("torch.autograd.forward_ad").ok().map(Bound::unbind);
+    let Some(module) = MODULE.get_or_init(py, import) else { return Ok(false) };
+    let module = module.bind(py);
+    // What it counts levels with has no public name; without it, there are no levels.
+    let level = module.getattr_opt(intern!(py, "_current_level"))?;
+    if level.is_none_or(|level| level.extract::<i64>().is_ok_and(|level| level < 0)) {
+        return Ok(false);
+    }
+    let dual = module.call_method1(intern!(py, "unpack_dual"), (object,))?;
+    Ok(!dual.getattr(intern!(py, "tangent"))?.is_none())
 }
 
 /// Why an object cannot be used.
@@ -141,13 +171,14 @@ impl Foreign {
             return buffer::take(object);
         }
         if let Some((api, library)) = known(object)? {
-            gradients.check(object)?;
+            gradients.check(object, library)?;
             let foreign = dlpack::borrow(object, api, library)?;
             return if foreign.is_dense() { Ok(foreign) } else { signed(object, foreign) };
         }
         if object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            gradients.check(object)?;
-            return dlpack::take(object, library(object)?);
+            let library = library(object)?;
+            gradients.check(object, library)?;
+            return dlpack::take(object, library);
         }
         Err(Refusal::NoTensor)
     }

@@ -270,6 +270,7 @@ pub(in crate::check) fn reduction_help(name: &str) -> Option<&'static str> {
             "it is three statements: `m(i) max=! x(i,j)`, `e(i,j) = exp(x(i,j) - m(i))`, `s(i) +=! e(i,j)`; then `e(i,j) / s(i)`"
         }
         "if" => "choose by a condition: `condition ? a : b`",
+        "not" => "a condition is negated by `!`: `!(a < b)`",
         "cat" | "stack" => "`concat` is a statement of its own: `C = concat(A, B)`",
         _ => return None,
     })

@@ -3,8 +3,12 @@
 use super::{Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ops::AssignOp;
+use crate::source::Span;
 use crate::syntax::ast::{Function, Ident};
 use crate::syntax::token::TokenKind;
+
+/// How many tokens a list of parameters with types may have, for it to be taken for one.
+const MAX_TYPED: usize = 64;
 
 impl Parser<'_> {
     /// Whether a function of numbers starts here. `fn f(float(N) A)` is a `def` in the words of another language.
@@ -19,8 +23,19 @@ impl Parser<'_> {
         match self.peek_at(3).kind {
             TokenKind::RParen => matches!(after, TokenKind::Assign(_)),
             TokenKind::Ident => matches!(after, TokenKind::Comma | TokenKind::RParen),
+            TokenKind::Type => after == TokenKind::Ident && self.is_list_before_assign(3),
             _ => false,
         }
+    }
+
+    /// Whether a list without parentheses in it ends soon, and `=` follows.
+    fn is_list_before_assign(&self, start: usize) -> bool {
+        let ahead = start..start + MAX_TYPED;
+        let end = ahead.map(|ahead| (ahead, self.peek_at(ahead).kind)).find(|(_, kind)| {
+            !matches!(kind, TokenKind::Type | TokenKind::Ident | TokenKind::Comma)
+        });
+        matches!(end, Some((ahead, TokenKind::RParen))
+            if self.peek_at(ahead + 1).kind == TokenKind::Assign(AssignOp::Assign))
     }
 
     /// Whether a line starts with a function.
@@ -32,8 +47,7 @@ impl Parser<'_> {
         let start = self.bump().span;
         let name = self.name("the name of a function")?;
         let open = self.expect(TokenKind::LParen, "`(` and the parameters")?;
-        let (params, close) =
-            self.list(open.span, |parser| parser.name("the name of a parameter"))?;
+        let (params, close) = self.list(open.span, Self::function_param)?;
         if params.is_empty() {
             let message = format!("the function `{}` has no parameters", name.name);
             self.report(
@@ -53,6 +67,20 @@ impl Parser<'_> {
         self.eat(TokenKind::Semicolon);
         let span = start.to(body.span);
         Ok(Function { name, params, body, span })
+    }
+
+    fn function_param(&mut self) -> Parsed<Ident> {
+        if self.kind() == TokenKind::Type && self.peek_at(1).kind == TokenKind::Ident {
+            let (written, name) = (self.bump().span, self.peek().span);
+            let message = "parameters of a function have no types";
+            self.report(
+                Diagnostic::new(Code::UnexpectedToken, written, message)
+                    .here("not needed")
+                    .help("leave it out; each use is checked with the types of its arguments")
+                    .fix(Span { end: name.start, ..written }, ""),
+            );
+        }
+        self.name("the name of a parameter")
     }
 
     /// What the definition before has named is unknown again.

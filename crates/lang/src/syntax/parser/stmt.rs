@@ -449,8 +449,10 @@ impl Parser<'_> {
                     Some("`A.0`, without a blank, is the size of dimension 0 of `A`")
                 } else if kind == TokenKind::FatArrow {
                     Some("write `>=` to compare")
-                } else if text == "if" {
+                } else if text == "if" || previous == "if" {
                     Some("a conditional expression is `condition ? a : b`")
+                } else if previous == "not" {
+                    Some("a condition is negated by `!`: `!(a < b)`")
                 } else {
                     None
                 };
