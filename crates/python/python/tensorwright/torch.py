@@ -30,10 +30,10 @@ _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
-_is_autocast = torch.is_autocast_enabled
+_is_autocast = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
 _forward_mode = torch.autograd.forward_ad
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_TENSOR, _PARAMETER = torch.Tensor, torch.nn.Parameter
 
 
 def register(op: Operator, backward: Operator | bool | None = None, *, name: str | None = None) -> Any:
@@ -93,11 +93,12 @@ class Registered(CustomOpDef):
         records = False
         for arg in args:
             kind = type(arg)
-            if kind in _PLAIN:
-                records = records or arg.requires_grad
+            if kind is _TENSOR or kind is _PARAMETER:
+                if arg.requires_grad:
+                    records = True
             elif kind is not float and kind is not int and hasattr(kind, "__torch_function__"):
                 return self._opoverload(*args)
-        if _is_autocast("cpu"):
+        if _is_autocast() and torch.is_autocast_enabled("cpu"):
             args = tuple(
                 arg.to(dtype) if dtype is not None and arg.is_floating_point() else arg
                 for arg, dtype in zip(args, self._casts, strict=True)
