@@ -42,7 +42,7 @@ impl Expr {
     }
 
     /// Calls `visit` with what is computed whatever conditions say.
-    fn walk_certain(&self, visit: &mut impl FnMut(&Expr)) {
+    fn walk_certain<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
         visit(self);
         match self {
             Expr::Unary(_, a) | Expr::Cast(_, a) => a.walk_certain(visit),
@@ -54,7 +54,14 @@ impl Expr {
                 a.walk_certain(visit);
             }
             Expr::Call(_, args) => args.iter().for_each(|arg| arg.walk_certain(visit)),
-            Expr::Const(_) | Expr::Index(..) | Expr::Read(_) | Expr::CompareIndex(..) => {}
+            // What is read in subscripts.
+            Expr::Read(read) => read.subscripts.iter().for_each(|at| at.walk_values(visit)),
+            Expr::Index(index, _) => index.walk_values(visit),
+            Expr::CompareIndex(_, a, b) => {
+                a.walk_values(visit);
+                b.walk_values(visit);
+            }
+            Expr::Const(_) => {}
         }
     }
 }
@@ -85,5 +92,9 @@ mod tests {
         let text = "def f(float(N) x) -> (y) { y(i) = i > 0 ? x(i - 1) : 0 where i in 0:2 }";
         let program = Module::parse("t.tc", text).unwrap().bind("f", [("N", 2)]).unwrap();
         assert!(!program.stages[0].body.always_reads(&|_| true));
+        let text = "def f(float(V) x, int(N) at) -> (y) { y() = x(at(0)) }";
+        let module = Module::parse("t.tc", text).unwrap();
+        let program = module.bind("f", [("N", 2), ("V", 3)]).unwrap();
+        assert!(program.stages[0].body.always_reads(&|id| program.tensor(id).name == "at"));
     }
 }

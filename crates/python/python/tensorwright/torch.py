@@ -12,6 +12,7 @@ tensor([2., 2., 2.])
 import functools
 import hashlib
 import keyword
+import operator
 import re
 from typing import Any
 
@@ -309,20 +310,21 @@ class _Rule:
         # What is frozen is a snapshot, for gradients too.
         self.frozen = {name: _snapshot(value) for name, value in op.frozen.items()}
         self.steps = {}
-        self.savings = {}
-        self.kept = []
+        self.passes = {}
+        self.recorded = {}
         if given is None:
             real = self.real
             if not _has_derivative(op, real):
                 self.real = [name for name in real if _has_derivative(op, [name])]
             self.flat = [place for place, name in enumerate(self.names) if name in real and name not in self.real]
         self.whole = self.step(tuple(name in self.real for name in self.names))
+        # Whatever the gradient for all takes is kept; that for some takes no more.
+        self.kept = [] if self.whole is None else self.whole.kept()
 
     def step(self, needs):
         """The gradient for the parameters that need one; None if all of theirs are zero."""
         found = self.steps.get(needs)
         if found is None:
-            is_first = not self.steps
             wanted = self._wanted(needs)
             if not wanted and self.given is None:
                 return None
@@ -331,19 +333,30 @@ class _Rule:
                 self.steps[None] = self.steps[needs] = found
             else:
                 found = self.steps[needs] = _Step(self, self._gradient(wanted), wanted)
-            if is_first:
-                # Whatever the gradient for all takes is kept; that for some takes no more.
-                self.kept = sorted({source for source in found.sources if source[0] != "gradient"})
-            found.place(self.kept)
         return found
 
-    def saving(self, needs):
-        """The forward pass and the gradient that keep values; None if no value is worth it, or the gradient was given."""
-        if needs not in self.savings:
-            wanted = [] if self.given is not None else self._wanted(needs)
-            made = self.op.module.training(self.op.__name__, wanted) if wanted else (None, None, {})
-            self.savings[needs] = _Saving(self, wanted, *made) if made[2] else None
-        return self.savings[needs]
+    def passing(self, needs):
+        """The forward pass and the gradient for the parameters that need one. Values that are worth it are kept between them."""
+        wanted = [] if self.given is not None else self._wanted(needs)
+        forward, gradient, saved = self.op.module.training(self.op.__name__, wanted) if wanted else (None, None, {})
+        if not saved:
+            made = _Pass(self, self.op, self.step(needs), self.kept)
+        else:
+            if len(forward.results()) == len(self.results):
+                forward = self.op
+            elif self.frozen:
+                forward = forward.freeze(**self.frozen)
+            step = _Step(self, self.frozen_in(gradient), wanted, saved)
+            # Inputs are kept for a gradient that is differentiated in turn: it computes everything again.
+            made = _Pass(self, forward, step, [*self.kept, *(source for source in step.kept() if source not in self.kept)])
+        return self.passes.setdefault(needs, made)
+
+    def recording(self, needs):
+        """The same for a gradient that is differentiated in turn: it depends on inputs alone."""
+        made = self.recorded.get(needs)
+        if made is None:
+            made = self.recorded.setdefault(needs, _Pass(self, self.op, self.step(needs), self.kept))
+        return made
 
     def _wanted(self, needs):
         for (name, dtype, rank, _), need in zip(self.params, needs, strict=True):
@@ -419,7 +432,6 @@ class _Step:
             else:
                 self.sources.append(("result", rule.results.index(name)))
         self.places = [made.get(name) if rank > 0 else None for name, _, rank, _ in rule.params]
-        self.is_single = len(op.results()) == 1
 
     @functools.cached_property
     def custom(self):
@@ -428,20 +440,9 @@ class _Step:
         _differentiate(custom, None)
         return custom
 
-    def place(self, kept):
-        """Says where arguments are once it is known what the forward pass keeps."""
-        self.plan = [(kind == "gradient", place if kind == "gradient" else kept.index((kind, place))) for kind, place in self.sources]
-
-    def values(self, kept, gradients, like):
-        """The arguments of the gradient."""
-        values = []
-        for is_gradient, place in self.plan:
-            value = gradients[place] if is_gradient else kept[place]
-            if value is None:
-                shape, dtype, device = like[place]
-                value = torch.zeros(shape, dtype=dtype, device=device)
-            values.append(value)
-        return values
+    def kept(self):
+        """What the forward pass keeps for it."""
+        return sorted({source for source in self.sources if source[0] != "gradient"})
 
     def compute(self, values):
         try:
@@ -450,24 +451,71 @@ class _Step:
             # A batch of gradients (``is_grads_batched``) has no memory of its own; PyTorch takes it apart, or says the same.
             return self.custom._opoverload(*values)
 
-    def spread(self, found):
+
+class _Pass:
+    """A forward pass and its gradient: what is kept between them, and where the gradient finds its arguments. What is done for each
+    call is left to C where it can be: after a kernel has gone through the caches, Python's code comes from memory again."""
+
+    def __init__(self, rule, forward, step, kept):
+        self.compute, self.step, self.flat = forward.compute, step, rule.flat
+        self.is_tuple = len(forward.results()) > 1
+        self.results = len(rule.results)
+        self.keep = _picker([place if kind == "input" else len(rule.params) + place for kind, place in kept])
+        self.has_numbers = any(kind == "input" and rule.params[place][2] == 0 for kind, place in kept)
+        self.nothing = (None,) * len(rule.params)
+        if step is not None:
+            places = [place if kind == "gradient" else self.results + kept.index((kind, place)) for kind, place in step.sources]
+            self.arrange = _picker(places)
+            count = len(step.op.results())
+            self.is_single = count == 1
+            self.spread = _picker([count if place is None else place for place in step.places])
+
+    def save(self, ctx, inputs, outputs):
+        kept = self.keep(inputs + outputs)
+        if self.has_numbers:
+            ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in kept]
+            kept = [value for value in kept if isinstance(value, torch.Tensor)]
+        ctx.save_for_backward(*kept)
+        if self.flat:
+            ctx.flat = [(place, inputs[place].shape, inputs[place].dtype, inputs[place].device) for place in self.flat]
+        # Only of several results can one have no gradient.
+        if self.results > 1:
+            ctx.like = [(value.shape, value.dtype, value.device) for value in outputs[: self.results]]
+
+    def gradient(self, ctx, gradients, is_recorded):
         """The gradients in the places of the parameters."""
-        found = (found,) if self.is_single else found
-        return tuple([None if place is None else found[place] for place in self.places])
+        made = self.nothing
+        if self.step is not None:
+            kept = ctx.saved_tensors
+            if self.has_numbers:
+                tensors = iter(kept)
+                kept = tuple(next(tensors) if number is None else number for number in ctx.numbers)
+            if self.results > 1:
+                gradients = tuple(
+                    torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
+                    for gradient, (shape, dtype, device) in zip(gradients, ctx.like, strict=True)
+                )
+            values = self.arrange(gradients + kept)
+            found = self.step.custom(*values) if is_recorded else self.step.compute(values)
+            made = self.spread((found, None) if self.is_single else (*found, None))
+        if self.flat:
+            made = list(made)
+            for place, shape, dtype, device in ctx.flat:
+                if ctx.needs_input_grad[place]:
+                    made[place] = torch.zeros(shape, dtype=dtype, device=device)
+            made = tuple(made)
+        return made
 
 
-class _Saving:
-    """A forward pass that returns values for its gradient after its results, and that gradient."""
-
-    def __init__(self, rule, wrt, forward, gradient, saved):
-        self.forward = rule.op
-        if len(forward.results()) > len(rule.results):
-            self.forward = forward.freeze(**rule.frozen) if rule.frozen else forward
-        self.step = _Step(rule, rule.frozen_in(gradient), wrt, saved)
-        # Inputs are kept for a gradient that is differentiated in turn: it computes everything again.
-        sources = sorted({source for source in self.step.sources if source[0] != "gradient"} - set(rule.kept))
-        self.kept = [*rule.kept, *sources]
-        self.step.place(self.kept)
+def _picker(places):
+    """A function that picks what is in these places of a tuple, as a tuple."""
+    match places:
+        case []:
+            return lambda _: ()
+        case [place]:
+            return lambda values: (values[place],)
+        case _:
+            return operator.itemgetter(*places)
 
 
 def _differentiate(custom, rule):
@@ -483,57 +531,26 @@ def _differentiate(custom, rule):
             known[0] = _Rule(custom._op, None)
         return known[0]
 
-    def save(ctx, inputs, outputs, saving=None):
-        kept = found().kept if saving is None else saving.kept
-        values = [inputs[place] if kind == "input" else outputs[place] for kind, place in kept]
-        tensors = [value for value in values if isinstance(value, torch.Tensor)]
-        ctx.save_for_backward(*tensors)
-        ctx.numbers = None
-        if len(tensors) < len(values):
-            ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in values]
-        flat = found().flat
-        ctx.flat = [(place, inputs[place].shape, inputs[place].dtype, inputs[place].device) for place in flat] if flat else None
-        # Only of several results can one have no gradient.
-        outputs = outputs[: len(found().results)]
-        ctx.like = None if len(outputs) == 1 else [(value.shape, value.dtype, value.device) for value in outputs]
-
-    def gradient(ctx, gradients, step, is_recorded):
-        kept = ctx.saved_tensors
-        if ctx.numbers is not None:
-            tensors = iter(kept)
-            kept = [next(tensors) if number is None else number for number in ctx.numbers]
-        made = (None,) * len(ctx.needs_input_grad)
-        if step is not None:
-            values = step.values(kept, gradients, ctx.like)
-            made = step.spread(step.custom(*values) if is_recorded else step.compute(values))
-        if ctx.flat is None:
-            return made
-        made = list(made)
-        for place, shape, dtype, device in ctx.flat:
-            if ctx.needs_input_grad[place]:
-                made[place] = torch.zeros(shape, dtype=dtype, device=device)
-        return tuple(made)
-
     class Function(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *args):
-            rule = found()
-            ctx.saving = saving = rule.saving(ctx.needs_input_grad)
-            made = (custom._op if saving is None else saving.forward).compute(*args)
-            save(ctx, args, made if isinstance(made, tuple) else (made,), saving)
-            count = len(rule.results)
-            if count > 1:
+            rule, needs = found(), ctx.needs_input_grad
+            ctx.passing = passing = rule.passes.get(needs) or rule.passing(needs)
+            made = passing.compute(*args)
+            if not passing.is_tuple:
+                made = (made,)
+            passing.save(ctx, args, made)
+            if passing.results > 1:
                 ctx.set_materialize_grads(False)
-                return made[:count]
-            return made[0] if isinstance(made, tuple) else made
+                return made[: passing.results]
+            return made[0]
 
         @staticmethod
         def backward(ctx, *gradients):
             # A gradient that is differentiated in turn depends on inputs alone; a batch of them is for PyTorch to take apart.
-            is_recorded = _is_grad_enabled() or _transforms() is not None
-            if ctx.saving is None or is_recorded:
-                return gradient(ctx, gradients, found().step(ctx.needs_input_grad), is_recorded)
-            return gradient(ctx, gradients, ctx.saving.step, False)
+            if _is_grad_enabled() or _transforms() is not None:
+                return found().recording(ctx.needs_input_grad).gradient(ctx, gradients, True)
+            return ctx.passing.gradient(ctx, gradients, False)
 
     class Transformed(torch.autograd.Function):
         """For transforms of ``torch.func``, each of which goes through here."""
@@ -554,11 +571,14 @@ def _differentiate(custom, rule):
         def vmap(info, in_dims, *args):
             return _batched(custom, info, in_dims, *args)
 
+    def whole():
+        return found().recording(tuple(name in found().real for name in found().names))
+
     def setup(ctx, inputs, output):
-        save(ctx, inputs, output if isinstance(output, tuple) else (output,))
+        whole().save(ctx, tuple(inputs), output if isinstance(output, tuple) else (output,))
 
     def formula(ctx, *gradients):
-        return gradient(ctx, gradients, found().whole, True)
+        return whole().gradient(ctx, gradients, True)
 
     custom._function, custom._transformed = Function, Transformed
     custom.register_autograd(formula, setup_context=setup)
