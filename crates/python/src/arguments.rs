@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use half::{bf16, f16};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
@@ -114,13 +115,18 @@ impl Arguments {
         found
     }
 
-    /// Who is to make the results: the library of the first tensor.
-    pub(crate) fn library(&self) -> Library {
-        let tensor = |given: &Option<Given>| match given {
-            Some(Given::Tensor(foreign)) => Some(foreign.library),
-            _ => None,
-        };
-        self.given.iter().find_map(tensor).unwrap_or(Library::Numpy)
+    /// Who is to make the results: the library of the first tensor that is not frozen.
+    pub(crate) fn library(&self, is_frozen: impl Fn(usize) -> bool) -> Library {
+        let mut first = Library::Numpy;
+        for (place, given) in self.given.iter().enumerate() {
+            if let Some(Given::Tensor(foreign)) = given {
+                first = foreign.library;
+                if !is_frozen(place) {
+                    break;
+                }
+            }
+        }
+        first
     }
 }
 
@@ -189,7 +195,12 @@ fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, Stri
         DType::Double => object.extract::<f64>().ok().map(|v| v.to_ne_bytes()),
         DType::Bool => object.extract::<bool>().ok().map(|v| padded(&[u8::from(v)])),
         DType::UInt64 => object.extract::<u64>().ok().map(|v| v.to_ne_bytes()),
-        DType::Half | DType::BFloat16 => return None,
+        DType::Half => {
+            object.extract::<f64>().ok().map(|v| padded(&f16::from_f64(v).to_ne_bytes()))
+        }
+        DType::BFloat16 => {
+            object.extract::<f64>().ok().map(|v| padded(&bf16::from_f64(v).to_ne_bytes()))
+        }
         DType::Int8
         | DType::Int16
         | DType::Int32

@@ -1,7 +1,7 @@
 //! `const` arguments that calls leave out.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyMemoryView};
 
 use crate::arguments::{Arguments, Given, given};
 use crate::definition::{Definition, Signature, Sizes};
@@ -67,8 +67,15 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
-    let name = if value.hasattr("clone")? { "clone" } else { "copy" };
-    let copy = value.call_method0(name)?;
+    let copy = if value.hasattr("clone")? {
+        value.call_method0("clone")?
+    } else if value.hasattr("copy")? {
+        value.call_method0("copy")?
+    } else {
+        // Memory of Python's own, such as `bytes`.
+        let memory = PyMemoryView::from(value)?;
+        value.py().import("numpy")?.call_method1("array", (memory,))?
+    };
     let copy = if copy.hasattr("detach")? { copy.call_method0("detach")? } else { copy };
     dense(&copy)
 }

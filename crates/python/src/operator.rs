@@ -14,6 +14,7 @@ use crate::call;
 use crate::compiled::Compiled;
 use crate::definition::{Choices, Definition, Dynamic, Param, Signature, Sizes};
 use crate::dense::{dense_dict, dense_tuple};
+use crate::dynamic;
 use crate::error::{Class, diagnosed};
 use crate::expected::torch_name;
 use crate::foreign::Gradients;
@@ -133,7 +134,10 @@ impl Operator {
         shape.check(py, signature, arguments, was_checked, &mut inputs)?;
         let outputs = match out {
             Some(out) => Outputs::given(signature, &shape.outputs, arguments, out, site)?,
-            None => Outputs::new(py, &shape.outputs, &shape.makers, arguments.library(), site)?,
+            None => {
+                let library = arguments.library(|place| self.bound[place].is_some());
+                Outputs::new(py, &shape.outputs, &shape.makers, library, site)?
+            }
         };
         if let (Site::Stream { stream, wait, .. }, Some(part)) = (site, shape.parts.first()) {
             call::run_on(py, &part.compiled, stream, wait, &shape.places(arguments), &outputs)?;
@@ -297,13 +301,12 @@ impl Operator {
         let params = self.definition().signature.params.iter().zip(&shapes);
         let shapes =
             params.filter_map(|(param, shape)| Some((param.name.as_str(), shape.as_deref()?)));
-        let program = def
-            .sizes_of_shapes(shapes, &numbers)
-            .and_then(|sizes| Specialised::program(self.definition(), &sizes))
-            .map_err(|error| diagnosed(py, &error))?;
+        let sizes = def.sizes_of_shapes(shapes, &numbers).map_err(|error| diagnosed(py, &error))?;
+        let made = dynamic::shapes_of(self.definition(), &sizes);
+        let (_, outputs) = made.map_err(|problem| self.prepared.refusal(py, problem))?;
         let output =
             |tensor: &tensorwright::ir::Tensor| (torch_name(tensor.dtype), tensor.shape.clone());
-        Ok(program.outputs().into_iter().map(output).collect())
+        Ok(outputs.iter().map(output).collect())
     }
 
     /// Computes. Results are made by the library of the first tensor, or written to `out`.

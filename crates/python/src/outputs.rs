@@ -121,7 +121,7 @@ impl<'py> Outputs<'py> {
         let mut outputs = Self::with_capacity(makers.len());
         for (maker, expected) in makers.iter().zip(results) {
             let object = maker.make(py, expected)?;
-            match Foreign::of(&object, Gradients::Refused) {
+            match Foreign::of(&object, Gradients::Recorded) {
                 Ok(foreign) => match expected.check(&foreign) {
                     Ok(()) => outputs.push(object, foreign),
                     Err(problem) => {
@@ -171,6 +171,12 @@ impl<'py> Outputs<'py> {
                 }
                 Err(Refusal::NoTensor) => return refuse(format!("`out` for `{name}` is no array")),
             };
+            if !foreign.is_dense() {
+                // A copy would get the result in its place.
+                return refuse(format!(
+                    "`out` for `{name}` is not contiguous; pass an array that is"
+                ));
+            }
             if let Err(problem) = expected.check(&foreign) {
                 return refuse(format!("`out` for `{name}` {problem}"));
             }

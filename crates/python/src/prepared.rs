@@ -181,10 +181,7 @@ impl Prepared {
             kernels.find_or(key, plan)
         });
         made.or_else(|problem| match problem {
-            Problem::Diagnosed(diagnostics) => Err(diagnosed(py, &diagnostics).into()),
-            Problem::Argument(message) => {
-                Err(Class::Argument.error(py, self.definition.signature.says(&message)).into())
-            }
+            Problem::Diagnosed(_) | Problem::Argument(_) => Err(self.refusal(py, problem).into()),
             Problem::Dense(advice) => {
                 self.kernels.copy(key);
                 if let Some(advice) = advice {
@@ -194,6 +191,17 @@ impl Prepared {
                 Err(Unready::Dense)
             }
         })
+    }
+
+    /// What is wrong with arguments.
+    pub(crate) fn refusal(&self, py: Python<'_>, problem: Problem) -> PyErr {
+        match problem {
+            Problem::Diagnosed(diagnostics) => diagnosed(py, &diagnostics),
+            Problem::Argument(message) => {
+                Class::Argument.error(py, self.definition.signature.says(&message))
+            }
+            Problem::Dense(_) => Unready::Dense.error(py),
+        }
     }
 
     /// Compiles with a schedule of the caller's, for all calls with arguments like these.

@@ -1,6 +1,7 @@
 """Stumbles of people who work in PyTorch all day: each of these lost something without a word, or failed."""
 
 import copy
+import pickle
 import subprocess
 import sys
 
@@ -312,3 +313,73 @@ def test_a_schedule_of_the_caller_outlives_tuning():
     cube.tune(N=64, trials=1, progress=False)
     cube(torch.ones(64))
     assert cube.origin == "given"
+
+
+def test_results_with_similar_names_have_their_own_gradients():
+    op = registered("def f(double(N) x) -> (y_1, y) { y_1(i) = 2*x(i)*x(i)  y(i) = 5*x(i)*x(i)*x(i) }")
+    x = torch.tensor([1.0, 2.0], dtype=torch.double, requires_grad=True)
+    assert torch.autograd.grad(op(x)[0].sum(), x)[0].tolist() == [4.0, 8.0]
+    assert torch.autograd.grad(op(x)[1].sum(), x)[0].tolist() == [15.0, 60.0]
+
+
+def test_losses_are_differentiated_twice():
+    op = registered("def mse(double(N) a, double(N) b) -> (l) { l() +=! (a(i) - b(i)) * (a(i) - b(i)) / N }")
+    a, b = (torch.randn(3, dtype=torch.double, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradgradcheck(op, (a, b))
+    ours, theirs = (
+        torch.func.jacrev(torch.func.grad(lambda a, f=f: f(a, b.detach()).sqrt()))(a.detach())
+        for f in (op, torch.nn.functional.mse_loss)
+    )
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_names_are_given_once():
+    cube = tw.define(CUBE).cube
+    first = tw.torch.register(cube, name="cube_of_this_test")
+    assert tw.torch.register(tw.define(CUBE).cube, name="cube_of_this_test") is first
+    with pytest.raises(ValueError) as caught:
+        tw.torch.register(cube, True, name="cube_of_this_test")
+    said = "the name 'cube_of_this_test' is that of another operator, whose compiled code would change; give another one, or none"
+    assert str(caught.value) == said
+    with pytest.raises(ValueError, match="eye takes no tensors"):
+        tw.torch.register(tw.define("def eye(int n) -> (e) { e(i,j) = i == j ? 1.0 : 0.0 where i in 0:n, j in 0:n }").eye)
+
+
+def test_what_is_loaded_is_what_was_saved():
+    text = CUBE.replace("cube", "loaded")
+    saved = pickle.dumps(registered(text))
+    script = f"""
+import pickle, torch, tensorwright as tw
+tw.torch.register(tw.define({text!r}, precision="fast", threads=1).loaded)
+op = pickle.loads({saved!r})
+x = torch.ones(2, requires_grad=True)
+op(x).sum().backward()
+print(op.module._choices.precision, x.grad.tolist())
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "exact [3.0, 3.0]\n"
+
+
+def test_frozen_arrays_of_numpy_and_equal_ones():
+    import numpy as np
+
+    text = "def layer(const float(O,K) w, float(N,K) x) -> (y) { y(n,o) +=! x(n,k) * w(o,k) }"
+    op = tw.define(text).layer.freeze(w=np.ones((4, 3), "float32"))
+    made = tw.torch.register(op, backward=True)
+    x = torch.ones(2, 3, requires_grad=True)
+    made(x).sum().backward()
+    assert isinstance(op(torch.ones(2, 3)), torch.Tensor) and x.grad.tolist() == [[4.0] * 3] * 2
+    # What is loaded again is what is there.
+    assert pickle.loads(pickle.dumps(made)) is made
+    # Arrays are tensors for a registered operator, and NumPy's numbers Python's.
+    y = torch.ones(3, requires_grad=True)
+    scaled = registered("def scaled(float(N) x, float(N) y, float a) -> (z) { z(i) = a * x(i) * y(i) }")
+    scaled(np.full(3, 2, "float32"), y, np.float32(1.5)).sum().backward()
+    assert y.grad.tolist() == [3.0] * 3
+    memory = tw.define("def f(const uint8(N) w, float(N) x) -> (y) { y(i) = float(w(i)) * x(i) }").f.freeze(w=b"ab")
+    assert memory(np.ones(2, "float32")).tolist() == [97.0, 98.0]
+
+
+def test_one_element_of_a_conjugate():
+    with pytest.raises(tw.ArgumentError, match=r"pass \.resolve_neg\(\)"):
+        tw.define(CUBE).cube(torch.tensor([1 + 2j]).conj().imag)

@@ -9,20 +9,24 @@
 tensor([2., 2., 2.])
 """
 
+import contextlib
 import functools
 import hashlib
 import keyword
 import operator
+import random
 import re
 from typing import Any
 
+import numpy as np
 import torch
 from torch._library.custom_ops import CustomOpDef
+from torch.utils import _python_dispatch
 
 from ._operator import _REAL, Operator
 from .errors import ArgumentError, CompileError
 
-_NUMBERS = {"float": "float", "double": "float", "bool": "bool"}
+_NUMBERS = {"half": "float", "bfloat16": "float", "float": "float", "double": "float", "bool": "bool"}
 _taken: dict[str, int] = {}
 _made: dict[str, "Registered"] = {}
 
@@ -31,6 +35,8 @@ _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
+_TRANSFORM = torch._C._functorch.TransformType
+_tracing = torch._C._get_tracing_state
 _is_autocast = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
 _forward_mode = torch.autograd.forward_ad
@@ -46,10 +52,17 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
     parameter: what ``module.grad`` makes. True stands for that gradient, which can itself be differentiated, and of which only what
     is needed is computed.
 
-    ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none.
+    ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none. Registering the
+    same again returns what there is.
     """
     if name is not None and not name.isidentifier():
         raise ValueError(f"name is that of an operator in the namespace tensorwright, such as {op.__name__!r}, not {name!r}")
+    if all(rank == 0 for _, _, rank, _ in _open(op)):
+        raise ValueError(f"{op.__name__} takes no tensors, so there is nothing for PyTorch to look at; call the operator itself")
+    if name in _made:
+        if _is_same(_made[name], op, backward):
+            return _made[name]
+        raise ValueError(f"the name {name!r} is that of another operator, whose compiled code would change; give another one, or none")
     rule = None
     if backward is not None and backward is not False:
         rule = _Rule(op, None if backward is True else backward)
@@ -57,6 +70,16 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
     made = _made[name] = _custom(op, name, (), rule)
     made._origin = op, backward, name
     return made
+
+
+def _is_same(made, op, backward):
+    """Whether an operator was registered as another one would be."""
+    first, before, _ = made._origin
+    if (first.__name__, first.module.source, first.module._choices) != (op.__name__, op.module.source, op.module._choices):
+        return False
+    if before is not backward or first.frozen.keys() != op.frozen.keys():
+        return False
+    return all(np.array_equal(first.frozen[name], value) for name, value in op.frozen.items())
 
 
 def _named(op):
@@ -77,20 +100,23 @@ class Registered(CustomOpDef):
     _names: list[str]
     _origin: tuple[Operator, Operator | bool | None, str]
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         if _is_compiling():
+            if _forward_mode._current_level >= 0:
+                raise NotImplementedError(self._says_no_tangents())
             return self._opoverload(*args, **named)
         if named:
             args = self._placed(args, named)
         if len(args) != len(self._casts):
             # Says what is missing.
             return self._op.compute(*args)
-        if _transforms() is not None:
-            return (self._opoverload if self._transformed is None else self._transformed.apply)(*args)
-        if _dispatch_modes() or _function_modes():
-            return self._opoverload(*args)
+        transform = _transforms()
+        if transform is not None:
+            return self._within(transform, args)
         if _forward_mode._current_level >= 0:
             self._refuse_tangents(args)
+        if _dispatch_modes() or _function_modes() or _tracing() is not None:
+            return self._opoverload(*args)
         records = False
         for arg in args:
             kind = type(arg)
@@ -99,11 +125,10 @@ class Registered(CustomOpDef):
                     records = True
             elif kind is not float and kind is not int and hasattr(kind, "__torch_function__"):
                 return self._opoverload(*args)
+            elif hasattr(kind, "__array_interface__"):
+                return self(*self._converted(args))
         if _is_autocast() and torch.is_autocast_enabled("cpu"):
-            args = tuple(
-                arg.to(dtype) if dtype is not None and arg.is_floating_point() else arg
-                for arg, dtype in zip(args, self._casts, strict=True)
-            )
+            args = _cast(args, self._casts)
         try:
             if records and _is_grad_enabled():
                 # Without a rule, PyTorch says so once somebody asks for the gradient.
@@ -111,7 +136,7 @@ class Registered(CustomOpDef):
             return self._op.compute(*args)
         except (ArgumentError, TypeError):
             # Of tensors that are nowhere, PyTorch knows the shapes.
-            if any(isinstance(arg, torch.Tensor) and arg.is_meta for arg in args):
+            if all(arg.is_meta for arg in args if isinstance(arg, torch.Tensor)):
                 return self._opoverload(*args)
             raise
 
@@ -120,6 +145,25 @@ class Registered(CustomOpDef):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._op, name)
+
+    def _within(self, transform, args):
+        """The call within a transform of ``torch.func``."""
+        if transform.key() == _TRANSFORM.Jvp:
+            raise NotImplementedError(self._says_no_tangents())
+        if self._transformed is not None:
+            return self._transformed.apply(*args)
+        if transform.key() == _TRANSFORM.Grad:
+            raise NotImplementedError(f"{self._op.__name__} has no gradient; register it with backward=True, or pass .detach()")
+        return self._opoverload(*args)
+
+    def _converted(self, args):
+        """Arguments of which NumPy's are tensors, and its numbers Python's."""
+        ranks = [rank for _, _, rank, _ in _open(self._op)]
+        is_array = [hasattr(type(arg), "__array_interface__") for arg in args]
+        return tuple(
+            arg if not found else torch.as_tensor(arg) if rank > 0 else arg.item()
+            for arg, found, rank in zip(args, is_array, ranks, strict=True)
+        )
 
     def _placed(self, args, named):
         """Arguments by position, of some that were given by name."""
@@ -142,7 +186,10 @@ class Registered(CustomOpDef):
         """Forward mode would lose them without a word."""
         for arg in args:
             if isinstance(arg, torch.Tensor) and _forward_mode.unpack_dual(arg).tangent is not None:
-                raise NotImplementedError(f"{self._op.__name__} has no forward-mode derivative; use reverse mode (backward)")
+                raise NotImplementedError(self._says_no_tangents())
+
+    def _says_no_tangents(self):
+        return f"{self._op.__name__} has no forward-mode derivative; use reverse mode (backward)"
 
     # There is one of it in PyTorch's registry.
     def __copy__(self):
@@ -158,10 +205,7 @@ class Registered(CustomOpDef):
 def _registered(op, backward, name):
     """What an operator was registered as, in this process or another one."""
     found = _made.get(name)
-    # What is frozen may have other values.
-    if found is not None and not op.frozen and found.module.source == op.module.source:
-        return found
-    return register(op, backward, name=None if found is not None else name)
+    return register(op, backward, name=name if found is None or _is_same(found, op, backward) else None)
 
 
 def _custom(op, name, tensors, rule=None):
@@ -179,18 +223,44 @@ def _custom(op, name, tensors, rule=None):
 
     @custom.register_fake
     def infer(*args):
-        tensor = next(arg for arg in args if isinstance(arg, torch.Tensor))
+        tensor = _checked(op, params, args)
         made = [tensor.new_empty(shape, dtype=getattr(torch, dtype)) for dtype, shape in _inferred(op, args)]
         return made[0] if len(made) == 1 else tuple(made)
 
     custom.register_vmap(functools.partial(_batched, custom))
 
-    casts = {dtype for dtype in custom._casts if dtype is not None}
-    if len(casts) == 1:
-        custom.register_autocast(device, casts.pop())
+    def autocast(_, *args):
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
+            return custom._opoverload(*_cast(args, custom._casts))
+
+    key = getattr(torch._C.DispatchKey, f"Autocast{device.upper()}")
+    custom._lib.impl(custom._name, autocast, f"Autocast{device.upper()}", with_keyset=True)
     if rule is not None:
         _differentiate(custom, rule)
     return custom
+
+
+def _cast(args, casts):
+    """Arguments of the element types that are declared, as autocast converts them: not those of ``double``."""
+    return tuple(
+        arg.to(dtype)
+        if dtype is not None and isinstance(arg, torch.Tensor) and arg.is_floating_point() and arg.dtype != torch.double
+        else arg
+        for arg, dtype in zip(args, casts, strict=True)
+    )
+
+
+def _checked(op, params, args):
+    """The first tensor. Nothing reads the memory of those that PyTorch infers shapes with, so their types are looked at here."""
+    tensors = [(name, dtype, arg) for (name, dtype, *_), arg in zip(params, args, strict=True) if isinstance(arg, torch.Tensor)]
+    first = tensors[0][2]
+    for name, dtype, tensor in tensors:
+        wanted = getattr(torch, dtype)
+        if tensor.dtype != wanted:
+            raise ArgumentError(f"{op.__name__}: `{name}` has elements of {tensor.dtype}, and {wanted} is needed")
+        if tensor.device != first.device:
+            raise ArgumentError(f"{op.__name__}: `{name}` is on {tensor.device}, and other arguments are on {first.device}")
+    return first
 
 
 def _batched(custom, info, in_dims, *args):
@@ -222,7 +292,7 @@ def _schema(params, results, tensors):
     def kind(name, dtype, rank):
         if rank > 0 or name in tensors:
             return "Tensor"
-        return _NUMBERS.get(dtype, "int")
+        return _NUMBERS.get(dtype, "SymInt")
 
     # PyTorch's schemas reserve Python's words, `in` among them.
     names = [name + "_" * keyword.iskeyword(name) for name, *_ in params]
@@ -235,17 +305,33 @@ def _schema(params, results, tensors):
 def _inferred(op, args):
     """The element types and shapes of the results, without computing anything."""
     shapes, numbers, given = [], {}, iter(args)
-    for name, _, rank, _ in op.parameters():
+    for name, dtype, rank, _ in op.parameters():
         arg = op.frozen[name] if name in op.frozen else next(given)
-        shape = getattr(arg, "shape", None)
+        shape = getattr(arg, "shape", None) if rank > 0 else None
         shapes.append(None if shape is None else list(shape))
-        if rank == 0 and isinstance(arg, (int, torch.SymInt)):
-            numbers[name] = int(arg)
+        if rank == 0 and "int" in dtype and not isinstance(arg, torch._subclasses.FakeTensor):
+            numbers[name] = arg
+    if any(isinstance(number, torch.SymInt) for number in numbers.values()) and _needs_no_numbers(op, shapes):
+        # Graphs serve all values of numbers that shape nothing.
+        numbers = {}
+    numbers = {name: int(number) for name, number in numbers.items()}
     if any(isinstance(extent, torch.SymInt) for shape in shapes for extent in shape or ()):
         found = _symbolic(op, shapes, numbers)
         if found is not None:
             return found
     return op.infer([None if shape is None else [int(extent) for extent in shape] for shape in shapes], numbers)
+
+
+def _needs_no_numbers(op, shapes):
+    try:
+        op.infer([None if shape is None else [_hint(extent) for extent in shape] for shape in shapes], {})
+    except CompileError:
+        return False
+    return True
+
+
+def _hint(extent):
+    return extent.node.hint if isinstance(extent, torch.SymInt) else extent
 
 
 def _symbolic(op, shapes, numbers):
@@ -259,11 +345,11 @@ def _symbolic(op, shapes, numbers):
                     return None
             elif dim in sizes:
                 # As calls check it. Graphs are for shapes that agree.
-                torch._check(sizes[dim] == extent)
+                torch._check(sizes[dim] == extent, lambda dim=dim: f"{op.__name__}: the size `{dim}` of arguments differs")
                 sizes[dim] = extent if isinstance(sizes[dim], int) else sizes[dim]
             else:
                 sizes[dim] = extent
-    hints = {name: extent.node.hint if isinstance(extent, torch.SymInt) else extent for name, extent in sizes.items()}
+    hints = {name: _hint(extent) for name, extent in sizes.items()}
     symbols = [name for name, extent in sizes.items() if isinstance(extent, torch.SymInt)]
     if None in hints.values():
         return None
@@ -278,37 +364,56 @@ def _symbolic(op, shapes, numbers):
 
     try:
         base = at()
-        steps = {name: (at(**{name: hints[name] + 1}), at(**{name: hints[name] + 2})) for name in symbols}
+        steps = {name: at(**{name: hints[name] + 1}) for name in symbols}
     except CompileError:
         return None
-    made = []
-    for number, (dtype, shape) in enumerate(base):
-        extents = list(shape)
-        for name, (one, two) in steps.items():
-            for axis, extent in enumerate(shape):
-                step = one[number][1][axis] - extent
-                if two[number][1][axis] - extent != 2 * step:
-                    return None
-                if step:
-                    extents[axis] = extents[axis] + step * (sizes[name] - hints[name])
-        made.append((dtype, extents))
-    return made
+
+    def extents(values):
+        """The shapes of results for values of the symbols, if each adds its own part."""
+        made = []
+        for number, (_, shape) in enumerate(base):
+            made.append(list(shape))
+            for name, step in steps.items():
+                for axis, extent in enumerate(shape):
+                    by = step[number][1][axis] - extent
+                    if by:
+                        made[-1][axis] = made[-1][axis] + by * (values[name] - hints[name])
+        return made
+
+    # That they do is tried: quotients, products and minima do not.
+    draw, most = random.Random(0), 4 * max([8, *hints.values()])
+    for _ in range(32):
+        values = {name: draw.randint(1, most) for name in symbols}
+        try:
+            found = at(**values)
+        except (ArgumentError, CompileError):
+            continue
+        if [shape for _, shape in found] != extents(values):
+            return None
+    return [(dtype, shape) for (dtype, _), shape in zip(base, extents(sizes), strict=True)]
+
+
+@contextlib.contextmanager
+def _outside():
+    """Whatever transform or mode the caller is within, it does not see what is done here."""
+    with torch._C._DisableFuncTorch(), torch._C.DisableTorchFunction(), _python_dispatch._disable_current_modes():
+        yield
 
 
 class _Rule:
-    """How an operator is differentiated: gradients for those of its arguments that need one."""
+    """How an operator is differentiated: gradients for those of its arguments that need one. ``tensors`` names parameters without axes
+    that are tensors, and no numbers."""
 
-    def __init__(self, op, given):
-        self.op, self.given = op, given
+    def __init__(self, op, given, tensors=()):
+        self.op, self.given, self.tensors = op, given, tensors
         self.params, self.results = _open(op), op.results()
         self.names = [name for name, *_ in self.params]
-        self.real = op.differentiable()
+        self.real = [name for name, dtype, rank, _ in self.params if dtype in _REAL and (rank > 0 or name in tensors)]
         # Tensors of real numbers on which results depend by conditions or shapes alone: their gradient is zero.
         self.flat = []
         if given is not None and not isinstance(given, Operator):
             raise TypeError("backward is an operator, such as module.grad(...) returns, or True")
-        # What is frozen is a snapshot, for gradients too.
-        self.frozen = {name: _snapshot(value) for name, value in op.frozen.items()}
+        self.frozen = op.frozen
         self.steps = {}
         self.passes = {}
         self.recorded = {}
@@ -321,6 +426,7 @@ class _Rule:
         # Whatever the gradient for all takes is kept; that for some takes no more.
         self.kept = [] if self.whole is None else self.whole.kept()
 
+    @_outside()
     def step(self, needs):
         """The gradient for the parameters that need one; None if all of theirs are zero."""
         found = self.steps.get(needs)
@@ -335,6 +441,7 @@ class _Rule:
                 found = self.steps[needs] = _Step(self, self._gradient(wanted), wanted)
         return found
 
+    @_outside()
     def passing(self, needs):
         """The forward pass and the gradient for the parameters that need one. Values that are worth it are kept between them."""
         wanted = [] if self.given is not None else self._wanted(needs)
@@ -360,7 +467,7 @@ class _Rule:
 
     def _wanted(self, needs):
         for (name, dtype, rank, _), need in zip(self.params, needs, strict=True):
-            if need and rank == 0 and dtype in _REAL:
+            if need and rank == 0 and dtype in _REAL and name not in self.tensors:
                 raise ArgumentError(
                     f"{self.op.__name__}: `{name}` requires a gradient, and numbers have none; "
                     f"declare a tensor of one element, as in `{dtype}(ONE) {name}`, or pass .detach()"
@@ -394,10 +501,6 @@ def _has_derivative(op, names):
     return True
 
 
-def _snapshot(value):
-    return value if isinstance(value, (int, float)) else torch.as_tensor(value).detach().clone()
-
-
 class _Step:
     """A gradient, and where its arguments come from."""
 
@@ -411,8 +514,9 @@ class _Step:
             # Ours may have other names, where those were taken; results are in the order that was asked for.
             last = own[-len(rule.results) :]
             for place, name in enumerate(rule.results):
-                other = [taken for taken in last if re.fullmatch(rf"d_{name}(_\d+)?", taken)]
-                self.cotangents.update({taken: place for taken in other})
+                other = [taken for taken in last if re.fullmatch(rf"d_{name}_\d+", taken) and taken not in self.cotangents]
+                if f"d_{name}" not in last:
+                    self.cotangents.update({taken: place for taken in other})
             made = {name: place for place, name in enumerate(wrt)}
         known = [*rule.names, *rule.results, *saved, *self.cotangents]
         if not set(wanted) <= set(known) or not set(made) <= set(rule.names):
@@ -431,13 +535,15 @@ class _Step:
                 self.sources.append(("gradient", self.cotangents[name]))
             else:
                 self.sources.append(("result", rule.results.index(name)))
-        self.places = [made.get(name) if rank > 0 else None for name, _, rank, _ in rule.params]
+        self.places = [made.get(name) if rank > 0 or name in rule.tensors else None for name, _, rank, _ in rule.params]
+        self.tensors = (*self.cotangents, *(name for name in rule.tensors if name in wanted))
 
     @functools.cached_property
     def custom(self):
         """Registered as well: compiled backward passes know its shapes, and it can be differentiated again."""
-        custom = _custom(self.op, _named(self.op), tuple(self.cotangents))
-        _differentiate(custom, None)
+        with _outside():
+            custom = _custom(self.op, _named(self.op), self.tensors)
+        _differentiate(custom, None, self.tensors)
         return custom
 
     def kept(self):
@@ -518,7 +624,7 @@ def _picker(places):
             return operator.itemgetter(*places)
 
 
-def _differentiate(custom, rule):
+def _differentiate(custom, rule, tensors=()):
     """Makes the operator differentiable. Without a rule it is found when it is first needed: few differentiate twice."""
     known = [rule]
     if rule is not None:
@@ -528,7 +634,7 @@ def _differentiate(custom, rule):
 
     def found():
         if known[0] is None:
-            known[0] = _Rule(custom._op, None)
+            known[0] = _Rule(custom._op, None, tensors)
         return known[0]
 
     class Function(torch.autograd.Function):

@@ -11,36 +11,58 @@ use crate::kernels::Kernels;
 use crate::parts::Part;
 use crate::specialised::{Shapes, Specialised, shapes};
 
+/// A definition for sizes of which some are zero: it is known by two larger ones.
+pub(super) struct Empty {
+    /// The zeros, for messages.
+    zeros: String,
+    /// The sizes with two in the place of zero.
+    two: Sizes,
+    program: Program,
+    larger: Program,
+    /// The inputs and outputs.
+    pub(super) real: Shapes,
+}
+
+impl Empty {
+    pub(super) fn new(definition: &Definition, sizes: &Sizes) -> Result<Self, Problem> {
+        let is_size = |name: &String| definition.signature.sizes.contains(name);
+        let at = |value: i64| -> Sizes {
+            let one = |(name, size): (&String, &i64)| {
+                (name.clone(), if *size == 0 && is_size(name) { value } else { *size })
+            };
+            sizes.iter().map(one).collect()
+        };
+        let zeros = sizes.iter().filter(|(name, size)| **size == 0 && is_size(name));
+        let zeros = zeros.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let program = Specialised::program(definition, &at(2))?;
+        let larger = Specialised::program(definition, &at(3))?;
+        let mut real: Shapes = shapes(&program);
+        let others = shapes(&larger);
+        let pairs = real.0.iter_mut().zip(&others.0).chain(real.1.iter_mut().zip(&others.1));
+        for (tensor, other) in pairs {
+            tensor.shape = tensor.shape.iter().zip(&other.shape).map(extent).collect();
+            if tensor.shape.iter().any(|extent| *extent < 0) {
+                let message =
+                    format!("{zeros} cannot be 0: `{}` would have a negative extent", tensor.name);
+                return Err(Problem::Argument(message));
+            }
+        }
+        Ok(Self { zeros, two: at(2), program, larger, real })
+    }
+}
+
+/// Extents are sums of sizes, so that they go on to zero as they went from three to two.
+fn extent((two, three): (&i64, &i64)) -> i64 {
+    two - 2 * (three - two)
+}
+
 /// How to compute calls with sizes of which some are zero: by what is common to larger ones.
 pub(super) fn empty(
     definition: &Definition,
     kernels: &Kernels,
     sizes: Sizes,
 ) -> Result<Specialised, Problem> {
-    let is_size = |name: &String| definition.signature.sizes.contains(name);
-    let at = |value: i64| -> Sizes {
-        let one = |(name, size): (&String, &i64)| {
-            (name.clone(), if *size == 0 && is_size(name) { value } else { *size })
-        };
-        sizes.iter().map(one).collect()
-    };
-    let zeros = sizes.iter().filter(|(name, size)| **size == 0 && is_size(name));
-    let zeros = zeros.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let program = Specialised::program(definition, &at(2))?;
-    let larger = Specialised::program(definition, &at(3))?;
-    // Extents are sums of sizes, so that they go on to zero as they went from three to two.
-    let extent = |(two, three): (&i64, &i64)| two - 2 * (three - two);
-    let mut real: Shapes = shapes(&program);
-    let others = shapes(&larger);
-    let pairs = real.0.iter_mut().zip(&others.0).chain(real.1.iter_mut().zip(&others.1));
-    for (tensor, other) in pairs {
-        tensor.shape = tensor.shape.iter().zip(&other.shape).map(extent).collect();
-        if tensor.shape.iter().any(|extent| *extent < 0) {
-            let message =
-                format!("{zeros} cannot be 0: `{}` would have a negative extent", tensor.name);
-            return Err(Problem::Argument(message));
-        }
-    }
+    let Empty { zeros, two, program, larger, real } = Empty::new(definition, &sizes)?;
     if real.1.iter().all(|tensor| tensor.shape.contains(&0)) {
         return Ok(Specialised::of(definition, &real, sizes, &Strides::new(), Vec::new()));
     }
@@ -61,7 +83,7 @@ pub(super) fn empty(
     let varies = |(a, b): (&Tensor, &Tensor)| a.is_const && a.shape != b.shape;
     let has_constants = !real.0.iter().zip(program.inputs()).any(varies);
     let strides = Strides::new();
-    let variant = Variant { sizes: at(2), guards: guards.clone(), empty, has_constants, strides };
+    let variant = Variant { sizes: two, guards: guards.clone(), empty, has_constants, strides };
     let compiled = kernels.compile(definition, &variant, &program)?;
     let outputs = program.outputs();
     let place = |(real, made): (&Tensor, &Tensor)| placement(real, real, made, 0);

@@ -26,7 +26,7 @@ use crate::compiled::{Strides, Variant};
 use crate::definition::{Definition, Sizes};
 use crate::kernels::Kernels;
 use crate::parts::{Part, Placement};
-use crate::specialised::{Specialised, shapes};
+use crate::specialised::{Shapes, Specialised, shapes};
 use cut::Cut;
 use part::{Made, bytes, part};
 use varying::Varying;
@@ -55,8 +55,7 @@ pub(crate) fn plan(
     given: &BTreeMap<String, Vec<i64>>,
     exactly: bool,
 ) -> Result<Specialised, Problem> {
-    let is_size = |name: &String| definition.signature.sizes.contains(name);
-    if sizes.iter().any(|(name, value)| *value == 0 && is_size(name)) {
+    if has_zeros(definition, &sizes) {
         return if given.is_empty() {
             empty::empty(definition, kernels, sizes)
         } else {
@@ -83,6 +82,19 @@ pub(crate) fn plan(
         return Ok(made.in_pieces(pieces));
     }
     Ok(whole(definition, kernels, &program, exact)?)
+}
+
+/// The inputs and outputs of a definition for sizes, of which some may be zero.
+pub(crate) fn shapes_of(definition: &Definition, sizes: &Sizes) -> Result<Shapes, Problem> {
+    if has_zeros(definition, sizes) {
+        return Ok(empty::Empty::new(definition, sizes)?.real);
+    }
+    Ok(shapes(&Specialised::program(definition, sizes)?))
+}
+
+fn has_zeros(definition: &Definition, sizes: &Sizes) -> bool {
+    let is_size = |name: &String| definition.signature.sizes.contains(name);
+    sizes.iter().any(|(name, value)| *value == 0 && is_size(name))
 }
 
 fn whole(

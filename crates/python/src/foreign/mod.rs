@@ -173,7 +173,7 @@ impl Foreign {
         if let Some((api, library)) = known(object)? {
             gradients.check(object, library)?;
             let foreign = dlpack::borrow(object, api, library)?;
-            return if foreign.is_dense() { Ok(foreign) } else { signed(object, foreign) };
+            return if foreign.may_be_negative() { signed(object, foreign) } else { Ok(foreign) };
         }
         if object.hasattr(intern!(object.py(), "__dlpack__"))? {
             let library = library(object)?;
@@ -186,6 +186,11 @@ impl Foreign {
     /// Whether elements lie one after the other in row-major order.
     pub(crate) fn is_dense(&self) -> bool {
         self.strides.is_none()
+    }
+
+    /// Whether it may be a view of imaginary parts, between which there are real ones.
+    fn may_be_negative(&self) -> bool {
+        !self.is_dense() || self.extents.as_slice().iter().product::<i64>() == 1
     }
 
     /// How many elements neighbours along each axis are apart, unless the tensor is dense.
@@ -215,7 +220,7 @@ impl Foreign {
     }
 }
 
-/// A view that is not dense. Those of PyTorch may stand for the negative of what is in memory: the imaginary part of a conjugate does.
+/// A view. Those of PyTorch may stand for the negative of what is in memory: the imaginary part of a conjugate does.
 fn signed(object: &Bound<'_, PyAny>, foreign: Foreign) -> Result<Foreign, Refusal> {
     let method = object.getattr_opt(intern!(object.py(), "is_neg"))?;
     let is_negative = method.map(|method| method.call0()?.is_truthy()).transpose()?;
