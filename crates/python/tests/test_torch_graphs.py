@@ -91,6 +91,9 @@ def test_forward_mode_is_refused_everywhere():
                 call()
     with forward.dual_level(), torch.device("cpu"), pytest.raises(NotImplementedError, match=said):
         rule(forward.make_dual(x, torch.ones(3)))
+    # What does not depend on the variable has no tangents and no gradients.
+    assert torch.func.jvp(lambda y: y + rule(x), (x,), (x,))[1].tolist() == [1.0] * 3
+    assert torch.func.grad(lambda y: (y * plain(x)).sum())(x).tolist() == [1.0] * 3
     with pytest.raises(NotImplementedError, match="cube has no gradient; register it with backward=True"):
         torch.func.grad(lambda x: plain(x).sum())(x)
 

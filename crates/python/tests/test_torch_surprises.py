@@ -354,10 +354,11 @@ tw.torch.register(tw.define({text!r}, precision="fast", threads=1).loaded)
 op = pickle.loads({saved!r})
 x = torch.ones(2, requires_grad=True)
 op(x).sum().backward()
-print(op.module._choices.precision, x.grad.tolist())
+again = tw.torch.register(op._op, backward=True)
+print(op.module._choices.precision, x.grad.tolist(), op(x).tolist(), again(x).tolist(), again is op)
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == "exact [3.0, 3.0]\n"
+    assert ran.stdout == "exact [3.0, 3.0] [1.0, 1.0] [1.0, 1.0] False\n"
 
 
 def test_frozen_arrays_of_numpy_and_equal_ones():

@@ -12,13 +12,13 @@ tensor([2., 2., 2.])
 import contextlib
 import functools
 import hashlib
+import itertools
 import keyword
 import operator
 import random
 import re
 from typing import Any
 
-import numpy as np
 import torch
 from torch._library.custom_ops import CustomOpDef
 from torch.utils import _python_dispatch
@@ -27,15 +27,16 @@ from ._operator import _REAL, Operator
 from .errors import ArgumentError, CompileError
 
 _NUMBERS = {"half": "float", "bfloat16": "float", "float": "float", "double": "float", "bool": "bool"}
-_taken: dict[str, int] = {}
+# What was registered, and the names of that and of its gradients. A name that is registered again would take its meaning from what has it.
 _made: dict[str, "Registered"] = {}
+_taken: set[str] = set()
 
 # Whether something else than tensors and autograd looks at what is called. Each takes a fraction of a microsecond.
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
-_TRANSFORM = torch._C._functorch.TransformType
+_TRANSFORM, _is_wrapped = torch._C._functorch.TransformType, torch._C._functorch.is_functorch_wrapped_tensor
 _tracing = torch._C._get_tracing_state
 _is_autocast = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
@@ -59,9 +60,9 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
         raise ValueError(f"name is that of an operator in the namespace tensorwright, such as {op.__name__!r}, not {name!r}")
     if all(rank == 0 for _, _, rank, _ in _open(op)):
         raise ValueError(f"{op.__name__} takes no tensors, so there is nothing for PyTorch to look at; call the operator itself")
-    if name in _made:
-        if _is_same(_made[name], op, backward):
-            return _made[name]
+    if name in _made and _is_same(_made[name], op, backward):
+        return _made[name]
+    if name in _taken:
         raise ValueError(f"the name {name!r} is that of another operator, whose compiled code would change; give another one, or none")
     rule = None
     if backward is not None and backward is not False:
@@ -79,15 +80,24 @@ def _is_same(made, op, backward):
         return False
     if before is not backward or first.frozen.keys() != op.frozen.keys():
         return False
-    return all(np.array_equal(first.frozen[name], value) for name, value in op.frozen.items())
+    return all(_is_equal(first.frozen[name], value) for name, value in op.frozen.items())
+
+
+def _is_equal(one, other):
+    try:
+        with _outside():
+            return torch.equal(torch.as_tensor(one), torch.as_tensor(other))
+    except (TypeError, RuntimeError):
+        # Of types that PyTorch does not know, or of two.
+        return False
 
 
 def _named(op):
     """A name that says what is computed: PyTorch keeps compiled code by names, for other processes too."""
     said = "\n".join([op.module.source, op.__name__, op.module.target, *sorted(op.frozen)])
     name = f"{op.__name__}_{hashlib.sha256(said.encode()).hexdigest()[:12]}"
-    number = _taken[name] = _taken.get(name, 0) + 1
-    return name if number == 1 else f"{name}_{number}"
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in _taken)
 
 
 class Registered(CustomOpDef):
@@ -148,6 +158,10 @@ class Registered(CustomOpDef):
 
     def _within(self, transform, args):
         """The call within a transform of ``torch.func``."""
+        if not any(isinstance(arg, torch.Tensor) and _is_wrapped(arg) for arg in args):
+            # It does not matter to the transform.
+            with torch._C._DisableFuncTorch():
+                return self._opoverload(*args)
         if transform.key() == _TRANSFORM.Jvp:
             raise NotImplementedError(self._says_no_tangents())
         if self._transformed is not None:
@@ -213,6 +227,7 @@ def _custom(op, name, tensors, rule=None):
     params, results = _open(op), op.results()
     # Kernels for other devices than CUDA's take tensors of the CPU, and copy them.
     device = "cuda" if op.module.target.startswith("cuda") else "cpu"
+    _taken.add(name)
     custom = torch.library.custom_op(
         f"tensorwright::{name}", op.compute, mutates_args=(), schema=_schema(params, results, tensors), device_types=device
     )
