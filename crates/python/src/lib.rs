@@ -17,6 +17,7 @@ mod foreign;
 mod frozen;
 mod kernels;
 mod lock;
+mod makers;
 mod objects;
 mod operator;
 mod outputs;

@@ -1,19 +1,16 @@
 //! Where results go: new arrays of the caller's library, or those that the caller gave.
 
-use std::fmt;
-
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
-use tensorwright::DType;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::arguments::{Arguments, Given};
 use crate::definition::Signature;
 use crate::error::Class;
-use crate::expected::{Expected, torch_name};
-use crate::foreign::dlpack::{self, Exchange};
-use crate::foreign::{Device, Foreign, Gradients, Library, Refusal};
+use crate::expected::Expected;
+use crate::foreign::{Foreign, Gradients, Library, Refusal};
+use crate::makers::{Made, Makers};
 use crate::site::Site;
 
 /// The results of a call.
@@ -22,83 +19,6 @@ pub(crate) struct Outputs<'py> {
     pointers: Vec<*mut u8>,
     /// Keep the memory where it is.
     _foreign: Vec<Foreign>,
-}
-
-/// Makes an array for a result.
-struct Maker {
-    function: Py<PyAny>,
-    arguments: Py<PyTuple>,
-    named: Option<Py<PyDict>>,
-    /// What makes it in half the time, if the library has it.
-    table: Option<&'static Exchange>,
-    device: Device,
-}
-
-/// The makers of a kernel's results, by library and for the process or the device of the kernel, each made when it is
-/// first needed.
-#[derive(Default)]
-pub(crate) struct Makers([[PyOnceLock<Vec<Maker>>; 2]; 2]);
-
-impl fmt::Debug for Makers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Makers").finish_non_exhaustive()
-    }
-}
-
-impl Maker {
-    fn new(py: Python<'_>, library: Library, device: Device, output: &Expected) -> PyResult<Self> {
-        let there = device.target();
-        if let (Library::Numpy, Some(there)) = (library, &there) {
-            let message = format!(
-                "the result `{}` is on {there}, and its library is not known to make tensors there; pass `out=`",
-                output.name
-            );
-            return Err(Class::Argument.error(py, message));
-        }
-        let shape = PyTuple::new(py, &output.shape)?;
-        let (module, dtype) = match library {
-            Library::Numpy => (py.import("numpy")?, numpy_name(output.dtype)),
-            Library::Torch => (py.import("torch")?, Some(torch_name(output.dtype))),
-        };
-        let dtype = match dtype {
-            Some(name) => module.getattr(name)?,
-            None => py.import("ml_dtypes").and_then(|types| types.getattr("bfloat16")).map_err(|_| {
-                let message = format!(
-                    "numpy has no `{}` of its own for the result `{}`; install ml_dtypes, which has one, or pass torch tensors",
-                    output.dtype, output.name
-                );
-                Class::Argument.error(py, message)
-            })?,
-        };
-        let function = module.getattr("empty")?.unbind();
-        Ok(match library {
-            Library::Numpy => {
-                let dtype = module.getattr("dtype")?.call1((dtype,))?;
-                let arguments = PyTuple::new(py, [shape.into_any(), dtype])?.unbind();
-                Self { function, arguments, named: None, table: None, device }
-            }
-            Library::Torch => {
-                let named = PyDict::new(py);
-                named.set_item("dtype", dtype)?;
-                // Not where a default device sends new tensors.
-                let there = there.as_deref().unwrap_or("cpu");
-                named.set_item("device", module.getattr("device")?.call1((there,))?)?;
-                let arguments = PyTuple::new(py, [shape.into_any()])?.unbind();
-                let class = module.getattr("Tensor")?.cast_into::<PyType>()?;
-                let table = dlpack::exchange(&class)?;
-                Self { function, arguments, named: Some(named.unbind()), table, device }
-            }
-        })
-    }
-
-    fn make<'py>(&self, py: Python<'py>, output: &Expected) -> PyResult<Bound<'py, PyAny>> {
-        let made = |table| dlpack::allocate(py, table, output.dtype, &output.shape, self.device);
-        if let Some(made) = self.table.and_then(made) {
-            return made;
-        }
-        let named = self.named.as_ref().map(|named| named.bind(py));
-        self.function.bind(py).call(self.arguments.bind(py), named)
-    }
 }
 
 impl<'py> Outputs<'py> {
@@ -110,29 +30,11 @@ impl<'py> Outputs<'py> {
         library: Library,
         site: Site,
     ) -> PyResult<Self> {
-        let device = site.device();
-        let of_library = &makers.0[library as usize];
-        let makers = of_library[usize::from(site != Site::Process)].get_or_try_init(py, || {
-            results
-                .iter()
-                .map(|output| Maker::new(py, library, device, output))
-                .collect::<PyResult<Vec<_>>>()
-        })?;
+        let makers = makers.of(py, results, library, site)?;
         let mut outputs = Self::with_capacity(makers.len());
         for (maker, expected) in makers.iter().zip(results) {
-            let object = maker.make(py, expected)?;
-            match Foreign::of(&object, Gradients::Recorded) {
-                Ok(foreign) => match expected.check(&foreign) {
-                    Ok(()) => outputs.push(object, foreign),
-                    Err(problem) => {
-                        return Err(Class::Argument.error(py, format!("a new array {problem}")));
-                    }
-                },
-                Err(Refusal::Raised(error)) => return Err(error),
-                Err(_) => {
-                    return Err(Class::Argument.error(py, "a new array has no memory".to_owned()));
-                }
-            }
+            let Made { object, pointer, foreign } = maker.make(py, expected)?;
+            outputs.push(object, pointer, foreign);
         }
         Ok(outputs)
     }
@@ -204,7 +106,7 @@ impl<'py> Outputs<'py> {
             if foreign.library == Library::Torch {
                 changes(&object)?;
             }
-            outputs.push(object, foreign);
+            outputs.push(object, foreign.pointer, Some(foreign));
         }
         Ok(outputs)
     }
@@ -213,14 +115,14 @@ impl<'py> Outputs<'py> {
         Self {
             objects: Vec::with_capacity(count),
             pointers: Vec::with_capacity(count),
-            _foreign: Vec::with_capacity(count),
+            _foreign: Vec::new(),
         }
     }
 
-    fn push(&mut self, object: Bound<'py, PyAny>, foreign: Foreign) {
+    fn push(&mut self, object: Bound<'py, PyAny>, pointer: *mut u8, foreign: Option<Foreign>) {
         self.objects.push(object);
-        self.pointers.push(foreign.pointer);
-        self._foreign.push(foreign);
+        self.pointers.push(pointer);
+        self._foreign.extend(foreign);
     }
 
     /// Where the results go, in order.
@@ -256,23 +158,4 @@ fn changes(object: &Bound<'_, PyAny>) -> PyResult<()> {
         || py.import("torch.autograd.graph")?.getattr("increment_version").map(Bound::unbind);
     INCREMENT.get_or_try_init(py, find)?.call1(py, (object,))?;
     Ok(())
-}
-
-/// What NumPy calls an element type, if it has it.
-fn numpy_name(dtype: DType) -> Option<&'static str> {
-    match dtype {
-        DType::BFloat16 => None,
-        DType::Bool => Some("bool_"),
-        DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64
-        | DType::Half
-        | DType::Float
-        | DType::Double => Some(torch_name(dtype)),
-    }
 }

@@ -15,7 +15,7 @@ use crate::definition::{Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed, refused};
 use crate::expected::Expected;
 use crate::foreign::{Device, Foreign};
-use crate::outputs::Makers;
+use crate::makers::Makers;
 use crate::parts::{Part, Placement};
 
 /// How calls with given shapes are computed, and what they expect of their arguments.

@@ -1,5 +1,8 @@
 """Calls with torch tensors, and operators that autograd and torch.compile know."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -17,6 +20,49 @@ def test_tensors_go_in_and_out_without_copies(matmul):
     out = torch.empty(33, 17)
     assert matmul(a, b, out=out) is out
     torch.testing.assert_close(out, a @ b)
+
+
+TYPES = [
+    ("float", torch.float32), ("double", torch.float64), ("half", torch.float16), ("bfloat16", torch.bfloat16), ("bool", torch.bool),
+    ("int8", torch.int8), ("int16", torch.int16), ("int32", torch.int32), ("int64", torch.int64),
+    ("uint8", torch.uint8), ("uint16", torch.uint16), ("uint32", torch.uint32), ("uint64", torch.uint64),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype"), TYPES, ids=[name for name, _ in TYPES])
+def test_results_are_tensors_like_others(name, dtype):
+    text = f"""def copy({name}(N,M) A) -> (B) {{ B(i,j) = A(i,j) }}
+               def first({name}(N,M) A) -> (b) {{ b() = A(0,0) }}"""
+    module = tw.define(text)
+    a = (torch.arange(6).reshape(2, 3) % 2).to(dtype)
+    b = module.copy(a)
+    assert b.dtype == dtype and type(b) is torch.Tensor and torch.equal(b, a)
+    assert b.is_contiguous() and b.data_ptr() % 64 == 0 and b._version == 0 and b.is_leaf and not b.is_inference()
+    # Its memory is its own.
+    assert b.untyped_storage().resizable() and b.untyped_storage().nbytes() == b.nbytes
+    assert b.resize_(5, 7).shape == (5, 7) and b.share_memory_().is_shared()
+    last = module.first(a)
+    assert last.shape == () and last.item() == a[0, 0].item()
+    none = module.copy(a[:0])
+    assert none.shape == (0, 3) and none.stride() == torch.empty(0, 3).stride()
+    with torch.inference_mode():
+        assert module.copy(a).is_inference()
+    # Not where a default device sends new tensors.
+    with torch.device("meta"):
+        assert module.copy(a).device.type == "cpu"
+
+
+def test_results_without_the_stable_functions_are_the_same():
+    """PyTorch before 2.14, as far as the package can tell."""
+    script = """
+import torch
+torch._C.__file__ = torch.__file__
+import tensorwright as tw
+a = torch.arange(6.0).reshape(2, 3)
+b = tw.define("def copy(float(N,M) A) -> (B) { B(i,j) = A(i,j) }").copy(a)
+assert torch.equal(a, b) and b.untyped_storage().resizable() and not b.requires_grad
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_libraries_can_be_mixed_and_the_first_decides(matmul):

@@ -4,9 +4,9 @@
 //! Python object; others make a capsule.
 #![allow(unsafe_code, reason = "DLPack is a C interface")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 
-use pyo3::exceptions::{PyMemoryError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -80,20 +80,15 @@ pub(super) struct Legacy {
 pub(crate) struct Exchange {
     version: Version,
     previous: *const Exchange,
-    allocate: Option<
-        unsafe extern "C" fn(*mut Tensor, *mut *mut Managed, *mut c_void, SetError) -> c_int,
-    >,
+    allocate: *const c_void,
     to_managed: *const c_void,
-    to_object: Option<unsafe extern "C" fn(*mut Managed, *mut *mut ffi::PyObject) -> c_int>,
+    to_object: *const c_void,
     fill: Option<unsafe extern "C" fn(*mut ffi::PyObject, *mut Tensor) -> c_int>,
     current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
 }
 
 // SAFETY: a table is never written after its library made it.
 unsafe impl Sync for Exchange {}
-
-/// How an allocator says what went wrong.
-type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
 /// What a capsule held, given back when this is dropped.
 #[derive(Debug)]
@@ -137,47 +132,6 @@ pub(crate) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Ex
         table = unsafe { found.previous.as_ref() };
     }
     Ok(None)
-}
-
-/// A new tensor, made by the library of a table; `None` if it makes none.
-pub(crate) fn allocate<'py>(
-    py: Python<'py>,
-    api: &Exchange,
-    dtype: DType,
-    shape: &[i64],
-    device: Device,
-) -> Option<PyResult<Bound<'py, PyAny>>> {
-    /// The status suffices.
-    unsafe extern "C" fn ignore(_: *mut c_void, _: *const c_char, _: *const c_char) {}
-    let (allocate, to_object) = (api.allocate?, api.to_object?);
-    let mut shape = shape.to_vec();
-    let (device_type, device_id) = match device {
-        Device::Processor => (CPU, 0),
-        Device::Cuda { number, .. } => (CUDA, number),
-    };
-    let mut prototype = Tensor {
-        data: std::ptr::null_mut(),
-        device_type,
-        device_id,
-        ndim: i32::try_from(shape.len()).ok()?,
-        dtype: data_type(dtype)?,
-        shape: shape.as_mut_ptr(),
-        strides: std::ptr::null_mut(),
-        byte_offset: 0,
-    };
-    let (mut managed, mut object) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the prototype describes a tensor, and `managed` is a place to write to.
-    if unsafe { allocate(&raw mut prototype, &raw mut managed, std::ptr::null_mut(), ignore) } != 0
-    {
-        return Some(Err(PyMemoryError::new_err("there is no memory for a result")));
-    }
-    // SAFETY: the library made `managed` just now, and takes it over; the object is new, and ours.
-    unsafe {
-        if to_object(managed, &raw mut object) != 0 {
-            return Some(Err(PyErr::fetch(py)));
-        }
-        Some(Bound::from_owned_ptr_or_err(py, object))
-    }
 }
 
 /// The memory of an object whose class has a C table.

@@ -3,6 +3,7 @@
 
 mod buffer;
 pub(crate) mod dlpack;
+pub(crate) mod stable;
 
 use std::sync::{Mutex, PoisonError};
 
