@@ -17,7 +17,8 @@
 //! ```text
 //! p_nothing(i) +=! x(i,k) == 0 ? x(i,k) : 0
 //! d_x(i,k) += p_zeros(i) - 1 == (x(i,k) == 0 ? 1 : 0)
-//!             ? d_p(i) * p_nonzero(i) / (x(i,k) == 0 ? 1 : x(i,k)) * (p_nothing(i) - (x(i,k) == 0 ? x(i,k) : 0)) : 0
+//!             ? d_p(i) * (isfinite(p_nonzero(i)) ? p_nonzero(i) : 0) / (x(i,k) == 0 ? 1 : x(i,k))
+//!               * (p_nothing(i) - (x(i,k) == 0 ? x(i,k) : 0)) : 0
 //! ```
 //!
 //! The gradient of `m(i) max=! x(i,k)` goes to the elements that no other one beats, in equal shares; so an element that is read twice
@@ -65,15 +66,20 @@ pub(crate) fn shares(versions: &Versions, op: ReductionOp, step: &Step, term: &E
     match op {
         ReductionOp::Sum => vec![Share { factor: Product::one(), guard: None }],
         ReductionOp::Product => {
-            let factor = Product::one().times(&read(nonzero_name(value))).over(&unless_zero(term));
+            let nonzero = read(nonzero_name(value));
+            let factor = Product::one().times(&nonzero).over(&unless_zero(term));
             let own_zeros = one_if(is_zero(term));
             let is = |zeros: Expr| build::compare(CompareOp::Eq, zeros, own_zeros.clone());
             let zeros = read(zeros_name(value));
-            let mut shares = vec![Share { factor: factor.clone(), guard: Some(is(zeros.clone())) }];
+            let mut shares = vec![Share { factor, guard: Some(is(zeros.clone())) }];
             if versions.helpers.contains_key(&nothing_name(value)) {
                 let others = build::sub(read(nothing_name(value)), if_zero(term));
+                // Zero times infinity is no zero.
+                let is_finite = build::apply("isfinite", vec![nonzero.clone()]);
+                let finite = build::select(is_finite, nonzero, build::int(0));
+                let factor = Product::one().times(&finite).over(&unless_zero(term)).times(&others);
                 let guard = is(build::sub(zeros, build::int(1)));
-                shares.push(Share { factor: factor.times(&others), guard: Some(guard) });
+                shares.push(Share { factor, guard: Some(guard) });
             }
             shares
         }

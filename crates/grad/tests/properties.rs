@@ -88,6 +88,13 @@ fn second_derivatives_of_products_with_zeros_agree_with_finite_differences() {
     agrees_again_at(text, "f", &[("N", 1), ("D", 2), ("E", 2)], inputs);
 }
 
+#[test]
+fn gradients_of_products_that_overflow_are_zero_where_another_factor_is() {
+    let text = "def f(double(N) x) -> (y) { y() *=! x(n) }";
+    assert_eq!(gradient_at(text, &[0.0, 1e200, 1e200, 2.0]), [f64::INFINITY, 0.0, 0.0, 0.0]);
+    assert_eq!(gradient_at(text, &[0.0, 0.0, 1e200, 1e200]), [0.0; 4]);
+}
+
 /// The gradient of one value per element of `x`, where the gradient of all results is 1.
 fn gradient_at(text: &str, x: &[f64]) -> Vec<f64> {
     let made = gradient(text, "f", &["x"]);

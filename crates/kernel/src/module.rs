@@ -147,6 +147,13 @@ impl<'m> Def<'m> {
         self.inner.sizes()
     }
 
+    /// The sizes that a range uses in a quotient, a remainder, a minimum or a maximum, so that extents do not follow them in
+    /// proportion. Extents that follow from subscripts alone are not among them.
+    #[must_use]
+    pub fn nonlinear_sizes(&self) -> Vec<&'m str> {
+        self.inner.nonlinear_sizes()
+    }
+
     /// The integer scalars among its parameters: they may be given values together with the sizes,
     /// and must be where they shape the program (as strides do).
     #[must_use]

@@ -96,9 +96,9 @@ impl Program {
         self.ir.guarded(guards).map(Self::new)
     }
 
-    /// The same program where some stages, by number, have no points: they read nothing and are what their reductions start from.
+    /// The same program where some stages, by number, have an empty range: they read nothing but what was there before.
     #[must_use]
-    pub fn without_points(&self, stages: &[usize]) -> Self {
+    pub fn without_points(&self, stages: &[(usize, ir::Lacking)]) -> Self {
         Self::new(self.ir.without_points(stages))
     }
 

@@ -17,6 +17,7 @@ mod hir;
 mod infer;
 pub mod inline;
 mod module;
+mod nonlinear;
 pub mod ops;
 pub mod polynomial;
 pub mod precision;

@@ -8,6 +8,7 @@ use crate::check;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, nearest};
 use crate::dtype::DType;
 use crate::hir;
+use crate::nonlinear;
 use crate::program::Program;
 use crate::source::{Source, Span};
 use crate::syntax::{self, Expansion};
@@ -183,6 +184,14 @@ impl<'m> Def<'m> {
     #[must_use]
     pub fn sizes(&self) -> Vec<&'m str> {
         self.def.sizes.iter().map(|size| size.name.as_str()).collect()
+    }
+
+    /// The sizes that a range uses in a quotient, a remainder, a minimum or a maximum, so that extents do not follow them in
+    /// proportion. Extents that follow from subscripts alone are not among them.
+    #[must_use]
+    pub fn nonlinear_sizes(&self) -> Vec<&'m str> {
+        let found = nonlinear::nonlinear(&self.module.defs, self.def);
+        found.into_iter().map(|size| self.def.sizes[size.0 as usize].name.as_str()).collect()
     }
 
     /// The integer scalars among its parameters: they may be given values together with the sizes,

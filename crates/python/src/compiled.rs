@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tensorwright::ir::Guarded;
+use tensorwright::ir::{Guarded, Lacking};
 use tensorwright::{Diagnostics, Goal, Kernel, Program};
 use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
@@ -22,8 +22,8 @@ pub(crate) struct Variant {
     pub(crate) sizes: Sizes,
     /// Reductions that end where a call says.
     pub(crate) guards: Vec<Guarded>,
-    /// The stages that have no points, because a size is zero.
-    pub(crate) empty: Vec<usize>,
+    /// The stages with an empty range, because a size is zero.
+    pub(crate) empty: Vec<(usize, Lacking)>,
     /// Whether `const` inputs are prepared ahead of calls.
     pub(crate) has_constants: bool,
     /// Inputs that are not dense, by number.

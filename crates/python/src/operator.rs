@@ -378,6 +378,13 @@ impl Operator {
         })
     }
 
+    /// The sizes that ranges do not follow in proportion: those in quotients, remainders, minima and maxima.
+    fn nonlinear_sizes(&self, py: Python<'_>) -> PyResult<Vec<&str>> {
+        let definition = self.definition();
+        let def = definition.module.def(&definition.signature.name);
+        def.map(|def| def.nonlinear_sizes()).map_err(|error| diagnosed(py, &error))
+    }
+
     /// What is frozen, by name: the copies that calls use.
     fn constants(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
         let params = self.definition().signature.params.iter().zip(&self.bound);

@@ -206,6 +206,70 @@ def test_ranges_without_values_read_nothing():
     assert str(caught.value) == "first: has no value where `N` is 0: an element of `x` is read, which has none"
 
 
+PARTS = {
+    "inner": ("y(i) = x(i)   y(i) = x(i-1) + x(i+1) where i in 1:N-1", lambda x: np.r_[x[:1], x[:-2] + x[2:], x[-1:]]),
+    "head": ("y(i) = 7 where i in 0:N+3   y(i) = x(i) where i in 0:N", lambda x: np.r_[x, [7, 7, 7]]),
+    "added": ("y(i) = x(i)   y(i) += x(i) where i in 0:N-2", lambda x: np.r_[2 * x[:-2], x[-2:]]),
+    "summed": ("t(i) = 7 where i in 0:N+2   t(i) = x(i) where i in 0:N   y() +=! t(i)", lambda x: x.sum() + 14),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("dynamic", [["N"], False, None])
+def test_statements_may_compute_parts_of_tensors(name, dynamic):
+    text, expected = PARTS[name]
+    named = {} if dynamic is None else {"dynamic": dynamic}
+    op = tw.define(f"def f(float(N) x) -> (y) {{ {text} }}", **named).f
+    for n in range(4, 60):
+        x = np.arange(1, n + 1, dtype="float32")
+        np.testing.assert_array_equal(op(x), expected(x), err_msg=f"N = {n}")
+
+
+def test_parts_without_elements_leave_what_was_there():
+    nothing = np.ones(0, "float32")
+
+    def of(text, *args):
+        return tw.define(f"def f(float(N) x) -> (y) {{ {text} }}").f(nothing, *args).tolist()
+
+    assert of("y(i) = 7 where i in 0:N+1   y(i) = x(i) where i in 0:N") == [7]
+    assert of("y(i) = 7 where i in 0:4   y(i) = 1 where i in 0:2   y(i) = x(i) where i in 0:N") == [1, 1, 7, 7]
+    assert of("y(i) = 7 where i in 0:N+3   y(i) = 2 where i in 1:N+1") == [7, 7, 7]
+    assert of("y(i) = 7 where i in 0:3   y(i) max= x(i) where i in 0:N") == [7, 7, 7]
+    assert of("t(i) = 7 where i in 0:N+2   t(i) = x(i) where i in 0:N   y(i) = 2 * t(i)") == [14, 14]
+
+
+NOWHERE = {
+    "t(i) = x(i) + 1   y() = t(0)": "an element of `t` is read, which has none",
+    "s(t) = s(t-1) + x(t) scan t from 0   y() = s(0)": "an element of `s` is read, which has none",
+    "y(i) = k(i) > 0 ? x(0) : 1": "an element of `x` is read, which has none",
+    "y(n) +=! k(j) scatter n = at(j) where n in 0:N": "terms go to elements of `y`, which has none",
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("text", NOWHERE)
+def test_elements_that_are_not_there_are_not_read(text):
+    op = tw.define(f"def f(float(N) x, float(K) k, int32(K) at) -> (y) {{ {text} }}").f
+    with pytest.raises(tw.ArgumentError) as caught:
+        op(np.ones(0, "float32"), np.ones(2, "float32"), np.zeros(2, "int32"))
+    assert str(caught.value) == f"f: has no value where `N` is 0: {NOWHERE[text]}"
+
+
+def test_extents_of_nothing_are_not_guessed():
+    def says(ends, *shape):
+        text = f"def f(float(N,M) x) -> (y) {{ y(i) = 7 where i in 0:{ends} }}"
+        with pytest.raises(tw.ArgumentError) as caught:
+            tw.define(text).f(np.ones(shape, "float32"))
+        return str(caught.value)
+
+    assert says("(N+3)/2", 0, 2) == "f: `N` cannot be 0: a range does not follow `N` in proportion"
+    assert says("max(N,M)", 0, 1) == "f: `N` cannot be 0: a range does not follow `N` in proportion"
+    assert says("N*M", 0, 0) == "f: `M`, `N` cannot be 0: an extent of `y` does not follow it in proportion"
+    # What does not depend on it is no reason to refuse.
+    ceil = tw.define("def f(float(N,M) x) -> (y) { y(n,i) = 7 where n in 0:N, i in 0:(M+1)/2 }").f
+    assert ceil(np.ones((0, 5), "float32")).shape == (0, 3)
+
+
 def test_a_size_that_no_definition_has_is_refused():
     with pytest.raises(ValueError) as caught:
         tw.define(MATMUL, dynamic=["Q"])

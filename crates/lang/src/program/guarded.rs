@@ -8,7 +8,8 @@
 //! Take two programs of one definition, whose ranges all start at the same numbers and whose bodies are equal; only some ranges
 //! end later in the larger one. At each point that both have, both read the same elements, so each stage of the larger one
 //! has the values of the smaller one wherever that has any, if its reductions leave out the terms that the smaller one
-//! has not. What the larger one has beside is computed from whatever its inputs have there, and means nothing.
+//! has not. What the larger one has beside is computed from whatever its inputs have there, and means nothing; so it has to lie
+//! outside of the tensors of the smaller one, where a statement that ends before its tensor would change earlier values.
 
 use super::{
     AxisId, AxisKind, Combine, Expr, Index, Program, Read, Rewrite, Scalar, Stage, Tensor, TensorId,
@@ -45,6 +46,7 @@ impl Program {
             if stage.has_data_subscripts() {
                 return Err("subscripts are data");
             }
+            let extents = &smaller.tensor(other.output).shape;
             for (id, (axis, other)) in (0..).map(AxisId).zip(stage.axes.iter().zip(&other.axes)) {
                 if (axis.kind, axis.lo) != (other.kind, other.lo) || axis.hi < other.hi {
                     return Err("a range depends on a size in another way than ending there");
@@ -53,6 +55,13 @@ impl Program {
                 let is_backwards = |scan: &super::Scan| scan.backwards && scan.axis == id;
                 if ends_earlier && stage.scan.as_ref().is_some_and(is_backwards) {
                     return Err("a recurrence begins at the end");
+                }
+                let is_whole = |extent: &i64| other.hi == *extent;
+                if ends_earlier
+                    && axis.kind == AxisKind::Spatial
+                    && !extents.get(id.0 as usize).is_some_and(is_whole)
+                {
+                    return Err("a statement computes a part of a tensor, and ends before it does");
                 }
                 if ends_earlier && axis.kind == AxisKind::Reduce {
                     // Where it ends is an `int32`.
@@ -200,6 +209,14 @@ mod tests {
     fn what_depends_on_a_size_in_another_way_is_refused() {
         assert_eq!(refusal("def f(float(N) x) -> (y) { y(i) +=! x(i) * x(j) }", 8, 5), Ok(1));
         assert_eq!(refusal("def f(float(N) x) -> (y) { y(i) = x(i) + x(i+1) }", 8, 5), Ok(0));
+        let part = Err("a statement computes a part of a tensor, and ends before it does");
+        let update = "def f(float(N) x) -> (y) { y(i) = x(i)  y(i) += x(i) where i in 0:N-2 }";
+        assert_eq!(refusal(update, 8, 5), part);
+        let tail =
+            "def f(float(N) x) -> (y) { y(i) = 7 where i in 0:N+3  y(i) = x(i) where i in 0:N }";
+        assert_eq!(refusal(tail, 8, 5), part);
+        let head = "def f(float(N) x) -> (y) { y(i) = x(i)  y(i) = 0 where i in 0:2 }";
+        assert_eq!(refusal(head, 8, 5), Ok(0));
         let used = Err("a statement uses a size as a number");
         assert_eq!(refusal("def f(float(N) x) -> (y) { y(i) = x(i) / N }", 8, 5), used);
         assert_eq!(

@@ -23,6 +23,7 @@ mod scatter;
 mod strided;
 
 pub use analysis::{Analysis, StageAnalysis};
+pub use emptied::Lacking;
 pub use exact::Exact;
 pub use expr::{Expr, Location, Read, Scalar, round_float, round_to_odd, wrap_integer};
 pub use guarded::Guarded;

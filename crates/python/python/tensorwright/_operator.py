@@ -198,14 +198,16 @@ class Module:
     def training(self, name: str, wrt: str | Iterable[str] = ()) -> tuple[Operator, Operator, dict[str, int]]:
         """The forward pass and the gradient of a definition for training: values that are worth keeping are returned by the
         forward pass, after its results, and taken by the gradient, which does not compute them again. The last of the three says
-        which parameters of the gradient are in which place of what the forward pass returns; without any, they are the
-        operator itself and what :meth:`grad` makes."""
+        which parameters of the gradient are in which place of what the forward pass returns; without any, the forward pass is the
+        operator itself. The gradient is used for its value alone: what :meth:`grad` makes can be differentiated in turn."""
         wanted = (wrt,) if isinstance(wrt, str) else tuple(wrt)
         found = self._trainings.get((name, wanted))
         if found is None:
             forward, (text, made), saved = self._text.training(name, list(wanted))
             first = self[name] if forward is None else Module(forward[0], self._choices)[forward[1]]
-            second = Module(text, self._choices)[made] if saved else self.grad(name, wanted)
+            whole = None if saved else self.grad(name, wanted)
+            is_whole = whole is not None and whole.module.source == text.text
+            second = whole if is_whole else Module(text, self._choices)[made]
             found = self._trainings.setdefault((name, wanted), (first, second, saved))
         return found
 

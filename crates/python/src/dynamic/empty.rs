@@ -1,7 +1,7 @@
 //! Sizes that are zero.
 
 use tensorwright::Program;
-use tensorwright::ir::{AxisId, Stage, Tensor, TensorId};
+use tensorwright::ir::{Axis, AxisId, AxisKind, Lacking, Stage, Tensor, TensorId};
 
 use super::Problem;
 use super::part::placement;
@@ -10,6 +10,9 @@ use crate::definition::{Definition, Sizes};
 use crate::kernels::Kernels;
 use crate::parts::Part;
 use crate::specialised::{Shapes, Specialised, shapes};
+
+/// Values in the place of zero that extents have to follow in proportion, beside two and three.
+const TRIED: [i64; 3] = [1, 5, 64];
 
 /// A definition for sizes of which some are zero: it is known by two larger ones.
 pub(super) struct Empty {
@@ -25,35 +28,140 @@ pub(super) struct Empty {
 
 impl Empty {
     pub(super) fn new(definition: &Definition, sizes: &Sizes) -> Result<Self, Problem> {
-        let is_size = |name: &String| definition.signature.sizes.contains(name);
+        let is_zero = |name: &String| {
+            definition.signature.sizes.contains(name) && sizes.get(name) == Some(&0)
+        };
         let at = |value: i64| -> Sizes {
             let one = |(name, size): (&String, &i64)| {
-                (name.clone(), if *size == 0 && is_size(name) { value } else { *size })
+                (name.clone(), if is_zero(name) { value } else { *size })
             };
             sizes.iter().map(one).collect()
         };
-        let zeros = sizes.iter().filter(|(name, size)| **size == 0 && is_size(name));
-        let zeros = zeros.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let zeros: Vec<String> =
+            sizes.keys().filter(|name| is_zero(name)).map(|name| format!("`{name}`")).collect();
+        let zeros = zeros.join(", ");
+        let refused = |why: String| Problem::Argument(format!("{zeros} cannot be 0: {why}"));
         let program = Specialised::program(definition, &at(2))?;
         let larger = Specialised::program(definition, &at(3))?;
+        let def = definition.module.def(&definition.signature.name)?;
+        if let Some(size) = def.nonlinear_sizes().iter().find(|size| is_zero(&size.to_string())) {
+            return Err(refused(format!("a range does not follow `{size}` in proportion")));
+        }
+        for value in TRIED {
+            // A window may be longer than that.
+            let Ok(other) = Specialised::program(definition, &at(value)) else { continue };
+            if let Some(tensor) = unexpected(&program, &larger, &other, value) {
+                let why = format!("an extent of `{tensor}` does not follow it in proportion");
+                return Err(refused(why));
+            }
+        }
         let mut real: Shapes = shapes(&program);
         let others = shapes(&larger);
         let pairs = real.0.iter_mut().zip(&others.0).chain(real.1.iter_mut().zip(&others.1));
         for (tensor, other) in pairs {
-            tensor.shape = tensor.shape.iter().zip(&other.shape).map(extent).collect();
+            tensor.shape = zero_shape(tensor, other);
             if tensor.shape.iter().any(|extent| *extent < 0) {
-                let message =
-                    format!("{zeros} cannot be 0: `{}` would have a negative extent", tensor.name);
-                return Err(Problem::Argument(message));
+                return Err(refused(format!("`{}` would have a negative extent", tensor.name)));
             }
         }
         Ok(Self { zeros, two: at(2), program, larger, real })
     }
+
+    /// Whether a tensor of the program has no elements.
+    fn has_none(&self, id: TensorId) -> bool {
+        let shape = zero_shape(self.program.ir().tensor(id), self.larger.ir().tensor(id));
+        shape.iter().any(|extent| *extent <= 0)
+    }
+
+    /// Where a range really starts and ends.
+    fn range(&self, stage: usize, axis: AxisId) -> (i64, i64) {
+        let of = |program: &Program| {
+            program.ir().stages.get(stage).map(|stage| (stage.axis(axis).lo, stage.axis(axis).hi))
+        };
+        let both = of(&self.program).zip(of(&self.larger));
+        both.map_or((0, 0), |(two, three)| (at(0, two.0, three.0), at(0, two.1, three.1)))
+    }
+
+    /// The stages with a range that is empty.
+    fn without_points(&self) -> Vec<(usize, Lacking)> {
+        let lacking = |(number, stage): (usize, &Stage)| {
+            let axes = || (0..).map(AxisId).zip(&stage.axes);
+            let is_empty = |(id, _): &(AxisId, &Axis)| {
+                let (lo, hi) = self.range(number, *id);
+                hi <= lo
+            };
+            let of_elements = |(_, axis): &(AxisId, &Axis)| axis.kind == AxisKind::Spatial;
+            if axes().any(|axis| of_elements(&axis) && is_empty(&axis)) {
+                Some((number, Lacking::Elements))
+            } else {
+                axes().any(|axis| is_empty(&axis)).then_some((number, Lacking::Terms))
+            }
+        };
+        self.program.ir().stages.iter().enumerate().filter_map(lacking).collect()
+    }
+
+    /// A tensor without elements of which one is read, by a stage that has points.
+    fn read(&self, empty: &[(usize, Lacking)]) -> Option<&str> {
+        let ir = self.program.ir();
+        let has_points = |number: usize| !empty.iter().any(|(other, _)| *other == number);
+        let stages = ir.stages.iter().enumerate().filter(|(number, _)| has_points(*number));
+        let is_read = |id: &TensorId| {
+            stages.clone().any(|(_, stage)| stage.body.may_read(&|other| other == *id))
+        };
+        let mut ids = (0..ir.tensors.len() as u32).map(TensorId);
+        let found = ids.find(|id| self.has_none(*id) && is_read(id));
+        found.map(|id| ir.tensor(id).name.as_str())
+    }
+
+    /// A tensor without elements to which terms would go.
+    fn scattered(&self) -> Option<&str> {
+        let ir = self.program.ir();
+        let has_terms = |number: usize, stage: &Stage| {
+            let mut axes = (0..).map(AxisId).zip(&stage.axes);
+            let is_of_term = |id: AxisId| !stage.scatter.iter().any(|scatter| scatter.axis == id);
+            axes.all(|(id, _)| {
+                !is_of_term(id) || self.range(number, id).0 < self.range(number, id).1
+            })
+        };
+        let goes_nowhere = |(number, stage): &(usize, &Stage)| {
+            stage.scatter.iter().any(|scatter| {
+                let (lo, hi) = self.range(*number, scatter.axis);
+                scatter.checked && hi <= lo
+            }) && has_terms(*number, stage)
+        };
+        let found = ir.stages.iter().enumerate().find(goes_nowhere);
+        found.map(|(_, stage)| ir.tensor(stage.output).name.as_str())
+    }
 }
 
-/// Extents are sums of sizes, so that they go on to zero as they went from three to two.
-fn extent((two, three): (&i64, &i64)) -> i64 {
-    two - 2 * (three - two)
+/// What is a number in proportion at a value, if it is these at two and at three.
+fn at(value: i64, two: i64, three: i64) -> i64 {
+    two + (value - 2) * (three - two)
+}
+
+fn zero_shape(two: &Tensor, three: &Tensor) -> Vec<i64> {
+    two.shape.iter().zip(&three.shape).map(|(two, three)| at(0, *two, *three)).collect()
+}
+
+/// A tensor whose extents, or the ranges it is computed over, do not go on from two and three as they are at another value.
+fn unexpected(two: &Program, three: &Program, other: &Program, value: i64) -> Option<String> {
+    let (two, three, other) = (two.ir(), three.ir(), other.ir());
+    let goes_on = |a: &Tensor, b: &Tensor, c: &Tensor| {
+        let mut pairs = a.shape.iter().zip(&b.shape).zip(&c.shape);
+        pairs.all(|((a, b), c)| at(value, *a, *b) == *c)
+    };
+    let tensors = two.tensors.iter().zip(&three.tensors).zip(&other.tensors);
+    let wrong = tensors.into_iter().find(|((a, b), c)| !goes_on(a, b, c));
+    if let Some(((tensor, _), _)) = wrong {
+        return Some(tensor.name.clone());
+    }
+    let axes_go_on = |a: &Stage, b: &Stage, c: &Stage| {
+        let mut axes = a.axes.iter().zip(&b.axes).zip(&c.axes);
+        axes.all(|((a, b), c)| (at(value, a.lo, b.lo), at(value, a.hi, b.hi)) == (c.lo, c.hi))
+    };
+    let mut stages = two.stages.iter().zip(&three.stages).zip(&other.stages);
+    let wrong = stages.find(|((a, b), c)| !axes_go_on(a, b, c));
+    wrong.map(|((stage, _), _)| two.tensor(stage.output).name.clone())
 }
 
 /// How to compute calls with sizes of which some are zero: by what is common to larger ones.
@@ -62,54 +170,38 @@ pub(super) fn empty(
     kernels: &Kernels,
     sizes: Sizes,
 ) -> Result<Specialised, Problem> {
-    let Empty { zeros, two, program, larger, real } = Empty::new(definition, &sizes)?;
-    if real.1.iter().all(|tensor| tensor.shape.contains(&0)) {
-        return Ok(Specialised::of(definition, &real, sizes, &Strides::new(), Vec::new()));
-    }
-    let refused =
-        |reason: &str| Problem::Argument(format!("has no value where {zeros} is 0: {reason}"));
-    let end = |stage: usize, axis: AxisId| {
-        let hi = |program: &Program| program.ir().stages.get(stage).map(|it| it.axis(axis).hi);
-        hi(&program).zip(hi(&larger)).map_or(0, |(two, three)| extent((&two, &three)))
+    let found = Empty::new(definition, &sizes)?;
+    let refused = |reason: &str| {
+        Problem::Argument(format!("has no value where {} is 0: {reason}", found.zeros))
     };
-    let empty = without_points(&program, &end);
-    let mut read = real.0.iter().filter(|tensor| tensor.shape.contains(&0));
-    if let Some(input) = read.find(|input| is_read(&program, &empty, &input.name)) {
-        return Err(refused(&format!("an element of `{}` is read, which has none", input.name)));
+    if let Some(name) = found.scattered() {
+        return Err(refused(&format!("terms go to elements of `{name}`, which has none")));
+    }
+    let real = &found.real;
+    if real.1.iter().all(|tensor| tensor.shape.contains(&0)) {
+        return Ok(Specialised::of(definition, real, sizes, &Strides::new(), Vec::new()));
+    }
+    let empty = found.without_points();
+    if let Some(name) = found.read(&empty) {
+        return Err(refused(&format!("an element of `{name}` is read, which has none")));
     }
     let emptied = |program: &Program| program.without_points(&empty);
-    let mut guards = emptied(&larger).guards_for(&emptied(&program)).map_err(refused)?;
-    guards.retain(|guard| !empty.contains(&guard.stage));
+    let (program, larger) = (&found.program, &found.larger);
+    let mut guards = emptied(larger).guards_for(&emptied(program)).map_err(refused)?;
+    guards.retain(|guard| !empty.iter().any(|(stage, _)| *stage == guard.stage));
     let varies = |(a, b): (&Tensor, &Tensor)| a.is_const && a.shape != b.shape;
     let has_constants = !real.0.iter().zip(program.inputs()).any(varies);
     let strides = Strides::new();
+    let two = found.two.clone();
     let variant = Variant { sizes: two, guards: guards.clone(), empty, has_constants, strides };
-    let compiled = kernels.compile(definition, &variant, &program)?;
+    let compiled = kernels.compile(definition, &variant, program)?;
     let outputs = program.outputs();
     let place = |(real, made): (&Tensor, &Tensor)| placement(real, real, made, 0);
     let part = Part {
         compiled,
         inputs: real.0.iter().zip(program.inputs()).map(place).collect(),
         outputs: real.1.iter().zip(outputs).map(place).collect(),
-        ends: guards.iter().map(|it| end(it.stage, it.axis).max(0) as i32).collect(),
+        ends: guards.iter().map(|it| found.range(it.stage, it.axis).1.max(0) as i32).collect(),
     };
-    Ok(Specialised::of(definition, &real, sizes, &Strides::new(), vec![part]))
-}
-
-/// The stages with a range that is empty; `end` says where ranges end.
-fn without_points(program: &Program, end: &impl Fn(usize, AxisId) -> i64) -> Vec<usize> {
-    let stages = program.ir().stages.iter().enumerate();
-    let is_empty = |(number, stage): &(usize, &Stage)| {
-        let mut axes = (0..).map(AxisId).zip(&stage.axes);
-        axes.any(|(id, axis)| end(*number, id) <= axis.lo)
-    };
-    stages.filter(is_empty).map(|(number, _)| number).collect()
-}
-
-/// Whether a stage with points reads an element of an input, whatever its conditions say.
-fn is_read(program: &Program, empty: &[usize], input: &str) -> bool {
-    let ir = program.ir();
-    let is_it = |id: TensorId| ir.tensor(id).name == input;
-    let stages = ir.stages.iter().enumerate().filter(|(number, _)| !empty.contains(number));
-    stages.into_iter().any(|(_, stage)| stage.body.always_reads(&is_it))
+    Ok(Specialised::of(definition, real, sizes, &Strides::new(), vec![part]))
 }
