@@ -129,6 +129,11 @@ def training(choices):
             torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-2)  # sums over the rows
         mine, other = compare(lambda: step(ours), lambda: step(theirs), seconds=3.0, rounds=100)
         rows.append((f"forward and backward of {name}, {count} x 768", us(mine), us(other), f"{other / mine:.2f}"))
+    args, seed = [torch.randn(shape, requires_grad=True) for shape in [(256, 768), (768,), (768,)]], torch.randn(256, 768)
+    ours = tw.torch.register(module.norm, backward=True)
+    mine, other = compare(*(lambda op=op: torch.autograd.grad(op(*args), args, seed) for op in (ours, TorchsNorm.apply)),
+                          seconds=3.0, rounds=100)  # fmt: skip
+    rows.append(("norm, 256 x 768, beside torch's kernels in a Function of Python", us(mine), us(other), f"{other / mine:.2f}"))
     mine, other = compare(*norm_kernels(module), seconds=3.0, rounds=100)
     rows.append(("the kernels of norm alone, 256 x 768, without autograd", us(mine), us(other), f"{other / mine:.2f}"))
 
@@ -164,6 +169,21 @@ def training(choices):
     mine, other = compare(ours, theirs, seconds=3.0, rounds=100)
     rows.append(("a step of a network of 3 layers of 128, batch 32", us(mine), us(other), f"{other / mine:.2f}"))
     table("Training (us)", ("", "tensorwright", "torch eager", "times as fast"), rows)
+
+
+class TorchsNorm(torch.autograd.Function):
+    """PyTorch's kernels of a norm as an operator that a user writes has them: autograd calls Python."""
+
+    @staticmethod
+    def forward(ctx, x, g, b):
+        y, mean, rstd = torch.native_layer_norm(x, g.shape, g, b, 1e-5)
+        ctx.save_for_backward(x, g, b, mean, rstd)
+        return y
+
+    @staticmethod
+    def backward(ctx, seed):
+        x, g, b, mean, rstd = ctx.saved_tensors
+        return torch.ops.aten.native_layer_norm_backward(seed, x, g.shape, mean, rstd, g, b, [True] * 3)
 
 
 def norm_kernels(module):

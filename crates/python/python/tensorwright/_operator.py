@@ -205,9 +205,10 @@ class Module:
         if found is None:
             forward, (text, made), saved = self._text.training(name, list(wanted))
             first = self[name] if forward is None else Module(forward[0], self._choices)[forward[1]]
-            whole = None if saved else self.grad(name, wanted)
-            is_whole = whole is not None and whole.module.source == text.text
-            second = whole if is_whole else Module(text, self._choices)[made]
+            second = Module(text, self._choices)[made]
+            whole = second if saved else self.grad(name, wanted)
+            if whole.module.source == text.text:
+                second = whole
             found = self._trainings.setdefault((name, wanted), (first, second, saved))
         return found
 

@@ -1,15 +1,27 @@
 """How operators are differentiated: what a forward pass keeps, and where gradients find their arguments."""
 
 import contextlib
-import functools
 import operator
+import os
 import re
+import threading
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 from torch.utils import _python_dispatch
 
 from ._operator import _REAL, Operator
 from .errors import ArgumentError, CompileError
+
+_transforms = torch._C._functorch.peek_interpreter_stack
+_JVP = torch._C._functorch.TransformType.Jvp
+_is_wrapped, _unwrapped = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
+
+# Held while a name is chosen and registered. A rule registers its gradient, so one thread may take it again.
+registering = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A child has no threads that would finish what they had begun.
+    os.register_at_fork(before=registering.acquire, after_in_parent=registering.release, after_in_child=registering.release)
 
 
 def open_parameters(op):
@@ -22,6 +34,46 @@ def outside():
     """Whatever transform or mode the caller is within, it does not see what is done here."""
     with torch._C._DisableFuncTorch(), torch._C.DisableTorchFunction(), _python_dispatch._disable_current_modes():
         yield
+
+
+def requires_gradient(tensor):
+    """Whether autograd or a transform of ``torch.func`` differentiates with respect to a tensor, at any level."""
+    while not tensor.requires_grad and _is_wrapped(tensor):
+        tensor = _unwrapped(tensor)
+    return tensor.requires_grad
+
+
+def has_tangent(tensor):
+    """Whether forward mode has a tangent for a tensor, at any level of ``torch.func``. Each level knows its own alone."""
+    with contextlib.ExitStack() as left:
+        while (level := _transforms()) is not None:
+            if _is_wrapped(tensor) and torch._C._functorch.maybe_get_level(tensor) == level.level():
+                if level.key() == _JVP and _is_dual(tensor):
+                    return True
+                tensor = _unwrapped(tensor)
+            left.enter_context(temporarily_pop_interpreter_stack())
+        return _is_dual(tensor)
+
+
+def _is_dual(tensor):
+    return torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def numbers_of(op, tensors=()):
+    """The places of real numbers among the open parameters, with their names and types. ``tensors`` are none."""
+    return [
+        (place, name, dtype)
+        for place, (name, dtype, rank, _) in enumerate(open_parameters(op))
+        if rank == 0 and dtype in _REAL and name not in tensors
+    ]
+
+
+def without_gradient(op, name, dtype):
+    """What is raised for a number that requires a gradient."""
+    return ArgumentError(
+        f"{op.__name__}: `{name}` requires a gradient, and numbers have none; "
+        f"declare a tensor of one element, as in `{dtype}(ONE) {name}`, or pass .detach()"
+    )
 
 
 class Rule:
@@ -53,24 +105,26 @@ class Rule:
     @outside()
     def step(self, needs):
         """The gradient for the parameters that need one; None if all of theirs are zero."""
-        found = self.steps.get(needs)
-        if found is None:
-            wanted = self._wanted(needs)
-            if not wanted and self.given is None:
-                return None
-            if self.given is not None or (self.steps and wanted == self.real):
-                found = self.steps.get(None) or _Step(self, self.given or self._gradient(wanted), wanted)
-                self.steps[None] = self.steps[needs] = found
-            else:
-                found = self.steps[needs] = _Step(self, self._gradient(wanted), wanted)
-        return found
+        with registering:
+            found = self.steps.get(needs)
+            if found is None:
+                wanted = self._wanted(needs)
+                if not wanted and self.given is None:
+                    return None
+                if self.given is not None or (self.steps and wanted == self.real):
+                    found = self.steps.get(None) or _Step(self, self.given or self._gradient(wanted), wanted)
+                    self.steps[None] = self.steps[needs] = found
+                else:
+                    found = self.steps[needs] = _Step(self, self._gradient(wanted), wanted)
+            return found
 
     @outside()
     def passing(self, needs):
         """The forward pass and the gradient for the parameters that need one. Values that are worth it are kept between them."""
         wanted = [] if self.given is not None else self._wanted(needs)
-        forward, gradient, saved = self.op.module.training(self.op.__name__, wanted) if wanted else (None, None, {})
-        if not saved:
+        module, name = self.op.module, self.op.__name__
+        forward, gradient, saved = module.training(name, wanted) if wanted else (self.op, None, {})
+        if gradient is None or gradient is module.grad(name, wanted):
             made = _Pass(self, self.op, self.step(needs), self.kept)
         else:
             if len(forward.results()) == len(self.results):
@@ -90,12 +144,9 @@ class Rule:
         return made
 
     def _wanted(self, needs):
-        for (name, dtype, rank, _), need in zip(self.params, needs, strict=True):
-            if need and rank == 0 and dtype in _REAL and name not in self.tensors:
-                raise ArgumentError(
-                    f"{self.op.__name__}: `{name}` requires a gradient, and numbers have none; "
-                    f"declare a tensor of one element, as in `{dtype}(ONE) {name}`, or pass .detach()"
-                )
+        for place, name, dtype in numbers_of(self.op, self.tensors):
+            if needs[place]:
+                raise without_gradient(self.op, name, dtype)
         return [name for name, need in zip(self.names, needs, strict=True) if need and name in self.real]
 
     def _gradient(self, wanted):
@@ -129,7 +180,7 @@ class _Step:
     """A gradient, and where its arguments come from."""
 
     def __init__(self, rule, op, wrt, saved=None):
-        self.op, self.make, saved = op, rule.make, saved or {}
+        self.op, self.make, self.made, saved = op, rule.make, None, saved or {}
         wanted = [name for name, *_ in open_parameters(op)]
         own = [name for name in wanted if name not in saved]
         self.cotangents = {f"d_{name}": place for place, name in enumerate(rule.results) if f"d_{name}" not in saved}
@@ -162,11 +213,14 @@ class _Step:
         self.places = [made.get(name) if rank > 0 or name in rule.tensors else None for name, _, rank, _ in rule.params]
         self.tensors = (*self.cotangents, *(name for name in rule.tensors if name in wanted))
 
-    @functools.cached_property
+    @property
     def custom(self):
         """Registered as well: compiled backward passes know its shapes, and it can be differentiated again."""
-        with outside():
-            return self.make(self.op, self.tensors)
+        if self.made is None:
+            with registering, outside():
+                # Another thread may have been first.
+                self.made = self.made or self.make(self.op, self.tensors)
+        return self.made
 
     def kept(self):
         """What the forward pass keeps for it."""
@@ -176,8 +230,8 @@ class _Step:
         try:
             return self.op.compute(*values)
         except ArgumentError:
-            # A batch of gradients (``is_grads_batched``) has no memory of its own; PyTorch takes it apart, or says the same.
-            return self.custom._opoverload(*values)
+            # A batch of gradients (``is_grads_batched``) has no memory of its own, and duals have tangents.
+            return self.custom(*values)
 
 
 class _Pass:

@@ -16,10 +16,21 @@ import keyword
 from typing import Any
 
 import torch
+from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch._library.custom_ops import CustomOpDef
+from torch._subclasses.functional_tensor import FunctorchFunctionalizeAPI
 
 from ._operator import _REAL, Operator
-from ._torch_gradients import Rule, open_parameters, outside
+from ._torch_gradients import (
+    Rule,
+    has_tangent,
+    numbers_of,
+    open_parameters,
+    outside,
+    registering,
+    requires_gradient,
+    without_gradient,
+)
 from ._torch_shapes import inferred
 from .errors import ArgumentError
 
@@ -34,6 +45,8 @@ _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 _TRANSFORM, _is_wrapped = torch._C._functorch.TransformType, torch._C._functorch.is_functorch_wrapped_tensor
+# Of ``is_grads_batched``, which is no transform of ``torch.func``.
+_is_batch = torch._C._functorch.is_legacy_batchedtensor
 _tracing = torch._C._get_tracing_state
 _is_autocast = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
@@ -53,39 +66,56 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
     ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none. Registering the
     same again returns what there is.
     """
-    if name is not None and not name.isidentifier():
+    if name is not None and not (name.isascii() and name.isidentifier() and not keyword.iskeyword(name)):
         raise ValueError(f"name is that of an operator in the namespace tensorwright, such as {op.__name__!r}, not {name!r}")
     if all(rank == 0 for _, _, rank, _ in open_parameters(op)):
         raise ValueError(f"{op.__name__} takes no tensors, so there is nothing for PyTorch to look at; call the operator itself")
-    if name in _made and _is_same(_made[name], op, backward):
-        return _made[name]
-    if name in _taken:
-        raise ValueError(f"the name {name!r} is that of another operator, whose compiled code would change; give another one, or none")
-    rule = None
-    if backward is not None and backward is not False:
-        rule = Rule(op, None if backward is True else backward, _again)
-    name = name or _named(op)
-    made = _made[name] = _custom(op, name, (), rule)
-    made._origin = op, backward, name
+    with registering:
+        if name in _made and _is_same(_made[name], op, backward):
+            return _made[name]
+        if name in _taken:
+            raise ValueError(
+                f"the name {name!r} is that of another operator, whose compiled code would change; give another one, or none"
+            )
+        rule = None
+        if backward is not None and backward is not False:
+            rule = Rule(op, None if backward is True else backward, _again)
+        name = name or _named(op)
+        made = _custom(op, name, (), rule)
+        made._origin = op, backward, name
+        _made[name] = made
     return made
 
 
 def _is_same(made, op, backward):
     """Whether an operator was registered as another one would be."""
     first, before, _ = made._origin
-    if (first.__name__, first.module.source, first.module._choices) != (op.__name__, op.module.source, op.module._choices):
+    if isinstance(before, Operator) and isinstance(backward, Operator):
+        return _computes_same(first, op) and _computes_same(before, backward)
+    return before is backward and _computes_same(first, op)
+
+
+def _computes_same(one, other):
+    """Whether two operators have the same text and choices, and are frozen to the same values."""
+    if (one.__name__, one.module.source, one.module._choices) != (other.__name__, other.module.source, other.module._choices):
         return False
-    if before is not backward or first.frozen.keys() != op.frozen.keys():
+    if one.frozen.keys() != other.frozen.keys():
         return False
-    return all(_is_equal(first.frozen[name], value) for name, value in op.frozen.items())
+    return all(_is_equal(one.frozen[name], value) for name, value in other.frozen.items())
 
 
 def _is_equal(one, other):
+    """Whether two frozen values are the same to the bit, so that NaN equals NaN and zeros have signs."""
+    if not hasattr(one, "shape") and not hasattr(other, "shape"):
+        return repr(one) == repr(other) or one == other != 0
     try:
         with outside():
-            return torch.equal(torch.as_tensor(one), torch.as_tensor(other))
+            one, other = torch.as_tensor(one), torch.as_tensor(other)
+            if (one.dtype, one.shape) != (other.dtype, other.shape):
+                return False
+            return torch.equal(*(value.reshape(-1).contiguous().view(torch.uint8) for value in (one, other)))
     except (TypeError, RuntimeError):
-        # Of types that PyTorch does not know, or of two.
+        # Of types that PyTorch does not know, or of two devices.
         return False
 
 
@@ -105,6 +135,8 @@ class Registered(CustomOpDef):
     _transformed: Any
     _casts: list[torch.dtype | None]
     _names: list[str]
+    _takes_tensor: list[bool]
+    _numbers: list[tuple[int, str, str]]
     _origin: tuple[Operator, Operator | bool | None, str]
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
@@ -117,13 +149,13 @@ class Registered(CustomOpDef):
         if len(args) != len(self._casts):
             # Says what is missing.
             return self._op.compute(*args)
+        if _forward_mode._current_level >= 0:
+            self._refuse_tangents(args)
         transform = _transforms()
         if transform is not None:
             return self._within(transform, args)
-        if _forward_mode._current_level >= 0:
-            self._refuse_tangents(args)
         if _dispatch_modes() or _function_modes() or _tracing() is not None:
-            return self._opoverload(*args)
+            return self._dispatched(args)
         records = False
         for arg in args:
             kind = type(arg)
@@ -131,20 +163,24 @@ class Registered(CustomOpDef):
                 if arg.requires_grad:
                     records = True
             elif kind is not float and kind is not int and hasattr(kind, "__torch_function__"):
-                return self._opoverload(*args)
+                return self._dispatched(args)
             elif hasattr(kind, "__array_interface__"):
                 return self(*self._converted(args))
         if _is_autocast() and torch.is_autocast_enabled("cpu"):
             args = _cast(args, self._casts)
         try:
             if records and _is_grad_enabled():
+                if self._function is not None:
+                    return self._function.apply(*args)
+                if not self._takes_all(args):
+                    # Says what cannot be an argument.
+                    self._op.compute(*args)
                 # Without a rule, PyTorch says so once somebody asks for the gradient.
-                return (self._opoverload if self._function is None else self._function.apply)(*args)
+                return self._dispatched(args)
             return self._op.compute(*args)
         except (ArgumentError, TypeError):
-            # Of tensors that are nowhere, PyTorch knows the shapes.
-            if all(arg.is_meta for arg in args if isinstance(arg, torch.Tensor)):
-                return self._opoverload(*args)
+            if self._takes_all(args) and self._has_no_memory(args):
+                return self._dispatched(args)
             raise
 
     def __getattr__(self, name: str) -> Any:
@@ -155,17 +191,40 @@ class Registered(CustomOpDef):
 
     def _within(self, transform, args):
         """The call within a transform of ``torch.func``."""
+        self._refuse_numbers(args)
         if not any(isinstance(arg, torch.Tensor) and _is_wrapped(arg) for arg in args):
             # It does not matter to the transform.
-            with torch._C._DisableFuncTorch():
-                return self._opoverload(*args)
-        if transform.key() == _TRANSFORM.Jvp:
-            raise NotImplementedError(self._says_no_tangents())
-        if self._transformed is not None:
+            return self._opoverload(*args)
+        if transform.key() != _TRANSFORM.Functionalize:
             return self._transformed.apply(*args)
-        if transform.key() == _TRANSFORM.Grad:
-            raise NotImplementedError(f"{self._op.__name__} has no gradient; register it with backward=True, or pass .detach()")
+        # Functions of PyTorch have no rule for it; nothing is changed in place here.
+        level = FunctorchFunctionalizeAPI(retrieve_current_functorch_interpreter())
+        with level.redispatch_to_next():
+            made = self(*level.unwrap_tensors(args))
+        return level.wrap_tensors(made)
+
+    def _dispatched(self, args):
+        """The call through PyTorch's dispatcher."""
+        self._refuse_numbers(args)
         return self._opoverload(*args)
+
+    def _refuse_numbers(self, args):
+        """PyTorch makes numbers of tensors without axes, and forgets their gradients without a word."""
+        if self._numbers and _is_grad_enabled():
+            for place, name, dtype in self._numbers:
+                if isinstance(args[place], torch.Tensor) and requires_gradient(args[place]):
+                    raise without_gradient(self._op, name, dtype)
+
+    def _takes_all(self, args):
+        """Whether there are tensors where PyTorch wants tensors."""
+        places = zip(args, self._takes_tensor, strict=True)
+        return all(isinstance(arg, torch.Tensor) for arg, is_wanted in places if is_wanted)
+
+    def _has_no_memory(self, args):
+        """Whether PyTorch alone can make something of arguments: of tensors that are nowhere it knows the shapes, and batches it
+        takes apart."""
+        tensors = [arg for arg, is_wanted in zip(args, self._takes_tensor, strict=True) if is_wanted]
+        return all(arg.is_meta for arg in tensors) or any(map(_is_batch, tensors))
 
     def _converted(self, args):
         """Arguments of which NumPy's are tensors, and its numbers Python's."""
@@ -196,7 +255,7 @@ class Registered(CustomOpDef):
     def _refuse_tangents(self, args):
         """Forward mode would lose them without a word."""
         for arg in args:
-            if isinstance(arg, torch.Tensor) and _forward_mode.unpack_dual(arg).tangent is not None:
+            if isinstance(arg, torch.Tensor) and has_tangent(arg):
                 raise NotImplementedError(self._says_no_tangents())
 
     def _says_no_tangents(self):
@@ -215,22 +274,37 @@ class Registered(CustomOpDef):
 
 def _registered(op, backward, name):
     """What an operator was registered as, in this process or another one."""
-    found = _made.get(name)
-    return register(op, backward, name=name if found is None or _is_same(found, op, backward) else None)
+    with registering:
+        if name not in _taken or (name in _made and _is_same(_made[name], op, backward)):
+            return register(op, backward, name=name)
+        # Something else has the name here.
+        found = next((made for made in _made.values() if _is_same(made, op, backward)), None)
+        return register(op, backward) if found is None else found
 
 
 def _custom(op, name, tensors, rule=None):
     """The custom operator. Parameters without axes are numbers, except for ``tensors``."""
+    _taken.add(name)
+    try:
+        return _defined(op, name, tensors, rule)
+    except BaseException:
+        # Nothing has the name.
+        _taken.discard(name)
+        raise
+
+
+def _defined(op, name, tensors, rule):
     params, results = open_parameters(op), op.results()
     # Kernels for other devices than CUDA's take tensors of the CPU, and copy them.
     device = "cuda" if op.module.target.startswith("cuda") else "cpu"
-    _taken.add(name)
     custom = torch.library.custom_op(
         f"tensorwright::{name}", op.compute, mutates_args=(), schema=_schema(params, results, tensors), device_types=device
     )
     custom.__class__ = Registered
-    custom._op, custom._function, custom._transformed = op, None, None
+    custom._op, custom._function, custom._transformed = op, None, _transformed(custom)
     custom._names = [name for name, *_ in params]
+    custom._takes_tensor = [rank > 0 or name in tensors for name, _, rank, _ in params]
+    custom._numbers = numbers_of(op, tensors)
     custom._casts = [getattr(torch, dtype) if rank > 0 and dtype in _REAL else None for _, dtype, rank, _ in params]
 
     @custom.register_fake
@@ -250,6 +324,33 @@ def _custom(op, name, tensors, rule=None):
     if rule is not None:
         _differentiate(custom, rule)
     return custom
+
+
+def _transformed(custom, setup=None, formula=None):
+    """What each transform of ``torch.func`` goes through: within a batch, PyTorch's dispatcher forgets the levels below."""
+
+    class Transformed(torch.autograd.Function):
+        @staticmethod
+        def forward(*args):
+            return custom(*args)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            if setup is not None:
+                setup(ctx, inputs, output)
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            if formula is None:
+                says = f"{custom._op.__name__} has no gradient; register it with backward=True, or pass .detach()"
+                raise NotImplementedError(says)
+            return formula(ctx, *gradients)
+
+        @staticmethod
+        def vmap(info, in_dims, *args):
+            return _batched(custom, info, in_dims, *args)
+
+    return Transformed
 
 
 def _cast(args, casts):
@@ -311,9 +412,10 @@ def _schema(params, results, tensors):
 
 def _again(op, tensors):
     """A custom operator for a gradient, which can be differentiated in turn."""
-    custom = _custom(op, _named(op), tensors)
-    _differentiate(custom, None, tensors)
-    return custom
+    with registering:
+        custom = _custom(op, _named(op), tensors)
+        _differentiate(custom, None, tensors)
+        return custom
 
 
 def _differentiate(custom, rule, tensors=()):
@@ -326,7 +428,8 @@ def _differentiate(custom, rule, tensors=()):
 
     def found():
         if known[0] is None:
-            known[0] = Rule(custom._op, None, _again, tensors)
+            with registering:
+                known[0] = known[0] or Rule(custom._op, None, _again, tensors)
         return known[0]
 
     class Function(torch.autograd.Function):
@@ -346,28 +449,10 @@ def _differentiate(custom, rule, tensors=()):
         @staticmethod
         def backward(ctx, *gradients):
             # A gradient that is differentiated in turn depends on inputs alone; a batch of them is for PyTorch to take apart.
-            if _is_grad_enabled() or _transforms() is not None:
+            # Kernels would lose tangents of gradients.
+            if _is_grad_enabled() or _transforms() is not None or _forward_mode._current_level >= 0:
                 return found().recording(ctx.needs_input_grad).gradient(ctx, gradients, True)
             return ctx.passing.gradient(ctx, gradients, False)
-
-    class Transformed(torch.autograd.Function):
-        """For transforms of ``torch.func``, each of which goes through here."""
-
-        @staticmethod
-        def forward(*args):
-            return custom(*args)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            setup(ctx, inputs, output)
-
-        @staticmethod
-        def backward(ctx, *gradients):
-            return formula(ctx, *gradients)
-
-        @staticmethod
-        def vmap(info, in_dims, *args):
-            return _batched(custom, info, in_dims, *args)
 
     def whole():
         return found().recording(tuple(name in found().real for name in found().names))
@@ -378,5 +463,5 @@ def _differentiate(custom, rule, tensors=()):
     def formula(ctx, *gradients):
         return whole().gradient(ctx, gradients, True)
 
-    custom._function, custom._transformed = Function, Transformed
+    custom._function, custom._transformed = Function, _transformed(custom, setup, formula)
     custom.register_autograd(formula, setup_context=setup)
