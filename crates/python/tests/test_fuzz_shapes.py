@@ -37,6 +37,15 @@ def gather(t, at):
     return t[at] if t.shape[1] else np.empty((len(at), 0), t.dtype)
 
 
+def scattered(x, at):
+    if ((at < 0) | (at >= 6)).any() and x.shape[1]:
+        raise IndexError
+    y = np.zeros((6, x.shape[1]), x.dtype)
+    if x.shape[1]:
+        np.add.at(y, at, x)
+    return y
+
+
 # The text, the types and the axes of the arguments, what NumPy computes, and which sizes are said to vary.
 OPERATORS = [
     ("def f(float(N,D) x, float(D) b) -> (y) { y(n,d) = max(x(n,d) * b(d), 0) }", "ff", ("ND", "D"),
@@ -51,6 +60,14 @@ OPERATORS = [
     ("def f(float(N,D) t, int32(M) at) -> (y) { y(m,d) = t(at(m),d) }", "fi", ("ND", "M"), gather, ["M"]),
     ("def f(float(B,H,T,D) x) -> (y) { y(b,t,h,d) = 2 * x(b,h,t,d) }", "f", ("BHTD",),
      lambda x: 2 * x.transpose(0, 2, 1, 3), ["B", "T"]),
+    # Statements that compute parts of tensors.
+    ("def f(float(N,D) x) -> (y) { y(n,d) = 1 where n in 0:N+2, d in 0:D  y(n,d) = x(n,d) where n in 0:N }", "f", ("ND",),
+     lambda x: np.pad(x, ((0, 2), (0, 0)), constant_values=1), ["N"]),
+    ("""def f(float(N,D) x) -> (s) { y(n,d) = 1 where n in 0:N, d in 0:D+3  y(n,d) = x(n,d) where d in 0:D
+        y(n,d) += 1 where n in 0:N, d in 0:2  s(n) +=! y(n,d) }""", "f", ("ND",), lambda x: x.sum(1) + 5, True),
+    ("def f(float(N,D) x) -> (y) { y(n,d) = y(n-1,d) + x(n,d) scan n from 0 }", "f", ("ND",), lambda x: x.cumsum(0), True),
+    ("def f(float(N,D) x, int32(N) at) -> (y) { y(k,d) +=! x(n,d) scatter k = at(n) where k in 0:6 }", "fi", ("ND", "N"),
+     scattered, ["N"]),
 ]  # fmt: skip
 TYPES = {"f": "float32", "d": "float64", "i": "int32", "?": "bool"}
 
