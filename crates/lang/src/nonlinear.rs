@@ -15,7 +15,6 @@ use crate::ops::ArithOp;
 
 /// The sizes of a definition that ranges use in a quotient, a remainder, a minimum or a maximum: all of them, if what it calls does.
 pub(crate) fn nonlinear(defs: &[Option<Def>], def: &Def) -> BTreeSet<SizeId> {
-    let mut found = of_statements(def);
     let (mut seen, mut open) = (BTreeSet::new(), callees(def));
     while let Some(number) = open.pop() {
         let Some(callee) = defs.get(number).and_then(Option::as_ref) else { continue };
@@ -26,8 +25,7 @@ pub(crate) fn nonlinear(defs: &[Option<Def>], def: &Def) -> BTreeSet<SizeId> {
             open.extend(callees(callee));
         }
     }
-    found.retain(|size| (size.0 as usize) < def.sizes.len());
-    found
+    of_statements(def)
 }
 
 fn all(def: &Def) -> impl Iterator<Item = SizeId> + use<> {

@@ -242,6 +242,8 @@ NOWHERE = {
     "t(i) = x(i) + 1   y() = t(0)": "an element of `t` is read, which has none",
     "s(t) = s(t-1) + x(t) scan t from 0   y() = s(0)": "an element of `s` is read, which has none",
     "y(i) = k(i) > 0 ? x(0) : 1": "an element of `x` is read, which has none",
+    "y(i) = i < 2 ? x(0) : 1 where i in 0:4": "an element of `x` is read, which has none",
+    "y(t) = y(t-1) + k(t) scan t from x(0)": "an element of `x` is read, which has none",
     "y(n) +=! k(j) scatter n = at(j) where n in 0:N": "terms go to elements of `y`, which has none",
 }
 

@@ -8,9 +8,11 @@
 //! y(i) = y(i)
 //! ```
 
-use super::{Axis, AxisId, AxisKind, Combine, Expr, Index, Program, Read, Scalar, Stage, TensorId};
+use super::{
+    Axis, AxisId, AxisKind, Combine, Expr, Index, Interval, Program, Read, Scalar, Stage, TensorId,
+};
 use crate::dtype::DType;
-use crate::ops::{LogicOp, ReductionOp, UnaryOp};
+use crate::ops::{CompareOp, LogicOp, ReductionOp, UnaryOp};
 
 /// What a stage with an empty range has none of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,53 +76,89 @@ fn unchanged(stage: &Stage, dtype: DType, shape: &[i64]) -> Stage {
 }
 
 impl Expr {
-    /// Whether the expression may read one of these tensors, as far as conditions on indices alone do not rule it out.
+    /// Whether the expression may read one of these tensors, unless conditions on indices rule it out, whose values are in these
+    /// ranges.
     #[must_use]
-    pub fn may_read(&self, is_one: &impl Fn(TensorId) -> bool) -> bool {
+    pub fn may_read(
+        &self,
+        range: &impl Fn(AxisId) -> Interval,
+        is_one: &impl Fn(TensorId) -> bool,
+    ) -> bool {
         let mut found = false;
-        self.walk_possible(&mut |expr| {
+        self.walk_possible(range, &mut |expr| {
             found |= matches!(expr, Expr::Read(read) if is_one(read.tensor));
         });
         found
     }
 
-    /// Whether nothing but indices decides a condition.
-    fn is_of_indices(&self) -> bool {
+    /// What a condition is wherever indices have values in these ranges, if that is the same everywhere.
+    fn decided(&self, range: &impl Fn(AxisId) -> Interval) -> Option<bool> {
         match self {
-            Expr::CompareIndex(_, a, b) => {
+            Expr::CompareIndex(op, a, b) => {
                 let mut reads = false;
                 a.walk_values(&mut |_| reads = true);
                 b.walk_values(&mut |_| reads = true);
-                !reads
+                if reads {
+                    return None;
+                }
+                let of = |index: &Index| index.interval(range, &|_| Interval::point(0));
+                let (a, b) = (of(a), of(b));
+                let is_point = a.lo == a.hi && a == b;
+                let is_apart = a.hi < b.lo || b.hi < a.lo;
+                let either = |holds: bool, fails: bool| (holds || fails).then_some(holds);
+                match op {
+                    CompareOp::Eq => either(is_point, is_apart),
+                    CompareOp::Ne => either(is_apart, is_point),
+                    CompareOp::Lt => either(a.hi < b.lo, a.lo >= b.hi),
+                    CompareOp::Le => either(a.hi <= b.lo, a.lo > b.hi),
+                    CompareOp::Gt => either(a.lo > b.hi, a.hi <= b.lo),
+                    CompareOp::Ge => either(a.lo >= b.hi, a.hi < b.lo),
+                }
             }
-            Expr::Logic(_, a, b) => a.is_of_indices() && b.is_of_indices(),
-            Expr::Unary(UnaryOp::Not, a) => a.is_of_indices(),
-            _ => false,
+            Expr::Logic(op, a, b) => {
+                let settles = *op == LogicOp::Or;
+                match (a.decided(range), b.decided(range)) {
+                    (Some(a), _) if a == settles => Some(settles),
+                    (_, Some(b)) if b == settles => Some(settles),
+                    (Some(_), Some(_)) => Some(!settles),
+                    _ => None,
+                }
+            }
+            Expr::Unary(UnaryOp::Not, a) => a.decided(range).map(|holds| !holds),
+            _ => None,
         }
     }
 
     /// Calls `visit` with what is computed unless a condition on indices says otherwise.
-    fn walk_possible<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
+    fn walk_possible<'a>(
+        &'a self,
+        range: &impl Fn(AxisId) -> Interval,
+        visit: &mut impl FnMut(&'a Expr),
+    ) {
         visit(self);
         match self {
-            Expr::Unary(_, a) | Expr::Cast(_, a) => a.walk_possible(visit),
+            Expr::Unary(_, a) | Expr::Cast(_, a) => a.walk_possible(range, visit),
             Expr::Arith(_, a, b) | Expr::Compare(_, a, b) => {
-                a.walk_possible(visit);
-                b.walk_possible(visit);
+                a.walk_possible(range, visit);
+                b.walk_possible(range, visit);
             }
-            Expr::Logic(LogicOp::And | LogicOp::Or, a, b) => {
-                a.walk_possible(visit);
-                if !a.is_of_indices() {
-                    b.walk_possible(visit);
+            Expr::Logic(op, a, b) => {
+                a.walk_possible(range, visit);
+                if a.decided(range) != Some(*op == LogicOp::Or) {
+                    b.walk_possible(range, visit);
                 }
             }
-            Expr::Select(a, _, _) if a.is_of_indices() => {}
             Expr::Select(a, b, c) => {
-                a.walk_possible(visit);
-                b.walk_possible(visit);
-                c.walk_possible(visit);
+                a.walk_possible(range, visit);
+                let holds = a.decided(range);
+                if holds != Some(false) {
+                    b.walk_possible(range, visit);
+                }
+                if holds != Some(true) {
+                    c.walk_possible(range, visit);
+                }
             }
-            Expr::Call(_, args) => args.iter().for_each(|arg| arg.walk_possible(visit)),
+            Expr::Call(_, args) => args.iter().for_each(|arg| arg.walk_possible(range, visit)),
             // What is read in subscripts.
             Expr::Read(read) => read.subscripts.iter().for_each(|at| at.walk_values(visit)),
             Expr::Index(index, _) => index.walk_values(visit),
@@ -135,8 +173,13 @@ impl Expr {
 
 #[cfg(test)]
 mod tests {
-    use super::Lacking;
+    use super::{AxisId, Interval, Lacking};
     use crate::Module;
+
+    /// Ranges of one value.
+    fn real(_: AxisId) -> Interval {
+        Interval::point(0)
+    }
 
     #[test]
     fn what_has_no_points_reads_nothing() {
@@ -152,7 +195,7 @@ mod tests {
           top() max=! float(-INFINITY) where n in 0:2
         }
         ");
-        assert!(program.stages[1].body.may_read(&|id| program.tensor(id).name == "x"));
+        assert!(program.stages[1].body.may_read(&real, &|id| program.tensor(id).name == "x"));
     }
 
     #[test]
@@ -174,15 +217,16 @@ mod tests {
     fn what_a_condition_leaves_out_may_not_be_read() {
         let text = "def f(float(N) x) -> (y) { y(i) = i > 0 ? x(i - 1) : 0 where i in 0:2 }";
         let program = Module::parse("t.tc", text).unwrap().bind("f", [("N", 2)]).unwrap();
-        assert!(!program.stages[0].body.may_read(&|_| true));
+        assert!(!program.stages[0].body.may_read(&real, &|_| true));
+        assert!(program.stages[0].body.may_read(&|_| Interval { lo: 0, hi: 1 }, &|_| true));
         let text = "def f(float(V) x, int(N) at) -> (y) { y() = x(at(0)) }";
         let module = Module::parse("t.tc", text).unwrap();
         let program = module.bind("f", [("N", 2), ("V", 3)]).unwrap();
-        assert!(program.stages[0].body.may_read(&|id| program.tensor(id).name == "at"));
+        assert!(program.stages[0].body.may_read(&real, &|id| program.tensor(id).name == "at"));
         // Data may say that it is read.
         let text = "def f(float(N) x, float(K) s) -> (y) { y(i) = s(i) > 0 ? x(0) : 1 }";
         let module = Module::parse("t.tc", text).unwrap();
         let program = module.bind("f", [("N", 2), ("K", 3)]).unwrap();
-        assert!(program.stages[0].body.may_read(&|id| program.tensor(id).name == "x"));
+        assert!(program.stages[0].body.may_read(&real, &|id| program.tensor(id).name == "x"));
     }
 }

@@ -1,7 +1,7 @@
 //! Sizes that are zero.
 
 use tensorwright::Program;
-use tensorwright::ir::{Axis, AxisId, AxisKind, Lacking, Stage, Tensor, TensorId};
+use tensorwright::ir::{Axis, AxisId, AxisKind, Interval, Lacking, Stage, Tensor, TensorId};
 
 use super::Problem;
 use super::part::placement;
@@ -106,7 +106,13 @@ impl Empty {
         let has_points = |number: usize| !empty.iter().any(|(other, _)| *other == number);
         let stages = ir.stages.iter().enumerate().filter(|(number, _)| has_points(*number));
         let is_read = |id: &TensorId| {
-            stages.clone().any(|(_, stage)| stage.body.may_read(&|other| other == *id))
+            stages.clone().any(|(number, stage)| {
+                let range = |axis| {
+                    let (lo, hi) = self.range(number, axis);
+                    Interval { lo: lo.into(), hi: i128::from(hi) - 1 }
+                };
+                stage.body.may_read(&range, &|other| other == *id)
+            })
         };
         let mut ids = (0..ir.tensors.len() as u32).map(TensorId);
         let found = ids.find(|id| self.has_none(*id) && is_read(id));
