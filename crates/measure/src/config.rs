@@ -41,7 +41,7 @@ pub struct Config {
     pub target: Target,
     /// The seed of the random inputs.
     pub seed: u64,
-    /// How long building a candidate may take.
+    /// How much processor time building a candidate may take: a loaded machine makes no build late.
     pub build_deadline: Duration,
     /// How long the checked call may take, and timing again as long.
     pub run_deadline: Duration,

@@ -4,9 +4,10 @@
 mod common;
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Processes, assert_well, children, config, good, matmul, next, object};
+use common::{Processes, assert_well, children, config, good, matmul, next, object, schedule};
 use tensorwright_kernel::Schedule;
 use tensorwright_measure::Measurer;
 use tensorwright_outcome::{Outcome, Phase};
@@ -267,6 +268,34 @@ fn a_builder_that_hangs_is_replaced() {
     measurer.submit(1, &good());
     let outcome = next(&mut measurer).outcome;
     assert_eq!(outcome, Outcome::TimedOut { phase: Phase::Build, limit: 2.0 });
+    assert_well(&mut measurer);
+}
+
+/// Lets a process run for a quarter of the time, until it is told to end.
+fn throttle(process: u32, end: &AtomicBool) {
+    while !end.load(Ordering::Relaxed) {
+        kill(process, "-STOP");
+        std::thread::sleep(Duration::from_millis(150));
+        kill(process, "-CONT");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_builder_that_is_kept_from_the_processor_is_not_late() {
+    let mut config = config();
+    // Half of this is enough for the build, which by the clock takes twice as long.
+    config.build_deadline = Duration::from_secs(3);
+    let mut measurer = Measurer::start(&matmul(32), config).unwrap();
+    let (builders, _) = measurer.processes();
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| throttle(builders[0], &end));
+        measurer.submit(1, &schedule("C: unroll k\nC: unroll n"));
+        let finished = next(&mut measurer);
+        end.store(true, Ordering::Relaxed);
+        assert_eq!(finished.outcome.kind(), "measured", "{}", finished.outcome);
+    });
     assert_well(&mut measurer);
 }
 

@@ -16,6 +16,7 @@
 //! one of the two places where `unsafe` is allowed; each block says why it is sound.
 
 pub mod abi;
+mod activity;
 pub mod affinity;
 pub mod buffer;
 pub mod element;
@@ -27,6 +28,7 @@ pub mod probe;
 pub mod timing;
 pub mod view;
 
+pub use activity::Activity;
 pub use buffer::{AlignedBuffer, AllocError};
 pub use element::Element;
 pub use installation::installation;

@@ -159,12 +159,11 @@ impl Measurer {
             schedule: job.schedule.clone(),
             lower_only: job.object.is_some(),
         };
-        let (since, limit) = (Instant::now(), self.config.build_deadline);
+        let limit = self.config.build_deadline;
         let station = &mut self.builders[number];
         // A message that does not arrive was for a child that is gone: its last event says so.
         let _ = station.child.as_mut().map(|child| child.send(request, &message, &[]));
-        let what = Box::new(job);
-        station.task = Some(Task { request, what, phase: Phase::Build, since, limit });
+        station.assign(Task::new(request, Box::new(job)), Phase::Build, limit);
     }
 
     fn run(&mut self, built: Built) {
@@ -180,11 +179,10 @@ impl Measurer {
             Some(_) => (Phase::Build, self.config.build_deadline),
             None => (Phase::Check, self.config.run_deadline),
         };
-        let since = Instant::now();
         let child = self.runner.child.as_mut();
         let _ = child.map(|child| child.send(request, &message, &built.object));
         let what = Run::Trial(Box::new(built));
-        self.runner.task = Some(Task { request, what, phase, since, limit });
+        self.runner.assign(Task::new(request, what), phase, limit);
     }
 
     /// How long a first call may take: shorter once it is known what is possible.

@@ -148,10 +148,9 @@ impl Measurer {
             each = each.saturating_add(self.config.build_deadline);
         }
         let limit = budget.saturating_add(each.saturating_mul(calls)).min(AGES);
-        let (what, since) = (Run::Comparison, Instant::now());
         self.compared = None;
-        self.runner.task = Some(Task { request, what, phase: Phase::Time, since, limit });
-        self.pump(since + 2 * AGES, |measurer| measurer.compared.is_some());
+        self.runner.assign(Task::new(request, Run::Comparison), Phase::Time, limit);
+        self.pump(Instant::now() + 2 * AGES, |measurer| measurer.compared.is_some());
         self.compared.take()
     }
 

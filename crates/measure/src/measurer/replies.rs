@@ -84,20 +84,15 @@ impl Measurer {
         match (reply, &mut task.what) {
             (RunnerReply::Loaded, Run::Trial(built)) if task.phase == Phase::Build => {
                 built.job.spent.build += task.since.elapsed();
-                task.phase = Phase::Check;
-                task.since = Instant::now();
-                task.limit = self.config.run_deadline;
+                task.begin(Phase::Check, self.config.run_deadline);
             }
             (RunnerReply::Prepared, Run::Trial(built)) if task.phase == Phase::Check => {
                 built.job.spent.check += task.since.elapsed();
-                task.since = Instant::now();
-                task.limit = first_call;
+                task.begin(Phase::Check, first_call);
             }
             (RunnerReply::Checked, Run::Trial(built)) if task.phase == Phase::Check => {
                 built.job.spent.check += task.since.elapsed();
-                task.phase = Phase::Time;
-                task.since = Instant::now();
-                task.limit = self.config.run_deadline;
+                task.begin(Phase::Time, self.config.run_deadline);
             }
             (RunnerReply::Timed(verdict, roofline), Run::Trial(_)) => {
                 self.roofline = roofline;
@@ -201,7 +196,7 @@ impl Measurer {
         let now = Instant::now();
         for number in 0..self.builders.len() {
             let station = &mut self.builders[number];
-            if station.deadline().is_some_and(|deadline| deadline <= now) {
+            if station.deadline().is_some_and(|deadline| deadline <= now) && !station.postpone() {
                 let task = station.expel();
                 if let Some(Task { what: mut job, since, limit, .. }) = task {
                     job.spent.build += since.elapsed();
@@ -210,7 +205,8 @@ impl Measurer {
                 }
             }
         }
-        if self.runner.deadline().is_some_and(|deadline| deadline <= now) {
+        if self.runner.deadline().is_some_and(|deadline| deadline <= now) && !self.runner.postpone()
+        {
             self.runner_is_late();
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tensorwright_device::DeviceProgram;
 use tensorwright_outcome::{Outcome, Phase};
+use tensorwright_runtime::Activity;
 
 use crate::child::Child;
 use crate::protocol::Description;
@@ -13,6 +14,12 @@ pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// After so many children in a row that did not become ready, no more are started.
 pub(super) const MOST_FAILURES: u32 = 3;
+
+/// A build that uses fewer processor seconds between two looks hangs: the system counts them in hundredths.
+const LEAST_PROGRESS: f64 = 0.01;
+
+/// The seconds until the next look at a late build, at least.
+const LEAST_WAIT: f64 = 0.5;
 
 /// What became of a candidate, and how long that took.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,8 +106,25 @@ pub(super) struct Task<T> {
     pub(super) phase: Phase,
     /// When the phase began.
     pub(super) since: Instant,
-    /// How long it may last.
+    /// How long it may last; building: how much processor time it may take.
     pub(super) limit: Duration,
+    /// The next look at the clock, after `since`.
+    wait: Duration,
+    /// The processor seconds of the child when the phase began, and at the last look.
+    used: [f64; 2],
+}
+
+impl<T> Task<T> {
+    pub(super) fn new(request: u64, what: T) -> Self {
+        let (since, limit) = (Instant::now(), Duration::ZERO);
+        Self { request, what, phase: Phase::Build, since, limit, wait: limit, used: [0.0; 2] }
+    }
+
+    /// Begins a phase, which may last for so long.
+    pub(super) fn begin(&mut self, phase: Phase, limit: Duration) {
+        (self.phase, self.since) = (phase, Instant::now());
+        (self.limit, self.wait) = (limit, limit);
+    }
 }
 
 /// What a runner works on.
@@ -171,7 +195,37 @@ impl<T> Station<T> {
     /// When the child will have taken too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.child.as_ref()?;
-        self.ready_by.or_else(|| self.task.as_ref().map(|task| task.since + task.limit))
+        self.ready_by.or_else(|| self.task.as_ref().map(|task| task.since + task.wait))
+    }
+
+    /// Gives the child a task, which begins with a phase of at most this length.
+    pub(super) fn assign(&mut self, mut task: Task<T>, phase: Phase, limit: Duration) {
+        task.begin(phase, limit);
+        task.used = [self.processor_seconds(); 2];
+        self.task = Some(task);
+    }
+
+    /// Whether a build is late only because other processes kept it from the processor; it may then go on
+    /// until it has used the time that it was given. A build that makes no progress is late.
+    pub(super) fn postpone(&mut self) -> bool {
+        let used = self.processor_seconds();
+        let Some(task) = self.task.as_mut().filter(|task| task.phase == Phase::Build) else {
+            return false;
+        };
+        let [begin, last] = task.used;
+        let missing = task.limit.as_secs_f64() - (used - begin);
+        if missing <= 0.0 || used - last < LEAST_PROGRESS {
+            return false;
+        }
+        task.used[1] = used;
+        task.wait = task.since.elapsed() + Duration::from_secs_f64(missing.max(LEAST_WAIT));
+        true
+    }
+
+    /// The processor time that the child has used.
+    fn processor_seconds(&self) -> f64 {
+        let activity = self.child.as_ref().and_then(|child| Activity::of(child.id()));
+        activity.map_or(0.0, |activity| activity.seconds)
     }
 
     /// Takes the task away when it is done.
