@@ -44,11 +44,17 @@ fn size(text: &str) -> Result<(String, Extent), String> {
     Ok((name.to_owned(), extent))
 }
 
-/// All sizes of a command line, one of which may vary; the last one of a name counts.
+/// All sizes of a command line, one of which may vary.
 pub(crate) fn ranged(lists: &[SizeList]) -> Result<Sizes, Diagnostics> {
-    let extents: BTreeMap<String, Extent> =
-        lists.iter().flat_map(|list| list.0.iter().cloned()).collect();
-    Sizes::new(&extents).map_err(|message| problem(message, "give one of them a number"))
+    let mut extents: BTreeMap<String, Extent> = BTreeMap::new();
+    for (name, extent) in lists.iter().flat_map(|list| &list.0) {
+        if let Some(before) = extents.insert(name.clone(), extent.clone()) {
+            let message = format!("`{name}` is given twice: {before} and {extent}");
+            return Err(problem(Code::InvalidSize, message, "give every size once"));
+        }
+    }
+    Sizes::new(&extents)
+        .map_err(|message| problem(Code::VaryingSize, message, "give one of them a number"))
 }
 
 /// All sizes of a command line, where none may vary.
@@ -57,14 +63,15 @@ pub(crate) fn exact(lists: &[SizeList]) -> Result<BTreeMap<String, i64>, Diagnos
     match &sizes.varying {
         None => Ok(sizes.fixed),
         Some((name, range)) => Err(problem(
+            Code::VaryingSize,
             format!("`{name}` is the range {range}, and a number is needed here"),
             "give it one number; `run` and the manifest of `package` take ranges",
         )),
     }
 }
 
-fn problem(message: String, help: &str) -> Diagnostics {
-    let diagnostic = Diagnostic::without_place(Code::VaryingSize, message).help(help);
+fn problem(code: Code, message: String, help: &str) -> Diagnostics {
+    let diagnostic = Diagnostic::without_place(code, message).help(help);
     Diagnostics::new(Source::new("--size", ""), vec![diagnostic])
 }
 

@@ -1,24 +1,45 @@
 //! The best schedule of the records, for commands that are given none.
 
-use tensorwright::Schedule;
+use tensorwright::{Code, Diagnostic, Diagnostics, Schedule, Source};
 use tensorwright_outcome::printable;
-use tensorwright_records::{Location, open_existing};
+use tensorwright_records::{Error, Location, Result, open_existing};
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
 /// The best schedule that the records have for a program, said on standard error; `None` if there is
 /// none, or no records.
-pub(crate) fn best(wanted: &Wanted<'_>, db: Option<&Location>) -> Option<Schedule> {
-    let store = match open_existing(db) {
-        Ok(store) => store?,
+///
+/// # Errors
+/// If the command line names records that can never be read. Others are a note: the default schedule computes
+/// the same.
+pub(crate) fn best(
+    wanted: &Wanted<'_>,
+    db: Option<&Location>,
+) -> Result<Option<Schedule>, Diagnostics> {
+    match recall(wanted, db) {
+        Ok(schedule) => Ok(schedule),
+        Err(error) if db.is_some() && error.is_lasting() => Err(unusable(&error)),
+        // Without a home directory there are no records that anybody could miss.
+        Err(Error::NoDataDirectory) => Ok(None),
         Err(error) => {
-            // Files that cannot be read are as good as none; a server is there because somebody wants it.
-            if matches!(Location::given(db), Ok(Location::Server(_))) {
-                eprintln!("tuned: {error}");
-            }
-            return None;
+            eprintln!("tuned: {}; the default schedule is used", printable(&error.to_string()));
+            Ok(None)
         }
+    }
+}
+
+fn unusable(error: &Error) -> Diagnostics {
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, error.to_string());
+    Diagnostics::new(Source::new("--db", ""), vec![diagnostic.help(error.help())])
+}
+
+fn recall(wanted: &Wanted<'_>, db: Option<&Location>) -> Result<Option<Schedule>> {
+    let Some(store) = open_existing(db)? else {
+        if let Some(place) = db {
+            eprintln!("tuned: there are no records at {}", printable(&place.to_string()));
+        }
+        return Ok(None);
     };
-    let Recalled { found, notes } = Remembered::best(&*store, wanted).ok()?;
+    let Recalled { found, notes } = Remembered::best(&*store, wanted)?;
     notes.iter().for_each(|note| eprintln!("tuned: {note}"));
     let words = found.to_string();
     match &found {
@@ -28,5 +49,5 @@ pub(crate) fn best(wanted: &Wanted<'_>, db: Option<&Location>) -> Option<Schedul
         }
         _ => eprintln!("tuned: {}", printable(&words)),
     }
-    found.schedule().cloned()
+    Ok(found.schedule().cloned())
 }

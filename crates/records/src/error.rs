@@ -220,6 +220,23 @@ impl Error {
         )
     }
 
+    /// Whether it stays until somebody names another place or repairs this one: waiting does not help.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        matches!(
+            self,
+            Self::NotADatabase { .. }
+                | Self::Foreign { .. }
+                | Self::Corrupt { .. }
+                | Self::Newer { .. }
+                | Self::CannotOpen { .. }
+                | Self::ReadOnly { .. }
+                | Self::Url { .. }
+                | Self::NoServers { .. }
+                | Self::NoDataDirectory
+        )
+    }
+
     pub(crate) fn invalid(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Invalid { what: what.into(), reason: reason.into() }
     }

@@ -21,7 +21,8 @@ pub const DEFAULT_RANGE: Range<i128> = 0..16;
 
 /// A buffer of random elements: floats uniform in [-1, 1), integers in [`DEFAULT_RANGE`], fair
 /// `bool`s. Floats are multiples of the spacing of their type below one, so all are exact in the
-/// type and none is subnormal.
+/// type and none is subnormal. A buffer without dimensions has a float in (0, 1]: scalars are what sums are
+/// divided by or kept from zero with, and a negative `eps` makes results NaN, which agree with anything.
 ///
 /// # Errors
 /// If the buffer would be too large.
@@ -46,6 +47,10 @@ pub fn random_in(
     Buffer::from_fn(dtype, shape, |position| {
         let bits = SplitMix::nth(stream, position as u64);
         match digits {
+            Some(digits) if shape.is_empty() => {
+                let steps = (bits >> (64 - digits)) as f64;
+                Value::Float(1.0 - steps * 2_f64.powi(-(digits as i32)))
+            }
             Some(digits) => {
                 // `digits + 1` random bits, which `f64` holds exactly: multiples of 2^-digits
                 // from -1 to just below 1.

@@ -52,7 +52,7 @@ pub(crate) fn chosen_def<'m>(
     module.chosen(name, "with --def")
 }
 
-/// The sizes of the command line, none of which may vary; the last one of a name counts.
+/// The sizes of the command line, none of which may vary.
 pub(crate) fn sizes(args: &ProgramArgs) -> Result<BTreeMap<String, i64>, Diagnostics> {
     crate::sizes::exact(&args.sizes)
 }
@@ -75,7 +75,7 @@ pub(crate) fn kernel<'p>(
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
     } else if !args.untuned
-        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_ref())
+        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_ref())?
     {
         builder = builder.schedule(found);
     }

@@ -197,7 +197,7 @@ fn judge(args: &TuneArgs, defects: u64) -> Outcome {
 
 /// The records of the command line. They are opened once there is something to record.
 fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
-    Journal::open(args.db.as_ref()).map_err(|error| failure(&error, args.output.format))
+    Journal::open(args.db.as_ref()).map_err(|error| super::db::failed(&error, args.output.format))
 }
 
 /// One run, with its progress on standard error.

@@ -121,7 +121,7 @@ codes! {
     // Binding.
     E0701 MissingSize "a size without a value";
     E0702 UnknownSize "a value for a size that does not exist";
-    E0703 InvalidSize "a size that is not positive";
+    E0703 InvalidSize "a size that is not positive, or is given twice";
     E0704 MissingScalar "a scalar that shapes the program and has no value";
     E0705 TooLarge "a tensor, a loop nest or index arithmetic that is too large";
     E0706 NoSuchDef "a `def` that the text does not have";

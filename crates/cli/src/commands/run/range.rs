@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use tensorwright::{Code, Def, Diagnostic, Diagnostics, Inputs, Program};
+use tensorwright::{Code, Def, Diagnostic, Diagnostics, Inputs, Program, Source};
 use tensorwright_package::Sizes;
 use tensorwright_package::buckets::BucketedKernel;
 use tensorwright_tuner::SizeRange;
 
+use super::inputs;
 use crate::args::{Format, RunArgs};
 use crate::failure::{InFormat, Outcome};
 use crate::report;
@@ -20,13 +21,15 @@ pub(super) fn run(
 ) -> Outcome {
     let format = args.output.format;
     let (name, range) = range;
+    let scalars = scalars(def, name, args).in_format(format)?;
     let target = crate::commands::target(&args.kernel.target.target).in_format(format)?;
     let kernel = BucketedKernel::new(def, &sizes.fixed, name, range, &target).in_format(format)?;
     let values = range.first..=range.last;
     if args.verify {
         for value in values.clone() {
             let program = def.bind(sizes.at(value)).in_format(format)?;
-            let inputs = program.random_inputs(args.seed).in_format(format)?;
+            let inputs =
+                inputs::complete(&program, scalars.clone(), args.seed).in_format(format)?;
             verify(&kernel, value, &program, &inputs).in_format(format)?;
         }
     }
@@ -51,6 +54,32 @@ pub(super) fn run(
         writeln!(out, "every value agrees with the reference interpreter")?;
     }
     Ok(())
+}
+
+/// The scalars of the command line. What has no meaning for many values at once is refused.
+fn scalars(def: &Def<'_>, name: &str, args: &RunArgs) -> Result<Inputs, Diagnostics> {
+    let refused = [
+        ("--schedule", args.kernel.schedule.is_some()),
+        ("--reference", args.reference),
+        ("--time", args.time),
+        ("--db", args.kernel.db.is_some()),
+        ("--precision", args.kernel.target.precision.is_some()),
+        ("--output", !args.outputs.is_empty()),
+    ];
+    let given = inputs::given(def, args)?;
+    let tensor = given.iter().find(|(_, buffer)| !buffer.shape().is_empty());
+    let tensor = tensor.map(|(tensor, _)| format!("--input {tensor}"));
+    let option =
+        refused.iter().find(|(_, is_given)| *is_given).map(|(option, _)| (*option).to_owned());
+    match option.or(tensor) {
+        None => Ok(given),
+        Some(option) => {
+            let message = format!("`{name}` is a range, and {option} is for one value of it");
+            let diagnostic = Diagnostic::without_place(Code::VaryingSize, message)
+                .help(format!("leave out {option}, or give `{name}` one number"));
+            Err(Diagnostics::new(Source::new("--size", ""), vec![diagnostic]))
+        }
+    }
 }
 
 /// Compares the results for a value with the reference.
