@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tensorwright::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target, npy};
 use tensorwright_records::{RunFilter, open_existing};
-use tensorwright_tuner::key_of;
+use tensorwright_tuner::{RecordNames, key_of};
 
 use crate::Options;
 use crate::protocol::{Tuning, Workload};
@@ -67,7 +67,8 @@ fn goal(options: &Options) -> Result<Goal> {
 fn best(program: &Program, goal: &Goal, options: &Options) -> Result<Option<Schedule>> {
     let Some(store) = open_existing(options.db.as_ref())? else { return Ok(None) };
     let Some(best) = store.best(&key_of(program, goal))? else { return Ok(None) };
-    let schedule = Schedule::parse(&best.trial.schedule).map_err(|e| e.to_string())?;
+    let schedule = RecordNames::of_store(program, &*store).own(&best.trial.schedule);
+    let schedule = schedule.ok_or_else(|| format!("the schedule of {} does not apply", best.id))?;
     if options.precision == Precision::Exact && !schedule.is_exact() {
         return Err(format!("{} is a record of an exact kernel, and is not exact", best.id).into());
     }

@@ -56,6 +56,20 @@ impl Program {
         self.ir.hash()
     }
 
+    /// The same program with names by position: `v_0`, `v_1` for tensors and `i_0`, `i_1` for axes, the same for all programs
+    /// of one [hash](Program::hash). Records and other processes know programs and their schedules by these.
+    #[must_use]
+    pub fn canonically_named(&self) -> Self {
+        Self { ir: self.ir.canonically_named() }
+    }
+
+    /// The same program with the names that it is printed with: those of its text, but for names that would mean something
+    /// else in one scope, since calls are inlined.
+    #[must_use]
+    pub fn as_printed(&self) -> Self {
+        Self { ir: self.ir.as_printed() }
+    }
+
     /// Loops, trip counts, connections, arithmetic and memory traffic.
     #[must_use]
     pub fn analysis(&self) -> Analysis {

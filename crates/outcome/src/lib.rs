@@ -133,6 +133,19 @@ impl Outcome {
             Self::DeviceLost => Some("the device went away".to_owned()),
         }
     }
+
+    /// The same outcome with its reason in other words.
+    #[must_use]
+    pub fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        match &mut self {
+            Self::Illegal { reason, .. }
+            | Self::BuildFailed { reason }
+            | Self::WrongResult { reason }
+            | Self::Crashed { reason, .. } => *reason = words(reason),
+            Self::Measured(_) | Self::TimedOut { .. } | Self::DeviceLost => {}
+        }
+        self
+    }
 }
 
 /// A number of seconds as people read it: limits are computed, and have many digits.

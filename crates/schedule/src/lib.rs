@@ -30,6 +30,7 @@ pub mod nest;
 pub mod placement;
 pub mod primitives;
 mod refusal;
+mod renaming;
 pub mod schedule;
 pub mod stage_map;
 mod tensors;

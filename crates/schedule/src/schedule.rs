@@ -170,17 +170,18 @@ impl Step {
     }
 
     /// Applies the step to a nest; one that refuses may be left half rewritten.
-    fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
+    pub(crate) fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
         let applied = self.primitive.apply(&self.stage, nest);
         let checked = applied
             .and_then(|()| limits::check(nest))
             .and_then(|()| bound::check(nest))
             .and_then(|()| tensors::check(nest));
-        checked.map_err(|refusal| ScheduleError {
-            span: self.span,
-            step: Some(Box::new(self.clone())),
-            refusal,
-        })
+        checked.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// That the step is refused.
+    pub(crate) fn refused(&self, refusal: Refusal) -> ScheduleError {
+        ScheduleError { span: self.span, step: Some(Box::new(self.clone())), refusal }
     }
 }
 

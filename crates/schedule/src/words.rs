@@ -2,6 +2,9 @@
 
 use crate::refusal::Refusal;
 
+/// What follows the name of a loop, once for each loop of that name inside of it that is not meant.
+pub(crate) const OUTER: char = '\'';
+
 /// A range of bytes of the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByteRange {
@@ -13,7 +16,7 @@ pub struct ByteRange {
 
 /// The words of a line, to be taken one after the other.
 ///
-/// A word is a name (letters, digits, `_` and `.`), a number, or one of `:`, `->`, `[`, `]`, `,`,
+/// A word is a name (letters, digits, `_` and `.`, and `'` behind them), a number, or one of `:`, `->`, `[`, `]`, `,`,
 /// `/`, `%`.
 #[derive(Debug)]
 pub struct Words<'a> {
@@ -36,7 +39,8 @@ impl<'a> Words<'a> {
             let Some(first) = rest.chars().next() else { break };
             let named = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
             let length = if named(first) {
-                rest.find(|c| !named(c)).unwrap_or(rest.len())
+                let name = rest.find(|c| !named(c)).unwrap_or(rest.len());
+                rest[name..].find(|c| c != OUTER).map_or(rest.len(), |marks| name + marks)
             } else if rest.starts_with("->") {
                 2
             } else if ":[],/%".contains(first) {
@@ -158,6 +162,12 @@ impl<'a> Words<'a> {
             }
         }
     }
+}
+
+/// The name of a loop without what says that an outer one is meant, and how many loops of that name lie inside.
+pub(crate) fn without_marks(name: &str) -> (&str, usize) {
+    let plain = name.trim_end_matches(OUTER);
+    (plain, name.len() - plain.len())
 }
 
 /// Names may begin with a digit, as those of tensors may; but a number is no name.

@@ -8,7 +8,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{AxisKind, Expr, RangeReason, Stage};
 use tensorwright_testkit::token::tokens;
 use tensorwright_testkit::transform::RESERVED;
-use tensorwright_testkit::{Generated, Rng, generate, reformat, rename};
+use tensorwright_testkit::{Generated, Rng, generate, reformat, rename, rename_within};
 
 /// How many programs each property is tried on.
 const PROGRAMS: u64 = 10_000;
@@ -96,6 +96,28 @@ fn the_hash_ignores_names_comments_and_layout() {
         let other = bind(&changed).map_err(|e| format!("{}\n{e}", changed.text))?;
         if other.hash() != program.hash() {
             return Err(format!("the hash differs for\n{}", changed.text));
+        }
+        Ok(())
+    });
+}
+
+/// Calls are inlined: names of callees meet those of callers, in a text of one scope.
+#[test]
+fn what_is_printed_captures_no_names() {
+    for_all(|seed, generated, program| {
+        let renamed = rename_within(&generated.text, &generated.def, seed);
+        let sizes = generated.sizes.iter();
+        let sizes = sizes.map(|(name, value)| (renamed.name(name).to_owned(), *value)).collect();
+        let changed = Generated { text: renamed.text.clone(), sizes, ..generated.clone() };
+        let other = bind(&changed).map_err(|e| format!("{}\n{e}", changed.text))?;
+        let canonical = other.canonically_named();
+        for text in [other.to_string(), canonical.to_string()] {
+            if rebind(&text, program.name())?.hash() != program.hash() {
+                return Err(format!("of\n{}\nis printed\n{text}", changed.text));
+            }
+        }
+        if canonical.to_string() != program.canonically_named().to_string() {
+            return Err(format!("names by position depend on names:\n{canonical}"));
         }
         Ok(())
     });

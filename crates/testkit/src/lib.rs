@@ -17,4 +17,4 @@ pub use damage::damage;
 pub use generate::{FEATURES, Generated, Scale, generate, generate_at};
 pub use mutate::mutate;
 pub use tensorwright_random::SplitMix as Rng;
-pub use transform::{Renamed, reformat, rename};
+pub use transform::{Renamed, reformat, rename, rename_within};

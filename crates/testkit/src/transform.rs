@@ -151,6 +151,55 @@ pub fn rename(text: &str, seed: u64) -> Renamed {
     Renamed { text: renamed, names }
 }
 
+/// Gives the names of every definition others, from so few that those of one definition are those of another as well: the
+/// index variables of one are tensors of the next. Names of definitions and functions stay. `def` is the one whose
+/// names are told.
+#[must_use]
+pub fn rename_within(text: &str, def: &str, seed: u64) -> Renamed {
+    let mut rng = Rng::new(seed);
+    let all = tokens(text);
+    let begins = |token: &Token<'_>| matches!(token.text, "def" | "fn");
+    let global: BTreeSet<&str> =
+        all.windows(2).filter(|pair| begins(&pair[0])).map(|pair| pair[1].text).collect();
+    let (mut told, mut names) = (BTreeMap::new(), BTreeMap::new());
+    let (mut taken, mut is_told) = (BTreeSet::new(), false);
+    let mut renamed = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, token) in all.iter().enumerate() {
+        if begins(token) {
+            if is_told {
+                told = std::mem::take(&mut names);
+            }
+            (names, taken) = (BTreeMap::new(), BTreeSet::new());
+            is_told = all.get(at + 1).is_some_and(|name| name.text == def);
+        }
+        let stays = token.kind != Kind::Word || global.contains(token.text);
+        if stays || is_language(&all, at) {
+            continue;
+        }
+        let name = names
+            .entry(token.text.to_owned())
+            .or_insert_with(|| common(&mut rng, &mut taken, &global));
+        let start = offset(text, token);
+        renamed.push_str(&text[copied..start]);
+        renamed.push_str(name);
+        copied = start + token.text.len();
+    }
+    renamed.push_str(&text[copied..]);
+    Renamed { text: renamed, names: if is_told { names } else { told } }
+}
+
+/// A name of few, that is new to a definition.
+fn common(rng: &mut Rng, taken: &mut BTreeSet<String>, global: &BTreeSet<&str>) -> String {
+    let most = 6 + taken.len();
+    loop {
+        let name = format!("{}{}", rng.pick(&["a", "i", "v_", "i_"]), rng.index(most));
+        if !global.contains(name.as_str()) && !is_reserved(&name) && taken.insert(name.clone()) {
+            return name;
+        }
+    }
+}
+
 /// Where a token stands in the text that it is a part of.
 fn offset(text: &str, token: &Token<'_>) -> usize {
     token.text.as_ptr() as usize - text.as_ptr() as usize

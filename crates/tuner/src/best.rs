@@ -9,6 +9,7 @@ use tensorwright_records::{Best, Key, Near, Part, Store, TrialId};
 use tensorwright_target::fingerprint_features;
 
 use crate::identity::key_of;
+use crate::names::RecordNames;
 use crate::trust::Trust;
 use crate::wanted::Wanted;
 
@@ -69,11 +70,12 @@ impl Remembered {
     pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Recalled> {
         let key = key_of(wanted.program, wanted.goal);
         let mut trust = Trust::new(store, wanted, &key);
-        let mut found = wanted.own(&mut trust, store.ranked(&key, RANKED)?);
+        let names = RecordNames::of_store(wanted.program, store);
+        let mut found = wanted.own(&mut trust, &names, store.ranked(&key, RANKED)?);
         if found == Self::Nothing {
             let near = store.nearest(&key, &BTreeMap::new(), NEIGHBOURS)?;
             let near = near.into_iter().find(|near| wanted.suits(&key, near));
-            found = near.map_or(Self::Nothing, |near| wanted.near(&mut trust, near));
+            found = near.map_or(Self::Nothing, |near| wanted.near(&mut trust, &names, near));
         }
         let mut notes = trust.notes;
         notes.extend(store.damage().iter().map(ToString::to_string));
@@ -141,15 +143,15 @@ impl Wanted<'_> {
     }
 
     /// The best of the very key that can be used and is right.
-    fn own(&self, trust: &mut Trust<'_>, ranked: Vec<Best>) -> Remembered {
+    fn own(&self, trust: &mut Trust<'_>, names: &RecordNames<'_>, ranked: Vec<Best>) -> Remembered {
         let mut unusable = None;
         for best in ranked {
             let (trial, seconds) = (best.id.clone(), best.seconds);
-            match self.usable(&best) {
-                Some(schedule) if !self.goal.precision.allows(schedule.precision()) => {
+            match self.usable(names, &best) {
+                Some((schedule, _)) if !self.goal.precision.allows(schedule.precision()) => {
                     unusable = unusable.or(Some(Remembered::Inexact(trial)));
                 }
-                Some(schedule) if trust.trusts(&schedule, &best.trial.schedule, &whose(&trial)) => {
+                Some((schedule, text)) if trust.trusts(&schedule, &text, &whose(&trial)) => {
                     return Remembered::Best { schedule, trial, seconds };
                 }
                 Some(_) => {}
@@ -159,14 +161,16 @@ impl Wanted<'_> {
         unusable.unwrap_or(Remembered::Nothing)
     }
 
-    fn near(&self, trust: &mut Trust<'_>, near: Near) -> Remembered {
+    fn near(&self, trust: &mut Trust<'_>, names: &RecordNames<'_>, near: Near) -> Remembered {
         let (trial, differs) = (near.best.id.clone(), near.differs);
-        let Some(schedule) = self.usable(&near.best) else { return Remembered::Stale(trial) };
+        let Some((schedule, text)) = self.usable(names, &near.best) else {
+            return Remembered::Stale(trial);
+        };
         if !self.goal.precision.allows(schedule.precision()) {
             return Remembered::Inexact(trial);
         }
         let whose = whose(&trial);
-        if trust.trusts(&schedule, &near.best.trial.schedule, &whose) {
+        if trust.trusts(&schedule, &text, &whose) {
             return Remembered::Near { schedule, trial, differs };
         }
         // The answer says it, in one line.

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tensorwright_outcome::{Outcome, Phase, printable};
 use tensorwright_records::Journal;
 
+use crate::names::RecordNames;
 use crate::tuner::Tuner;
 
 /// Candidates of a run that show a defect of the compiler.
@@ -71,21 +72,26 @@ fn is_defect(outcome: &Outcome) -> bool {
 
 impl Tuner {
     /// A candidate and what became of it, as `xtask differential --replay` takes it: the program with all
-    /// sizes as numbers, the inputs, the target and the schedule. What is kept of a defect of the compiler.
+    /// sizes as numbers, the inputs, the target and the schedule, in the names of the text. What is kept of a defect of
+    /// the compiler.
     #[must_use]
     pub fn case(&self, schedule: &str, outcome: &Outcome) -> String {
+        let program = self.shown.as_printed();
+        let names = RecordNames::new(&program, || None);
+        let renamed = names.own(schedule).map(|schedule| schedule.to_string());
+        let schedule = renamed.unwrap_or_else(|| schedule.to_owned());
         let reason = outcome.reason().unwrap_or_default();
         let reason = printable(&reason).replace(['\n', '\t'], " ");
         let reason: String = reason.chars().take(500).collect();
         format!(
-            "def {}\nsizes\ninputs {} plain\ntarget {}\nthreads {}\noutcome {}: {reason}\n\
+            "def {}\nsizes\ninputs {} tuned\ntarget {}\nthreads {}\noutcome {}: {reason}\n\
              --- program\n{}--- schedule\n{schedule}",
             self.program.name(),
             self.seed,
             self.goal.target.name(),
             self.goal.threads(),
             outcome.kind(),
-            self.program
+            program
         )
     }
 }

@@ -83,8 +83,8 @@ impl LandscapePlan {
     /// # Errors
     /// If there is none for the target.
     pub fn space(&self) -> Result<ScheduleSpace, TuneError> {
-        let Tuner { program, options, .. } = &self.tuner;
-        Ok(ScheduleSpace::new(program.ir(), &self.tuner.goal_here(), options)?)
+        let Tuner { shown, options, .. } = &self.tuner;
+        Ok(ScheduleSpace::new(shown.ir(), &self.tuner.goal_here(), options)?)
     }
 }
 
@@ -104,7 +104,7 @@ pub fn record_landscape(
     let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
     config.threads = tuner.goal.threads();
     config.seed = tuner.seed;
-    let mut measurer = Measurer::start(&tuner.program, config)?;
+    let mut measurer = Measurer::start(&tuner.shown, config)?;
     let best = known.values().filter_map(Outcome::cost).fold(f64::INFINITY, f64::min);
     if best.is_finite() {
         measurer.set_best(best);
@@ -145,10 +145,10 @@ pub fn record_landscape(
         measurer.set_best(recorder.best);
     }
     let origin = Provenance {
-        program: tuner.program.to_string(),
-        def: tuner.program.name().to_owned(),
+        program: tuner.shown.to_string(),
+        def: tuner.shown.name().to_owned(),
         sizes: tuner.sizes.clone(),
-        key: key_of(&tuner.program, &tuner.goal).program,
+        key: key_of(&tuner.shown, &tuner.goal).program,
         machine: Machine::detect().model,
         method: format!(
             "{} thread(s), in random order, in turns with a probe",

@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use tensorwright_kernel::{Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
+use tensorwright_outcome::Outcome;
 use tensorwright_pipeline::Weights;
-use tensorwright_policy::{Options, Preset};
+use tensorwright_policy::{Options, Preset, ScheduleSpace};
 
 use crate::afar::Afar;
 use crate::budget::Budget;
@@ -21,7 +22,10 @@ use crate::mode::Mode;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Tuner {
+    /// The program with names by position, which records and other processes know.
     pub(crate) program: Program,
+    /// The same with the names of its text, for people.
+    pub(crate) shown: Program,
     pub(crate) sizes: BTreeMap<String, i64>,
     pub(crate) worker: WorkerCommand,
     pub(crate) goal: Goal,
@@ -50,7 +54,8 @@ impl Tuner {
     pub fn new(program: &Program, worker: WorkerCommand) -> Result<Self, TuneError> {
         let goal = Goal::new(Target::native()?).with_precision(Precision::default());
         Ok(Self {
-            program: program.clone(),
+            program: program.canonically_named(),
+            shown: program.clone(),
             sizes: BTreeMap::new(),
             worker,
             goal,
@@ -172,6 +177,7 @@ impl Tuner {
     /// compiler that makes mistakes.
     #[doc(hidden)]
     pub fn plant(mut self, schedule: Schedule, object: Vec<u8>) -> Self {
+        let schedule = schedule.renamed(self.shown.ir(), self.program.ir()).unwrap_or(schedule);
         self.planted.push((schedule, object));
         self
     }
@@ -195,6 +201,31 @@ impl Tuner {
         let default = tensorwright_search::registry::STRATEGIES.last();
         let default = default.map_or("random", |strategy| strategy.name);
         self.strategy.as_deref().unwrap_or(default)
+    }
+
+    /// What is searched of a program with names by position: parameters that somebody asks for have names of the text.
+    pub(crate) fn options_of(&self, program: &Program) -> Result<Options, TuneError> {
+        if self.options.only.is_none() {
+            return Ok(self.options.clone());
+        }
+        let goal = self.goal_here();
+        let named = ScheduleSpace::new(self.shown.ir(), &goal, &self.options)?;
+        let all = Options { only: None, ..self.options.clone() };
+        let space = ScheduleSpace::new(program.ir(), &goal, &all)?;
+        let both = named.all_parameters().zip(space.all_parameters());
+        let free = both.filter(|((_, is_free, _), _)| *is_free);
+        let only = free.map(|(_, (parameter, ..))| parameter.name().to_owned()).collect();
+        Ok(Options { only: Some(only), ..all })
+    }
+
+    /// A schedule in the names of the text.
+    pub(crate) fn in_own_names(&self, schedule: Schedule) -> Schedule {
+        schedule.renamed(self.program.ir(), self.shown.ir()).unwrap_or(schedule)
+    }
+
+    /// What became of a candidate, in the names of the text.
+    pub(crate) fn told(&self, outcome: Outcome) -> Outcome {
+        outcome.reworded(|reason| self.program.ir().retold(reason, self.shown.ir()))
     }
 
     /// What schedules are made for: the target as this machine has it.

@@ -3,6 +3,8 @@
 use tensorwright_kernel::{Goal, Program, Schedule, Target};
 use tensorwright_records::Best;
 
+use crate::names::RecordNames;
+
 /// For what a schedule is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
@@ -13,10 +15,17 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The schedule of a record, if it can be read and applied.
-    pub(crate) fn usable(&self, best: &Best) -> Option<Schedule> {
-        let schedule = Schedule::parse(&best.trial.schedule).ok()?;
-        self.program.compile().schedule(schedule.clone()).lower().ok().map(|_| schedule)
+    /// The schedule of a record in the names of the program, if it can be read and applied, and its text in names by
+    /// position.
+    pub(crate) fn usable(
+        &self,
+        names: &RecordNames<'_>,
+        best: &Best,
+    ) -> Option<(Schedule, String)> {
+        let canonical = names.canonical(&best.trial.schedule)?;
+        let schedule = names.shown(&canonical)?;
+        let lowered = self.program.compile().schedule(schedule.clone()).lower();
+        lowered.ok().map(|_| (schedule, canonical.to_string()))
     }
 
     /// Whether a kernel of this schedule computes what the program says, on random inputs.

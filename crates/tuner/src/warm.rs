@@ -1,16 +1,17 @@
 //! Where a run begins: what earlier runs found out about the program, and about similar ones.
 
-use tensorwright_kernel::{Module, Schedule};
+use tensorwright_kernel::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{
-    Best, Claim, Claims, Key, Near, Origin, RunFilter, RunId, RunSummary, Store, Trial,
+    Claim, Claims, Key, Near, Origin, RunFilter, RunId, RunSummary, Store, Trial,
 };
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
 use crate::arms::{ArmPoint, Arms};
 use crate::mode::Mode;
+use crate::names::{RecordNames, canonical_of, described};
 use crate::tuner::Tuner;
 
 /// Bests of similar keys that are tried.
@@ -50,7 +51,7 @@ impl Past {
     pub(crate) fn read(
         tuner: &Tuner,
         (store, claims): (&dyn Store, &Claims),
-        key: &Key,
+        (key, names): (&Key, &RecordNames<'_>),
         spaces: &[ScheduleSpace],
         space_hash: &str,
     ) -> Self {
@@ -67,19 +68,18 @@ impl Past {
             return past;
         }
         if let Ok(Some(best)) = store.best(key) {
-            past.try_first(&best, Origin::Record);
+            past.try_first(names.canonical(&best.trial.schedule), Origin::Record);
         }
         let near = store.nearest(key, &tuner.sizes, MOST_NEAR).unwrap_or_default();
         for near in &near {
-            past.try_first(&near.best, Origin::Near);
+            past.try_first(canonical_of(&near.best.trial.schedule, &near.program), Origin::Near);
             past.points.extend(translate(tuner, near, spaces));
         }
         past.schedules.retain(|(schedule, _)| tuner.goal.precision.allows(schedule.precision()));
         past
     }
 
-    fn try_first(&mut self, best: &Best, origin: Origin) {
-        let schedule = Schedule::parse(&best.trial.schedule).ok();
+    fn try_first(&mut self, schedule: Option<Schedule>, origin: Origin) {
         self.schedules.extend(schedule.map(|schedule| (schedule, origin)));
     }
 
@@ -159,11 +159,11 @@ fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {
 /// The point of a similar program in the space of the same algorithm: the same inner loops, the same
 /// choices.
 fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<ArmPoint> {
-    let module = Module::parse("record", &near.program.text).ok()?;
-    let program = module.def(&near.program.def).ok()?.bind(Vec::<(&str, i64)>::new()).ok()?;
+    let program = described(&near.program)?.canonically_named();
     // The algorithms that its run chose from.
     let goal = tuner.goal_here().with_precision(near.key.precision);
-    let others = ScheduleSpace::alternatives(program.ir(), &goal, &tuner.options).ok()?;
+    let options = tuner.options_of(&program).ok()?;
+    let others = ScheduleSpace::alternatives(program.ir(), &goal, &options).ok()?;
     let trial = &near.best.trial;
     let other = others.iter().find(|space| space.algorithm() == trial.algorithm)?;
     let point = Point::new(trial.point.clone());

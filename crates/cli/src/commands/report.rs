@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Module, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, LoweredProgram, Program, Source};
 use tensorwright_records::{AnyStore, Error, Location, now, open_existing};
 use tensorwright_report::{Report, Section, Selection, render};
+use tensorwright_tuner::{RecordNames, described};
 
 use super::db::table::counted;
 use crate::args::{OutputArgs, ProgramArgs};
@@ -90,7 +91,11 @@ fn selected(db: Option<&Location>, selection: &Selection) -> Result<Report, Diag
     let mut report =
         Report::from_store(&*records(db)?, selection).map_err(|error| failed(&error))?;
     report.made = Some(now());
-    report.sections.iter_mut().for_each(add_loops);
+    for section in &mut report.sections {
+        let Some(program) = described(&section.program) else { continue };
+        name_as_text(section, &RecordNames::new(&program, || None));
+        add_loops(section, &program);
+    }
     Ok(report)
 }
 
@@ -125,17 +130,30 @@ fn records(db: Option<&Location>) -> Result<AnyStore, Diagnostics> {
     })
 }
 
+/// Gives everything the names that the text of the program has. Records have names by position.
+fn name_as_text(section: &mut Section, names: &RecordNames<'_>) {
+    let tell = |words: &mut String| *words = names.told(words);
+    if let Some(winner) = &mut section.winner {
+        if let Some(schedule) = names.own(&winner.schedule) {
+            winner.schedule = schedule.to_string();
+        }
+        tell(&mut winner.algorithm);
+    }
+    for candidate in &mut section.fastest {
+        tell(&mut candidate.algorithm);
+        for (name, value) in &mut candidate.values {
+            tell(name);
+            tell(value);
+        }
+    }
+    let parameters = section.importance.iter_mut().flat_map(|it| &mut it.parameters);
+    parameters.for_each(|parameter| tell(&mut parameter.name));
+}
+
 /// Adds the loops of the best schedule. A schedule that no longer applies is shown without them.
-fn add_loops(section: &mut Section) {
+fn add_loops(section: &mut Section, program: &Program) {
     let Some(winner) = &mut section.winner else { return };
     let lowered = || -> Result<LoweredProgram, Diagnostics> {
-        let module = Module::parse("records", &section.program.text)?;
-        let def = module.def(&section.program.def)?;
-        // The text has numbers for sizes, and scalars only by name.
-        let open = [def.sizes(), def.integer_scalars()].concat();
-        let mut sizes = section.program.sizes.clone();
-        sizes.retain(|name, _| open.contains(&name.as_str()));
-        let program = def.bind(sizes)?;
         let threads = usize::try_from(section.key.threads).unwrap_or(1);
         let builder = program.compile().threads(threads).schedule_text(&winner.schedule)?;
         builder.lower()

@@ -16,6 +16,7 @@ mod expr;
 mod guarded;
 mod hash;
 mod index;
+mod names;
 mod print;
 mod rewrite;
 mod running;
@@ -313,7 +314,8 @@ impl Stage {
 }
 
 /// Prints the program as source text with every size a number and every range spelled out. The
-/// text parses and binds to a program with the same [hash](Program::hash).
+/// text parses and binds to a program with the same [hash](Program::hash): names that would be
+/// captured there are replaced, since calls were inlined.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&print::program_text(self))

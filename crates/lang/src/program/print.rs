@@ -1,5 +1,8 @@
 //! The program as source text, and index expressions as text.
 
+use std::collections::{BTreeSet, HashSet};
+
+use super::names::similar;
 use super::{Atom, Axis, AxisId, Combine, Expr, Index, Program, Read, Scalar, Stage, TensorId};
 use crate::builtin::Builtin;
 use crate::dtype::DType;
@@ -8,9 +11,61 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExprKind, Ident};
 use crate::syntax::{print_def, print_expr};
 
-/// The program as a `def` that binds, without any sizes, to the same program.
+/// The program as a `def` that binds, without any sizes, to the same program. A stage that updates
+/// a tensor which keeps its name is a call of a `def` of its own.
 pub(super) fn program_text(program: &Program) -> String {
-    print_def(&def(program))
+    let program = &program.as_printed();
+    let names = program.tensors.iter().map(|tensor| tensor.name.clone());
+    let axes = program.stages.iter().flat_map(|stage| stage.axes.iter().map(|it| it.name.clone()));
+    let mut taken: HashSet<String> = names.chain(axes).chain([program.name.clone()]).collect();
+    let mut updates = Vec::new();
+    let mut body = Vec::with_capacity(program.stages.len());
+    for stage in &program.stages {
+        let renamed = stage
+            .base
+            .filter(|base| program.tensor(*base).name != program.tensor(stage.output).name);
+        body.push(match renamed {
+            Some(base) => {
+                let update = update(program, stage, base, similar("update", &mut taken));
+                let call = call(program, stage, &update);
+                updates.push(update);
+                call
+            }
+            None => ast::Stmt::Comprehension(stmt(program, stage, true)),
+        });
+    }
+    let parts = updates.iter().chain([&def(program, body)]).map(print_def).collect::<Vec<_>>();
+    parts.join("\n")
+}
+
+/// A `def` of one statement, which updates its first parameter.
+fn update(program: &Program, stage: &Stage, base: TensorId, name: String) -> ast::Def {
+    let mut others = BTreeSet::new();
+    stage.body.walk_reads(&mut |read| {
+        others.insert(read.tensor);
+    });
+    others.remove(&base);
+    let params = [base].into_iter().chain(others);
+    let target = ident(&program.tensor(base).name);
+    let body = ast::Comprehension { target: target.clone(), ..stmt(program, stage, true) };
+    ast::Def {
+        name: ident(&name),
+        params: params.map(|id| ast::Param { is_const: false, ..param(program, id) }).collect(),
+        returns: vec![target],
+        body: vec![ast::Stmt::Comprehension(body)],
+        span: Span::default(),
+    }
+}
+
+/// The call of a `def` that computes a stage; it is given the tensors that its parameters are called like.
+fn call(program: &Program, stage: &Stage, callee: &ast::Def) -> ast::Stmt {
+    let args = callee.params.iter().map(|param| expr(ExprKind::Name(param.name.name.clone())));
+    ast::Stmt::Call(ast::Call {
+        targets: vec![ident(&program.tensor(stage.output).name)],
+        callee: callee.name.clone(),
+        args: args.collect(),
+        span: Span::default(),
+    })
 }
 
 /// An expression as text, with names for axes and tensors.
@@ -40,7 +95,8 @@ impl Stage {
     /// The statement of the stage as text, with the names that the program uses.
     #[must_use]
     pub fn text(&self, program: &Program) -> String {
-        crate::syntax::print_stmt(&stmt(program, self, false))
+        let stmt = ast::Stmt::Comprehension(stmt(program, self, false));
+        crate::syntax::print_stmt(&stmt)
     }
 }
 
@@ -52,25 +108,30 @@ fn expr(kind: ExprKind) -> ast::Expr {
     ast::Expr { kind, span: Span::default() }
 }
 
-fn def(program: &Program) -> ast::Def {
-    let params = program.tensors[..program.inputs].iter().map(|tensor| ast::Param {
+fn param(program: &Program, id: TensorId) -> ast::Param {
+    let tensor = program.tensor(id);
+    ast::Param {
         is_const: tensor.is_const,
         dtype: tensor.dtype,
         dims: tensor.shape.iter().map(|e| ast::Dim::Literal(*e, Span::default())).collect(),
         name: ident(&tensor.name),
         span: Span::default(),
-    });
+    }
+}
+
+fn def(program: &Program, body: Vec<ast::Stmt>) -> ast::Def {
+    let params = program.input_ids().map(|id| param(program, id));
     let returns = program.outputs.iter().map(|output| ident(&program.tensor(*output).name));
     ast::Def {
         name: ident(&program.name),
         params: params.collect(),
         returns: returns.collect(),
-        body: program.stages.iter().map(|stage| stmt(program, stage, true)).collect(),
+        body,
         span: Span::default(),
     }
 }
 
-fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
+fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Comprehension {
     let names = Names {
         axis: &|axis: AxisId| stage.axis(axis).name.clone(),
         tensor: &|id: TensorId| program.tensor(id).name.clone(),
@@ -99,7 +160,7 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
         span: Span::default(),
     });
     let axes = if ranges { stage.axes.as_slice() } else { &[] };
-    ast::Stmt::Comprehension(ast::Comprehension {
+    ast::Comprehension {
         target: ident(&program.tensor(stage.output).name),
         indices: stage.axes[..stage.spatial()].iter().map(|axis| ident(&axis.name)).collect(),
         op,
@@ -109,7 +170,7 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Stmt {
         scatter: scatter.collect(),
         constraints: axes.iter().map(constraint).collect(),
         span: Span::default(),
-    })
+    }
 }
 
 /// An integer as index arithmetic; the text has no negative literals.

@@ -109,7 +109,8 @@ impl Measurer {
             None => self.one_by_one(candidates, &mut outcomes),
         }
         self.dispatch();
-        outcomes
+        let heard = |one: Finalist| Finalist { outcome: self.names.heard(one.outcome), ..one };
+        outcomes.into_iter().map(heard).collect()
     }
 
     /// Waits until all finalists are built or refused, and nothing else runs.

@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod finalists;
+mod names;
 mod places;
 mod replies;
 mod start;
@@ -18,6 +19,7 @@ use tensorwright_device::DeviceProgram;
 use tensorwright_kernel::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
+use self::names::Names;
 use self::places::Places;
 use self::station::{Built, Job, Purpose, Run, Station};
 use crate::child::{Child, Event, Nursery};
@@ -34,6 +36,7 @@ use crate::{Config, MeasureError, Roofline};
 #[derive(Debug)]
 pub struct Measurer {
     config: Config,
+    names: Names,
     setup: Setup,
     events: Receiver<Event>,
     /// Before the nursery, so that children are gone before the thread that started them ends.
@@ -92,8 +95,10 @@ impl Measurer {
     }
 
     fn enqueue(&mut self, purpose: Purpose, schedule: &Schedule, object: Option<Vec<u8>>) {
-        let job = Job { object, ..Job::new(purpose, schedule.to_string()) };
-        self.queue.push_back(job);
+        match self.names.told(schedule) {
+            Ok(text) => self.queue.push_back(Job { object, ..Job::new(purpose, text) }),
+            Err(outcome) => self.finish(Job::new(purpose, schedule.to_string()), outcome),
+        }
         self.dispatch();
     }
 
@@ -110,7 +115,8 @@ impl Measurer {
     pub fn next(&mut self, wait: Duration) -> Option<Finished> {
         let until = Instant::now() + wait;
         self.pump(until, |measurer| !measurer.finished.is_empty() || measurer.in_flight() == 0);
-        self.finished.pop_front()
+        let finished = self.finished.pop_front()?;
+        Some(Finished { outcome: self.names.heard(finished.outcome), ..finished })
     }
 
     /// Tells what the best candidate takes, in seconds: others that are several times slower are cut

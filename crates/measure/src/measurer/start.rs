@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tensorwright_kernel::{Program, Target};
 
 use super::Measurer;
+use super::names::Names;
 use super::places::Places;
 use super::station::{START_DEADLINE, Station};
 use crate::child::{Child, Event, Nursery, Role};
@@ -31,7 +32,8 @@ pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, M
     let (sender, events) = mpsc::channel();
     let mut nursery = Nursery::new(config.worker.clone(), shared, sender)?;
     let places = Places::new(&config);
-    let mut setup = setup(program, &config);
+    let names = Names::of(program);
+    let mut setup = setup(names.shared(), &config);
 
     let builder = first_builder(&mut nursery, &events, &setup, &places, &config)?;
     system::seal(&seal).map_err(|error| system("seal a shared file", error))?;
@@ -48,6 +50,7 @@ pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, M
     station.ready_by = None;
     Ok(Measurer {
         config,
+        names,
         setup,
         events,
         builders,

@@ -19,6 +19,7 @@ use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut
 use super::independent::Manner;
 use crate::nest::{Dim, LoopKind, LoopNest};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Binds a loop to blocks or threads.
@@ -92,5 +93,9 @@ impl Rule for Bind {
         manner.expect_independent(nest, stage, l)?;
         loop_at_mut(nest, &path)?.kind = kind;
         check_overlaps(nest)
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }

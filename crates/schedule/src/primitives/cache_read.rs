@@ -36,6 +36,7 @@ use crate::nest::{
     Buffer, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var, for_each_store,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Copies what a loop reads of a tensor.
@@ -143,5 +144,10 @@ impl Rule for CacheRead {
         host_loop.body.insert(position, node);
         host_loop.locals.push(copy);
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let (tensor, at) = (names.tensor(&self.tensor)?, names.own_loop(&self.at)?);
+        Ok(Self { tensor, at, ..self.clone() })
     }
 }

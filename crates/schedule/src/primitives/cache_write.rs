@@ -20,6 +20,7 @@ use super::Rule;
 use super::localize::localize;
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Accumulates in a local tile.
@@ -43,5 +44,9 @@ impl Rule for CacheWrite {
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         localize(nest, stage, &self.at, None, "tile")
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { at: names.own_loop(&self.at)? })
     }
 }

@@ -31,6 +31,7 @@ use crate::nest::{
     for_each_store_mut, rewrite_store, substitute,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes a stage inside a loop of another.
@@ -86,6 +87,11 @@ impl Rule for ComputeAt {
             buffer.owner = Owner::Local;
         }
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let at = names.loop_of(&self.consumer, &self.at)?;
+        Ok(Self { consumer: names.stage(&self.consumer)?, at })
     }
 }
 

@@ -42,6 +42,7 @@ use crate::nest::{
     BufferId, Loop, LoopNest, Node, Ranges, Role, Store, Use, Var, for_each_store, substitute,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes a stage in the loops of another one.
@@ -106,6 +107,11 @@ impl Rule for ComputeWith {
             self.expect_same_iteration(nest, &host, around, &shared, buffer)?;
         }
         check_overlaps(nest)
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let at = names.loop_of(&self.other, &self.at)?;
+        Ok(Self { other: names.stage(&self.other)?, at })
     }
 }
 

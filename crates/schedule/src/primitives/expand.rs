@@ -19,6 +19,7 @@ use super::prepare::{chain, hoist};
 use crate::canonical::element;
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, StageId, Store, Var};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most elements of an expanded tensor.
@@ -81,6 +82,10 @@ impl Rule for Expand {
         plain.replace(nest, vec![made]);
         hoist(nest, &[StageId(full)]);
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { tensor: names.tensor(&self.tensor)? })
     }
 }
 

@@ -42,6 +42,7 @@ use crate::nest::{
     Buffer, BufferId, LoopNest, Owner, Ranges, Role, Simplify, StageId, Store, Var, rewrite_store,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most elements of partial sums.
@@ -127,6 +128,10 @@ impl Rule for Factor {
         plain.replace(nest, vec![chain(&loops, sum)]);
         hoist(nest, &[StageId(partial)]);
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { loops: names.own_loops(&self.loops)? })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::nest::{
     for_each_store,
 };
 use crate::refusal::Refusal;
+use crate::words::{OUTER, without_marks};
 
 /// Where a node is: the position in the body of the nest, then in the body of each loop.
 pub(crate) type Path = Vec<usize>;
@@ -50,6 +51,16 @@ fn numbered_store<'a>(nest: &'a LoopNest, stage: &str) -> Option<(usize, &'a Sto
     let is_it = |named: &NamedStore<'_>| stage.strip_prefix(named.buffer) == Some(named.suffix);
     let number = all.iter().position(is_it)?;
     Some((number, all[number].store))
+}
+
+/// The number of the store of a stage, in the order of the text.
+pub(crate) fn store_number(nest: &LoopNest, stage: &str) -> Option<usize> {
+    Some(numbered_store(nest, stage)?.0)
+}
+
+/// The path of a store by its number in the order of the text.
+pub(crate) fn store_path(nest: &LoopNest, number: usize) -> Option<Path> {
+    nth_store(&nest.body, number)
 }
 
 /// The store of a stage.
@@ -121,7 +132,9 @@ pub(crate) fn store_paths(nodes: &[Node]) -> Vec<Path> {
 pub(crate) fn find_loop(nest: &LoopNest, stage: &str, name: &str) -> Result<Path, Refusal> {
     let path = find_store(nest, stage)?;
     let loops = loops_on(nest, &path);
-    let depth = loops.iter().rposition(|l| nest.var_name(l.var) == name);
+    let (plain, inside) = without_marks(name);
+    let named = (0..loops.len()).rev().filter(|depth| nest.var_name(loops[*depth].var) == plain);
+    let depth = named.skip(inside).next();
     match depth {
         Some(depth) => Ok(path[..=depth].to_vec()),
         None => {
@@ -384,6 +397,10 @@ pub(crate) fn expect_fresh(nest: &LoopNest, stage: &str, names: &[String]) -> Re
     let own = Some(store_at(nest, &path)?.stage());
     let taken: Vec<&Loop> = loops_on(nest, &path).into_iter().filter(|l| l.stage == own).collect();
     for (number, name) in names.iter().enumerate() {
+        if name.ends_with(OUTER) {
+            return Err(Refusal::new(format!("a new loop cannot be called `{name}`"))
+                .help(format!("a `{OUTER}` stands for the next loop of that name further out")));
+        }
         let twice = names[..number].contains(name);
         if twice || taken.iter().any(|l| nest.var_name(l.var) == name) {
             return Err(Refusal::new(format!("`{stage}` has a loop `{name}` already"))

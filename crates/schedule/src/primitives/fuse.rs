@@ -17,7 +17,8 @@ use super::Rule;
 use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut};
 use crate::nest::{Loop, LoopNest, Node, substitute};
 use crate::refusal::Refusal;
-use crate::words::Words;
+use crate::renaming::Renaming;
+use crate::words::{Words, without_marks};
 
 /// Fuses two nested loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Rule for Fuse {
         let [Node::Loop(inner)] = outer.body.as_slice() else {
             return Err(self.refuse(stage, "holds more than one loop"));
         };
-        if nest.var_name(inner.var) != self.inner {
+        if nest.var_name(inner.var) != without_marks(&self.inner).0 {
             return Err(self.refuse(stage, &format!("does not hold `{}` directly", self.inner)));
         }
         expect_serial(nest, outer, "fuse")?;
@@ -74,7 +75,7 @@ impl Rule for Fuse {
         }
         let extent = outer.extent.checked_mul(inner.extent).ok_or_else(Refusal::overflow)?;
         let (old_outer, old_inner, width) = (outer.var, inner.var, inner.extent);
-        let name = self.name.clone().unwrap_or_else(|| format!("{}_{}", self.outer, self.inner));
+        let name = self.name.clone().unwrap_or_else(|| self.loop_name());
         expect_fresh(nest, stage, std::slice::from_ref(&name))?;
         let var = nest.add_var(name);
         let quotient = Index::axis(var).div(width).ok_or_else(Refusal::overflow)?;
@@ -87,9 +88,23 @@ impl Rule for Fuse {
         substitute(&mut outer.body, old_outer, &quotient).ok_or_else(Refusal::overflow)?;
         substitute(&mut outer.body, old_inner, &remainder).ok_or_else(Refusal::overflow)
     }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let (outer, inner) = (names.own_loop(&self.outer)?, names.own_loop(&self.inner)?);
+        let usual = Self { outer, inner, name: None };
+        let wanted = self.name.clone().unwrap_or_else(|| usual.loop_name());
+        let free = names.new_loops(vec![wanted])?.pop();
+        let is_usual = self.name.is_none() && free == Some(usual.loop_name());
+        Ok(if is_usual { usual } else { Self { name: free, ..usual } })
+    }
 }
 
 impl Fuse {
+    /// The usual name of the new loop.
+    fn loop_name(&self) -> String {
+        format!("{}_{}", without_marks(&self.outer).0, without_marks(&self.inner).0)
+    }
+
     fn refuse(&self, stage: &str, why: &str) -> Refusal {
         Refusal::new(format!("cannot fuse: loop `{}` of `{stage}` {why}", self.outer))
     }

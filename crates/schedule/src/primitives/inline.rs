@@ -18,6 +18,7 @@ use super::footprint::{Producer, refuse_checked};
 use crate::limits;
 use crate::nest::{BufferId, LoopNest, Var, index_parts, parts, rewrite_nodes};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Inlines a stage.
@@ -61,6 +62,10 @@ impl Rule for Inline {
                 .help("inline fewer stages"));
         }
         done.ok_or_else(Refusal::overflow)
+    }
+
+    fn renamed(&self, _: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(self.clone())
     }
 }
 

@@ -24,6 +24,7 @@ use crate::nest::{
     Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, for_each_store, rewrite_nodes,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most elements, padding included, that a tensor in a layout may have.
@@ -157,6 +158,10 @@ impl Rule for SetLayout {
         };
         Err(Refusal::new(format!("the layout of `{stage}` is the caller's: it is {what}"))
             .help(way_out))
+    }
+
+    fn renamed(&self, _: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(self.clone())
     }
 }
 

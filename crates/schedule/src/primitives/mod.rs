@@ -2,7 +2,7 @@
 //!
 //! A primitive rewrites a [`LoopNest`] into an equivalent one, or refuses. Loops are named by the
 //! stage whose store they surround and by their variable; where an outer stage has a loop of the
-//! same name, the inner one is meant.
+//! same name, the inner one is meant; `i'` is the next one around it.
 
 mod begun;
 mod bind;
@@ -67,9 +67,13 @@ pub use vectorize::{MAX_LANES, Vectorize};
 pub use winograd::{Winograd, winograd_choices};
 
 pub(crate) use begun::latest;
+pub(crate) use find::{
+    expect_fresh, find_buffer, find_loop, find_store, loops_on, store_at, store_number, store_path,
+};
 
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// What every primitive is.
@@ -84,6 +88,9 @@ trait Rule: fmt::Display + Sized {
 
     /// Rewrites the nest, or refuses; a nest that refuses may be left half rewritten.
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal>;
+
+    /// The same with the names that a nest has which differs in names alone.
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal>;
 }
 
 macro_rules! primitives {
@@ -125,6 +132,12 @@ macro_rules! primitives {
 
             pub(crate) fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
                 match self { $(Primitive::$variant(rule) => rule.apply(stage, nest)),* }
+            }
+
+            pub(crate) fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+                match self {
+                    $(Primitive::$variant(rule) => rule.renamed(names).map(Primitive::$variant),)*
+                }
             }
         }
 

@@ -15,6 +15,7 @@ use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut
 use super::independent::Manner;
 use crate::nest::{LoopKind, LoopNest, for_each_loop};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Makes a loop parallel.
@@ -54,5 +55,9 @@ impl Rule for Parallel {
         }
         loop_at_mut(nest, &path)?.kind = LoopKind::Parallel;
         check_overlaps(nest)
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }

@@ -29,7 +29,8 @@ use super::plain::{Plain, is_zero};
 use crate::lower::zero;
 use crate::nest::{Bound, LoopNest, Role, Simplify, Var, rewrite_store};
 use crate::refusal::Refusal;
-use crate::words::Words;
+use crate::renaming::Renaming;
+use crate::words::{Words, without_marks};
 
 /// The most phases; more are no reason to compute anything in phases.
 const MAX_PHASES: i64 = 64;
@@ -64,7 +65,7 @@ impl Rule for Phases {
         refuse_scatter(stage, &plain.store, "computed in phases")?;
         let spatial = plain.find(nest, stage, &self.target, Role::Spatial)?;
         let meeting = self.meeting(stage, &plain, spatial)?;
-        let phase_name = format!("{}.phase", self.target);
+        let phase_name = format!("{}.phase", without_marks(&self.target).0);
         expect_fresh(nest, stage, std::slice::from_ref(&phase_name))?;
 
         let (h, rows, _) = plain.loops[spatial];
@@ -95,6 +96,10 @@ impl Rule for Phases {
         rewrite_store(&mut plain.store, &mut Simplify(&ranges)).ok_or_else(Refusal::overflow)?;
         plain.replace(nest, Vec::new());
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }
 

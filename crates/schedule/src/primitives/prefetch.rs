@@ -21,6 +21,7 @@ use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_p
 use super::footprint::find_host;
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most hints that one step makes.
@@ -85,6 +86,11 @@ impl Rule for SetPrefetch {
             places.into_iter().map(|subscripts| Node::Prefetch(Prefetch { buffer, subscripts }));
         loop_at_mut(nest, &host)?.body.splice(0..0, hints);
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let (tensor, at) = (names.tensor(&self.tensor)?, names.own_loop(&self.at)?);
+        Ok(Self { tensor, at, ..self.clone() })
     }
 }
 

@@ -37,6 +37,7 @@ use super::prepare::chain;
 use crate::canonical::{element, neutral};
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Scatter, Store, Var, rewrite_nodes};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Refuses a start whose loops are not those of the elements, one by one.
@@ -87,6 +88,10 @@ impl Rule for Privatize {
             Some(scatter) => of_scatter(nest, stage, plain, number, (op, scatter)),
             None => of_reduction(nest, stage, plain, number, op),
         }
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }
 

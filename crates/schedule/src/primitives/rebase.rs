@@ -35,6 +35,7 @@ use crate::nest::{
     Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var, rewrite_nodes, rewrite_store,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// By how much the error of an exponential grows.
@@ -84,6 +85,10 @@ impl Rule for Rebase {
         maximum.replace(nest, (blocks, scales))?;
         nest.error_growth *= GROWTH;
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }
 

@@ -16,6 +16,7 @@ use super::Rule;
 use super::find::{check_overlaps, find_loop, loop_at, loop_at_mut, loops_on};
 use crate::nest::{Loop, LoopNest, Node, Role};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Reorders loops.
@@ -83,6 +84,10 @@ impl Rule for Reorder {
         // What lives in an iteration of the innermost place lives there still.
         loop_at_mut(nest, &innermost(&path, first))?.locals = locals;
         check_overlaps(nest)
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { order: names.own_loops(&self.order)? })
     }
 }
 

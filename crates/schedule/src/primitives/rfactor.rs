@@ -16,6 +16,7 @@ use super::Rule;
 use super::localize::localize;
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Factors a reduction.
@@ -42,5 +43,9 @@ impl Rule for Rfactor {
 
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         localize(nest, stage, &self.at, Some(&self.target), "rf")
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, at: names.own_loop(&self.at)? })
     }
 }

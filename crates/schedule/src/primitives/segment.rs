@@ -31,6 +31,7 @@ use crate::nest::{
     Bound, Buffer, BufferId, LoopNest, Node, Owner, Ranges, Role, Store, Var, rewrite_store,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes pieces of a recurrence apart.
@@ -180,6 +181,10 @@ impl Rule for Segment {
         let path = find_loop(nest, stage, &self.target)?;
         loop_at_mut(nest, &path)?.peel = is_cut;
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Node, Owner, Ranges, Role, Var, for_each_store_mut,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes what is new of a stage in each iteration of a loop of another.
@@ -82,6 +83,11 @@ impl Rule for Slide {
         buffer.shape[window.dimension] = window.kept;
         buffer.owner = owner;
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let at = names.loop_of(&self.consumer, &self.at)?;
+        Ok(Self { consumer: names.stage(&self.consumer)?, at })
     }
 }
 

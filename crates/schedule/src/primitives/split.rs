@@ -31,7 +31,8 @@ use super::find::{
 use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
 use crate::refusal::Refusal;
-use crate::words::Words;
+use crate::renaming::Renaming;
+use crate::words::{Words, without_marks};
 
 /// Splits a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +95,8 @@ impl Split {
     /// The names of the new loops.
     fn loop_names(&self) -> Vec<String> {
         if self.names.is_empty() {
-            (0..=self.factors.len()).map(|n| format!("{}.{n}", self.target)).collect()
+            let target = without_marks(&self.target).0;
+            (0..=self.factors.len()).map(|n| format!("{target}.{n}")).collect()
         } else {
             self.names.clone()
         }
@@ -209,6 +211,15 @@ impl Rule for Split {
             *loop_at_mut(nest, &path)? = outer;
         }
         check_overlaps(nest)
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        let target = names.own_loop(&self.target)?;
+        let usual = Self { target, names: Vec::new(), ..self.clone() };
+        let wanted = if self.names.is_empty() { usual.loop_names() } else { self.names.clone() };
+        let free = names.new_loops(wanted)?;
+        let is_usual = self.names.is_empty() && free == usual.loop_names();
+        Ok(if is_usual { usual } else { Self { names: free, ..usual } })
     }
 }
 

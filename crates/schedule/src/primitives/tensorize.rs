@@ -35,6 +35,7 @@ use super::Rule;
 use super::find::{expect_serial, find_loop, find_store, loop_at, loop_at_mut, loops_on, store_at};
 use crate::nest::{Buffer, LoopKind, LoopNest, factors};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Makes loops one tensor operation.
@@ -97,6 +98,10 @@ impl Rule for Tensorize {
             nest.rounding_growth *= growth;
         }
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { loops: names.own_loops(&self.loops)?, ..self.clone() })
     }
 }
 

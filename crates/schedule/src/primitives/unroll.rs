@@ -15,6 +15,7 @@ use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
 use crate::limits::MAX_STORES;
 use crate::nest::{LoopKind, LoopNest};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Unrolls a loop.
@@ -48,5 +49,9 @@ impl Rule for Unroll {
         }
         loop_at_mut(nest, &path)?.kind = LoopKind::Unrolled;
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }

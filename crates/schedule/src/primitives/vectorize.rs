@@ -34,6 +34,7 @@ use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Role, Store, Var, for_each_loop, for_each_store,
 };
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most iterations of a vectorized loop.
@@ -173,5 +174,9 @@ impl Rule for Vectorize {
         }
         loop_at_mut(nest, &path)?.kind = LoopKind::Vectorized;
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
     }
 }

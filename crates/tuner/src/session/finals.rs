@@ -16,6 +16,7 @@ use super::{FINALISTS, Session};
 use crate::candidates::Candidate;
 use crate::event::{Event, Gain, Winner};
 use crate::mode::Mode;
+use crate::names::RecordNames;
 
 /// How often a run measures its winner beside a best that another run has declared in the meantime.
 const MOST_REMATCHES: usize = 3;
@@ -145,7 +146,7 @@ impl Session<'_> {
 
     /// What was declared the best, if it can still be read and computes with numbers that are allowed.
     fn incumbent(&self, best: &Best) -> Option<Entrant> {
-        Entrant::stored(best).filter(|entrant| {
+        Entrant::stored(best, &self.names).filter(|entrant| {
             self.tuner.goal.precision.allows(entrant.candidate.schedule.precision())
         })
     }
@@ -244,9 +245,9 @@ impl Session<'_> {
 
 impl Entrant {
     /// What was declared the best, if it can still be read.
-    fn stored(best: &Best) -> Option<Self> {
-        let text = best.trial.schedule.clone();
-        let schedule = Schedule::parse(&text).ok()?;
+    fn stored(best: &Best, names: &RecordNames<'_>) -> Option<Self> {
+        let schedule = names.canonical(&best.trial.schedule)?;
+        let text = schedule.to_string();
         let candidate = Candidate { schedule, text, points: Vec::new(), origin: Origin::Record };
         Some(Self { candidate, trial: Some(best.id.clone()), is_declared: true })
     }

@@ -19,6 +19,7 @@ use crate::crew::{Crew, Submission};
 use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Progress, Status, Tuned};
+use crate::names::RecordNames;
 use crate::trust::verification;
 use crate::tuner::Tuner;
 
@@ -36,6 +37,7 @@ struct Session<'a> {
     spent: [Duration; 3],
     crew: Crew,
     key: Key,
+    names: RecordNames<'a>,
     run: RunId,
     candidates: Candidates,
     /// The spans of candidates that are being tried: several at a time.
@@ -79,7 +81,8 @@ impl Session<'_> {
         if let Some(reason) = self.crew.failure() {
             return Err(TuneError::Lost { run: self.run.to_string(), reason });
         }
-        let winner = info_span!("finals").in_scope(|| self.finals());
+        let mut winner = info_span!("finals").in_scope(|| self.finals());
+        winner.schedule = self.tuner.in_own_names(winner.schedule);
         let ended = tensorwright_records::now();
         let end = RunEnd { ended, status: status.word().to_owned() };
         let is_interrupted = status == Status::Interrupted;

@@ -140,6 +140,7 @@ impl Session<'_> {
     /// A point that no schedule stands for.
     fn refuse(&mut self, place: ArmPoint, outcome: Outcome) {
         self.refused += 1;
+        let outcome = self.tuner.told(outcome);
         let candidate = Candidate {
             schedule: Schedule::default(),
             text: String::new(),
@@ -159,6 +160,7 @@ impl Session<'_> {
 
     fn finished(&mut self, finished: Finished) {
         let Finished { id, outcome, spent, .. } = finished;
+        let outcome = self.tuner.told(outcome);
         if let Some(span) = self.spans.remove(&id) {
             let milliseconds = |part: Duration| part.as_secs_f64() * 1e3;
             span.record("outcome", outcome.kind());

@@ -22,6 +22,7 @@ use crate::error::TuneError;
 use crate::event::{Event, Progress};
 use crate::identity::{key_of, program_info, space_hash};
 use crate::mode::Mode;
+use crate::names::RecordNames;
 use crate::pipelines::Pipelines;
 use crate::source::{Ranked, Searched, Source};
 use crate::tuner::Tuner;
@@ -44,14 +45,22 @@ impl<'a> Session<'a> {
             return Err(TuneError::NoSearch(tuner.mode));
         }
         let goal = tuner.goal_here();
-        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &tuner.options)?;
+        let options = tuner.options_of(&tuner.program)?;
+        let spaces = ScheduleSpace::alternatives(tuner.program.ir(), &goal, &options)?;
         let key = key_of(&tuner.program, &tuner.goal);
         let hash = space_hash(spaces.iter());
         let claims = journal.claims();
-        let past = match journal.store() {
-            Ok(store) => Past::read(tuner, (store, &claims), &key, &spaces, &hash),
-            Err(_) => Past::default(),
+        let (past, about) = match journal.store() {
+            Ok(store) => {
+                let about = store.program(&key.program).ok().flatten();
+                let names = RecordNames::new(&tuner.program, || about.clone());
+                let past = Past::read(tuner, (store, &claims), (&key, &names), &spaces, &hash);
+                drop(names);
+                (past, about)
+            }
+            Err(_) => (Past::default(), None),
         };
+        let names = RecordNames::new(&tuner.program, move || about.clone());
         let mut info = RunInfo::new(tuner.chooser(), tuner.seed);
         hash.clone_into(&mut info.space);
         let Opened { crew, run, past, resumed } = Crew::open(tuner, journal, &key, &info, past)?;
@@ -84,6 +93,7 @@ impl<'a> Session<'a> {
             spent: [Duration::ZERO; 3],
             crew,
             key,
+            names,
             run,
             candidates: Candidates::default(),
             spans: HashMap::new(),
@@ -192,7 +202,7 @@ impl<'a> Session<'a> {
                         "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
         });
         info.meta = meta;
-        let program = program_info(&self.tuner.program, self.tuner.sizes.clone());
+        let program = program_info(&self.tuner.shown, self.tuner.sizes.clone());
         let kept = self.crew.begin(self.journal, &self.key, &program, &info);
         self.note(kept);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::program::{Expr, Program, Read, TensorId};
+use tensorwright_lang::program::{Expr, Program, Read, Tensor, TensorId};
 use tensorwright_reference::random::random_in;
 use tensorwright_reference::{Buffer, Value, random_inputs};
 use tensorwright_testkit::Rng;
@@ -21,6 +21,8 @@ pub(crate) struct Inputs {
 enum Kind {
     /// Nothing: floats below one, small integers, subscripts in bounds.
     Plain,
+    /// Nothing, drawn as the children of the tuner draw them: by names that depend on positions alone.
+    Tuned,
     /// Integers of the whole range of their type, also in subscripts that are proven.
     Wide,
     /// Some floats are not finite.
@@ -29,8 +31,9 @@ enum Kind {
     Outside,
 }
 
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 5] = [
     ("plain", Kind::Plain),
+    ("tuned", Kind::Tuned),
     ("wide", Kind::Wide),
     ("special", Kind::Special),
     ("outside", Kind::Outside),
@@ -73,7 +76,7 @@ impl Inputs {
 
     /// A buffer for every input.
     pub(crate) fn buffers(self, program: &Program) -> Result<BTreeMap<String, Buffer>, String> {
-        let mut inputs = random_inputs(program, self.seed).map_err(|error| error.to_string())?;
+        let mut inputs = self.drawn(program)?;
         let subscripts = self::subscripts(program, |_| true);
         let checked = self::subscripts(program, |read| !read.checked.is_empty());
         let mut rng = Rng::new(self.seed);
@@ -102,6 +105,24 @@ impl Inputs {
             }
         }
         Ok(inputs)
+    }
+}
+
+impl Inputs {
+    /// Random inputs, before anything is special about them.
+    fn drawn(self, program: &Program) -> Result<BTreeMap<String, Buffer>, String> {
+        let draw = |program: &Program| {
+            random_inputs(program, self.seed).map_err(|error| error.to_string())
+        };
+        if self.kind != Kind::Tuned {
+            return draw(program);
+        }
+        let named = program.canonically_named();
+        let mut inputs = draw(&named)?;
+        let names = named.tensors.iter().zip(&program.tensors).take(program.inputs);
+        let moved =
+            |(from, to): (&Tensor, &Tensor)| Some((to.name.clone(), inputs.remove(&from.name)?));
+        Ok(names.filter_map(moved).collect())
     }
 }
 

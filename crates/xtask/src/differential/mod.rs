@@ -19,6 +19,7 @@ mod inputs;
 mod llvm;
 mod memory;
 mod minimise;
+mod names;
 mod opencl;
 mod options;
 mod oracle;

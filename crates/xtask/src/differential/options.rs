@@ -36,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) device: String,
     /// C is made of one program in so many: its compiler takes longer than all the rest.
     pub(crate) c_every: u64,
+    /// Whether pairs are compared with themselves under other names, and nothing else.
+    pub(crate) renamed: bool,
     /// Whether C is compiled with sanitizers.
     pub(crate) sanitize: bool,
     /// After how many failures to stop.
@@ -63,6 +65,7 @@ impl Options {
             programs: None,
             device: "opencl:0".to_owned(),
             c_every: 1,
+            renamed: false,
             sanitize: false,
             max_failures: 20,
             replay: None,
@@ -70,7 +73,7 @@ impl Options {
             is_child: false,
             skip: Vec::new(),
         };
-        let flags = ["--child", "--sanitize"];
+        let flags = ["--child", "--sanitize", "--renamed"];
         arguments::read(arguments, &flags, |name, value| options.set(name, value))?;
         Ok(options)
     }
@@ -79,6 +82,7 @@ impl Options {
         match name {
             "--child" => self.is_child = true,
             "--sanitize" => self.sanitize = true,
+            "--renamed" => self.renamed = true,
             "--count" => self.count = number(name, value)?,
             "--seed" => self.seed = number(name, value)?,
             "--from" => self.from = number(name, value)?,
@@ -142,6 +146,7 @@ impl Options {
         );
         let mut arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         arguments.extend(self.sanitize.then(|| "--sanitize".to_owned()));
+        arguments.extend(self.renamed.then(|| "--renamed".to_owned()));
         arguments.extend(self.skip.iter().flat_map(|index| ["--skip".into(), index.to_string()]));
         if let Some(programs) = &self.programs {
             arguments.extend(["--programs".to_owned(), programs.replace(' ', "-")]);
@@ -164,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_child_gets_what_matters() {
-        let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --skip 4 --skip 9 \
+        let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --renamed --skip 4 --skip 9 \
                       --schedules space --programs odd-sizes --c-every 3";
         let options = parse(parent).unwrap();
         let child = Options::parse(&options.for_child()).unwrap();

@@ -18,9 +18,10 @@ use super::batch::Workshop;
 use super::c::C;
 use super::case::Case;
 use super::cuda::Cuda;
-use super::draw::{SCHEDULES, Subject};
+use super::draw::{Drawn, SCHEDULES, Subject};
 use super::failure::{Kind, Problem, Suspect, in_one_line};
 use super::llvm::Llvm;
+use super::names::Renamer;
 use super::opencl::OpenCl;
 use super::pair::{NotRun, Pair};
 use super::programs::Programs;
@@ -102,6 +103,7 @@ impl Emitters {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let programs = Programs::load(options.programs.as_deref())?;
     let emitters = Emitters::new(options)?;
+    let mut renamer = options.renamed.then(Renamer::new).transpose()?;
     let (mut tally, mut pairs) = (Tally::default(), Vec::new());
     let mut subject: Option<(u64, Option<Subject>)> = None;
     for index in options.from..options.from.saturating_add(options.count) {
@@ -117,6 +119,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             subject = Some((number, drawn.ok()));
         }
         let Some((_, Some(subject))) = &subject else { continue };
+        if let Some(renamer) = &mut renamer {
+            rename(renamer, options, subject, index, &mut tally);
+            continue;
+        }
         if let Some(pair) = ready(options, subject, index, &mut tally) {
             emitters.check_here(index, &pair);
             if !emitters.workshops.is_empty() {
@@ -129,20 +135,24 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Compares a pair with itself under other names.
+fn rename(
+    renamer: &mut Renamer,
+    options: &Options,
+    subject: &Subject,
+    index: u64,
+    tally: &mut Tally,
+) {
+    let Some(drawn) = drawn(options, subject, index, tally) else { return };
+    match renamer.check(index, &drawn.case) {
+        Ok(()) => tally.count(RUN, true),
+        Err(problem) => say_failed(index, &problem),
+    }
+}
+
 /// Makes a pair ready to be compiled; `None` if it is not run.
 fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Pair> {
-    let drawn = match subject.draw((options.seed, index), tally) {
-        Ok(Some(drawn)) => drawn,
-        Ok(None) => {
-            tally.count(RUN, false);
-            return None;
-        }
-        Err((case, problem)) => {
-            say_broken(index, &case, &problem);
-            return None;
-        }
-    };
-    say(&format!("case {index} {}", in_one_line(&drawn.case.to_string())));
+    let drawn = drawn(options, subject, index, tally)?;
     let nest = drawn.read(&subject.program).map_err(|problem| say_failed(index, &problem)).ok()?;
     let scheduled = (Rc::clone(&subject.program), nest);
     let is_promised = options.schedules.is_promised();
@@ -162,6 +172,23 @@ fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) ->
             None
         }
     }
+}
+
+/// Draws a pair and says what it is; `None` if there is none.
+fn drawn(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Drawn> {
+    let drawn = match subject.draw((options.seed, index), tally) {
+        Ok(Some(drawn)) => drawn,
+        Ok(None) => {
+            tally.count(RUN, false);
+            return None;
+        }
+        Err((case, problem)) => {
+            say_broken(index, &case, &problem);
+            return None;
+        }
+    };
+    say(&format!("case {index} {}", in_one_line(&drawn.case.to_string())));
+    Some(drawn)
 }
 
 /// Runs one case.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{Best, Key, Location, Miss, ProgramInfo, open_existing};
-use tensorwright_tuner::{key_of, program_info};
+use tensorwright_tuner::{RecordNames, key_of, program_info};
 
 use super::table::{counted, gflops, sizes};
 use super::{BestArgs, LookupArgs, failed};
@@ -23,11 +23,11 @@ struct Found {
 
 fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
     let format = args.output.format;
-    let program = commands::program(&args.program).in_format(format)?;
+    let bound = commands::program(&args.program).in_format(format)?;
     let goal = commands::goal(&args.target).in_format(format)?;
-    let key = key_of(&program, &goal);
+    let key = key_of(&bound, &goal);
     let sizes = commands::sizes(&args.program).in_format(format)?;
-    let program = program_info(&program, sizes);
+    let program = program_info(&bound, sizes);
     let fail = |error| failed(&error, format);
     let Some(store) = open_existing(db).map_err(fail)? else {
         let place = Location::given(db).map_err(fail)?;
@@ -38,7 +38,14 @@ fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
         };
         return Ok(Found { key, program, best: None, misses: vec![miss] });
     };
-    let best = store.best(&key).map_err(fail)?;
+    let mut best = store.best(&key).map_err(fail)?;
+    if let Some(best) = &mut best {
+        let names = RecordNames::of_store(&bound, &*store);
+        if let Some(schedule) = names.own(&best.trial.schedule) {
+            best.trial.schedule = schedule.to_string();
+        }
+        best.trial.algorithm = names.told(&best.trial.algorithm);
+    }
     let misses = store.why_miss(&key).map_err(fail)?;
     super::warn_of_damage(&*store);
     Ok(Found { key, program, best, misses })

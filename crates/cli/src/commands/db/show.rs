@@ -7,6 +7,7 @@ use tensorwright_outcome::{Seconds, printable};
 use tensorwright_records::{
     Error, Location, Origin, RunFilter, RunId, RunSummary, Store, Trial, TrialId,
 };
+use tensorwright_tuner::{RecordNames, described};
 
 use super::table::{counted, moment, sizes, table};
 use super::{ShowArgs, existing, failed, problem};
@@ -42,9 +43,17 @@ fn show_trial(store: &dyn Store, run: &RunSummary, number: u64, format: Format) 
     let id = TrialId { run: run.info.id.clone(), number };
     let after = number.checked_sub(1);
     let found = store.trials(&id.run, after, 1).map_err(fail)?.pop();
-    let trial = found
+    let mut trial = found
         .filter(|trial| trial.number == number)
         .ok_or_else(|| fail(Error::UnknownTrial(id)))?;
+    let about = store.program(&run.key.program).map_err(fail)?;
+    if let Some(program) = about.as_ref().and_then(described) {
+        let names = RecordNames::new(&program, || None);
+        if let Some(schedule) = names.own(&trial.schedule) {
+            trial.schedule = schedule.to_string();
+        }
+        trial.algorithm = names.told(&trial.algorithm);
+    }
     if format == Format::Json {
         return Ok(report::json(&trial)?);
     }

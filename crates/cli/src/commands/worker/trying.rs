@@ -6,7 +6,7 @@ use tensorwright::{Diagnostics, Module, Precision, Program, Schedule, Target};
 use tensorwright_fleet::{Assignment, Finalist, Leased, finals_of};
 use tensorwright_measure::{Config, MeasureError, Measurer, Roofline, WorkerCommand};
 use tensorwright_outcome::Outcome;
-use tensorwright_tuner::COMPILER;
+use tensorwright_tuner::{COMPILER, RecordNames};
 
 /// The machine as a worker sees it.
 pub(super) struct Bench {
@@ -18,6 +18,7 @@ pub(super) struct Bench {
 /// A run that candidates are tried of.
 pub(super) struct Trying {
     measurer: Measurer,
+    program: Program,
     precision: Precision,
     /// The best time that anybody has seen.
     best: f64,
@@ -63,7 +64,7 @@ impl Trying {
         config.threads = bench.threads;
         config.seed = assignment.input_seed;
         let measurer = Measurer::start(&program, config).map_err(Hopeless::Machine)?;
-        Ok(Self { measurer, precision, best: f64::INFINITY })
+        Ok(Self { measurer, program, precision, best: f64::INFINITY })
     }
 
     /// Begins with a candidate; what became of it, if that is clear at once.
@@ -87,7 +88,11 @@ impl Trying {
                     format!("it is {}, and {} is wanted", schedule.precision(), self.precision);
                 Err(illegal("precision", reason))
             }
-            Ok(schedule) => Ok(schedule),
+            // The text has the names of whoever began the run, and candidates have names by position. One that cannot be
+            // applied is refused with a reason when it is built.
+            Ok(schedule) => {
+                Ok(RecordNames::new(&self.program, || None).own(text).unwrap_or(schedule))
+            }
         }
     }
 

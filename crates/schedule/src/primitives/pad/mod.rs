@@ -33,6 +33,7 @@ use crate::canonical::element;
 use crate::lower::zero;
 use crate::nest::{BufferId, LoopNest, Ranges, Simplify, StageId, rewrite_store};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Reads a padded copy of a tensor.
@@ -92,6 +93,10 @@ impl Rule for Pad {
         plain.replace(nest, vec![copied]);
         hoist(nest, &[StageId(copy)]);
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { tensor: names.tensor(&self.tensor)? })
     }
 }
 

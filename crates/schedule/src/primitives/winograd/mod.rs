@@ -32,6 +32,7 @@ use super::prepare::hoist;
 use super::{ComputeAt, Primitive, Reorder, Rule, Split, Tail, Unroll, Vectorize};
 use crate::nest::{BufferId, LoopNest, Role, StageId};
 use crate::refusal::Refusal;
+use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most dimensions that are filtered at once.
@@ -92,6 +93,10 @@ impl Rule for Winograd {
         hoist(nest, &weights);
         nest.error_growth *= growth(&pattern);
         Ok(())
+    }
+
+    fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
+        Ok(Self { targets: names.own_loops(&self.targets)?, ..self.clone() })
     }
 }
 
