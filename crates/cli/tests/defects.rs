@@ -37,7 +37,7 @@ fn candidates_that_show_mistakes_of_the_compiler_are_kept() {
     let case = &kept[0];
     assert!(
         case.starts_with(
-            "def mm\nsizes\ninputs 0 plain\ntarget native\nthreads 1\noutcome wrong-result: "
+            "def mm\nsizes\ninputs 0 tuned\ntarget native\nthreads 1\noutcome wrong-result: "
         ),
         "{case}"
     );

@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Some(program) = store.program(&run.key.program)? else { continue };
         let module = Module::parse("record", &program.text)?;
         let program = module.def(&program.def)?.bind(Vec::<(&str, i64)>::new())?;
+        let program = program.canonically_named();
         let threads = run.key.threads as usize;
         let goal = Goal::new(Target::native()?).with_threads(threads);
         let goal = goal.with_precision(run.key.precision).on_this_machine();

@@ -210,12 +210,13 @@ impl Tuner {
         }
         let goal = self.goal_here();
         let named = ScheduleSpace::new(self.shown.ir(), &goal, &self.options)?;
-        let all = Options { only: None, ..self.options.clone() };
-        let space = ScheduleSpace::new(program.ir(), &goal, &all)?;
+        let mut options = self.options.clone();
+        options.only = None;
+        let space = ScheduleSpace::new(program.ir(), &goal, &options)?;
         let both = named.all_parameters().zip(space.all_parameters());
         let free = both.filter(|((_, is_free, _), _)| *is_free);
-        let only = free.map(|(_, (parameter, ..))| parameter.name().to_owned()).collect();
-        Ok(Options { only: Some(only), ..all })
+        options.only = Some(free.map(|(_, (it, ..))| it.name().to_owned()).collect());
+        Ok(options)
     }
 
     /// A schedule in the names of the text.

@@ -46,14 +46,7 @@ fn show_trial(store: &dyn Store, run: &RunSummary, number: u64, format: Format) 
     let mut trial = found
         .filter(|trial| trial.number == number)
         .ok_or_else(|| fail(Error::UnknownTrial(id)))?;
-    let about = store.program(&run.key.program).map_err(fail)?;
-    if let Some(program) = about.as_ref().and_then(described) {
-        let names = RecordNames::new(&program, || None);
-        if let Some(schedule) = names.own(&trial.schedule) {
-            trial.schedule = schedule.to_string();
-        }
-        trial.algorithm = names.told(&trial.algorithm);
-    }
+    name_as_text(store, run, std::slice::from_mut(&mut trial)).map_err(fail)?;
     if format == Format::Json {
         return Ok(report::json(&trial)?);
     }
@@ -70,10 +63,29 @@ fn show_trial(store: &dyn Store, run: &RunSummary, number: u64, format: Format) 
     print(&out)
 }
 
+/// Gives trials the names that the text of their program has. Records have names by position.
+fn name_as_text(
+    store: &dyn Store,
+    run: &RunSummary,
+    trials: &mut [Trial],
+) -> tensorwright_records::Result<()> {
+    let about = store.program(&run.key.program)?;
+    let Some(program) = about.as_ref().and_then(described) else { return Ok(()) };
+    let names = RecordNames::new(&program, || None);
+    for trial in trials {
+        if let Some(schedule) = names.own(&trial.schedule) {
+            trial.schedule = schedule.to_string();
+        }
+        trial.algorithm = names.told(&trial.algorithm);
+    }
+    Ok(())
+}
+
 fn show_run(store: &dyn Store, run: &RunSummary, args: &ShowArgs) -> Outcome {
     let format = args.output.format;
-    let Survey { fastest, outcomes, origins } =
-        survey(store, run, args.top).map_err(|error| failed(&error, format))?;
+    let fail = |error| failed(&error, format);
+    let Survey { mut fastest, outcomes, origins } = survey(store, run, args.top).map_err(fail)?;
+    name_as_text(store, run, &mut fastest).map_err(fail)?;
     if format == Format::Json {
         return Ok(report::json(&serde_json::json!({
             "run": run,
