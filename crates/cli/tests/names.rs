@@ -102,7 +102,7 @@ fn a_call_captures_no_name_when_it_is_tuned() {
     assert!(outcomes["wrong-result"].is_null() && outcomes["build-failed"].is_null(), "{tuned}");
     let said = scratch.text("run", &file, &[&args[..], &["--verify"]].concat());
     assert!(said.1.contains("tuned: the schedule of trial"), "{}", said.1);
-    let samples = scratch.write("samples.jsonl", "");
+    let samples = scratch.0.path().join("samples.jsonl");
     let file_given = ["--file", file.to_str().unwrap(), "--schedules", "3", "--format", "json"];
     let args_of_model = [&["measure", samples.to_str().unwrap()], &file_given[..], &args].concat();
     let measured = scratch.text("model", Path::new(args_of_model[0]), &args_of_model[1..]).0;
