@@ -146,8 +146,10 @@ fn name_as_text(section: &mut Section, names: &RecordNames<'_>) {
             tell(value);
         }
     }
-    let parameters = section.importance.iter_mut().flat_map(|it| &mut it.parameters);
-    parameters.for_each(|parameter| tell(&mut parameter.name));
+    for parameter in section.importance.iter_mut().flat_map(|it| &mut it.parameters) {
+        tell(&mut parameter.name);
+        parameter.values.iter_mut().for_each(|effect| tell(&mut effect.value));
+    }
 }
 
 /// Adds the loops of the best schedule. A schedule that no longer applies is shown without them.

@@ -133,8 +133,9 @@ pub(crate) fn find_loop(nest: &LoopNest, stage: &str, name: &str) -> Result<Path
     let path = find_store(nest, stage)?;
     let loops = loops_on(nest, &path);
     let (plain, inside) = without_marks(name);
-    let named = (0..loops.len()).rev().filter(|depth| nest.var_name(loops[*depth].var) == plain);
-    let depth = named.skip(inside).next();
+    let mut named =
+        (0..loops.len()).rev().filter(|depth| nest.var_name(loops[*depth].var) == plain);
+    let depth = named.nth(inside);
     match depth {
         Some(depth) => Ok(path[..=depth].to_vec()),
         None => {
