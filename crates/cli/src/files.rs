@@ -1,6 +1,7 @@
 //! Files in and out, with errors that say which file and what to do.
 
-use std::io::Read;
+mod input;
+
 use std::path::Path;
 
 use tensorwright::{Buffer, Code, Diagnostic, Diagnostics, Module, Source, npy};
@@ -8,6 +9,8 @@ use tensorwright_landscape::Landscape;
 use tensorwright_lang::diagnostic::nearest;
 use tensorwright_pipeline::{Samples, Weights};
 use tensorwright_tuner::Manifest;
+
+pub(crate) use self::input::Input;
 
 /// The largest source file that is read; the parser refuses texts long before this.
 const MAX_SOURCE: u64 = 16 << 20;
@@ -105,13 +108,28 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Diagnostics> 
     })
 }
 
-/// Reads a buffer from a `.npy` file.
+/// Reads a buffer from a `.npy` file: its header first, then as many bytes as that says.
 pub(crate) fn buffer(path: &Path) -> Result<Buffer, Diagnostics> {
-    let bytes = read(path, MAX_NPY)?;
-    npy::decode(&bytes).map_err(|error| {
+    let failed = |error| unreadable(path, &error);
+    let wrong = |error: &dyn std::fmt::Display| {
         let message = format!("{} cannot be used: {error}", path.display());
         problem(path, message, Some("write it with numpy.save"))
-    })
+    };
+    let mut input = Input::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    input.read_up_to(npy::MAX_BEGINNING as u64, &mut bytes).map_err(failed)?;
+    let whole = npy::file_bytes(&bytes).map_err(|error| wrong(&error))?;
+    if whole > MAX_NPY {
+        return Err(too_large(path, MAX_NPY));
+    }
+    // Of what the header does not say, one byte is enough to know that it is there.
+    input.read_up_to(whole + 1, &mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > whole {
+        let more = "more bytes follow than the header says: the file is damaged";
+        return Err(wrong(&more));
+    }
+    drop(input);
+    npy::decode(&bytes).map_err(|error| wrong(&error))
 }
 
 /// Writes a buffer to a `.npy` file.
@@ -122,24 +140,35 @@ pub(crate) fn write(path: &Path, buffer: &Buffer) -> Result<(), Diagnostics> {
 
 /// Reads a file up to a limit, so that `/dev/zero` is an error and not the end of memory.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Diagnostics> {
-    let failed = |error: std::io::Error| {
-        let help = advice(path, &error);
-        problem(path, format!("{} cannot be read: {error}", path.display()), Some(&help))
-    };
+    let failed = |error| unreadable(path, &error);
+    let mut input = Input::open(path).map_err(failed)?;
+    if input.length().is_some_and(|length| length > limit) {
+        return Err(too_large(path, limit));
+    }
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    input.read_up_to(limit + 1, &mut bytes).map_err(failed)?;
     if bytes.len() as u64 > limit {
-        let message = format!("{} is larger than {} MiB", path.display(), limit >> 20);
-        return Err(problem(path, message, None));
+        return Err(too_large(path, limit));
     }
     Ok(bytes)
 }
 
+fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostics {
+    let help = advice(path, error);
+    problem(path, format!("{} cannot be read: {error}", path.display()), Some(&help))
+}
+
+fn too_large(path: &Path, limit: u64) -> Diagnostics {
+    problem(path, format!("{} is larger than {} MiB", path.display(), limit >> 20), None)
+}
+
 /// What to do about a file that cannot be read: which one may be meant.
 fn advice(path: &Path, error: &std::io::Error) -> String {
-    if error.kind() != std::io::ErrorKind::NotFound {
-        return "name a file that you may read".to_owned();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {}
+        std::io::ErrorKind::OutOfMemory => return "give the process more memory".to_owned(),
+        std::io::ErrorKind::Other => return "name a file, or a pipe that is written to".to_owned(),
+        _ => return "name a file that you may read".to_owned(),
     }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -5,8 +5,9 @@
 //! would have generated it, byte for byte. Nothing has to be invalidated, and whatever goes wrong with a file, the code is
 //! generated.
 //!
-//! What is found is run. So a folder to which others may write is refused, and a file that was damaged is left aside: it begins
-//! with a hash of the rest.
+//! What is found is run. So a folder to which others may write is refused, and a file begins with a hash of its key and its object: what
+//! was cut short, damaged, or given the name of another object is replaced. That guards against accidents, not against somebody
+//! who may write to the folder.
 
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions};
 use std::io::{self, Read, Write};
@@ -28,6 +29,9 @@ const HASH: usize = 32;
 
 /// Objects are smaller; what is larger is none of ours.
 const MOST_BYTES: u64 = 1 << 28;
+
+/// Names of new files that are tried.
+const TRIES: usize = 64;
 
 /// After how long the use of an object is noted again.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -154,24 +158,21 @@ impl ObjectCache {
         })
     }
 
-    /// An object that was kept, if it is whole.
+    /// An object that was kept, if it is whole and that of the key.
     pub(crate) fn get(&self, key: Key) -> Option<Vec<u8>> {
         let path = self.inner.folder.join(key.file());
-        let file = File::open(&path).ok()?;
-        let mut bytes = Vec::new();
-        (&file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-        let (hash, object) = bytes.split_at_checked(HASH)?;
-        if Sha256::digest(object).as_slice() != hash {
-            let _ = fs::remove_file(&path);
-            return None;
+        match read(&path, key) {
+            Ok((file, object)) => {
+                note_use(&file);
+                Some(object)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::debug!(%error, path = %path.display(), "an object cannot be used");
+                remove(&path);
+                None
+            }
         }
-        let used = file.metadata().and_then(|about| about.modified()).ok()?;
-        let now = SystemTime::now();
-        if now.duration_since(used).is_ok_and(|age| age > DAY) {
-            // Without it the object leaves earlier, and nothing else.
-            let _ = file.set_times(FileTimes::new().set_modified(now));
-        }
-        Some(object.to_vec())
     }
 
     /// Keeps an object, if that is possible.
@@ -183,8 +184,7 @@ impl ObjectCache {
 
     fn write(&self, key: Key, object: &[u8]) -> io::Result<()> {
         let (path, mut file) = self.new_file()?;
-        let hash = Sha256::digest(object);
-        let written = file.write_all(hash.as_slice()).and_then(|()| file.write_all(object));
+        let written = file.write_all(&seal(key, object)).and_then(|()| file.write_all(object));
         // Others see it whole or not at all.
         let moved = written.and_then(|()| fs::rename(&path, self.inner.folder.join(key.file())));
         if moved.is_err() {
@@ -202,13 +202,19 @@ impl ObjectCache {
 
     /// A file that nobody else has.
     fn new_file(&self) -> io::Result<(PathBuf, File)> {
-        let number = self.inner.number.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}.part", std::process::id());
-        let path = self.inner.folder.join(name);
-        // It may be left from a process of that number that was stopped.
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-        Ok((path, file))
+        let mut tries = 0;
+        loop {
+            let number = self.inner.number.fetch_add(1, Ordering::Relaxed);
+            let path = self.inner.folder.join(format!("{}-{number}.part", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                // It may be left from a process of that number that was stopped.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
+                    remove(&path);
+                    tries += 1;
+                }
+                opened => return Ok((path, opened?)),
+            }
+        }
     }
 
     /// Removes what was not used for longest until three quarters of the limit are left, if there is more than the limit.
@@ -252,6 +258,54 @@ impl ObjectCache {
             }
         }
         Ok(found)
+    }
+}
+
+/// What a file begins with: without the key, an object under the name of another would be taken for that one.
+fn seal(key: Key, object: &[u8]) -> [u8; HASH] {
+    let mut hash = Sha256::new();
+    hash.update(key.0);
+    hash.update(object);
+    hash.finalize().into()
+}
+
+/// Reads an object. What is no file of a sensible size is not waited for, and not read.
+fn read(path: &Path, key: Key) -> io::Result<(File, Vec<u8>)> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    // A FIFO without a writer would never open.
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() || about.len() > MOST_BYTES {
+        return Err(wrong("it is no object"));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(about.len() as usize)?;
+    (&file).take(about.len()).read_to_end(&mut bytes)?;
+    if bytes.len() < HASH {
+        return Err(wrong("it is cut short"));
+    }
+    let object = bytes.split_off(HASH);
+    match bytes == seal(key, &object) {
+        true => Ok((file, object)),
+        false => Err(wrong("it is damaged, or that of other code")),
+    }
+}
+
+/// Notes that an object was used, once a day.
+fn note_use(file: &File) {
+    let used = file.metadata().and_then(|about| about.modified());
+    let now = SystemTime::now();
+    if used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > DAY)) {
+        // Without it the object leaves earlier, and nothing else.
+        let _ = file.set_times(FileTimes::new().set_modified(now));
+    }
+}
+
+/// Removes what stands where an object goes, if that is possible: a folder only if it is empty.
+fn remove(path: &Path) {
+    if fs::remove_file(path).is_err() {
+        let _ = fs::remove_dir(path);
     }
 }
 
@@ -301,6 +355,60 @@ mod tests {
         cache.clear().unwrap();
         assert_eq!(cache.get(key), None);
         assert!(others.iter().all(|other| other.exists()));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_object_under_the_name_of_another_is_not_taken_for_it() {
+        let folder = folder("swapped");
+        let cache = ObjectCache::open(&folder, 1 << 20).unwrap();
+        let [one, other] = [Key([1; HASH]), Key([2; HASH])];
+        cache.put(one, b"one");
+        cache.put(other, b"other");
+        fs::copy(folder.join(one.file()), folder.join(other.file())).unwrap();
+        assert_eq!(cache.get(other), None);
+        assert_eq!(cache.get(one).as_deref(), Some(&b"one"[..]));
+        // A file of an earlier version, whose hash is that of the object alone.
+        let mut old = Sha256::digest(b"other").to_vec();
+        old.extend(b"other");
+        fs::write(folder.join(other.file()), old).unwrap();
+        assert_eq!(cache.get(other), None);
+        cache.put(other, b"other");
+        assert_eq!(cache.get(other).as_deref(), Some(&b"other"[..]));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_is_replaced_without_waiting_for_it() {
+        let folder = folder("special");
+        let cache = ObjectCache::open(&folder, 1 << 20).unwrap();
+        let key = Key([3; HASH]);
+        let path = folder.join(key.file());
+        let mkfifo = |path: &Path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success());
+        };
+        let link = |path: &Path| std::os::unix::fs::symlink(path, path).unwrap();
+        let huge = |path: &Path| File::create(path).unwrap().set_len(1 << 40).unwrap();
+        let unreadable = |path: &Path| {
+            fs::write(path, "x").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        };
+        let folder_there = |path: &Path| fs::create_dir(path).unwrap();
+        let cases: [&dyn Fn(&Path); 5] = [&mkfifo, &link, &huge, &unreadable, &folder_there];
+        for case in cases {
+            case(&path);
+            assert_eq!(cache.get(key), None);
+            cache.put(key, b"code");
+            assert_eq!(cache.get(key).as_deref(), Some(&b"code"[..]));
+            fs::remove_file(&path).unwrap();
+        }
+        // So is what stands where a new file is written.
+        let next = cache.inner.number.load(Ordering::Relaxed);
+        mkfifo(&folder.join(format!("{}-{next}.part", std::process::id())));
+        fs::create_dir(folder.join(format!("{}-{}.part", std::process::id(), next + 1))).unwrap();
+        cache.put(key, b"code");
+        assert!(cache.get(key).is_some());
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -74,6 +74,31 @@ pub fn compile_cached(
     options: &Options,
     cache: Option<&ObjectCache>,
 ) -> Result<Compiled> {
+    generate(nest, target, options, cache, true)
+}
+
+/// Compiles a lowered nest to an object in the place of the one in a cache, which was found and cannot be linked.
+///
+/// # Errors
+///
+/// As for [`compile`].
+pub fn compile_again(
+    nest: &LoweredNest,
+    target: &Processor,
+    options: &Options,
+    cache: Option<&ObjectCache>,
+) -> Result<Compiled> {
+    generate(nest, target, options, cache, false)
+}
+
+/// Compiles a lowered nest to an object that a cache keeps; one that is there is taken if it may be.
+fn generate(
+    nest: &LoweredNest,
+    target: &Processor,
+    options: &Options,
+    cache: Option<&ObjectCache>,
+    may_take: bool,
+) -> Result<Compiled> {
     let mut clock = Clock(Instant::now());
     let machine = target.machine_at(options.level.into())?;
     let context = Context::create();
@@ -85,7 +110,7 @@ pub fn compile_cached(
     }
     let kept = cache.map(|cache| (cache, Key::of(&module, target, options)));
     let emit = clock.lap();
-    if let Some(object) = kept.and_then(|(cache, key)| cache.get(key)) {
+    if let Some(object) = kept.filter(|_| may_take).and_then(|(cache, key)| cache.get(key)) {
         let times = PhaseTimes { emit, ..PhaseTimes::default() };
         return Ok(Compiled { interface, object, times, is_cached: true });
     }

@@ -20,7 +20,7 @@ pub mod passes;
 mod processor;
 
 pub use cache::ObjectCache;
-pub use compile::{Compiled, Listing, PhaseTimes, compile, compile_cached, listing};
+pub use compile::{Compiled, Listing, PhaseTimes, compile, compile_again, compile_cached, listing};
 pub use kernel::JitKernel;
 pub use options::{CodegenLevel, Options};
 pub use processor::Processor;

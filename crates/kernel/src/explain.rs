@@ -142,6 +142,7 @@ impl Explanation {
     fn new(program: &Program) -> Self {
         let ir = program.ir();
         let versions = versions(program);
+        let starts = line_starts(ir.source.text());
         Self {
             name: ir.name.clone(),
             source: ir.source.name().to_owned(),
@@ -149,7 +150,7 @@ impl Explanation {
             signature: signature(program),
             inputs: program.inputs().iter().map(tensor).collect(),
             outputs: program.outputs().into_iter().map(tensor).collect(),
-            stages: ir.stages.iter().map(|s| stage(program, &versions, s)).collect(),
+            stages: ir.stages.iter().map(|s| stage(program, (&versions, &starts), s)).collect(),
             analysis: ir.analysis(),
             stage_map: None,
         }
@@ -200,7 +201,16 @@ fn versions(program: &Program) -> Vec<String> {
         .collect()
 }
 
-fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanation {
+/// Where the lines of a text start.
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect()
+}
+
+fn stage(
+    program: &Program,
+    (versions, starts): (&[String], &[usize]),
+    stage: &Stage,
+) -> StageExplanation {
     let version = |id: TensorId| versions[id.0 as usize].clone();
     let ir = program.ir();
     let mut reads: Vec<TensorId> = stage.base.into_iter().collect();
@@ -232,7 +242,7 @@ fn stage(program: &Program, versions: &[String], stage: &Stage) -> StageExplanat
         makes: version(stage.output),
         tensor_type: ir.tensor(stage.output).type_text(),
         statement: one_line(ir.source.slice(stage.span)),
-        line: ir.source.line_column(stage.span.start).0,
+        line: starts.partition_point(|start| *start <= stage.span.start as usize),
         combine: match stage.combine {
             Combine::Assign => "assign",
             Combine::Reduce(_) => "reduce",

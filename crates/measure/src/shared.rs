@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use tensorwright_kernel::{DType, Program};
+use tensorwright_kernel::{Buffer, DType, Program};
 
 /// The alignment of every part.
 const ALIGNMENT: u64 = 64;
@@ -73,12 +73,24 @@ impl Layout {
 }
 
 impl Part {
-    /// Writes the part.
-    pub(crate) fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() != self.bytes {
+    /// Writes a tensor, a piece after the other.
+    pub(crate) fn write_tensor(&self, file: &File, tensor: &Buffer) -> io::Result<()> {
+        if tensor.len() * tensor.dtype().bytes() != self.bytes {
             return Err(io::Error::other("a tensor does not have the size of the program's"));
         }
-        file.write_all_at(bytes, self.offset)
+        let (mut offset, mut chunk) = (self.offset, Vec::with_capacity(CHUNK));
+        let mut written = Ok(());
+        tensor.visit_bytes(|element| {
+            chunk.extend_from_slice(element);
+            if chunk.len() >= CHUNK {
+                if written.is_ok() {
+                    written = file.write_all_at(&chunk, offset);
+                }
+                offset += chunk.len() as u64;
+                chunk.clear();
+            }
+        });
+        written.and_then(|()| file.write_all_at(&chunk, offset))
     }
 
     /// Writes tolerances.

@@ -3,7 +3,7 @@
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::primitives::{stages, winograd_choices};
-use tensorwright_schedule::{Draft, canonical};
+use tensorwright_schedule::{Draft, LoopNest, canonical};
 
 use crate::rewriting::rewritings;
 
@@ -20,7 +20,12 @@ const MOST_VARIANTS: usize = 2;
 /// promising first, and the program as it is written among them.
 #[must_use]
 pub fn alternatives(program: &Program, precision: Precision) -> Vec<Draft> {
-    let mut begun = rewritings(&canonical(program), precision);
+    alternatives_of(&canonical(program), precision)
+}
+
+/// The algorithms that are worth a try for a canonical nest, or a piece of one.
+pub(crate) fn alternatives_of(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
+    let mut begun = rewritings(nest, precision);
     // Algorithms are tried on what is left of the program by the most promising rewriting.
     let mut drafts = of_stages(begun.remove(0), precision);
     drafts.extend(begun);

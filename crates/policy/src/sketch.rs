@@ -17,8 +17,8 @@ pub(crate) trait Policy {
     /// What the target makes of what a draft has begun: it may have rewritten stages, and nothing else.
     fn sketch(&self, begun: Draft, options: &Options) -> Box<dyn Sketch>;
 
-    /// The schedule by rules alone of what a draft has begun.
-    fn by_rules(&self, begun: Draft) -> Schedule;
+    /// What rules alone make of what a draft has begun.
+    fn by_rules(&self, begun: Draft) -> Draft;
 
     /// Whether a nest can be lowered for the target.
     fn lowers(&self, nest: LoopNest) -> bool;

@@ -1,9 +1,11 @@
 //! The schedule of a program of which nothing was measured.
 
+use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::{Draft, Schedule, canonical};
+use tensorwright_schedule::{Draft, LoopNest, Schedule, Window, canonical};
 use tensorwright_target::{Goal, TargetError};
 
+use crate::algorithm::alternatives_of;
 use crate::pipelines::instead_of;
 use crate::sketch::Policy;
 use crate::targets::policy;
@@ -66,16 +68,36 @@ impl Untuned {
     /// The schedule by the model of a space, or by rules.
     fn alone(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
         let policy = policy(goal)?;
+        let nest = canonical(program);
+        if Window::suits(&nest) {
+            let schedule = in_pieces(nest, goal.precision, policy.as_ref());
+            return Ok(Self { schedule, cycles: policy.least_cycles(program) });
+        }
         let begun = alternatives(program, goal.precision).into_iter().next();
-        let begun = begun.unwrap_or_else(|| Draft::new(canonical(program)));
+        let begun = begun.unwrap_or_else(|| Draft::new(nest));
         if program.stages.len() <= MOST_STAGES {
             let space = ScheduleSpace::of(begun.clone(), goal, &Preset::Full.options())?;
             if let Some(modelled) = modelled(program, &space, policy.as_ref()) {
                 return Ok(modelled);
             }
         }
-        Ok(Self { schedule: policy.by_rules(begun), cycles: policy.least_cycles(program) })
+        Ok(Self { schedule: policy.by_rules(begun).schedule, cycles: policy.least_cycles(program) })
     }
+}
+
+/// The schedule of a large program by rules, piece by piece: what is computed for several pieces stays where it is.
+fn in_pieces(nest: LoopNest, precision: Precision, policy: &dyn Policy) -> Schedule {
+    let mut window = Window::new(nest);
+    let mut schedule = Schedule::default();
+    while window.advance() {
+        let begun = alternatives_of(window.nest(), precision).into_iter().next();
+        let begun = begun.unwrap_or_else(|| Draft::new(window.nest().clone()));
+        let piece = policy.by_rules(begun);
+        schedule.steps.extend(piece.schedule.steps);
+        window.set(piece.nest);
+    }
+    // Plain loops always can be lowered.
+    if policy.lowers(window.whole()) { schedule } else { Schedule::default() }
 }
 
 /// What the model chooses; `None` where there is nothing to model, or nothing of it applies.

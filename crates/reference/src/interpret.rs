@@ -33,17 +33,22 @@ pub fn run(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run, 
 
 fn run_boxed(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run, Failure> {
     let mut tensors = check_inputs(program, inputs)?;
-    let last_uses = last_uses(program);
+    let mut done: Vec<Vec<usize>> = vec![Vec::new(); program.stages.len()];
+    for (tensor, last_use) in last_uses(program).into_iter().enumerate() {
+        if let LastUse::Stage(number) = last_use
+            && let Some(done) = done.get_mut(number)
+        {
+            done.push(tensor);
+        }
+    }
     for (number, stage) in program.stages.iter().enumerate() {
         let made = run_stage(program, stage, &tensors)?;
         let Some(slot) = tensors.get_mut(stage.output.0 as usize) else {
             return Err(defect(stage, "a stage makes a tensor that does not exist"));
         };
         *slot = Some(made);
-        for (tensor, last_use) in tensors.iter_mut().zip(&last_uses) {
-            if *last_use == LastUse::Stage(number) {
-                *tensor = None;
-            }
+        for tensor in &done[number] {
+            tensors[*tensor] = None;
         }
     }
     let outputs = program.outputs.iter().map(|id| take_output(program, *id, &mut tensors));

@@ -13,6 +13,9 @@ use crate::buffer::{Buffer, BufferError};
 /// The longest header that is read, in bytes. NumPy's own limit is 10000.
 const MAX_HEADER: usize = 1 << 16;
 
+/// The bytes in which the header of every file ends that is read.
+pub const MAX_BEGINNING: usize = MAGIC.len() + 2 + 4 + MAX_HEADER;
+
 /// The most dimensions that are read, as in NumPy.
 const MAX_RANK: usize = 64;
 
@@ -34,6 +37,24 @@ impl From<BufferError> for NpyError {
     fn from(error: BufferError) -> Self {
         NpyError(error.to_string())
     }
+}
+
+/// How many bytes a `.npy` file has, as its first bytes say: all of them, or [`MAX_BEGINNING`].
+///
+/// # Errors
+/// If they are not the beginning of a `.npy` file, or of one that can be used.
+pub fn file_bytes(beginning: &[u8]) -> Result<u64, NpyError> {
+    let (text, data) = split(beginning)?;
+    let header = HeaderParser { rest: text }.header()?;
+    let Element { dtype, .. } = element(&header.descr)?;
+    let elements = header.shape.iter().try_fold(1_u64, |product, extent| {
+        u64::try_from(*extent).ok().and_then(|extent| product.checked_mul(extent))
+    });
+    let bytes = elements.and_then(|elements| elements.checked_mul(dtype.bytes() as u64));
+    let whole = bytes.and_then(|bytes| bytes.checked_add((beginning.len() - data.len()) as u64));
+    whole.ok_or_else(|| {
+        NpyError("the header says that more bytes follow than can be addressed".to_owned())
+    })
 }
 
 /// Reads a `.npy` file.
@@ -60,7 +81,7 @@ pub fn decode(bytes: &[u8]) -> Result<Buffer, NpyError> {
     if !big_endian && !header.fortran_order {
         return Ok(Buffer::from_bytes(dtype, &header.shape, data)?);
     }
-    let mut data = data.to_vec();
+    let mut data = copy(data)?;
     if big_endian {
         data.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
     }
@@ -72,6 +93,15 @@ pub fn decode(bytes: &[u8]) -> Result<Buffer, NpyError> {
     let source = Buffer::from_bytes(dtype, &transposed, &data)?;
     let target = Buffer::zeros(dtype, &header.shape)?;
     Ok(transpose(&source, target))
+}
+
+/// A copy of bytes; memory that there is not is an error.
+fn copy(bytes: &[u8]) -> Result<Vec<u8>, NpyError> {
+    let mut copy = Vec::new();
+    let reserved = copy.try_reserve_exact(bytes.len());
+    reserved.map_err(|_| NpyError(format!("there is no memory for {} bytes", bytes.len())))?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
 }
 
 /// Copies a tensor into one with the dimensions in the opposite order.

@@ -27,7 +27,8 @@
 
 mod scatter;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
@@ -37,7 +38,7 @@ use tensorwright_lang::program::{
 };
 
 use crate::nest::{
-    Body, Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Shared, Size, StageId, Store, Var,
+    Body, Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Size, StageId, Store, Table, Var,
 };
 
 /// The canonical loop nest of a program.
@@ -47,10 +48,11 @@ use crate::nest::{
 #[must_use]
 pub fn canonical(program: &Program) -> LoopNest {
     let names = version_names(program);
+    let outputs: BTreeSet<TensorId> = program.outputs.iter().copied().collect();
     let owner = |id: TensorId| {
         if (id.0 as usize) < program.inputs {
             Owner::Input
-        } else if program.outputs.contains(&id) {
+        } else if outputs.contains(&id) {
             Owner::Output
         } else {
             Owner::Intermediate
@@ -63,7 +65,7 @@ pub fn canonical(program: &Program) -> LoopNest {
     let mut nest = LoopNest {
         name: program.name.clone(),
         buffers: buffers.collect(),
-        vars: Shared::default(),
+        vars: Table::default(),
         parameters: program.input_ids().collect(),
         constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
         prepare: Body::default(),
@@ -72,10 +74,12 @@ pub fn canonical(program: &Program) -> LoopNest {
         rounding_growth: 1.0,
         own: Size::default(),
         launches: None,
+        around: Arc::default(),
     };
     // A tensor that is returned twice is passed once.
+    let mut passed: BTreeSet<TensorId> = nest.parameters.iter().copied().collect();
     for output in &program.outputs {
-        if !nest.parameters.contains(output) {
+        if passed.insert(*output) {
             nest.parameters.push(*output);
         }
     }

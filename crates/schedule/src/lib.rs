@@ -34,6 +34,7 @@ mod renaming;
 pub mod schedule;
 pub mod stage_map;
 mod tensors;
+mod window;
 pub mod words;
 pub mod workspace;
 
@@ -47,3 +48,4 @@ pub use nest::LoopNest;
 pub use refusal::Refusal;
 pub use schedule::{Schedule, ScheduleError};
 pub use stage_map::StageMap;
+pub use window::Window;

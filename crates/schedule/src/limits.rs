@@ -13,10 +13,13 @@ use crate::nest::{LoopNest, Size};
 use crate::refusal::Refusal;
 
 /// The longest text of a schedule, in bytes.
-pub const MAX_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 23;
 
-/// The most steps of a schedule.
+/// The most steps that a schedule of any program may have.
 pub const MAX_STEPS: usize = 10_000;
+
+/// The most steps per statement of a program that is large by itself.
+pub const STEPS_FACTOR: usize = 16;
 
 /// The most loops that one `split` may make.
 pub const MAX_PARTS: usize = 16;
@@ -51,11 +54,26 @@ pub const MEMORY_FACTOR: u128 = 16;
 /// is large by itself.
 pub const GROWTH: usize = 8;
 
-/// The largest number of stores that a nest may have after unrolling.
+/// The number of stores that a nest may always have after unrolling.
 pub const MAX_STORES: usize = 20_000;
 
-/// The largest number of tails that run apart.
+/// The number of tails that may always run apart.
 pub const MAX_TAILS: usize = 500;
+
+/// The most steps of a schedule for a nest.
+pub(crate) fn most_steps(nest: &LoopNest) -> usize {
+    MAX_STEPS.max(nest.own.stores.saturating_mul(STEPS_FACTOR))
+}
+
+/// The most stores of a nest after unrolling.
+pub(crate) fn most_stores(nest: &LoopNest) -> usize {
+    MAX_STORES.max(nest.own.stores.saturating_mul(GROWTH))
+}
+
+/// The most tails of a nest that run apart.
+pub(crate) fn most_tails(nest: &LoopNest) -> usize {
+    MAX_TAILS.max(nest.own.stores.saturating_mul(GROWTH))
+}
 
 /// Checks a nest against all limits.
 ///

@@ -24,11 +24,12 @@ use tensorwright_lang::precision::Precision;
 pub use crate::words::ByteRange;
 
 use crate::bound;
-use crate::limits::{self, MAX_BYTES, MAX_STEPS};
+use crate::limits::{self, MAX_BYTES};
 use crate::nest::LoopNest;
 use crate::primitives::Primitive;
 use crate::refusal::Refusal;
 use crate::tensors;
+use crate::window::{Window, refuse_hidden};
 use crate::words::Words;
 
 /// A list of primitives to apply in order.
@@ -114,9 +115,6 @@ impl Schedule {
                 steps.push(parse_step(code, start)?);
             }
             start += line.len();
-            if steps.len() > MAX_STEPS {
-                return Err(syntax(ByteRange::default(), too_many_steps()));
-            }
         }
         Ok(Self { steps })
     }
@@ -140,8 +138,16 @@ impl Schedule {
     /// # Errors
     /// The first step that would change the result or does not fit the nest.
     pub fn apply(&self, mut nest: LoopNest) -> Result<LoopNest, ScheduleError> {
-        if self.steps.len() > MAX_STEPS {
-            return Err(syntax(ByteRange::default(), too_many_steps()));
+        let most = limits::most_steps(&nest);
+        if self.steps.len() > most {
+            return Err(syntax(ByteRange::default(), too_many_steps(most)));
+        }
+        if Window::suits(&nest) {
+            let mut window = Window::new(nest);
+            for step in &self.steps {
+                step.rewrite(window.show(&step.stage, &step.primitive))?;
+            }
+            return Ok(window.whole());
         }
         for step in &self.steps {
             // A nest that refuses goes with the error, so there is no need to keep it whole.
@@ -171,7 +177,8 @@ impl Step {
 
     /// Applies the step to a nest; one that refuses may be left half rewritten.
     pub(crate) fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
-        let applied = self.primitive.apply(&self.stage, nest);
+        let applied = refuse_hidden(nest, &self.stage, &self.primitive)
+            .and_then(|()| self.primitive.apply(&self.stage, nest));
         let checked = applied
             .and_then(|()| limits::check(nest))
             .and_then(|()| bound::check(nest))
@@ -198,8 +205,8 @@ fn parse_step(line: &str, start: usize) -> Result<Step, ScheduleError> {
     parse(&mut words).map_err(|why| syntax(words.last_span(), why))
 }
 
-fn too_many_steps() -> Refusal {
-    limits::exceeded("has", format_args!("more than {MAX_STEPS}"), "steps", MAX_STEPS)
+fn too_many_steps(most: usize) -> Refusal {
+    limits::exceeded("has", format_args!("more than {most}"), "steps", most)
         .help("leave out steps without effect")
 }
 

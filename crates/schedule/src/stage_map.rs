@@ -6,7 +6,7 @@
 //! └ gx   in loop y.block, 1.13 times, keeps 108.14 KiB
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -67,13 +67,16 @@ impl StageMap {
             own.push((store.buffer, iterations(loops)));
         });
         let names = stages(canonical);
-        let mut found = Found::default();
+        let mut found =
+            Found { names: names.iter().map(String::as_str).collect(), ..Found::default() };
         visit(&scheduled.body, &mut Vec::new(), &mut |store, loops| {
-            found.add(scheduled, &names, store, loops);
+            found.add(scheduled, store, loops);
         });
         for_each_loop(&scheduled.body, &mut |l| found.locals.extend(&l.locals));
+        let last: HashMap<BufferId, usize> =
+            own.iter().enumerate().map(|(number, (id, _))| (*id, number)).collect();
         // The first of two stores to a buffer is what the second one starts from, and no stage of the program.
-        let is_first = |number: usize| own[number + 1..].iter().any(|(id, _)| *id == own[number].0);
+        let is_first = |number: usize| last.get(&own[number].0).is_some_and(|last| *last > number);
         let stages = names.iter().zip(&own).enumerate().filter(|(number, _)| !is_first(*number));
         let stage = |(_, (name, (buffer, wanted))): (usize, (&String, &(BufferId, f64)))| {
             found.stage(canonical, scheduled, name, *buffer, *wanted)
@@ -85,14 +88,15 @@ impl StageMap {
 
     /// Gives a stage that is computed inside of itself, because parts of two stages share loops, a place of its own.
     fn break_circles(&mut self) {
+        let numbers = self.stages.iter().enumerate().rev();
+        let numbers: HashMap<String, usize> =
+            numbers.map(|(number, stage)| (stage.name.clone(), number)).collect();
         for number in 0..self.stages.len() {
             let mut at = number;
             for _ in 0..self.stages.len() {
                 let StagePlace::Inside { stage, .. } = &self.stages[at].place else { break };
-                let Some(host) = self.stages.iter().position(|other| other.name == *stage) else {
-                    break;
-                };
-                at = host;
+                let Some(host) = numbers.get(stage) else { break };
+                at = *host;
                 if at == number {
                     self.stages[number].place = StagePlace::Root;
                     break;
@@ -101,14 +105,29 @@ impl StageMap {
         }
     }
 
-    /// The stages that are computed inside loops of another one, or of none.
-    fn inside(&self, host: Option<&str>) -> Vec<&MappedStage> {
-        let is_there = |stage: &&MappedStage| match &stage.place {
-            StagePlace::Root => host.is_none(),
-            StagePlace::Inside { stage, .. } => host == Some(stage),
-            StagePlace::Inlined => false,
-        };
-        self.stages.iter().filter(is_there).collect()
+    /// The stages that are computed inside loops of each stage, or of none.
+    fn tree(&self) -> Tree<'_> {
+        let mut inside: HashMap<Option<&str>, Vec<&MappedStage>> = HashMap::new();
+        for stage in &self.stages {
+            let host = match &stage.place {
+                StagePlace::Root => None,
+                StagePlace::Inside { stage, .. } => Some(stage.as_str()),
+                StagePlace::Inlined => continue,
+            };
+            inside.entry(host).or_default().push(stage);
+        }
+        Tree { inside }
+    }
+}
+
+/// The stages by the one in whose loops they are computed.
+struct Tree<'a> {
+    inside: HashMap<Option<&'a str>, Vec<&'a MappedStage>>,
+}
+
+impl Tree<'_> {
+    fn inside<'s>(&'s self, host: Option<&'s str>) -> &'s [&'s MappedStage] {
+        self.inside.get(&host).map_or(&[], Vec::as_slice)
     }
 
     /// The width of the names of stages inside another one, or of all, with the branches before them.
@@ -147,7 +166,8 @@ impl fmt::Display for StageMap {
     /// A tree: under every stage those that are computed inside its loops.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.stages.iter().map(|stage| stage.name.chars().count()).max();
-        self.draw(f, None, "", self.width(None, 0).max(longest.unwrap_or(0) + 4))?;
+        let tree = self.tree();
+        tree.draw(f, None, "", tree.width(None, 0).max(longest.unwrap_or(0) + 4))?;
         let is_inlined = |stage: &&MappedStage| stage.place == StagePlace::Inlined;
         let inlined: Vec<&str> =
             self.stages.iter().filter(is_inlined).map(|stage| stage.name.as_str()).collect();
@@ -181,27 +201,30 @@ impl MappedStage {
 
 /// A store in a scheduled nest.
 struct FoundStore {
-    /// What it makes.
-    name: String,
     place: StagePlace,
     iterations: f64,
     /// What it reads and writes.
     touched: Vec<BufferId>,
-    /// The stage of the program that it belongs to, or copies something for.
-    stage: String,
+    /// Whether it belongs to no stage of the program, and copies something for one.
     is_copy: bool,
 }
 
 /// What is found in a scheduled nest.
 #[derive(Default)]
-struct Found {
+struct Found<'a> {
+    /// The stages of the program.
+    names: HashSet<&'a str>,
     stores: Vec<FoundStore>,
+    /// The first store of each name, and the stores of each stage, by number.
+    first: HashMap<String, usize>,
+    of_stage: HashMap<String, Vec<usize>>,
     /// The buffers that live inside loops.
     locals: BTreeSet<BufferId>,
 }
 
-impl Found {
-    fn add(&mut self, nest: &LoopNest, stages: &[String], store: &Store, loops: &[&Loop]) {
+impl Found<'_> {
+    fn add(&mut self, nest: &LoopNest, store: &Store, loops: &[&Loop]) {
+        let stages = &self.names;
         let name_of = |id: StageId| nest.buffer(id.0).name.as_str();
         let settled = |id: StageId| settled(stages, name_of(id)).unwrap_or(name_of(id));
         let (name, own) = (name_of(store.stage()), settled(store.stage()));
@@ -222,7 +245,10 @@ impl Found {
         let is_copy = self::settled(stages, name).is_none();
         let stage = if is_copy { around.map_or("", |(_, stage)| stage) } else { own };
         let (name, stage) = (name.to_owned(), stage.to_owned());
-        self.stores.push(FoundStore { name, place, iterations, touched, stage, is_copy });
+        let number = self.stores.len();
+        self.first.entry(name.clone()).or_insert(number);
+        self.of_stage.entry(stage.clone()).or_default().push(number);
+        self.stores.push(FoundStore { place, iterations, touched, is_copy });
     }
 
     /// What became of a stage that has so many iterations by itself.
@@ -234,11 +260,12 @@ impl Found {
         buffer: BufferId,
         wanted: f64,
     ) -> MappedStage {
-        let Some(own) = self.stores.iter().find(|store| store.name == name) else {
+        let Some(own) = self.first.get(name).and_then(|first| self.stores.get(*first)) else {
             let (place, times) = (StagePlace::Inlined, 1.0);
             return MappedStage { name: name.into(), place, times, kept_bytes: 0, moved_bytes: 0 };
         };
-        let stores = || self.stores.iter().filter(|store| store.stage == name);
+        let of_stage = self.of_stage.get(name);
+        let stores = || of_stage.into_iter().flatten().filter_map(|at| self.stores.get(*at));
         let computed = stores().filter(|store| !store.is_copy).map(|store| store.iterations);
         let computed = computed.fold(0.0, f64::max);
         let touched: BTreeSet<BufferId> =
@@ -259,12 +286,9 @@ impl Found {
 
 /// The stage of the program that a stage belongs to. Partial results, register tiles and what rewritings made have the name
 /// of their stage and one of their own after it.
-fn settled<'a>(stages: &'a [String], name: &str) -> Option<&'a str> {
-    let is_of = |stage: &&String| {
-        let rest = name.strip_prefix(stage.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    stages.iter().filter(is_of).max_by_key(|stage| stage.len()).map(String::as_str)
+fn settled<'a>(stages: &HashSet<&'a str>, name: &str) -> Option<&'a str> {
+    let ends = name.rmatch_indices('.').map(|(end, _)| &name[..end]);
+    std::iter::once(name).chain(ends).find_map(|stage| stages.get(stage).copied())
 }
 
 /// Calls `visit` with every store and the loops around it.

@@ -15,6 +15,8 @@
 //! pointer leads there; pointers that a statement uses are always apart. Every buffer and every part starts at a
 //! multiple of [`ALIGNMENT`].
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::LoweredNest;
@@ -77,7 +79,12 @@ impl WorkspaceLayout {
         let lives = lives(nest);
         let tenant = |(place, buffer): (usize, &Buffer)| {
             let is_ours = buffer.memory == Some(Memory::Workspace);
-            is_ours.then(|| Tenant { place, bytes: padded(buffer.bytes()), life: lives[place] })
+            // What nothing mentions needs no room.
+            let (life, bytes) = match lives[place] {
+                Some(life) => (life, padded(buffer.bytes())),
+                None => (Life { first: 0, last: 0 }, 0),
+            };
+            is_ours.then_some(Tenant { place, bytes, life })
         };
         let tenants = nest.buffers.iter().enumerate().filter_map(tenant);
         let (own, all): (Vec<Tenant>, Vec<Tenant>) = tenants.partition(|t| private[t.place]);
@@ -86,13 +93,8 @@ impl WorkspaceLayout {
         let size = Workspace { shared_bytes: end(&shared), private_bytes: end(&private) };
         let mut layout = Self { size, places: vec![None; count], alone: vec![false; count] };
         for (part, is_private) in [(shared, false), (private, true)] {
+            alone(&part).for_each(|place| layout.alone[place] = true);
             for (tenant, start) in &part {
-                let is_apart = |(other, begin): &(Tenant, i64)| {
-                    other.place == tenant.place
-                        || begin.saturating_add(other.bytes) <= *start
-                        || start.saturating_add(tenant.bytes) <= *begin
-                };
-                layout.alone[tenant.place] = part.iter().all(is_apart);
                 layout.places[tenant.place] = Some(match is_private {
                     false => WorkspaceOffset::Shared(*start),
                     true => WorkspaceOffset::Private(*start),
@@ -131,8 +133,8 @@ struct Tenant {
     life: Life,
 }
 
-/// When buffers live. One that nothing mentions is taken to live always.
-fn lives(nest: &LoopNest) -> Vec<Life> {
+/// When buffers live; `None` for one that nothing mentions.
+fn lives(nest: &LoopNest) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; nest.buffers.len()];
     for (now, node) in nest.prepare.iter().chain(&nest.body).enumerate() {
         for id in Uses::mentioned(std::slice::from_ref(node)) {
@@ -142,11 +144,96 @@ fn lives(nest: &LoopNest) -> Vec<Life> {
             }
         }
     }
-    lives.into_iter().map(|life| life.unwrap_or(Life { first: 0, last: usize::MAX })).collect()
+    lives
+}
+
+/// The places of buffers that share no byte with another one.
+fn alone(settled: &[(Tenant, i64)]) -> impl Iterator<Item = usize> {
+    let bytes = |(tenant, start): &(Tenant, i64)| (*start, start.saturating_add(tenant.bytes));
+    let mut sorted: Vec<_> = settled.iter().filter(|(tenant, _)| tenant.bytes > 0).collect();
+    sorted.sort_by_key(|room| bytes(room));
+    let mut found = Vec::new();
+    let mut taken = 0;
+    for (at, room) in sorted.iter().enumerate() {
+        let (start, end) = bytes(room);
+        let is_next_apart = sorted.get(at + 1).is_none_or(|next| bytes(next).0 >= end);
+        if taken <= start && is_next_apart {
+            found.push(room.0.place);
+        }
+        taken = taken.max(end);
+    }
+    found.into_iter()
+}
+
+/// Parts with more buffers are settled in the order of time: to compare all with each other takes too long.
+const MOST_COMPARED: usize = 1024;
+
+/// How many gaps are looked at for a buffer before it goes to the end.
+const MOST_GAPS: usize = 64;
+
+/// Gives every buffer the first room that is free when its life begins, in the order of time.
+fn settle_in_time(mut tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
+    tenants
+        .sort_by_key(|tenant| (tenant.life.first, std::cmp::Reverse(tenant.bytes), tenant.place));
+    let mut settled: Vec<(Tenant, i64)> = Vec::with_capacity(tenants.len());
+    // Those that live, by when they end, and gaps between them, by where they start.
+    let mut ends: BTreeSet<(usize, i64, i64)> = BTreeSet::new();
+    let mut gaps: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut top: i64 = 0;
+    for tenant in tenants {
+        while let Some((_, start, bytes)) =
+            ends.first().copied().filter(|end| end.0 < tenant.life.first)
+        {
+            ends.pop_first();
+            give_back(&mut gaps, start, bytes);
+        }
+        let fits = |(_, bytes): &(&i64, &i64)| **bytes >= tenant.bytes;
+        let gap = gaps.iter().take(MOST_GAPS).find(fits).map(|(start, bytes)| (*start, *bytes));
+        let start = match gap {
+            Some((start, bytes)) => {
+                gaps.remove(&start);
+                if bytes > tenant.bytes {
+                    gaps.insert(start + tenant.bytes, bytes - tenant.bytes);
+                }
+                start
+            }
+            None => {
+                let start = top;
+                top = top.saturating_add(tenant.bytes);
+                start
+            }
+        };
+        ends.insert((tenant.life.last, start, tenant.bytes));
+        settled.push((tenant, start));
+    }
+    settled
+}
+
+/// Adds a gap, which becomes one with those beside it.
+fn give_back(gaps: &mut BTreeMap<i64, i64>, mut start: i64, mut bytes: i64) {
+    if let Some((before, length)) =
+        gaps.range(..start).next_back().map(|(at, length)| (*at, *length))
+        && before.saturating_add(length) == start
+    {
+        gaps.remove(&before);
+        (start, bytes) = (before, length.saturating_add(bytes));
+    }
+    if let Some(length) = gaps.remove(&start.saturating_add(bytes)) {
+        bytes = bytes.saturating_add(length);
+    }
+    if bytes > 0 {
+        gaps.insert(start, bytes);
+    }
 }
 
 /// Gives every buffer the first room that is free during its life, the largest ones first.
-fn settle(mut tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
+fn settle(tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
+    let (mut tenants, unused): (Vec<Tenant>, Vec<Tenant>) =
+        tenants.into_iter().partition(|tenant| tenant.bytes > 0);
+    let unused = unused.into_iter().map(|tenant| (tenant, 0));
+    if tenants.len() > MOST_COMPARED {
+        return settle_in_time(tenants).into_iter().chain(unused).collect();
+    }
     tenants.sort_by_key(|tenant| (std::cmp::Reverse(tenant.bytes), tenant.place));
     let mut settled: Vec<(Tenant, i64)> = Vec::with_capacity(tenants.len());
     for tenant in tenants {
@@ -165,6 +252,7 @@ fn settle(mut tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
         }
         settled.push((tenant, start));
     }
+    settled.extend(unused);
     settled
 }
 
@@ -206,7 +294,7 @@ fn mark_private<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nest::{Loop, Owner, Role, Shared};
+    use crate::nest::{Loop, Owner, Role, Shared, Table};
     use tensorwright_lang::dtype::DType;
 
     fn workspace(name: &str, elements: i64) -> Buffer {
@@ -219,8 +307,8 @@ mod tests {
     fn locals_of_parallel_loops_are_private() {
         let mut nest = LoopNest {
             name: "k".into(),
-            buffers: Shared::default(),
-            vars: Shared::default(),
+            buffers: Table::default(),
+            vars: Table::default(),
             parameters: Vec::new(),
             constants: Vec::new(),
             prepare: Shared::default(),
@@ -229,6 +317,7 @@ mod tests {
             rounding_growth: 1.0,
             own: crate::nest::Size::default(),
             launches: None,
+            around: std::sync::Arc::default(),
         };
         let (i, j) = (nest.add_var("i"), nest.add_var("j"));
         let shared = nest.add_buffer(workspace("shared", 3));
@@ -252,6 +341,26 @@ mod tests {
         assert_eq!(plan.offset(stack), None);
         assert_eq!((plan.size.shared_bytes, plan.size.private_bytes), (64, 192));
         assert_eq!((plan.size.bytes(0), plan.size.bytes(3)), (256, 640));
+    }
+
+    #[test]
+    fn many_buffers_share_room_over_time() {
+        let tenant = |place: usize, first, last| {
+            let bytes = 64 * (1 + place as i64 % 3);
+            Tenant { place, bytes, life: Life { first, last } }
+        };
+        let mut tenants: Vec<Tenant> = (0..5000).map(|n| tenant(n, n, n + 1)).collect();
+        tenants.extend((0..10).map(|n| tenant(5000 + n, 0, 5000)));
+        let settled = settle(tenants);
+        assert!(end(&settled) <= 64 * 3 * (10 + 3), "{} bytes", end(&settled));
+        for (number, (one, start)) in settled.iter().enumerate() {
+            for (other, begin) in &settled[number + 1..] {
+                let meet = one.life.first <= other.life.last && other.life.first <= one.life.last;
+                let apart = start + one.bytes <= *begin || begin + other.bytes <= *start;
+                assert!(!meet || apart, "{one:?} at {start}, {other:?} at {begin}");
+            }
+        }
+        assert_eq!(alone(&settled).filter(|place| *place >= 5000).count(), 10);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
-use tensorwright_schedule::limits::{MAX_DEPTH, MAX_STEPS};
+use tensorwright_schedule::limits::{MAX_BYTES, MAX_DEPTH, MAX_STEPS};
 use tensorwright_schedule::nest::Size;
 use tensorwright_schedule::primitives::{
     CacheRead, LayoutText, Part, Phases, Primitive, SetPrefetch, Split, Winograd, loops_of, stages,
@@ -222,8 +222,8 @@ fn long_schedules_are_refused() {
         @"the schedule has more than 10000 steps, and the limit is 10000 (help: leave out steps without effect)"
     );
     insta::assert_snapshot!(
-        refusal(&gemm, &"#".repeat(2 << 20)),
-        @"the schedule has 2097152 bytes, and the limit is 1048576 (help: leave out comments and steps without effect)"
+        refusal(&gemm, &"#".repeat(MAX_BYTES + 1)),
+        @"the schedule has 8388609 bytes, and the limit is 8388608 (help: leave out comments and steps without effect)"
     );
     outcome(&gemm, &"C: reorder n m\nC: reorder m n\n".repeat(MAX_STEPS / 2)).unwrap();
 }
@@ -306,7 +306,8 @@ fn random_line(nest: &LoopNest, fresh: &mut usize, rng: &mut Rng) -> String {
             format!("{stage}: compute_at {consumer} {name}")
         }
         9 => {
-            let tensor = rng.pick(&nest.buffers).name.clone();
+            let buffers: Vec<_> = nest.buffers.iter().collect();
+            let tensor = rng.pick(&buffers).name.clone();
             format!("{stage}: cache_read {tensor} at {}", any(rng))
         }
         10 => format!("{stage}: cache_write at {}", any(rng)),

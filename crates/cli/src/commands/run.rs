@@ -69,9 +69,12 @@ fn compiled(program: &Program, inputs: &Inputs, args: &RunArgs) -> Result<Report
     let start = Instant::now();
     call.run()?;
     let seconds = start.elapsed().as_secs_f64();
-    let outputs = call.outputs()?;
+    let (outputs, measurement) = if args.time {
+        (call.outputs()?, Some(measure(&kernel, &mut call)?))
+    } else {
+        (call.into_outputs()?, None)
+    };
     let verification = verify(&kernel, inputs, &outputs, args)?;
-    let measurement = if args.time { Some(measure(&kernel, &mut call)?) } else { None };
     let outputs = outputs.into_iter();
     let outputs =
         outputs.map(|(name, buffer)| Computed { name, buffer, tolerance: None }).collect();

@@ -21,6 +21,8 @@ pub(crate) use size::parse_bytes;
 
 use file::{Lined, Said};
 
+use crate::files::Input;
+
 const NAME: &str = "tensorwright.toml";
 /// The only file to read; empty for none.
 const CONFIG: &str = "TENSORWRIGHT_CONFIG";
@@ -180,7 +182,7 @@ fn project(here: &Path) -> Option<PathBuf> {
 /// What a file says; `None` if it is not there, or a project's manifest of operators.
 fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<Said>, Diagnostics> {
     let name = path.display().to_string();
-    let bytes = match std::fs::read(path) {
+    let bytes = match contents(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && level != Level::Named => {
             return Ok(None);
@@ -200,6 +202,16 @@ fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<Said>, 
     }
     let folder = path.parent().map(|folder| std::path::absolute(folder).unwrap_or_default());
     file::parse(&Source::new(&name, &text), &folder.unwrap_or_default(), home).map(Some)
+}
+
+/// More than any configuration or manifest has.
+const MAX_MANIFEST: u64 = 16 << 20;
+
+/// The bytes of a file, or as many as show that it is longer than a configuration may be.
+fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Input::open(path)?.read_up_to(MAX_MANIFEST, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Whether a text is a manifest of operators, which may have any name.

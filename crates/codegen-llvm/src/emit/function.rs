@@ -4,7 +4,7 @@
 //! are parameters: only there can LLVM be told that they do not alias. A [task](super::parallel)
 //! is split in the same way.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
@@ -18,7 +18,7 @@ use tensorwright_schedule::{Interface, LoweredNest};
 
 use super::hoist::Level;
 use super::ir::{Ir, defect};
-use super::{Emitter, memory};
+use super::{Emitter, memory, pieces};
 use crate::error::{Error, Result};
 
 /// A function that is being written.
@@ -75,15 +75,20 @@ pub(super) fn kernel<'ctx>(
         Function::Compute => &nest.body,
     };
     let mut captures = Captures::of(nodes);
-    captures.buffers.retain(|id| interface.position(*id).is_some());
+    let parameters: HashSet<BufferId> = interface.parameters.iter().map(|p| p.id).collect();
+    captures.buffers.retain(|id| parameters.contains(id));
     let (exported, inner) = exported(&ir, interface, function, &captures)?;
     let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
     let plan = WorkspaceLayout::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, last: Vec::new(), operations: 0 };
-    emitter.describe(inner, &captures)?;
+    // Where pieces have the code, they are told of their own pointers.
+    match pieces::suits(nodes) {
+        true => emitter.ir.target.annotate(inner),
+        false => emitter.describe(inner, &captures)?,
+    }
     emitter.ir.target.annotate(exported);
     emitter.open_level()?;
-    emitter.nodes(nodes)?;
+    emitter.trees(nodes)?;
     emitter.ir.builder.build_return(None)?;
     emitter.close_level();
     Ok(())
@@ -107,9 +112,11 @@ fn exported<'ctx>(
     let error = ir.builder.build_alloca(ir.context.i32_type(), "")?;
     ir.builder.build_store(error, ir.i32(0))?;
     let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
+    let positions: HashMap<BufferId, usize> =
+        interface.parameters.iter().enumerate().map(|(at, parameter)| (parameter.id, at)).collect();
     for id in &captures.buffers {
-        let position = interface.position(*id);
-        let position = ir.i64(position.ok_or_else(|| defect("no such parameter"))? as i64);
+        let position = positions.get(id);
+        let position = ir.i64(*position.ok_or_else(|| defect("no such parameter"))? as i64);
         let slot = memory::element_address(ir, pointer.into(), list, position)?;
         args.push(ir.builder.build_load(pointer, slot, "")?.into());
     }

@@ -8,6 +8,7 @@
 //! | `function.rs` | the exported function, the internal one with `noalias` pointers |
 //! | `loops.rs` | loops, guards, prefetches |
 //! | `parallel.rs` | the task of a parallel loop, and how it is run |
+//! | `pieces.rs` | kernels of many trees, as several functions |
 //! | `hoist.rs` | what depends on outer loops only is computed there, once |
 //! | `index.rs` | index arithmetic, addresses |
 //! | `mask.rs` | which lanes take part |
@@ -38,6 +39,7 @@ mod loops;
 mod mask;
 mod memory;
 mod parallel;
+mod pieces;
 mod read;
 mod running;
 mod store;
@@ -49,7 +51,7 @@ use inkwell::values::VectorValue;
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{Buffer, BufferId, Lanes};
 use tensorwright_schedule::workspace::WorkspaceLayout;
-use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
+use tensorwright_schedule::{Interface, LoopNest, LoweredNest, limits};
 
 use crate::error::{Error, Result};
 use crate::processor::Processor;
@@ -57,7 +59,7 @@ use function::Frame;
 use ir::Ir;
 use running::Last;
 
-/// The number of expressions and accesses that a nest may have. Code generation takes tens of
+/// The number of expressions and accesses that a nest may always have. Code generation takes tens of
 /// microseconds for each, so more is a schedule that unrolls without bounds.
 const MAX_OPERATIONS: usize = 100_000;
 
@@ -125,9 +127,11 @@ impl<'a> Emitter<'a, '_> {
     /// Counts an operation against the limit.
     fn charge(&mut self) -> Result<()> {
         self.operations += 1;
-        if self.operations > MAX_OPERATIONS {
+        // What a program needs by itself is always allowed.
+        let most = MAX_OPERATIONS.max(self.nest.own.parts.saturating_mul(limits::GROWTH));
+        if self.operations > most {
             return Err(Error::TooLarge(format!(
-                "the kernel has more than {MAX_OPERATIONS} operations; unroll less"
+                "the kernel has more than {most} operations; unroll less"
             )));
         }
         Ok(())

@@ -23,7 +23,7 @@ use crate::error::Result;
 impl<'ctx> Emitter<'_, 'ctx> {
     pub(super) fn parallel(&mut self, inner: &Loop) -> Result<()> {
         let mut captures = Captures::of(&inner.body);
-        captures.buffers = self.captured(inner, captures.buffers)?;
+        captures.buffers = self.captured(&inner.body, inner.locals.clone(), captures.buffers)?;
         captures.vars = self.frame.vars.keys().copied().collect();
         let context_type = context_type(&self.ir, &captures);
         let context = self.context(&captures, context_type)?;
@@ -38,11 +38,15 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.run(task, context, self.ir.i64(inner.extent))
     }
 
-    /// The buffers that a task is given: those of the caller, and those on the stack of the
-    /// function around it. It finds the workspace by itself, and has a stack of its own.
-    fn captured(&self, inner: &Loop, mentioned: Vec<BufferId>) -> Result<Vec<BufferId>> {
-        let mut own = inner.locals.clone();
-        locals_below(&inner.body, &mut own);
+    /// The buffers that a function for some nodes is given: those of the caller, and those on the stack of the
+    /// function around it. It finds the workspace by itself, and has a stack of its own for `own` buffers and those of its loops.
+    pub(super) fn captured(
+        &self,
+        nodes: &[Node],
+        mut own: Vec<BufferId>,
+        mentioned: Vec<BufferId>,
+    ) -> Result<Vec<BufferId>> {
+        locals_below(nodes, &mut own);
         let mut captured = Vec::new();
         for id in mentioned {
             let is_captured = match self.buffer(id)?.memory {

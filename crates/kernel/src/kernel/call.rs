@@ -1,5 +1,6 @@
 //! Calls of a kernel: once, or again and again on the same memory.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tensorwright_runtime::{AlignedBuffer, Element};
@@ -81,7 +82,7 @@ impl Kernel {
     pub fn run<'a>(&'a self, arguments: impl Into<Arguments<'a>>) -> Result<Outputs, Diagnostics> {
         let mut call = self.bind(arguments)?;
         call.run()?;
-        call.outputs()
+        call.into_outputs()
     }
 
     /// Puts inputs where the kernel can be called with them again and again. Tensors are copied to
@@ -152,6 +153,12 @@ impl Kernel {
         Err(diagnose::out_of_bounds(self.program(), read))
     }
 
+    /// Says that there is no memory for a tensor.
+    fn no_memory_for(&self, tensor: &Tensor) -> Diagnostics {
+        let bytes = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
+        tensorwright_runtime::AllocError { bytes }.diagnose(&self.program().ir().source)
+    }
+
     /// The inputs that are bound, as tensors.
     fn inputs_of(&self, bound: &Bound<'_>) -> Option<Inputs> {
         let input = |id: TensorId| {
@@ -162,9 +169,7 @@ impl Kernel {
     }
 
     fn tensor(&self, bound: &Bound<'_>, id: BufferId, tensor: &Tensor) -> Option<Buffer> {
-        let bytes = bound.memory(self.interface().position(id)?)?.bytes();
-        let bytes = bytes.get(..usize::try_from(tensor.bytes()).ok()?)?;
-        memory::tensor(tensor.dtype, &tensor.shape, bytes).ok()
+        held(bound.memory(self.interface().position(id)?)?, tensor)
     }
 }
 
@@ -217,14 +222,52 @@ impl Call<'_> {
         let ir = self.kernel.program().ir();
         let output = |id: &TensorId| {
             let tensor = ir.tensor(*id);
-            let buffer = self.kernel.tensor(&self.bound, *id, tensor).ok_or_else(|| {
-                let bytes = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
-                tensorwright_runtime::AllocError { bytes }.diagnose(&ir.source)
-            })?;
-            Ok((tensor.name.clone(), buffer))
+            let copy = self.kernel.tensor(&self.bound, *id, tensor);
+            Ok((tensor.name.clone(), copy.ok_or_else(|| self.kernel.no_memory_for(tensor))?))
         };
         Ok(Outputs { list: ir.outputs.iter().map(output).collect::<Result<_, Diagnostics>>()? })
     }
+
+    /// The outputs, for which the call gives up its memory: that of inputs and of the kernel first, and that of each output
+    /// when it was copied.
+    ///
+    /// # Errors
+    /// If there is no memory for the copies.
+    pub fn into_outputs(self) -> Result<Outputs, Diagnostics> {
+        let Self { kernel, bound } = self;
+        let ir = kernel.program().ir();
+        let places = kernel.interface().parameters.iter().enumerate();
+        let places: BTreeMap<BufferId, usize> = places.map(|(at, p)| (p.id, at)).collect();
+        let place = |id: &TensorId| places.get(id).copied();
+        let mut left: BTreeMap<usize, usize> = BTreeMap::new();
+        ir.outputs.iter().filter_map(place).for_each(|at| *left.entry(at).or_default() += 1);
+        let memory = bound.into_memory().into_iter().enumerate();
+        let mut memory: BTreeMap<usize, Memory<'_>> =
+            memory.filter(|(at, _)| left.contains_key(at)).collect();
+        let mut list = Vec::new();
+        for id in &ir.outputs {
+            let tensor = ir.tensor(*id);
+            let at = place(id).filter(|at| memory.contains_key(at));
+            let copy = at.and_then(|at| held(memory.get(&at)?, tensor));
+            list.push((tensor.name.clone(), copy.ok_or_else(|| kernel.no_memory_for(tensor))?));
+            // A tensor may be returned under several names.
+            if let Some(at) = at
+                && let Some(times) = left.get_mut(&at)
+            {
+                *times -= 1;
+                if *times == 0 {
+                    memory.remove(&at);
+                }
+            }
+        }
+        Ok(Outputs { list })
+    }
+}
+
+/// The tensor that memory holds; `None` if there is no memory for it.
+fn held(memory: &Memory<'_>, tensor: &Tensor) -> Option<Buffer> {
+    let bytes = memory.bytes().get(..usize::try_from(tensor.bytes()).ok()?)?;
+    memory::tensor(tensor.dtype, &tensor.shape, bytes).ok()
 }
 
 /// Whether memory of a type can be read as `T`, whatever its bits.

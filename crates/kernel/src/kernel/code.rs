@@ -109,7 +109,7 @@ impl Code {
 
     fn for_processor(lowered: &LoweredProgram, runs_here: bool) -> Result<Self, Diagnostics> {
         let source = &lowered.program.ir().source;
-        let compiled = lowered.compile()?;
+        let mut compiled = lowered.compile()?;
         if !runs_here {
             return Ok(Self { text: Text::Object(compiled), engine: None });
         }
@@ -118,9 +118,16 @@ impl Code {
             threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
         };
         let _span = debug_span!("load").entered();
-        let kernel = jit()
-            .and_then(|jit| codegen::JitKernel::load(jit, &compiled.interface, &compiled.object))
-            .map_err(|error| error.diagnose(source))?;
+        let load = |compiled: &codegen::Compiled| {
+            codegen::JitKernel::load(jit()?, &compiled.interface, &compiled.object)
+        };
+        let mut kernel = load(&compiled);
+        // Whatever is wrong with an object that was kept, the code is generated.
+        if kernel.is_err() && compiled.is_cached {
+            compiled = lowered.compile_again()?;
+            kernel = load(&compiled);
+        }
+        let kernel = kernel.map_err(|error| error.diagnose(source))?;
         let engine = Box::new(OnProcessor::new(kernel, pool));
         Ok(Self { text: Text::Object(compiled), engine: Some(engine) })
     }

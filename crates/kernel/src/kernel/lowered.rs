@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tensorwright_codegen_c::Dialect;
 use tensorwright_codegen_llvm::{
-    Compiled, Listing, ObjectCache, Options, Processor, compile_cached, listing,
+    Compiled, Listing, ObjectCache, Options, Processor, compile_again, compile_cached, listing,
 };
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::lower_options;
@@ -312,6 +312,13 @@ impl LoweredProgram {
     pub(super) fn compile(&self) -> Result<Compiled, Diagnostics> {
         let processor = self.for_processor("object file")?;
         compile_cached(&self.nest, processor, &self.options, self.cache.as_ref())
+            .map_err(|error| error.diagnose(&self.program.ir().source))
+    }
+
+    /// Generates code in the place of an object that was kept and cannot be used.
+    pub(super) fn compile_again(&self) -> Result<Compiled, Diagnostics> {
+        let processor = self.for_processor("object file")?;
+        compile_again(&self.nest, processor, &self.options, self.cache.as_ref())
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 

@@ -63,16 +63,25 @@ pub(super) fn aligned(buffer: &Buffer) -> Result<AlignedBuffer, AllocError> {
         buffer.as_slice::<T>().map(|elements| target.copy_from_slice(bytes_of(elements)))
     }, _ => None);
     if copied.is_none() {
-        target.copy_from_slice(&buffer.to_bytes());
+        let mut elements = target.chunks_exact_mut(buffer.dtype().bytes());
+        buffer.visit_bytes(|bytes| {
+            if let Some(element) = elements.next() {
+                element.copy_from_slice(bytes);
+            }
+        });
     }
     Ok(memory)
 }
 
-/// The tensor that dense memory holds.
+/// The tensor that dense memory holds. Memory that there is not is an error.
 pub(super) fn tensor(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Buffer, BufferError> {
     with_element!(dtype, T => {
-        let (elements, _) = bytes.as_chunks::<{ size_of::<T>() }>();
-        Buffer::new(shape, elements.iter().map(|bytes| T::from_ne_bytes(*bytes)).collect::<Vec<T>>())
+        let (chunks, _) = bytes.as_chunks::<{ size_of::<T>() }>();
+        let mut elements: Vec<T> = Vec::new();
+        let reserved = elements.try_reserve_exact(chunks.len());
+        reserved.map_err(|_| BufferError::TooLarge { dtype, shape: shape.to_vec() })?;
+        elements.extend(chunks.iter().map(|bytes| T::from_ne_bytes(*bytes)));
+        Buffer::new(shape, elements)
     }, _ => Buffer::from_bytes(dtype, shape, bytes))
 }
 

@@ -43,13 +43,13 @@ fn write(
     for (tensor, part) in program.inputs().iter().zip(&layout.inputs) {
         let input = inputs.get(&tensor.name);
         let input = input.ok_or_else(|| io::Error::other("an input is missing"))?;
-        part.write(shared, &input.to_bytes())?;
+        part.write_tensor(shared, input)?;
     }
     if expected.len() != layout.outputs.len() {
         return Err(io::Error::other("an output is missing"));
     }
     for (expected, (values, tolerances)) in expected.iter().zip(&layout.outputs) {
-        values.write(shared, &expected.buffer.to_bytes())?;
+        values.write_tensor(shared, &expected.buffer)?;
         tolerances.write_tolerances(shared, expected.tolerance.iter().copied())?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
-use tensorwright_schedule::{Draft, Schedule, lower};
+use tensorwright_schedule::{Draft, lower};
 use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
@@ -20,8 +20,8 @@ impl Policy for Goal<Cpu> {
         Box::new(CpuSketch::of(begun, self, options))
     }
 
-    fn by_rules(&self, begun: Draft) -> Schedule {
-        complete(begun, self).schedule
+    fn by_rules(&self, begun: Draft) -> Draft {
+        complete(begun, self)
     }
 
     fn lowers(&self, nest: LoopNest) -> bool {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Weights;
+use tensorwright_schedule::Draft;
 use tensorwright_schedule::nest::LoopNest;
-use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_target::{Goal, Gpu};
 
 use super::lowering::lowers;
@@ -21,8 +21,8 @@ impl Policy for Goal<Gpu> {
         Box::new(GpuSketch::of(begun, self, options))
     }
 
-    fn by_rules(&self, begun: Draft) -> Schedule {
-        rules::complete(begun, self).schedule
+    fn by_rules(&self, begun: Draft) -> Draft {
+        rules::complete(begun, self)
     }
 
     fn lowers(&self, nest: LoopNest) -> bool {

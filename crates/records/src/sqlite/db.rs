@@ -16,6 +16,15 @@ use crate::sql::{Access, Database};
 /// Prepared statements that are kept.
 const STATEMENTS: usize = 64;
 
+/// Refuses what is there and no file: SQLite would wait for ever for somebody to write to a pipe.
+fn refuse_special(path: &Path) -> std::result::Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(about) if about.is_dir() => Err("it is a directory".to_owned()),
+        Ok(about) if !about.is_file() => Err("it is a pipe or a device and no file".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// A file of SQLite.
 pub struct Sqlite {
     connection: Connection,
@@ -31,9 +40,7 @@ impl Sqlite {
         if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
             std::fs::create_dir_all(directory).map_err(|error| cannot(error.to_string()))?;
         }
-        if path.is_dir() {
-            return Err(cannot("it is a directory".to_owned()));
-        }
+        refuse_special(path).map_err(cannot)?;
         // No `SQLITE_OPEN_URI`: a path is a path, whatever characters it has.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -49,6 +56,7 @@ impl Sqlite {
     /// otherwise.
     pub(crate) fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
+        refuse_special(path).map_err(cannot)?;
         let whole = path.canonicalize().map_err(|error| cannot(error.to_string()))?;
         let whole = whole.to_str().ok_or_else(|| cannot("its path is no text".to_owned()))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY

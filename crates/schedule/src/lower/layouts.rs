@@ -17,7 +17,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
         place(nest, &mut nodes)?;
         Ok(nodes)
     })?;
-    for buffer in &mut nest.buffers {
+    for buffer in nest.buffers.iter_mut() {
         if let Some(layout) = buffer.layout.take() {
             buffer.shape = layout.extents(&buffer.shape);
         }

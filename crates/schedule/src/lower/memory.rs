@@ -33,7 +33,7 @@ impl Default for StackLimits {
 /// ones take layouts away.
 pub(super) fn run(nest: &mut LoopNest, options: &LowerOptions) -> Result<(), LowerError> {
     let limits = options.stack;
-    for buffer in &mut nest.buffers {
+    for buffer in nest.buffers.iter_mut() {
         buffer.memory = Some(home(buffer, limits));
     }
     if options.device.is_some() {

@@ -11,11 +11,11 @@
 use tensorwright_lang::program::{Atom, Index, Term};
 
 use super::LowerError;
-use crate::limits::MAX_TAILS;
+use crate::limits::most_tails;
 use crate::nest::{Body, Loop, LoopKind, LoopNest, Node, Ranges, Var, for_each_store, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
-    let mut left = MAX_TAILS;
+    let mut left = most_tails(nest);
     super::both(nest, |_, nodes| peel(nodes, &Ranges::default(), &mut left))
 }
 

@@ -3,12 +3,12 @@
 use tensorwright_lang::program::Index;
 
 use super::LowerError;
-use crate::limits::MAX_STORES;
+use crate::limits::most_stores;
 use crate::nest::{Body, BufferId, LoopKind, LoopNest, Node, substitute};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
-    super::both(nest, |_, nodes| {
-        if stores(&nodes) > MAX_STORES as u128 {
+    super::both(nest, |nest, nodes| {
+        if stores(&nodes) > most_stores(nest) as u128 {
             return Err(LowerError::TooLarge);
         }
         let mut orphans = Vec::new();

@@ -11,6 +11,7 @@
 //! initialised by stores of their own, and domains have become [guards](Node::Guard) and
 //! [masks](Store::mask): a [`LoweredNest`](crate::LoweredNest).
 
+mod around;
 mod buffer;
 mod launch;
 mod operations;
@@ -19,10 +20,12 @@ mod print;
 mod ranges;
 mod shared;
 mod size;
+mod table;
 mod tensor;
 mod uses;
 mod walk;
 
+pub(crate) use around::Around;
 pub use buffer::{Buffer, Fragment, Layout, LayoutError, Memory, Owner};
 pub use launch::{Launch, Launches, WARP};
 pub(crate) use operations::operations;
@@ -30,6 +33,7 @@ pub(crate) use parts::{index_parts, parts};
 pub use ranges::{Ranges, Simplify};
 pub use shared::Shared;
 pub use size::Size;
+pub use table::Table;
 pub(crate) use tensor::factors;
 pub use tensor::{Placed, TILE, TensorOp, TensorWork};
 pub use uses::Uses;
@@ -63,9 +67,9 @@ pub struct LoopNest {
     /// The name of the kernel.
     pub name: String,
     /// The buffers, by [`BufferId`].
-    pub buffers: Shared<Buffer>,
+    pub buffers: Table<Buffer>,
     /// The names of the loop variables, by [`Var`].
-    pub vars: Shared<Arc<str>>,
+    pub vars: Table<Arc<str>>,
     /// What the caller passes: inputs, then outputs, then prepared buffers.
     pub parameters: Vec<BufferId>,
     /// The inputs whose values do not change between calls.
@@ -84,6 +88,8 @@ pub struct LoopNest {
     pub own: Size,
     /// How the nest runs on a device; only after [lowering](crate::lower()) for one.
     pub launches: Option<Launches>,
+    /// What stands around the body where a [`Window`](crate::Window) shows a piece of it.
+    pub(crate) around: Arc<Around>,
 }
 
 /// A step of a nest.

@@ -15,6 +15,8 @@ pub struct Size {
     pub expression: usize,
     /// The parts of all expressions.
     pub parts: usize,
+    /// The stores.
+    pub stores: usize,
     /// The operations once everything is written out, about as many instructions.
     pub operations: u128,
     /// The bytes of all buffers.
@@ -25,13 +27,20 @@ impl Size {
     /// The size of a nest that is not lowered yet.
     #[must_use]
     pub fn of(nest: &LoopNest) -> Self {
-        let mut size = Self::default();
+        let mut size = *nest.around.size();
         for body in [&nest.prepare, &nest.body] {
             size.add(body, 0, 1);
             size.operations = size.operations.saturating_add(operations(nest, body));
         }
-        let bytes = nest.buffers.iter().map(|buffer| buffer.bytes().max(0).unsigned_abs());
-        size.bytes = bytes.fold(0, |sum, bytes| sum.saturating_add(bytes.into()));
+        size.bytes = nest.buffers.sum(|buffer| buffer.bytes().max(0).unsigned_abs().into());
+        size
+    }
+
+    /// The size of nodes, without the buffers.
+    pub(super) fn of_nodes(nest: &LoopNest, nodes: &[Node]) -> Self {
+        let mut size = Self::default();
+        size.add(nodes, 0, 1);
+        size.operations = operations(nest, nodes);
         size
     }
 
@@ -46,6 +55,7 @@ impl Size {
                 Node::Guard(guard) => self.add(&guard.body, depth, iterations),
                 Node::Store(store) => {
                     self.iterations = self.iterations.saturating_add(iterations);
+                    self.stores += 1;
                     self.add_store(store);
                 }
                 Node::Prefetch(_) | Node::Barrier => {}

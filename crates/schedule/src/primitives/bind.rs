@@ -14,9 +14,9 @@
 
 use std::fmt;
 
-use super::Rule;
 use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut};
 use super::independent::Manner;
+use super::{Reach, Rule};
 use crate::nest::{Dim, LoopKind, LoopNest};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -69,6 +69,10 @@ impl fmt::Display for Bind {
 }
 
 impl Rule for Bind {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop")?;
         let word = words.name("a place")?;

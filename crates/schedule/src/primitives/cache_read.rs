@@ -24,12 +24,12 @@ use std::fmt;
 
 use tensorwright_lang::program::{Expr, Index};
 
-use super::Rule;
 use super::begun::{Begun, refuse_late};
 use super::compute_at::{relative, shift_reads_for};
 use super::find::{find_buffer, find_store, fresh_name, loop_at, loop_at_mut, ranges_on, store_at};
 use super::footprint::{before_reader, clip, find_host, footprint_for, refuse_checked};
 use super::layout::LayoutText;
+use super::{Reach, Rule};
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
 use crate::nest::{
@@ -73,6 +73,10 @@ impl fmt::Display for CacheRead {
 }
 
 impl Rule for CacheRead {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let tensor = words.name("the name of a tensor")?;
         let is_alone = words.accept("alone");

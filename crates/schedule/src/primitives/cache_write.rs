@@ -16,8 +16,8 @@
 
 use std::fmt;
 
-use super::Rule;
 use super::localize::localize;
+use super::{Reach, Rule};
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -37,6 +37,10 @@ impl fmt::Display for CacheWrite {
 }
 
 impl Rule for CacheWrite {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         words.symbol("at")?;
         Ok(CacheWrite { at: words.name("the name of a loop")? })

@@ -20,12 +20,12 @@ use std::fmt;
 
 use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite};
 
-use super::Rule;
 use super::begun::{Begun, refuse_late};
 use super::find::{find_store, loop_at_mut, loops_on, ranges_on, remove, store_at, store_paths};
 use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
+use super::{Reach, Rule};
 use crate::nest::{
     Body, Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
     for_each_store_mut, rewrite_store, substitute,
@@ -50,6 +50,14 @@ impl fmt::Display for ComputeAt {
 }
 
 impl Rule for ComputeAt {
+    fn reach(&self) -> Reach {
+        Reach::Readers
+    }
+
+    fn other_stage(&self) -> Option<&str> {
+        Some(&self.consumer)
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let consumer = words.name("the name of a stage")?;
         let at = words.name("the name of a loop")?;

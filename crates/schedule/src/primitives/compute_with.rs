@@ -31,13 +31,13 @@ use std::fmt;
 
 use tensorwright_lang::program::Index;
 
-use super::Rule;
 use super::begun::refuse_late;
 use super::find::{
     Path, check_overlaps, expect_serial, find_store, loop_at_mut, loops_on, ranges_on,
     refuse_window, store_at, store_paths,
 };
 use super::footprint::find_host;
+use super::{Reach, Rule};
 use crate::nest::{
     BufferId, Loop, LoopNest, Node, Ranges, Role, Store, Use, Var, for_each_store, substitute,
 };
@@ -61,6 +61,14 @@ impl fmt::Display for ComputeWith {
 }
 
 impl Rule for ComputeWith {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
+    fn other_stage(&self) -> Option<&str> {
+        Some(&self.other)
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let other = words.name("the name of a stage")?;
         let at = words.name("the name of a loop")?;

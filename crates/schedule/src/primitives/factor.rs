@@ -32,11 +32,11 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp};
 use tensorwright_lang::program::{Expr, Index};
 
-use super::Rule;
 use super::find::fresh_name;
 use super::footprint::refuse_scatter;
 use super::plain::{Plain, Renamed, is_zero, own_loops};
 use super::prepare::{chain, hoist};
+use super::{Reach, Rule};
 use crate::canonical::{element, neutral};
 use crate::nest::{
     Buffer, BufferId, LoopNest, Owner, Ranges, Role, Simplify, StageId, Store, Var, rewrite_store,
@@ -62,6 +62,10 @@ impl fmt::Display for Factor {
 }
 
 impl Rule for Factor {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn is_exact(&self) -> bool {
         false
     }

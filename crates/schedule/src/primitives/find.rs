@@ -1,5 +1,8 @@
 //! Finding stages and loops in a nest.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use tensorwright_lang::program::Index;
 
 use crate::nest::{
@@ -12,45 +15,52 @@ use crate::words::{OUTER, without_marks};
 /// Where a node is: the position in the body of the nest, then in the body of each loop.
 pub(crate) type Path = Vec<usize>;
 
-/// The names of the stages of a nest, in the order of the text.
+/// The names of the stages of a nest, in the order of the text: that of the buffer and what is added to it.
 #[must_use]
 pub fn stages(nest: &LoopNest) -> Vec<String> {
-    named_stores(nest)
-        .into_iter()
-        .map(|stage| format!("{}{}", stage.buffer, stage.suffix))
+    let mut all: Vec<(BufferId, &str)> = Vec::new();
+    let mut first: HashMap<BufferId, usize> = HashMap::new();
+    for_each_store(&nest.body, &mut |store| {
+        match first.entry(store.buffer) {
+            Entry::Occupied(first) => all[*first.get()].1 = suffix_of_first(store),
+            Entry::Vacant(first) => {
+                first.insert(all.len());
+            }
+        }
+        all.push((store.buffer, ""));
+    });
+    all.into_iter()
+        .map(|(buffer, suffix)| format!("{}{suffix}", nest.buffer(buffer).name))
         .collect()
 }
 
-/// A store and the name of its stage: that of its buffer and what is added to it.
-struct NamedStore<'a> {
-    buffer: &'a str,
-    suffix: &'static str,
-    store: &'a Store,
-}
-
-/// All stores, in the order of the text.
-fn named_stores(nest: &LoopNest) -> Vec<NamedStore<'_>> {
-    let mut all: Vec<NamedStore<'_>> = Vec::new();
-    let mut first: Vec<Option<usize>> = vec![None; nest.buffers.len()];
-    for_each_store(&nest.body, &mut |store| {
-        match first[store.buffer.0 as usize] {
-            // The first of two stores to a buffer copies the earlier version of the tensor, or is what a scatter
-            // starts from.
-            Some(first) => all[first].suffix = if store.is_scatter() { ".start" } else { ".copy" },
-            None => first[store.buffer.0 as usize] = Some(all.len()),
-        }
-        let buffer = nest.buffer(store.buffer).name.as_str();
-        all.push(NamedStore { buffer, suffix: "", store });
-    });
-    all
+/// What is added to the name of the first of two stores to a buffer, by the other one: it copies the earlier version of the
+/// tensor, or is what a scatter starts from.
+fn suffix_of_first(other: &Store) -> &'static str {
+    if other.is_scatter() { ".start" } else { ".copy" }
 }
 
 /// The number of the store of a stage in the order of the text, and the store.
 fn numbered_store<'a>(nest: &'a LoopNest, stage: &str) -> Option<(usize, &'a Store)> {
-    let all = named_stores(nest);
-    let is_it = |named: &NamedStore<'_>| stage.strip_prefix(named.buffer) == Some(named.suffix);
-    let number = all.iter().position(is_it)?;
-    Some((number, all[number].store))
+    // Stores to the buffers whose names the stage may have, which are one or two.
+    let mut alike: Vec<(usize, &Store, &str)> = Vec::new();
+    let mut number = 0;
+    for_each_store(&nest.body, &mut |store| {
+        let rest = stage.strip_prefix(nest.buffer(store.buffer).name.as_str());
+        if let Some(rest @ ("" | ".copy" | ".start")) = rest {
+            alike.push((number, store, rest));
+        }
+        number += 1;
+    });
+    let suffix = |place: usize| {
+        let is_same =
+            |(_, other, _): &&(usize, &Store, &str)| other.buffer == alike[place].1.buffer;
+        let is_first = !alike[..place].iter().any(|other| is_same(&other));
+        let last = alike[place + 1..].iter().rfind(is_same);
+        last.filter(|_| is_first).map_or("", |(_, other, _)| suffix_of_first(other))
+    };
+    let place = (0..alike.len()).find(|place| alike[*place].2 == suffix(*place))?;
+    Some((alike[place].0, alike[place].1))
 }
 
 /// The number of the store of a stage, in the order of the text.

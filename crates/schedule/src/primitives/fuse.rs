@@ -13,8 +13,8 @@ use std::fmt;
 
 use tensorwright_lang::program::Index;
 
-use super::Rule;
 use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut};
+use super::{Reach, Rule};
 use crate::nest::{Loop, LoopNest, Node, substitute};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -39,6 +39,10 @@ impl fmt::Display for Fuse {
 }
 
 impl Rule for Fuse {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let outer = words.name("the name of the outer loop")?;
         let inner = words.name("the name of the inner loop")?;

@@ -12,9 +12,9 @@ use std::fmt;
 
 use tensorwright_lang::program::{Expr, Index, Read, Rewrite};
 
-use super::Rule;
 use super::find::{find_store, remove, store_at};
 use super::footprint::{Producer, refuse_checked};
+use super::{Reach, Rule};
 use crate::limits;
 use crate::nest::{BufferId, LoopNest, Var, index_parts, parts, rewrite_nodes};
 use crate::refusal::Refusal;
@@ -32,6 +32,10 @@ impl fmt::Display for Inline {
 }
 
 impl Rule for Inline {
+    fn reach(&self) -> Reach {
+        Reach::Readers
+    }
+
     fn parse(_: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Inline)
     }

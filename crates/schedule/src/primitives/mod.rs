@@ -76,11 +76,32 @@ use crate::refusal::Refusal;
 use crate::renaming::Renaming;
 use crate::words::Words;
 
+/// How much of a nest a primitive has to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The trees of the stages that it names. What is made there stays the same for all that read it.
+    Stage,
+    /// All that mentions the buffer of the stage, too.
+    Readers,
+    /// Everything.
+    Nest,
+}
+
 /// What every primitive is.
 trait Rule: fmt::Display + Sized {
     /// Whether sums stay those that the program names, up to their order.
     fn is_exact(&self) -> bool {
         true
+    }
+
+    /// How much of a nest it has to see.
+    fn reach(&self) -> Reach {
+        Reach::Nest
+    }
+
+    /// The other stage that it names.
+    fn other_stage(&self) -> Option<&str> {
+        None
     }
 
     /// Reads what follows the keyword.
@@ -120,6 +141,14 @@ macro_rules! primitives {
             #[must_use]
             pub fn is_exact(&self) -> bool {
                 match self { $(Primitive::$variant(rule) => rule.is_exact()),* }
+            }
+
+            pub(crate) fn reach(&self) -> Reach {
+                match self { $(Primitive::$variant(rule) => rule.reach()),* }
+            }
+
+            pub(crate) fn other_stage(&self) -> Option<&str> {
+                match self { $(Primitive::$variant(rule) => rule.other_stage()),* }
             }
 
             pub(crate) fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {

@@ -10,9 +10,9 @@
 
 use std::fmt;
 
-use super::Rule;
 use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
 use super::independent::Manner;
+use super::{Reach, Rule};
 use crate::nest::{LoopKind, LoopNest, for_each_loop};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -32,6 +32,10 @@ impl fmt::Display for Parallel {
 }
 
 impl Rule for Parallel {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Parallel { target: words.name("the name of a loop")? })
     }

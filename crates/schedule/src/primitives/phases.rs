@@ -22,10 +22,10 @@ use std::fmt;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Rewrite};
 
-use super::Rule;
 use super::find::expect_fresh;
 use super::footprint::refuse_scatter;
 use super::plain::{Plain, is_zero};
+use super::{Reach, Rule};
 use crate::lower::zero;
 use crate::nest::{Bound, LoopNest, Role, Simplify, Var, rewrite_store};
 use crate::refusal::Refusal;
@@ -51,6 +51,10 @@ impl fmt::Display for Phases {
 }
 
 impl Rule for Phases {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop")?;
         words.symbol("by")?;

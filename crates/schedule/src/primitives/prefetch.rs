@@ -15,10 +15,10 @@ use std::fmt;
 
 use tensorwright_lang::program::{Index, Read, Rewrite};
 
-use super::Rule;
 use super::begun::Begun;
 use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_paths};
 use super::footprint::find_host;
+use super::{Reach, Rule};
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -45,6 +45,10 @@ impl fmt::Display for SetPrefetch {
 }
 
 impl Rule for SetPrefetch {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let tensor = words.name("the name of a tensor")?;
         words.symbol("at")?;

@@ -29,11 +29,11 @@ use std::fmt;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::Index;
 
-use super::Rule;
 use super::find::{find_store, fresh_name, remove};
 use super::footprint::refuse_recurrence;
 use super::plain::{Plain, own_loops};
 use super::prepare::chain;
+use super::{Reach, Rule};
 use crate::canonical::{element, neutral};
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Scatter, Store, Var, rewrite_nodes};
 use crate::refusal::Refusal;
@@ -73,6 +73,10 @@ impl fmt::Display for Privatize {
 }
 
 impl Rule for Privatize {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Privatize { target: words.name("the name of a loop over terms")? })
     }

@@ -12,8 +12,8 @@
 
 use std::fmt;
 
-use super::Rule;
 use super::find::{check_overlaps, find_loop, loop_at, loop_at_mut, loops_on};
+use super::{Reach, Rule};
 use crate::nest::{Loop, LoopNest, Node, Role};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -41,6 +41,10 @@ impl fmt::Display for Reorder {
 }
 
 impl Rule for Reorder {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let mut order = vec![words.name("the name of a loop")?];
         order.extend(words.names());

@@ -12,8 +12,8 @@
 
 use std::fmt;
 
-use super::Rule;
 use super::localize::localize;
+use super::{Reach, Rule};
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -35,6 +35,10 @@ impl fmt::Display for Rfactor {
 }
 
 impl Rule for Rfactor {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop of the reduction")?;
         words.symbol("at")?;

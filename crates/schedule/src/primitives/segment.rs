@@ -21,11 +21,11 @@ use std::fmt;
 use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::program::{Expr, Index, Read, Running};
 
-use super::Rule;
 use super::find::{find_loop, fresh_name, loop_at_mut};
 use super::plain::{Plain, own_loops};
 use super::prepare::chain;
 use super::vectorize::follows;
+use super::{Reach, Rule};
 use crate::canonical::{element, neutral};
 use crate::nest::{
     Bound, Buffer, BufferId, LoopNest, Node, Owner, Ranges, Role, Store, Var, rewrite_store,
@@ -108,6 +108,10 @@ impl<'e> Pieces<'e> {
 }
 
 impl Rule for Segment {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Segment { target: words.name("the name of a loop of a recurrence")? })
     }

@@ -19,11 +19,11 @@ use std::fmt;
 
 use tensorwright_lang::program::{Index, Rewrite};
 
-use super::Rule;
 use super::begun::Begun;
 use super::compute_at::{inside, rebuild, shift_reads};
 use super::find::{find_store, loop_at, loop_at_mut, ranges_on, remove};
 use super::footprint::{Extent, Producer, before_reader};
+use super::{Reach, Rule};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Node, Owner, Ranges, Role, Var, for_each_store_mut,
 };
@@ -47,6 +47,14 @@ impl fmt::Display for Slide {
 }
 
 impl Rule for Slide {
+    fn reach(&self) -> Reach {
+        Reach::Readers
+    }
+
+    fn other_stage(&self) -> Option<&str> {
+        Some(&self.consumer)
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let consumer = words.name("the name of a stage")?;
         let at = words.name("the name of a loop")?;

@@ -23,11 +23,11 @@ use std::fmt;
 
 use tensorwright_lang::program::Index;
 
-use super::Rule;
 use super::find::{
     check_overlaps, expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut, node_at_mut,
     refuse_window, sums_of,
 };
+use super::{Reach, Rule};
 use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
 use crate::refusal::Refusal;
@@ -118,6 +118,10 @@ impl fmt::Display for Split {
 }
 
 impl Rule for Split {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop")?;
         let mut factors = vec![words.number("the extent of an inner loop")?];

@@ -31,8 +31,8 @@ use std::fmt;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Expr;
 
-use super::Rule;
 use super::find::{expect_serial, find_loop, find_store, loop_at, loop_at_mut, loops_on, store_at};
+use super::{Reach, Rule};
 use crate::nest::{Buffer, LoopKind, LoopNest, factors};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -55,6 +55,10 @@ impl fmt::Display for Tensorize {
 }
 
 impl Rule for Tensorize {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn is_exact(&self) -> bool {
         !self.is_tf32
     }

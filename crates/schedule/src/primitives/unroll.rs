@@ -10,8 +10,8 @@
 
 use std::fmt;
 
-use super::Rule;
 use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
+use super::{Reach, Rule};
 use crate::limits::MAX_STORES;
 use crate::nest::{LoopKind, LoopNest};
 use crate::refusal::Refusal;
@@ -32,6 +32,10 @@ impl fmt::Display for Unroll {
 }
 
 impl Rule for Unroll {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Unroll { target: words.name("the name of a loop")? })
     }

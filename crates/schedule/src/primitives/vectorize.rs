@@ -26,10 +26,10 @@ use std::fmt;
 
 use tensorwright_lang::program::{Read, Running};
 
-use super::Rule;
 use super::find::{
     expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window, sums_of,
 };
+use super::{Reach, Rule};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Role, Store, Var, for_each_loop, for_each_store,
 };
@@ -104,6 +104,10 @@ pub(super) fn follows(store: &Store, read: &Read, var: Var) -> bool {
 }
 
 impl Rule for Vectorize {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Vectorize { target: words.name("the name of a loop")? })
     }

@@ -12,6 +12,7 @@ use super::table::counted;
 use super::{ExportArgs, ImportArgs, Shape, existing, failed, problem};
 use crate::args::Format;
 use crate::failure::{Failure, Outcome};
+use crate::files::Input;
 use crate::report;
 
 /// Writes records to a file or to standard output.
@@ -116,7 +117,7 @@ fn read(store: &mut dyn Store, file: &Path) -> tensorwright_records::Result<Impo
     if file == Path::new("-") {
         return read_lines(store, &mut std::io::stdin().lock(), Path::new("standard input"));
     }
-    let input = File::open(file)
+    let input = Input::open(file)
         .map_err(|error| Error::File { path: file.to_owned(), reason: error.to_string() })?;
     read_lines(store, &mut BufReader::new(input), file)
 }

@@ -111,7 +111,9 @@ impl DeviceBench {
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| format!("no memory for the tensors: {error}");
         let inputs = layout.inputs.iter().map(|part| {
-            let mut bytes = vec![0; part.bytes];
+            let mut bytes = Vec::new();
+            bytes.try_reserve_exact(part.bytes).map_err(|error| text(&error))?;
+            bytes.resize(part.bytes, 0);
             part.read(shared, &mut bytes).map_err(|error| text(&error))?;
             memory::constant(device.as_mut(), &bytes).map_err(|error| text(&error))
         });

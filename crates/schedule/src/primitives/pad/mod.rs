@@ -24,11 +24,11 @@ use frame::Frame;
 use tensorwright_lang::ops::{ArithOp, UnaryOp};
 use tensorwright_lang::program::{Expr, Index, Read, Scalar, TensorId};
 
-use super::Rule;
 use super::find::find_buffer;
 use super::footprint::refuse_recurrence;
 use super::plain::{Plain, is_zero};
 use super::prepare::hoist;
+use super::{Reach, Rule};
 use crate::canonical::element;
 use crate::lower::zero;
 use crate::nest::{BufferId, LoopNest, Ranges, Simplify, StageId, rewrite_store};
@@ -50,6 +50,10 @@ impl fmt::Display for Pad {
 }
 
 impl Rule for Pad {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         Ok(Pad { tensor: words.name("the name of a tensor")? })
     }

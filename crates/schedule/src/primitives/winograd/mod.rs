@@ -29,7 +29,7 @@ use self::pattern::Pattern;
 use super::find::{find_store, loops_of, store_at};
 use super::footprint::{refuse_checked, refuse_scatter};
 use super::prepare::hoist;
-use super::{ComputeAt, Primitive, Reorder, Rule, Split, Tail, Unroll, Vectorize};
+use super::{ComputeAt, Primitive, Reach, Reorder, Rule, Split, Tail, Unroll, Vectorize};
 use crate::nest::{BufferId, LoopNest, Role, StageId};
 use crate::refusal::Refusal;
 use crate::renaming::Renaming;
@@ -57,6 +57,10 @@ impl fmt::Display for Winograd {
 }
 
 impl Rule for Winograd {
+    fn reach(&self) -> Reach {
+        Reach::Stage
+    }
+
     fn is_exact(&self) -> bool {
         false
     }

@@ -1,0 +1,206 @@
+//! [`Table`]: a list that grows at its end, whose copies share the parts that stay the same.
+
+use std::ops::{Index, IndexMut};
+use std::sync::{Arc, OnceLock};
+
+/// The elements of a part: what a change of one element copies.
+const PART: usize = 64;
+
+/// A list that grows at its end. A copy shares its parts, and a change copies the part of the element alone.
+///
+/// A nest may have tens of thousands of buffers and variables, and each step of a schedule keeps the nest from before it.
+#[derive(Debug, Clone)]
+pub struct Table<T> {
+    /// All parts but the last are full.
+    parts: Vec<Arc<Part<T>>>,
+}
+
+#[derive(Debug)]
+struct Part<T> {
+    items: Vec<T>,
+    /// What [`Table::sum`] has found.
+    sum: OnceLock<u128>,
+}
+
+impl<T: Clone> Clone for Part<T> {
+    /// A copy is made to be changed, so what is known of it is forgotten.
+    fn clone(&self) -> Self {
+        Self { items: self.items.clone(), sum: OnceLock::new() }
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { parts: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    /// The number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let before = self.parts.len().saturating_sub(1) * PART;
+        before + self.parts.last().map_or(0, |part| part.items.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// An element, if there is one of that number.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        self.parts.get(number / PART)?.items.get(number % PART)
+    }
+
+    /// The last element.
+    #[must_use]
+    pub fn last(&self) -> Option<&T> {
+        self.parts.last()?.items.last()
+    }
+
+    /// All elements, in order.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { table: self, next: 0, end: self.len() }
+    }
+
+    /// The sum of a number of each element, which has to be the same number at each call: parts that stay the same are not
+    /// looked at again.
+    pub fn sum(&self, number: impl Fn(&T) -> u128) -> u128 {
+        let of_part = |part: &Arc<Part<T>>| {
+            let sum = || part.items.iter().map(&number).fold(0, u128::saturating_add);
+            *part.sum.get_or_init(sum)
+        };
+        self.parts.iter().map(of_part).fold(0, u128::saturating_add)
+    }
+}
+
+impl<T: Clone> Table<T> {
+    /// Adds an element at the end.
+    pub fn push(&mut self, item: T) {
+        match self.parts.last_mut() {
+            Some(part) if part.items.len() < PART => changed(part).push(item),
+            _ => {
+                let mut items = Vec::with_capacity(PART);
+                items.push(item);
+                self.parts.push(Arc::new(Part { items, sum: OnceLock::new() }));
+            }
+        }
+    }
+
+    /// An element to be changed, if there is one of that number.
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
+        changed(self.parts.get_mut(number / PART)?).get_mut(number % PART)
+    }
+
+    /// All elements to be changed, in order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.parts.iter_mut().flat_map(changed)
+    }
+}
+
+/// The elements of a part that is about to change.
+fn changed<T: Clone>(part: &mut Arc<Part<T>>) -> &mut Vec<T> {
+    let part = Arc::make_mut(part);
+    part.sum = OnceLock::new();
+    &mut part.items
+}
+
+impl<T> Index<usize> for Table<T> {
+    type Output = T;
+
+    fn index(&self, number: usize) -> &T {
+        &self.parts[number / PART].items[number % PART]
+    }
+}
+
+impl<T: Clone> IndexMut<usize> for Table<T> {
+    fn index_mut(&mut self, number: usize) -> &mut T {
+        &mut changed(&mut self.parts[number / PART])[number % PART]
+    }
+}
+
+impl<T: Clone> FromIterator<T> for Table<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut table = Self::default();
+        items.into_iter().for_each(|item| table.push(item));
+        table
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Table<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+/// The elements of a table, in order.
+#[derive(Debug)]
+pub struct Iter<'a, T> {
+    table: &'a Table<T>,
+    next: usize,
+    end: usize,
+}
+
+impl<'a, T> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        if self.next == self.end {
+            return None;
+        }
+        self.next += 1;
+        self.table.get(self.next - 1)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.next;
+        (left, Some(left))
+    }
+}
+
+impl<T> DoubleEndedIterator for Iter<'_, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.next == self.end {
+            return None;
+        }
+        self.end -= 1;
+        self.table.get(self.end)
+    }
+}
+
+impl<T> ExactSizeIterator for Iter<'_, T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_shares_all_parts_but_those_that_change() {
+        let table: Table<u32> = (0..200).collect();
+        let mut copy = table.clone();
+        copy[70] = 1000;
+        copy.push(7);
+        let shared = table.parts.iter().zip(&copy.parts).map(|(a, b)| Arc::ptr_eq(a, b));
+        assert_eq!(shared.collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!((table[70], copy[70], table.len(), copy.len()), (70, 1000, 200, 201));
+        assert_eq!((copy.last(), copy.get(201), copy.get(64)), (Some(&7), None, Some(&64)));
+        assert!(table.iter().rev().copied().eq((0..200).rev()));
+    }
+
+    #[test]
+    fn sums_follow_changes() {
+        let mut table: Table<u32> = (0..130).collect();
+        let sum = |table: &Table<u32>| table.sum(|item| u128::from(*item));
+        assert_eq!(sum(&table), 129 * 130 / 2);
+        table[0] = 10;
+        table.push(5);
+        table.iter_mut().skip(129).take(1).for_each(|item| *item = 0);
+        assert_eq!(sum(&table), 129 * 130 / 2 + 10 + 5 - 129);
+    }
+}
