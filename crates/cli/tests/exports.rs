@@ -26,7 +26,7 @@ int main(void) {
     for (int i = 0; i < 3 * 20; i++) w[i] = (float)(i % 20);
     if (!dense_runs_here()) printf("needs %s: ", dense_target());
     void *prepared = aligned_alloc(64, (size_t)dense_prepared_bytes());
-    const int codes[2] = {dense_prepare_call(w, prepared), dense_call(a, c, prepared)};
+    const int codes[2] = {dense_prepare(w, prepared, NULL), dense_run(a, w, c, prepared, NULL, NULL)};
     if (codes[0] != 0 || codes[1] != 0) return printf("%d %d\n", codes[0], codes[1]), 0;
     printf("%g %g\n", c[2], c[20 + 19]);
     return 0;
@@ -42,7 +42,7 @@ fn main() {
     let w: Vec<f32> = (0..60).map(|i| (i % 20) as f32).collect();
     let mut c = [0.0; 40];
     let prepared = dense::Prepared::new(&w).unwrap();
-    dense::dense(&a, &mut c, &prepared).unwrap();
+    dense::dense_prepared(&a, &w, &mut c, &prepared).unwrap();
     println!(\"{} {}\", c[2], c[39]);
 }
 ";
@@ -151,8 +151,112 @@ fn a_rust_module_is_linked_with_its_object() {
     assert!(told.contains("rustc main.rs"), "{told}");
     scratch.write("main.rs", RUST_MAIN);
     let rustc = std::env::var_os("RUSTC").map_or(PathBuf::from("rustc"), PathBuf::from);
-    scratch.run(rustc, &["--edition=2024", "main.rs", "-C", "link-arg=dense.o", "-o", "main"]);
+    scratch.run(
+        rustc,
+        &["--edition=2024", "-Dwarnings", "main.rs", "-C", "link-arg=dense.o", "-o", "main"],
+    );
     assert_eq!(scratch.run(scratch.main(), &[]), EXPECTED);
+}
+
+/// Definitions whose parameters the loops of some sizes do not read, and one with a constant.
+const STABLE: &str = "def nb(float(N,3) p, float(N) m, float eps) -> (a) {
+  r2(i,j) +=! (p(j,k)-p(i,k))*(p(j,k)-p(i,k))
+  w(i,j) = i!=j ? m(j)*rsqrt(r2(i,j)+eps)*(1/(r2(i,j)+eps)) : 0
+  a(i,k) +=! w(i,j)*(p(j,k)-p(i,k))
+}
+def axpy(float a, float(N) x, float(N) y, int k) -> (z) { z(i) = x(i) + (i >= k ? a*y(i) : 0) }
+def q(float(M,K) a, const float(N,K) b) -> (c) { c(m,n) +=! a(m,k)*b(n,k) }
+";
+
+/// A caller that knows sizes from its command line, and of the kernels their names alone.
+const STABLE_MAIN: &str = r#"
+#include "nb.h"
+#include "axpy.h"
+#include "q.h"
+#include <stdio.h>
+
+int main(void) {
+    const float p[6] = {0, 0, 0, 1, 0, 0}, m[2] = {1, 1}, x[2] = {1, 2}, y[2] = {4, 8};
+    const float b[64 * 3] = {1, 2, 3}, row[3] = {1, 1, 1};
+    float forces[6] = {9, 9, 9, 9, 9, 9}, z[2] = {9, 9}, c[64] = {9};
+    if (nb_interface() != nb_INTERFACE || axpy_interface() != axpy_INTERFACE) return 1;
+    if (q_interface() != q_INTERFACE) return 2;
+    if (nb_call(p, m, 0.0f, forces) != 0 || q_call(row, b, c) != 0) return 3;
+    const int k = axpy_call(2, x, y, 0, z) == 0 ? 0 : 1;
+    if (k == 1 && axpy_call(2, x, y, 1, z) != 0) return 4;
+    printf("%g %g %g %g\n", m[0], z[0], z[1], c[0]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_caller_is_linked_with_kernels_of_other_sizes_and_schedules() {
+    let scratch = Scratch::new("stable");
+    scratch.write("stable.tc", STABLE);
+    scratch.write("main.c", STABLE_MAIN);
+    let tensorwright = env!("CARGO_BIN_EXE_tensorwright");
+    let compile = |def: &str, more: &[&str]| {
+        let output = format!("{def}.o");
+        let args = ["compile", "stable.tc", "--def", def, "--emit", "object", "-o", &output];
+        scratch.run(tensorwright, &[&args[..], more].concat());
+    };
+    scratch.write("b.sched", "b: layout [d1, d0]\n");
+    let prepared = ["--size", "M=1,N=64,K=3", "--schedule", "b.sched"];
+    let alone = ["--size", "M=1,N=1,K=3", "--untuned"];
+    let objects = ["nb.o", "nb_call.c", "axpy.o", "axpy_call.c", "q.o", "q_call.c", "-lm"];
+    let variants: [(&str, &str, &[&str], &str); 3] = [
+        ("N=1", "N=1,k=0", &alone, "1 9 9 6\n"),
+        ("N=2", "N=2,k=1", &prepared, "1 1 18 6\n"),
+        ("N=2", "N=2", &prepared, "1 9 18 6\n"),
+    ];
+    for (number, (nb, axpy, q, expected)) in variants.into_iter().enumerate() {
+        compile("nb", &["--size", nb, "--untuned"]);
+        compile("axpy", &["--size", axpy, "--untuned"]);
+        compile("q", q);
+        if number == 0 {
+            // Once, with the headers of the first kernels.
+            scratch.run(
+                "cc",
+                &["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c", "main.c"],
+            );
+        }
+        let strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "main.o"];
+        scratch.run("cc", &[&strict[..], &objects, &["-o", "main"]].concat());
+        assert_eq!(scratch.run(scratch.main(), &[]), expected, "{nb} {axpy}");
+    }
+    // An object and the functions of another one do not become a program.
+    scratch.write("stale_call.c", &std::fs::read_to_string(scratch.0.join("q_call.c")).unwrap());
+    compile("q", &alone);
+    let args = ["main.o", "nb.o", "nb_call.c", "axpy.o", "axpy_call.c", "q.o", "stale_call.c"];
+    let output = Command::new("cc").args(args).args(["-lm", "-o", "stale"]).current_dir(&scratch.0);
+    let errors = String::from_utf8(output.output().unwrap().stderr).unwrap();
+    assert!(errors.contains("undefined reference to `q_preparation_"), "{errors}");
+}
+
+#[test]
+fn files_that_would_hide_those_of_the_system_are_not_written() {
+    let scratch = Scratch::new("hidden");
+    let tried = |emit: &str, output: &str| {
+        let args = ["compile", "dense.tc", "--size", "M=2,K=3,N=20", "--emit", emit, "-o", output];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
+        let output = command.args(args).current_dir(&scratch.0).env("NO_COLOR", "1").output();
+        (output.as_ref().unwrap().status.code(), String::from_utf8(output.unwrap().stderr).unwrap())
+    };
+    let expected = "[E0806] Error: stdio.o would hide `stdio.h` of the system\n  \
+                    Help: write another file: `-o stdio_kernel.o`\n";
+    let (code, errors) = tried("object", "stdio.o");
+    assert_eq!((code, errors.as_str()), (Some(1), expected));
+    for (emit, output, hidden) in [
+        ("shared", "libm.so", "-lm"),
+        ("shared", "math.so", "math.h"),
+        ("header", "string.h", "string.h"),
+    ] {
+        let (code, errors) = tried(emit, output);
+        assert_eq!(code, Some(1), "{output}");
+        assert!(errors.contains(&format!("would hide `{hidden}` of the system")), "{errors}");
+    }
+    let written = std::fs::read_dir(&scratch.0).unwrap().count();
+    assert_eq!(written, 2, "nothing but the program and its schedule");
 }
 
 #[test]

@@ -1,48 +1,42 @@
-//! The C interface of a kernel: its header, and functions with typed parameters.
+//! The C interface of a kernel: its header, for C and C++.
+//!
+//! What is declared depends on the definition alone. Sizes and schedules change what functions do and return, in
+//! [`wrapper`](mod@crate::wrapper), and what comments say.
 
+use tensorwright_lang::program::Scalar;
 use tensorwright_schedule::Interface;
-use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::Owner;
+use tensorwright_schedule::interface::{Argument, version};
 
 use crate::names::Names;
 use crate::processor::Requirement;
-use crate::types::{memory_type, type_text};
+use crate::types::{literal, memory_type, type_text};
+
+/// How functions are called: a part of every interface's number. Counts up when the meaning of a
+/// parameter or of what is returned changes.
+const CONVENTION: u32 = 2;
 
 /// The C header of a kernel. It serves for generated C and for object files alike, and C++ may
 /// include it too. It says for which processor an object file is; generated C is for any.
 #[must_use]
 pub fn header(interface: &Interface, processor: Option<&Requirement>) -> String {
-    let (name, names) = (&interface.symbol, Names::of_parameters(interface));
-    let guard = format!("TW_KERNEL_{}_H", name.to_uppercase());
+    let name = &interface.symbol;
+    let signature = Signature::of(interface);
+    // Two definitions may differ in capital letters alone.
+    let guard = format!("TW_KERNEL_{name}_H");
     let mut text = format!(
         "#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{POOL}\n"
     );
+    text += &format!(
+        "/* The interface: a number of the parameters below, whatever the sizes and the schedule.\n   \
+         Call nothing else if {name}_interface() returns another one: the library has other parameters. */\n\
+         #define {name}_INTERFACE 0x{:08x}u\nuint32_t {name}_interface(void);\n\n",
+        signature.version()
+    );
     text += &target_declarations(name, processor);
-    text += &typed_declarations(interface, &names, processor);
-    text += &raw_declarations(interface, &names);
+    text += &signature.declarations();
     text + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
 }
-
-/// C source of the functions with typed parameters that [`header`] declares. They call the raw
-/// kernel, so that it does for object files what [`emit`](crate::emit) does for generated C.
-#[must_use]
-pub fn wrapper(interface: &Interface, processor: &Requirement) -> String {
-    let processor = Some(processor);
-    let functions = wrapper_functions(interface, processor);
-    format!("{}\n{INCLUDES}\n{functions}", header(interface, processor))
-}
-
-/// What calls return on a processor that a kernel is not for, as those of packages do.
-const NO_PROCESSOR: i32 = -5;
-
-/// The system headers that definitions need.
-pub(crate) const INCLUDES: &str = "\
-#include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-";
 
 /// The declaration of `tw_pool`, as every header has it.
 pub const POOL: &str = "\
@@ -63,6 +57,12 @@ typedef struct tw_pool {
 #endif
 ";
 
+/// The number of functions that are called as these declarations say.
+#[must_use]
+pub fn interface_version(declarations: &str) -> u32 {
+    version(&format!("{CONVENTION}\n{declarations}"))
+}
+
 /// The declarations of the functions that say what a kernel needs of a processor.
 fn target_declarations(name: &str, processor: Option<&Requirement>) -> String {
     let needs = match processor {
@@ -78,159 +78,145 @@ fn target_declarations(name: &str, processor: Option<&Requirement>) -> String {
     format!("{needs}const char *{name}_target(void);\nint {name}_runs_here(void);\n\n")
 }
 
-/// The declarations of the functions with typed parameters.
-fn typed_declarations(
-    interface: &Interface,
-    names: &Names,
-    processor: Option<&Requirement>,
-) -> String {
-    let name = &interface.symbol;
-    let mut text = String::new();
-    if interface.has_prepare {
-        text += &format!(
-            "/* Some inputs do not change between calls and are brought into another layout once.\n   \
-             {name}_prepare_call does that; `prepared` is memory of {name}_prepared_bytes() bytes\n   \
-             at a multiple of 64. It returns what {name}_call returns. */\n\
-             int64_t {name}_prepared_bytes(void);\n\
-             int {name}_prepare_call({});\n\n",
-            parameter_list(interface, names, Function::Prepare)
+/// The parameters of a definition in C, and the functions that take them.
+pub(crate) struct Signature<'a> {
+    pub(crate) interface: &'a Interface,
+    /// The parameters with their names.
+    pub(crate) arguments: Vec<(Argument<'a>, String)>,
+    pub(crate) has_constants: bool,
+}
+
+impl<'a> Signature<'a> {
+    pub(crate) fn of(interface: &'a Interface) -> Self {
+        let names = Names::of_parameters(interface);
+        let named = |argument| {
+            let name = match argument {
+                Argument::Passed(parameter) => names.buffer(parameter.id),
+                Argument::Fixed(scalar) => names.fixed(scalar.place),
+            };
+            (argument, name.to_owned())
+        };
+        let arguments = interface.signature().into_iter().map(named).collect();
+        Self { interface, arguments, has_constants: interface.has_constants() }
+    }
+
+    /// The names of the constants.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = &(Argument<'a>, String)> {
+        self.arguments.iter().filter(|(argument, _)| argument.is_const())
+    }
+
+    /// The prototype of the function that has all parameters, and no others.
+    pub(crate) fn call(&self) -> String {
+        let list: Vec<String> = self.arguments.iter().map(parameter).collect();
+        format!("int {}_call({})", self.interface.symbol, list.join(", "))
+    }
+
+    /// The prototype of the function that also takes what it works with.
+    pub(crate) fn run(&self) -> String {
+        let mut list: Vec<String> = self.arguments.iter().map(parameter).collect();
+        list.extend(self.has_constants.then(|| "const void *prepared".to_owned()));
+        format!(
+            "int {}_run({}, void *workspace, tw_pool *pool)",
+            self.interface.symbol,
+            list.join(", ")
+        )
+    }
+
+    /// The prototype of the function that prepares constants.
+    pub(crate) fn prepare(&self) -> String {
+        let list: Vec<String> = self.constants().map(parameter).collect();
+        format!(
+            "int {}_prepare({}, void *prepared, tw_pool *pool)",
+            self.interface.symbol,
+            list.join(", ")
+        )
+    }
+
+    /// The number of the interface.
+    pub(crate) fn version(&self) -> u32 {
+        let mut prototypes = vec![self.call(), self.run()];
+        prototypes.extend(self.has_constants.then(|| self.prepare()));
+        interface_version(&prototypes.join("\n"))
+    }
+
+    fn declarations(&self) -> String {
+        let name = &self.interface.symbol;
+        let scalar = match self.interface.fixed.is_empty() {
+            true => "",
+            false => "\n     -2     a scalar is not the number that the kernel is for",
+        };
+        let mut text = format!(
+            "/* Runs the kernel in the calling thread.\n\n{}\n   Tensors are dense and row by row, and outputs \
+             overlap nothing. Returns 0, or\n     \
+             1 + n  a subscript that is computed from data is out of bounds in read n of the kernel\n     \
+             -1     there is no memory{scalar}\n     \
+             -5     {name}_runs_here() is 0 */\n{};\n\n",
+            self.legend(),
+            self.call()
         );
-    }
-    text += &format!("/* Runs the kernel in the calling thread.\n\n{}\n", legend(interface, names));
-    text += "   Returns 0; -1 if there is no memory for the workspace";
-    if processor.is_some() {
-        text += &format!("; {NO_PROCESSOR} if {name}_runs_here() is 0");
-    }
-    if !interface.checked.is_empty() {
-        text += ";\n   1 + n if a subscript that is computed from data is out of bounds in read n \
-                 of the kernel";
-    }
-    let list = parameter_list(interface, names, Function::Compute);
-    text + &format!(". */\nint {name}_call({list});\n\n")
-}
-
-/// What the parameters are, one per line.
-fn legend(interface: &Interface, names: &Names) -> String {
-    let mut text = String::new();
-    for parameter in interface.explicit(Function::Compute) {
-        let name = names.buffer(parameter.id);
-        let direction = if parameter.owner == Owner::Output { "out" } else { "in" };
-        let ctype = type_text(parameter.dtype, &parameter.shape);
-        text += &format!("   {direction:<4} {name}: {ctype}\n");
-    }
-    text
-}
-
-/// The parameters of the call of the kernel, or of preparation.
-fn parameter_list(interface: &Interface, names: &Names, function: Function) -> String {
-    let mut list: Vec<String> = Vec::new();
-    for parameter in interface.explicit(function) {
-        let (name, ctype) = (names.buffer(parameter.id), memory_type(parameter.dtype));
-        list.push(match parameter.owner {
-            _ if parameter.is_scalar_input() => format!("{ctype} {name}"),
-            Owner::Input => format!("const {ctype} *{name}"),
-            _ => format!("{ctype} *{name}"),
-        });
-    }
-    if interface.has_prepare {
-        let constness = if function == Function::Compute { "const " } else { "" };
-        list.push(format!("{constness}void *prepared"));
-    }
-    if list.is_empty() { "void".to_owned() } else { list.join(", ") }
-}
-
-/// The declarations of the functions that take buffers by number.
-fn raw_declarations(interface: &Interface, names: &Names) -> String {
-    let name = &interface.symbol;
-    let order: Vec<&str> = interface.parameters.iter().map(|p| names.buffer(p.id)).collect();
-    let mut text = format!(
-        "/* The kernel itself. `buffers` points to {}; `workspace` to\n   \
-         {name}_workspace_bytes(workers) bytes at a multiple of 64; `pool` may be null, and\n   \
-         parallel loops then run in the calling thread. */\n\
-         int32_t {name}(void *const *buffers, void *workspace, tw_pool *pool);\n\
-         int64_t {name}_workspace_bytes(int32_t workers);\n",
-        order.join(", ")
-    );
-    if interface.has_prepare {
-        let prepare = interface.function(Function::Prepare);
-        text +=
-            &format!("int32_t {prepare}(void *const *buffers, void *workspace, tw_pool *pool);\n");
-    }
-    text
-}
-
-/// The definitions of the functions with typed parameters.
-pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Requirement>) -> String {
-    let (name, names) = (&interface.symbol, Names::of_parameters(interface));
-    let (shared, private) = (interface.workspace.shared_bytes, interface.workspace.private_bytes);
-    let mut text = match processor {
-        Some(processor) => processor.c_functions(name),
-        None => format!(
-            "const char *{name}_target(void) {{\n    return \"any, as C\";\n}}\n\n\
-             int {name}_runs_here(void) {{\n    return 1;\n}}\n\n"
-        ),
-    };
-    text += &format!("int64_t {name}_workspace_bytes(int32_t workers) {{\n");
-    text += &match private {
-        0 => format!("    (void)workers;\n    return {shared};\n}}\n"),
-        _ => {
-            format!("    return {shared} + INT64_C({private}) * (workers > 1 ? workers : 1);\n}}\n")
+        let null =
+            if self.has_constants { "Each of the last three" } else { "Both of the last two" };
+        text += &format!(
+            "/* The same with memory and threads of the caller. {null} may be null. `workspace` is memory of\n   \
+             {name}_workspace_bytes(workers) bytes (which may be 0) at a multiple of 64, otherwise -4 is \
+             returned;\n   if it is null, the call allocates. `pool` runs parallel loops; if it is null, they \
+             run in the\n   calling thread. */\n{};\nint64_t {name}_workspace_bytes(int32_t workers);\n",
+            self.run()
+        );
+        if self.has_constants {
+            text += &format!(
+                "\n/* Constants in the layout that the kernel wants: `prepared` is memory of \
+                 {name}_prepared_bytes() bytes\n   (0 if there is nothing to prepare) at a multiple of 64, which \
+                 {name}_prepare fills once, for all\n   calls of {name}_run. Those take the constants with it, \
+                 since kernels may read some as they are. They\n   return -6 for memory that {name}_prepare of \
+                 this kernel has not filled, and with null they prepare\n   for themselves, every time. Returns \
+                 what {name}_call returns, and -3 if `prepared` is null. */\n\
+                 int64_t {name}_prepared_bytes(void);\n{};\n",
+                self.prepare()
+            );
         }
-    };
-    if interface.has_prepare {
-        text += &format!(
-            "\nint64_t {name}_prepared_bytes(void) {{\n    return {};\n}}\n",
-            interface.prepared_bytes
-        );
-        text += &wrapper_function(interface, &names, processor, Function::Prepare);
+        text
     }
-    text + &wrapper_function(interface, &names, processor, Function::Compute)
+
+    /// What the parameters are, one per line.
+    fn legend(&self) -> String {
+        let one = |(argument, name): &(Argument<'_>, String)| {
+            let direction = if argument.is_output() { "out" } else { "in" };
+            let ctype = type_text(argument.dtype(), argument.shape());
+            let note = match argument {
+                Argument::Fixed(scalar) => format!(", {}", scalar.value),
+                _ if argument.is_const() => ", constant".to_owned(),
+                _ => String::new(),
+            };
+            format!("   {direction:<4} {name}: {ctype}{note}\n")
+        };
+        self.arguments.iter().map(one).collect()
+    }
+
+    /// Conditions under which scalars are not the numbers of the kernel.
+    pub(crate) fn mismatches<'s>(
+        arguments: impl IntoIterator<Item = &'s (Argument<'a>, String)>,
+    ) -> Vec<String>
+    where
+        'a: 's,
+    {
+        let one = |(argument, name): &(Argument<'a>, String)| match argument {
+            Argument::Fixed(scalar) => {
+                let value = literal(Scalar::integer(scalar.dtype, i128::from(scalar.value)));
+                Some(format!("{name} != {value}"))
+            }
+            Argument::Passed(_) => None,
+        };
+        arguments.into_iter().filter_map(one).collect()
+    }
 }
 
-fn wrapper_function(
-    interface: &Interface,
-    names: &Names,
-    processor: Option<&Requirement>,
-    function: Function,
-) -> String {
-    let kernel = interface.function(function);
-    let list = parameter_list(interface, names, function);
-    let pointers: Vec<String> =
-        interface.parameters.iter().map(|p| pointer(p, names, function)).collect();
-    let mut text = format!("\nint {kernel}_call({list}) {{\n");
-    if processor.is_some() {
-        let name = &interface.symbol;
-        text +=
-            &format!("    if (!{name}_runs_here()) {{\n        return {NO_PROCESSOR};\n    }}\n");
-    }
-    text += &format!("    void *const buffers[] = {{{}}};\n", pointers.join(", "));
-    if function == Function::Prepare {
-        // Padding of the layout is never random.
-        text += &format!("    memset(prepared, 0, {});\n", interface.prepared_bytes);
-    }
-    let bytes = interface.workspace.bytes(1);
-    if bytes == 0 {
-        return text + &format!("    return {kernel}(buffers, NULL, NULL);\n}}\n");
-    }
-    text + &format!(
-        "    /* Room to start at a multiple of 64. */\n    \
-         void *memory = malloc({bytes} + 63);\n    \
-         if (memory == NULL) {{\n        return -1;\n    }}\n    \
-         void *workspace = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;\n    \
-         const int status = {kernel}(buffers, workspace, NULL);\n    \
-         free(memory);\n    return status;\n}}\n"
-    )
-}
-
-/// What a function passes to the kernel for a parameter.
-fn pointer(parameter: &Parameter, names: &Names, function: Function) -> String {
-    let name = names.buffer(parameter.id);
-    match parameter.prepared_at {
-        Some(0) => "(void *)prepared".to_owned(),
-        Some(offset) => format!("(char *)prepared + {offset}"),
-        None if !parameter.is_needed_by(function) => "NULL".to_owned(),
-        None if parameter.is_scalar_input() => format!("&{name}"),
-        None if parameter.owner == Owner::Input => format!("(void *){name}"),
-        None => name.to_owned(),
+/// A parameter of a C function.
+fn parameter((argument, name): &(Argument<'_>, String)) -> String {
+    let ctype = memory_type(argument.dtype());
+    match argument.is_output() {
+        _ if argument.is_scalar_input() => format!("{ctype} {name}"),
+        true => format!("{ctype} *{name}"),
+        false => format!("const {ctype} *{name}"),
     }
 }

@@ -126,7 +126,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         let workspace = self.is_in_workspace(parallel) || self.declares_workspace(&parallel.body);
-        let prefix = self.interface.function(self.function);
+        let prefix = self.interface.prefix(self.function);
         let name = format!("{prefix}_parallel_{}", self.tasks.len() + 1);
         let task = Task { name, uses, workspace };
 

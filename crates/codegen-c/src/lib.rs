@@ -30,14 +30,16 @@ mod rust;
 mod tensor;
 mod text;
 mod types;
+mod wrapper;
 
 pub use dialect::{CUDA_FIBRES, Dialect};
 pub use error::EmitError;
-pub use header::{POOL, header, wrapper};
+pub use header::{POOL, header, interface_version};
 pub use names::{c_names, rust_names};
 pub use processor::Requirement;
 pub use rust::{element_type, rust_module};
 pub use types::memory_type;
+pub use wrapper::wrapper;
 
 use tensorwright_schedule::interface::{DeviceProgram, Function, LaunchPlan};
 use tensorwright_schedule::nest::{BufferId, Memory, Owner, Uses};
@@ -98,11 +100,11 @@ pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, Emi
         functions.push(emitter.function(Function::Prepare)?);
     }
     functions.push(emitter.function(Function::Compute)?);
-    functions.push(header::wrapper_functions(&interface, None));
+    functions.push(wrapper::wrapper_functions(&interface, None));
 
     let header = header(&interface, None);
     let mut parts =
-        vec![title(nest, &interface.symbol, &names), header.clone(), header::INCLUDES.to_owned()];
+        vec![title(nest, &interface.symbol, &names), header.clone(), wrapper::INCLUDES.to_owned()];
     parts.push(emitter.helpers.text(&C99));
     parts.extend(functions);
     parts.retain(|part| !part.is_empty());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright_lang::program::TensorId;
-use tensorwright_schedule::interface::{alphanumeric, identifier};
+use tensorwright_schedule::interface::{Argument, Function, alphanumeric, identifier};
 use tensorwright_schedule::nest::BufferId;
 use tensorwright_schedule::{Interface, LoopNest};
 
@@ -14,20 +14,53 @@ const RESERVED_IN_RUST: &str = "\
     self static struct super trait true try type typeof union unsafe unsized use virtual where \
     while yield \
     bool char f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 usize str std core \
-    buffers bytes check finish kernel lines pointer prepare_kernel prepared status workspace";
+    buffers bytes check check_scalar finish kernel lines pointer prepare_kernel prepared runs_here status workspace";
+
+/// What the names of functions, and of the macro, end with.
+const ENDS: [&str; 11] = [
+    "INTERFACE",
+    "interface",
+    "target",
+    "runs_here",
+    "has_all",
+    "allocate",
+    "call",
+    "run",
+    "workspace_bytes",
+    "prepared_bytes",
+    "prepare",
+];
 
 /// The names of the buffers of a nest in C.
 #[derive(Debug)]
 pub(crate) struct Names {
     buffers: BTreeMap<BufferId, String>,
+    /// Those of scalars that are no buffers, by their place in the definition.
+    fixed: BTreeMap<usize, String>,
     taken: BTreeSet<String>,
 }
 
 impl Names {
     /// Names the parameters.
     pub(crate) fn of_parameters(interface: &Interface) -> Self {
-        let taken = BTreeSet::from([interface.symbol.clone()]);
-        let mut names = Self { buffers: BTreeMap::new(), taken };
+        let symbol = &interface.symbol;
+        let ends = ENDS.iter().map(|end| format!("{symbol}_{end}"));
+        let kernels = [Function::Compute, Function::Prepare].map(|one| interface.function(one));
+        Self::avoiding(interface, ends.chain(kernels).chain([symbol.clone()]).collect())
+    }
+
+    /// Names the parameters, those of the definition first: what a schedule adds must not change their names.
+    fn avoiding(interface: &Interface, taken: BTreeSet<String>) -> Self {
+        let mut names = Self { buffers: BTreeMap::new(), fixed: BTreeMap::new(), taken };
+        for argument in interface.signature() {
+            match argument {
+                Argument::Passed(parameter) => names.add(parameter.id, &parameter.name),
+                Argument::Fixed(scalar) => {
+                    let name = names.take(&scalar.name);
+                    names.fixed.insert(scalar.place, name);
+                }
+            }
+        }
         interface.parameters.iter().for_each(|parameter| names.add(parameter.id, &parameter.name));
         names
     }
@@ -44,8 +77,7 @@ impl Names {
     pub(crate) fn for_device(nest: &LoopNest, interface: &Interface, reserved: &str) -> Self {
         let mut taken: BTreeSet<String> = reserved.split_whitespace().map(str::to_owned).collect();
         taken.insert(interface.symbol.clone());
-        let mut names = Self { buffers: BTreeMap::new(), taken };
-        interface.parameters.iter().for_each(|parameter| names.add(parameter.id, &parameter.name));
+        let mut names = Self::avoiding(interface, taken);
         let all = (0..).map(TensorId).zip(&nest.buffers);
         all.for_each(|(id, buffer)| names.add(id, &buffer.name));
         names
@@ -55,9 +87,19 @@ impl Names {
         if self.buffers.contains_key(&id) {
             return;
         }
+        let name = self.take(name);
+        self.buffers.insert(id, name);
+    }
+
+    fn take(&mut self, name: &str) -> String {
         let name = unique(&identifier(name), |name| self.taken.contains(name));
         self.taken.insert(name.clone());
-        self.buffers.insert(id, name);
+        name
+    }
+
+    /// The name of a scalar that is no buffer.
+    pub(crate) fn fixed(&self, place: usize) -> &str {
+        self.fixed.get(&place).map_or("unknown", String::as_str)
     }
 
     /// The name of a buffer.
@@ -74,33 +116,39 @@ impl Names {
 /// Names as identifiers that C leaves to programs, all different.
 #[must_use]
 pub fn c_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
-    distinct(names, |name, taken| unique(&identifier(name), taken))
-}
-
-/// Names as identifiers of Rust in snake case, all different.
-#[must_use]
-pub fn rust_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
-    distinct(names, |name, taken| rust_identifier(name, taken))
-}
-
-fn distinct<'n>(
-    names: impl IntoIterator<Item = &'n str>,
-    identifier: impl Fn(&str, &dyn Fn(&str) -> bool) -> String,
-) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for name in names {
-        let new = identifier(name, &|other| taken.iter().any(|name| name == other));
+        let new = unique(&identifier(name), |other| taken.iter().any(|name| name == other));
         taken.push(new);
     }
     taken
+}
+
+/// Names as identifiers of Rust in snake case, all different. Those that are in snake case stay what they are, whatever comes
+/// before them.
+#[must_use]
+pub fn rust_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+    let names: Vec<&str> = names.into_iter().collect();
+    let is_snake = |name: &&&str| !name.contains(|c: char| c.is_ascii_uppercase());
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut given: Vec<Option<String>> = vec![None; names.len()];
+    for snake in [true, false] {
+        for (name, given) in names.iter().zip(&mut given).filter(|(n, _)| is_snake(n) == snake) {
+            let new = rust_identifier(name, |other| taken.contains(other));
+            taken.insert(new.clone());
+            *given = Some(new);
+        }
+    }
+    given.into_iter().flatten().collect()
 }
 
 /// A name as an identifier of Rust in snake case, other than those for which `taken` holds.
 pub(crate) fn rust_identifier(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let lower = alphanumeric(name).to_lowercase();
     let lower = if lower.starts_with('_') { format!("k{lower}") } else { lower };
-    let reserved = |name: &str| RESERVED_IN_RUST.split_whitespace().any(|word| word == name);
-    unique(&lower, |name| reserved(name) || taken(name))
+    let is_reserved = RESERVED_IN_RUST.split_whitespace().any(|word| word == lower);
+    let lower = if is_reserved { lower + "_" } else { lower };
+    unique(&lower, taken)
 }
 
 /// The wanted name, or the first of `wanted_2`, `wanted_3`, ... that is not taken.
@@ -121,6 +169,9 @@ mod tests {
     #[test]
     fn identifiers_avoid_what_rust_keeps_for_itself() {
         assert_eq!(rust_identifier("A", |name| name == "a"), "a_2");
-        assert_eq!(rust_identifier("gen", |_| false), "gen_2");
+        assert_eq!(rust_identifier("gen", |_| false), "gen_");
+        let names = ["B", "H", "b", "fn", "h", "H2", "self", "crate", "type"];
+        let expected = ["b_2", "h_2", "b", "fn_", "h", "h2", "self_", "crate_", "type_"];
+        assert_eq!(rust_names(names), expected);
     }
 }

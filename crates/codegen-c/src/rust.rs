@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_schedule::Interface;
-use tensorwright_schedule::interface::{Function, Parameter};
-use tensorwright_schedule::nest::{BufferId, Owner};
+use tensorwright_schedule::interface::{Argument, Function, Parameter};
+use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::names::{rust_identifier, rust_names};
@@ -13,7 +13,7 @@ use crate::processor::Requirement;
 use crate::types::type_text;
 
 /// The number of parameters from which on clippy wonders.
-const MANY: usize = 8;
+const MANY: usize = 7;
 
 /// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
 /// editions 2021 and 2024 and has no dependencies; 16-bit floats are `u16`.
@@ -25,33 +25,42 @@ pub fn rust_module(interface: &Interface, processor: &Requirement) -> String {
     text += &module.declarations();
     text += COMMON;
     text += &processor.rust_function();
-    if module.interface.has_prepare {
+    if module.has_constants {
         text += &module.prepared();
+        text += &module.prepares_itself();
     }
     text + &module.kernel()
 }
 
 struct Module<'a> {
     interface: &'a Interface,
+    /// The parameters of the definition with their names.
+    arguments: Vec<(Argument<'a>, String)>,
+    has_constants: bool,
     /// The name of the function.
     name: String,
-    names: BTreeMap<BufferId, String>,
+    /// The name of the one on prepared constants.
+    on_prepared: String,
 }
 
 impl<'a> Module<'a> {
     fn of(interface: &'a Interface) -> Self {
-        let parameters = &interface.parameters;
-        let names = rust_names(parameters.iter().map(|parameter| parameter.name.as_str()));
-        let names = parameters.iter().map(|parameter| parameter.id).zip(names).collect();
-        Self { interface, name: rust_identifier(&interface.symbol, |_| false), names }
+        let signature = interface.signature();
+        let names = rust_names(signature.iter().map(Argument::name));
+        let arguments = signature.into_iter().zip(names).collect();
+        let has_constants = interface.has_constants();
+        let [name, on_prepared] = ["", "_prepared"]
+            .map(|end| rust_identifier(&(interface.symbol.clone() + end), |_| false));
+        Self { interface, arguments, has_constants, name, on_prepared }
     }
 
     fn documentation(&self) -> String {
-        let (name, symbol) = (&self.name, &self.interface.symbol);
+        let (name, symbol) = (&self.name, self.interface.function(Function::Compute));
         format!(
             "//! `{name}`: a kernel made by Tensorwright.\n//!\n\
              //! The program has to be linked with the compiled kernel, which exports the symbol\n\
-             //! `{symbol}`; `cargo:rustc-link-arg` in a build script does that for an object file.\n\n"
+             //! `{symbol}`; `cargo:rustc-link-arg` in a build script does that for an object file.\n\
+             #![allow(dead_code, reason = \"the module may have more than the program uses\")]\n\n"
         )
     }
 
@@ -64,7 +73,7 @@ impl<'a> Module<'a> {
             )
         };
         let mut text = "unsafe extern \"C\" {\n".to_owned();
-        text += &one(&self.interface.symbol, "kernel");
+        text += &one(&self.interface.function(Function::Compute), "kernel");
         if self.interface.has_prepare {
             text += &one(&self.interface.function(Function::Prepare), "prepare_kernel");
         }
@@ -74,6 +83,14 @@ impl<'a> Module<'a> {
     /// The structure of prepared inputs.
     fn prepared(&self) -> String {
         let lines = self.interface.prepared_bytes / ALIGNMENT;
+        let prepare = match self.interface.has_prepare {
+            true => format!(
+                "        let mut lines = vec![Line([0; 64]); {lines}];\n        \
+                 let prepared: *mut Line = lines.as_mut_ptr();\n{}",
+                indent(&self.invocation(Function::Prepare))
+            ),
+            false => "        let lines = Vec::new();\n".to_owned(),
+        };
         format!(
             "/// Inputs that do not change between calls, in the layout that the kernel wants.\n\
              #[derive(Debug, Clone)]\npub struct Prepared {{\n    lines: Vec<Line>,\n}}\n\n\
@@ -81,83 +98,124 @@ impl<'a> Module<'a> {
              {}    ///\n    /// # Errors\n    \
              /// If a slice has another length than the type says, or the processor is not one that\n    \
              /// the kernel is for.\n\
-             {}    pub fn new({}) -> Result<Self, Error> {{\n{}    \
-             let mut lines = vec![Line([0; 64]); {lines}];\n        \
-             let prepared: *mut Line = lines.as_mut_ptr();\n{}        Ok(Self {{ lines }})\n    }}\n}}\n\n",
-            indent(&self.legend(Function::Prepare)),
-            indent(&self.lint(Function::Prepare)),
-            self.parameter_list(Function::Prepare).join(", "),
-            indent(&self.checks(Function::Prepare)) + "    ",
-            indent(&self.invocation(Function::Prepare)),
+             {}    pub fn new({}) -> Result<Self, Error> {{\n{}{prepare}        Ok(Self {{ lines }})\n    }}\n}}\n\n",
+            indent(&self.legend(Argument::is_const)),
+            indent(&self.lint(self.list(Argument::is_const).len())),
+            self.list(Argument::is_const).join(", "),
+            indent(&self.checks(Argument::is_const)),
+        )
+    }
+
+    /// The function that prepares for one call.
+    fn prepares_itself(&self) -> String {
+        let (name, core, list) = (&self.name, &self.on_prepared, self.list(|_| true));
+        let all: Vec<&str> = self.chosen(|_| true).map(|(_, name)| name).collect();
+        let constants: Vec<&str> = self.chosen(Argument::is_const).map(|(_, name)| name).collect();
+        format!(
+            "/// Runs the kernel in the calling thread, after preparing its constants for this call alone.\n///\n{}\
+             ///\n/// # Errors\n/// As [`{core}`].\n{}\
+             pub fn {name}({}) -> Result<(), Error> {{\n    let prepared = Prepared::new({})?;\n    \
+             self::{core}({}, &prepared)\n}}\n\n",
+            self.legend(|_| true),
+            self.lint(list.len()),
+            list.join(", "),
+            constants.join(", "),
+            all.join(", ")
         )
     }
 
     /// The function that runs the kernel.
     fn kernel(&self) -> String {
-        let mut list = self.parameter_list(Function::Compute);
-        let mut start = self.checks(Function::Compute);
-        if self.interface.has_prepare {
+        let (mut list, mut start) = (self.list(|_| true), self.checks(|_| true));
+        let (mut name, mut what) = (&self.name, "");
+        if self.has_constants {
             list.push("prepared: &Prepared".to_owned());
-            start += "    let prepared: *mut Line = prepared.lines.as_ptr().cast_mut();\n";
+            name = &self.on_prepared;
+            what = " on constants that were prepared";
+            start += match self.interface.has_prepare {
+                true => "    let prepared: *mut Line = prepared.lines.as_ptr().cast_mut();\n",
+                // It takes the constants as they are.
+                false => "    let _ = prepared;\n",
+            };
         }
         format!(
-            "/// Runs the kernel in the calling thread.\n///\n{}///\n/// # Errors\n\
+            "/// Runs the kernel in the calling thread{what}.\n///\n{}///\n/// # Errors\n\
              /// If a slice has another length than its type says, a subscript that is computed from\n\
              /// data is out of bounds, or the processor is not one that the kernel is for.\n\
-             {}pub fn {}({}) -> Result<(), Error> {{\n{start}{}    Ok(())\n}}\n",
-            self.legend(Function::Compute),
-            self.lint(Function::Compute),
-            self.name,
+             {}pub fn {name}({}) -> Result<(), Error> {{\n{start}{}    Ok(())\n}}\n",
+            self.legend(|_| true),
+            self.lint(list.len()),
             list.join(", "),
             self.invocation(Function::Compute)
         )
     }
 
-    fn name(&self, parameter: &Parameter) -> &str {
-        self.names.get(&parameter.id).map_or("unknown", String::as_str)
+    /// The parameters for which a condition holds.
+    fn chosen(
+        &self,
+        is_chosen: impl Fn(&Argument<'a>) -> bool,
+    ) -> impl Iterator<Item = (&Argument<'a>, &str)> {
+        let named = self.arguments.iter().map(|(argument, name)| (argument, name.as_str()));
+        named.filter(move |(argument, _)| is_chosen(argument))
     }
 
-    fn legend(&self, function: Function) -> String {
-        let one = |p: &Parameter| {
-            format!("/// - `{}`: `{}`\n", self.name(p), type_text(p.dtype, &p.shape))
+    fn legend(&self, is_chosen: impl Fn(&Argument<'a>) -> bool) -> String {
+        let one = |(argument, name): (&Argument<'_>, &str)| {
+            let note = match argument {
+                Argument::Fixed(scalar) => format!(", {}", scalar.value),
+                Argument::Passed(_) => String::new(),
+            };
+            format!("/// - `{name}`: `{}`{note}\n", type_text(argument.dtype(), argument.shape()))
         };
-        self.interface.explicit(function).map(one).collect()
+        self.chosen(is_chosen).map(one).collect()
     }
 
-    fn lint(&self, function: Function) -> String {
-        let many = self.interface.explicit(function).count() + 1 > MANY - 1;
+    fn lint(&self, count: usize) -> String {
         let lint = "#[allow(clippy::too_many_arguments, reason = \"one per tensor\")]\n";
-        if many { lint.to_owned() } else { String::new() }
+        if count > MANY { lint.to_owned() } else { String::new() }
     }
 
-    fn parameter_list(&self, function: Function) -> Vec<String> {
-        let one = |p: &Parameter| {
-            let (name, element) = (self.name(p), element_type(p.dtype));
-            match (p.owner, p.shape.is_empty()) {
-                (Owner::Input, true) => format!("{name}: {element}"),
-                (Owner::Input, false) => format!("{name}: &[{element}]"),
-                (_, true) => format!("{name}: &mut {element}"),
-                (_, false) => format!("{name}: &mut [{element}]"),
+    fn list(&self, is_chosen: impl Fn(&Argument<'a>) -> bool) -> Vec<String> {
+        let one = |(argument, name): (&Argument<'_>, &str)| {
+            let element = element_type(argument.dtype());
+            match (argument.is_output(), argument.shape().is_empty()) {
+                (false, true) => format!("{name}: {element}"),
+                (false, false) => format!("{name}: &[{element}]"),
+                (true, true) => format!("{name}: &mut {element}"),
+                (true, false) => format!("{name}: &mut [{element}]"),
             }
         };
-        self.interface.explicit(function).map(one).collect()
+        self.chosen(is_chosen).map(one).collect()
     }
 
-    /// Checks of the processor and of the lengths of slices.
-    fn checks(&self, function: Function) -> String {
+    /// Checks of the processor, of scalars that are numbers in the kernel, and of the lengths of slices.
+    fn checks(&self, is_chosen: impl Fn(&Argument<'a>) -> bool) -> String {
         let processor = "    if !runs_here() {\n        return Err(Error::Processor);\n    }\n";
-        let slices = self.interface.explicit(function).filter(|p| !p.shape.is_empty());
-        let one = |p: &Parameter| {
-            let (name, elements) = (self.name(p), p.elements());
-            format!("    check(\"{name}\", {name}.len(), {elements})?;\n")
+        let one = |(argument, name): (&Argument<'_>, &str)| match argument {
+            Argument::Fixed(scalar) => {
+                format!("    check_scalar(\"{name}\", i128::from({name}), {})?;\n", scalar.value)
+            }
+            Argument::Passed(parameter) if parameter.shape.is_empty() => String::new(),
+            Argument::Passed(parameter) => {
+                format!("    check(\"{name}\", {name}.len(), {})?;\n", parameter.elements())
+            }
         };
-        processor.to_owned() + &slices.map(one).collect::<String>()
+        processor.to_owned() + &self.chosen(is_chosen).map(one).collect::<String>()
     }
 
     /// The call of the compiled function.
     fn invocation(&self, function: Function) -> String {
-        let pointers: Vec<String> =
-            self.interface.parameters.iter().map(|p| self.pointer(p, function)).collect();
+        let names: BTreeMap<_, &str> = self
+            .chosen(|_| true)
+            .filter_map(|(argument, name)| match argument {
+                Argument::Passed(parameter) => Some((parameter.id, name)),
+                Argument::Fixed(_) => None,
+            })
+            .collect();
+        let pointer = |parameter: &Parameter| {
+            pointer(parameter, names.get(&parameter.id).copied().unwrap_or_default(), function)
+        };
+        let pointers: Vec<String> = self.interface.parameters.iter().map(pointer).collect();
         let lines = self.interface.workspace.bytes(1) / ALIGNMENT;
         let kernel = match function {
             Function::Compute => "kernel",
@@ -175,25 +233,27 @@ impl<'a> Module<'a> {
             pointers.concat()
         )
     }
+}
 
-    fn pointer(&self, parameter: &Parameter, function: Function) -> String {
-        let name = self.name(parameter);
-        let is_scalar = parameter.shape.is_empty();
-        let pointer = match (parameter.prepared_at, parameter.owner) {
-            (Some(offset), _) => match offset / ALIGNMENT {
-                0 => "prepared.cast()".to_owned(),
-                line => format!("prepared.wrapping_add({line}).cast()"),
-            },
-            _ if !parameter.is_needed_by(function) => "std::ptr::null_mut()".to_owned(),
-            (_, Owner::Input) if is_scalar => {
-                format!("std::ptr::from_ref(&{name}).cast_mut().cast()")
-            }
-            (_, Owner::Input) => format!("{name}.as_ptr().cast_mut().cast()"),
-            _ if is_scalar => format!("std::ptr::from_mut({name}).cast()"),
-            _ => format!("{name}.as_mut_ptr().cast()"),
-        };
-        format!("        {pointer},\n")
-    }
+/// What a function of the kernel is passed for a parameter.
+fn pointer(parameter: &Parameter, name: &str, function: Function) -> String {
+    let is_scalar = parameter.shape.is_empty();
+    let pointer = match (parameter.prepared_at, parameter.owner) {
+        (Some(offset), _) => match offset / ALIGNMENT {
+            0 => "prepared.cast()".to_owned(),
+            line => format!("prepared.wrapping_add({line}).cast()"),
+        },
+        _ if function == Function::Prepare && !parameter.is_const => {
+            "std::ptr::null_mut()".to_owned()
+        }
+        (_, Owner::Input) if is_scalar => {
+            format!("std::ptr::from_ref(&{name}).cast_mut().cast()")
+        }
+        (_, Owner::Input) => format!("{name}.as_ptr().cast_mut().cast()"),
+        _ if is_scalar => format!("std::ptr::from_mut({name}).cast()"),
+        _ => format!("{name}.as_mut_ptr().cast()"),
+    };
+    format!("        {pointer},\n")
 }
 
 /// Puts lines one level further to the right.
@@ -233,6 +293,15 @@ pub enum Error {
         /// The length that it has.
         actual: usize,
     },
+    /// An integer scalar is not the number that the kernel is for.
+    Scalar {
+        /// The name of the parameter.
+        parameter: &'static str,
+        /// The number that the kernel is for.
+        expected: i128,
+        /// The number that it was called with.
+        actual: i128,
+    },
     /// A subscript that is computed from data is out of bounds. The outputs hold anything.
     OutOfBounds {
         /// The number of the read in the kernel.
@@ -247,6 +316,9 @@ impl fmt::Display for Error {
         match self {
             Error::Length { parameter, expected, actual } => {
                 write!(f, "`{parameter}` has {actual} elements and ought to have {expected}")
+            }
+            Error::Scalar { parameter, expected, actual } => {
+                write!(f, "`{parameter}` is {actual}, and the kernel is for {expected}")
             }
             Error::OutOfBounds { read } => {
                 write!(f, "a subscript of read {read} is out of bounds")
@@ -267,6 +339,10 @@ struct Line(#[allow(dead_code, reason = "only the kernel looks inside")] [u8; 64
 
 fn check(parameter: &'static str, actual: usize, expected: usize) -> Result<(), Error> {
     if actual == expected { Ok(()) } else { Err(Error::Length { parameter, expected, actual }) }
+}
+
+fn check_scalar(parameter: &'static str, actual: i128, expected: i128) -> Result<(), Error> {
+    if actual == expected { Ok(()) } else { Err(Error::Scalar { parameter, expected, actual }) }
 }
 
 fn finish(status: i32) -> Result<(), Error> {

@@ -117,8 +117,6 @@ fn jobs(plan: &Plan) -> Vec<Job<'_>> {
                         symbol += &format!("_{value}");
                         what += &format!(" [{value}]");
                     }
-                    // A name that no exported function can have.
-                    let symbol = format!("{symbol}_kernel");
                     jobs.push(Job {
                         operator,
                         case,
@@ -221,7 +219,7 @@ impl Job<'_> {
     ) -> Built {
         let interface = lowered.interface().clone();
         let place = |parameter: &KernelParameter| {
-            self.operator.parameters.iter().position(|known| known.id == parameter.id)
+            self.operator.parameters.iter().position(|known| known.id == Some(parameter.id))
         };
         let slot = |parameter: &KernelParameter| match parameter.prepared_at {
             Some(offset) => Slot::Prepared(offset),

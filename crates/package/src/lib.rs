@@ -20,6 +20,7 @@ mod options;
 mod package;
 mod plan;
 mod sizes;
+pub mod system;
 mod text;
 
 pub use level::Level;

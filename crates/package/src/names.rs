@@ -12,8 +12,9 @@ pub(crate) fn of_package(package: &str) -> Vec<String> {
 /// The functions of an operator, the one that computes first.
 pub(crate) fn of_operator(package: &str, operator: &Operator) -> Vec<String> {
     let name = format!("{package}_{}", operator.name);
-    let mut symbols =
-        vec![name.clone(), format!("{name}_elements"), format!("{name}_workspace_bytes")];
+    let mut symbols = vec![name.clone()];
+    let ends = ["elements", "workspace_bytes", "interface", "INTERFACE"];
+    symbols.extend(ends.map(|end| format!("{name}_{end}")));
     if operator.has_constants() {
         symbols.extend([format!("{name}_prepared_bytes"), format!("{name}_prepare")]);
     }

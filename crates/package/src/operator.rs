@@ -3,8 +3,9 @@
 use tensorwright_codegen_c::{c_names, rust_names};
 use tensorwright_kernel::ir::TensorId;
 use tensorwright_kernel::schedule::canonical;
+use tensorwright_kernel::schedule::interface::in_order;
 use tensorwright_kernel::schedule::nest::Owner;
-use tensorwright_kernel::{DType, Precision, Program, Signature};
+use tensorwright_kernel::{DType, Def, Precision, Program};
 use tensorwright_tuner::SizeRange;
 
 use crate::buckets::{Buckets, Layout, Padding};
@@ -16,9 +17,12 @@ pub(crate) struct Operator {
     pub(crate) name: String,
     /// The same in Rust.
     pub(crate) rust_name: String,
-    /// The sizes that it takes.
+    /// What its cases have values for: the sizes of the definition, then those of its integer scalars that are given
+    /// with them.
     pub(crate) sizes: Vec<Name>,
-    /// The tensors and scalars that it takes.
+    /// How many of them are sizes of the definition. The others are parameters.
+    extents: usize,
+    /// The parameters of the definition, in its order.
     pub(crate) parameters: Vec<Parameter>,
     /// What it can be called with; the first that fits is used.
     pub(crate) cases: Vec<Case>,
@@ -36,11 +40,13 @@ pub(crate) struct Name {
 #[derive(Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: Name,
-    /// Its number in the program.
-    pub(crate) id: TensorId,
+    /// Its number in the programs; none if it is a number there.
+    pub(crate) id: Option<TensorId>,
     pub(crate) dtype: DType,
     pub(crate) is_output: bool,
     pub(crate) is_const: bool,
+    /// Whether it is an integer that can be given with the sizes, and so says with them which kernel is called.
+    pub(crate) is_selector: bool,
     pub(crate) rank: usize,
     /// The extents as the text declares them; none for results, whose extents follow.
     pub(crate) declared: Option<Vec<String>>,
@@ -74,44 +80,52 @@ pub(crate) struct Varying {
 }
 
 impl Operator {
-    /// An operator whose signature is that of a program.
-    pub(crate) fn new(
-        name: &str,
-        sizes: &[String],
-        program: &Program,
-        declared: &[Signature],
-    ) -> Self {
-        let nest = canonical(program.ir());
-        let parameter = |id: &TensorId| (*id, nest.buffer(*id));
-        let parameters: Vec<_> = nest.parameters.iter().map(parameter).collect();
-        let buffers = parameters.iter().map(|(_, buffer)| buffer.name.as_str());
-        let all: Vec<&str> = sizes.iter().map(String::as_str).chain(buffers).collect();
-        let names =
-            all.iter().zip(c_names(all.iter().copied())).zip(rust_names(all.iter().copied()));
-        let names = names.map(|((text, c), rust)| Name { text: (*text).to_owned(), c, rust });
-        let mut names: Vec<Name> = names.collect();
-        let of_parameters = names.split_off(sizes.len());
-        let parameters =
-            parameters.into_iter().zip(of_parameters).map(|((id, buffer), name)| Parameter {
-                declared: declared
-                    .iter()
-                    .find(|signature| signature.name == name.text)
-                    .map(|signature| signature.dims.clone()),
-                name,
-                id,
-                dtype: buffer.dtype,
-                is_output: buffer.owner == Owner::Output,
-                is_const: nest.constants.contains(&id),
-                rank: buffer.shape.len(),
-            });
+    /// An operator whose signature is that of a definition; `program` is the definition for some sizes.
+    pub(crate) fn new(name: &str, def: &Def<'_>, program: &Program) -> Self {
+        let parameters = parameters(def, program);
+        let sizes = def.sizes();
+        let texts: Vec<&str> =
+            parameters.iter().map(|parameter| parameter.name.text.as_str()).collect();
+        let c = c_names(sizes.iter().chain(&texts).copied());
+        let rust = names_in_rust(&sizes, &texts);
+        let name_of = |number: usize, text: &str| Name {
+            text: text.to_owned(),
+            c: c[number].clone(),
+            rust: rust[number].clone(),
+        };
+        let mut names: Vec<Name> =
+            sizes.iter().enumerate().map(|(number, size)| name_of(number, size)).collect();
+        let extents = names.len();
+        let named = |(number, parameter): (usize, Parameter)| {
+            let name = name_of(extents + number, &parameter.name.text);
+            Parameter { name, ..parameter }
+        };
+        let parameters: Vec<Parameter> = parameters.into_iter().enumerate().map(named).collect();
+        names.extend(parameters.iter().filter(|p| p.id.is_none()).map(|p| p.name.clone()));
         let rust_name = rust_names([name]).pop().unwrap_or_default();
         Self {
             name: name.to_owned(),
             rust_name,
             sizes: names,
-            parameters: parameters.collect(),
+            extents,
+            parameters,
             cases: Vec::new(),
         }
+    }
+
+    /// The sizes that functions take besides parameters.
+    pub(crate) fn extents(&self) -> &[Name] {
+        &self.sizes[..self.extents]
+    }
+
+    /// The parameters that say, with the sizes, which kernel is called.
+    pub(crate) fn selectors(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|parameter| parameter.is_selector)
+    }
+
+    /// The parameters that preparing takes.
+    pub(crate) fn prepares(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|parameter| parameter.is_const || parameter.is_selector)
     }
 
     /// The extents of a parameter, in terms of sizes as far as that is certain: `float(B, I)`.
@@ -142,8 +156,9 @@ impl Operator {
                 if let Some(size) = case.varying.as_ref().and_then(|it| sizes.get_mut(it.place)) {
                     *size = *bucket;
                 }
-                let shape = &program.ir().tensor(parameter.id).shape;
-                found.extend(shape.get(place).map(|extent| (sizes, *extent)));
+                let shape = parameter.id.map(|id| &program.ir().tensor(id).shape);
+                let extent = shape.and_then(|shape| shape.get(place));
+                found.extend(extent.map(|extent| (sizes, *extent)));
             }
         }
         let is_size =
@@ -157,16 +172,79 @@ impl Operator {
         }
     }
 
+    /// The name of the structure with prepared constants in Rust.
+    pub(crate) fn structure(&self) -> String {
+        let capital = |word: &str| {
+            let mut letters = word.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect::<String>()
+        };
+        let words: String = self.rust_name.split('_').map(capital).collect();
+        format!("{words}Prepared")
+    }
+
     /// Whether inputs can be prepared ahead of calls.
     pub(crate) fn has_constants(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.is_const)
     }
 }
 
+/// The parameters of a definition, which have no other names yet than in the text.
+fn parameters(def: &Def<'_>, program: &Program) -> Vec<Parameter> {
+    let (nest, declared, selectors) =
+        (canonical(program.ir()), def.params(), def.integer_scalars());
+    let named = |text: &str| Name { text: text.to_owned(), c: String::new(), rust: String::new() };
+    let dims = |text: &str| {
+        let found = declared.iter().find(|signature| signature.name == text);
+        found.map(|signature| signature.dims.clone())
+    };
+    let passed = |id: &TensorId| {
+        let buffer = nest.buffer(*id);
+        let is_output = buffer.owner == Owner::Output;
+        Parameter {
+            name: named(&buffer.name),
+            id: Some(*id),
+            dtype: buffer.dtype,
+            is_output,
+            is_const: nest.constants.contains(id),
+            is_selector: !is_output && selectors.contains(&buffer.name.as_str()),
+            rank: buffer.shape.len(),
+            declared: dims(&buffer.name),
+        }
+    };
+    in_order(nest.parameters.iter().map(passed), &nest.fixed, |scalar| Parameter {
+        name: named(&scalar.name),
+        id: None,
+        dtype: scalar.dtype,
+        is_output: false,
+        is_const: scalar.is_const,
+        is_selector: true,
+        rank: 0,
+        declared: dims(&scalar.name),
+    })
+}
+
+/// The names of sizes and parameters in Rust. A size that differs from a parameter in capital letters alone is called after what
+/// it is.
+fn names_in_rust(sizes: &[&str], parameters: &[&str]) -> Vec<String> {
+    let taken = rust_names(parameters.iter().copied());
+    let size = |size: &&str| match taken.contains(&size.to_lowercase()) {
+        true => format!("size_{size}"),
+        false => (*size).to_owned(),
+    };
+    let sizes: Vec<String> = sizes.iter().map(size).collect();
+    rust_names(sizes.iter().map(String::as_str).chain(parameters.iter().copied()))
+}
+
 impl Parameter {
     /// Whether it is a number that is passed by value.
     pub(crate) fn is_scalar_input(&self) -> bool {
         self.rank == 0 && !self.is_output
+    }
+
+    /// The layout of one element.
+    fn as_scalar(&self) -> Layout {
+        Layout { rows: 1, step: self.dtype.bytes(), varies: false }
     }
 }
 
@@ -178,7 +256,10 @@ impl Case {
         program: Program,
         threads: usize,
     ) -> Self {
-        let layout = |p: &Parameter| Layout::of(program.ir().tensor(p.id), None);
+        let layout = |p: &Parameter| match p.id {
+            Some(id) => Layout::of(program.ir().tensor(id), None),
+            None => p.as_scalar(),
+        };
         let layouts = operator.parameters.iter().map(layout).collect();
         let (programs, precision) = (vec![(0, program)], Precision::default());
         Self { sizes, varying: None, programs, layouts, threads, precision }
@@ -192,7 +273,7 @@ impl Case {
         buckets: Buckets,
         threads: usize,
     ) -> Self {
-        let layout = |p: &Parameter| buckets.layout(p.id);
+        let layout = |p: &Parameter| p.id.map_or(p.as_scalar(), |id| buckets.layout(id));
         let layouts = operator.parameters.iter().map(layout).collect();
         let (range, programs) = (buckets.range.clone(), buckets.list.clone());
         let (varying, precision) = (Some(Varying { place, range, buckets }), Precision::default());

@@ -25,6 +25,18 @@ pub struct Package {
 }
 
 impl Plan {
+    /// The C header. It is known before anything is compiled: nothing that compiling decides is in it.
+    #[must_use]
+    pub fn header(&self) -> String {
+        header::header(self)
+    }
+
+    /// Rust source of safe functions, which needs the library.
+    #[must_use]
+    pub fn rust_module(&self) -> String {
+        rust::module(self)
+    }
+
     /// Compiles everything.
     ///
     /// # Errors
@@ -38,10 +50,10 @@ impl Plan {
         let objects = Objects::new(self, &kernels, &cc)?;
         let library = objects.archive()?;
         let name = &self.name;
-        let module = rust::module(self);
+        let module = self.rust_module();
         let mut files = vec![
             ("README".to_owned(), readme::readme(self, &kernels).into_bytes()),
-            (format!("{name}.h"), header::header(self).into_bytes()),
+            (format!("{name}.h"), self.header().into_bytes()),
             (format!("lib{name}.a"), library.clone()),
             (format!("{name}/Cargo.toml"), crate_files::cargo_toml(name).into_bytes()),
             (format!("{name}/build.rs"), crate_files::build_script(name).into_bytes()),

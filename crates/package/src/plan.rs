@@ -11,6 +11,7 @@ use crate::level::Level;
 use crate::names;
 use crate::operator::{Case, Name, Operator};
 use crate::sizes::Sizes;
+use crate::system;
 
 /// The most parameters of an operator: which of them a kernel needs is kept in a word.
 const MOST_PARAMETERS: usize = 64;
@@ -130,12 +131,22 @@ impl Reader<'_> {
             && name.chars().all(plain)
             && name.len() <= 64
             && rust_names([name]) == [name];
-        if is_name {
-            return Ok(());
-        }
-        let message = format!("`{name}` cannot be the name of a package");
-        let diagnostic = Diagnostic::without_place(Code::InvalidManifest, message)
-            .help("use small letters, digits and `_`: [package] with name = \"kernels\"");
+        let (why, help) = match system::hidden_by_package(name) {
+            Some(hidden) => {
+                let other = system::other_name(name);
+                (
+                    format!(": {hidden}"),
+                    format!("give it another name: [package] with name = \"{other}\""),
+                )
+            }
+            None if is_name => return Ok(()),
+            None => {
+                let help = "use small letters, digits and `_`: [package] with name = \"kernels\"";
+                (String::new(), help.to_owned())
+            }
+        };
+        let message = format!("`{name}` cannot be the name of a package{why}");
+        let diagnostic = Diagnostic::without_place(Code::InvalidManifest, message).help(help);
         Err(self.diagnostics(diagnostic))
     }
 
@@ -149,10 +160,18 @@ impl Reader<'_> {
             }
             // Rust has its own names, without capital letters.
             let rust = format!("{}::{}", plan.name, operator.rust_name);
-            for symbol in names::of_operator(&plan.name, operator).into_iter().chain([rust]) {
-                if all.contains(&symbol) {
-                    let message =
-                        format!("two functions of the package would be called `{symbol}`");
+            let structure = format!("{}::{}", plan.name, operator.structure());
+            let structure = operator.has_constants().then_some(structure);
+            let symbols = names::of_operator(&plan.name, operator);
+            for symbol in symbols.into_iter().chain([rust]).chain(structure) {
+                let clash = if system::is_function(&symbol) {
+                    Some(format!("`{symbol}` is a function of the C library"))
+                } else {
+                    let is_taken = all.contains(&symbol);
+                    is_taken
+                        .then(|| format!("two functions of the package would be called `{symbol}`"))
+                };
+                if let Some(message) = clash {
                     return Err(self.manifest.problem(
                         entry,
                         message,
@@ -167,13 +186,9 @@ impl Reader<'_> {
 
     /// The operator of its first entry.
     fn operator(&self, name: &str, entry: &Entry, def: &Def<'_>) -> Result<Operator, Diagnostics> {
-        let known = [def.sizes(), def.integer_scalars()].concat();
-        let given = |name: &&&str| entry.sizes.contains_key(**name);
-        let sizes: Vec<String> =
-            known.iter().filter(given).map(|name| (*name).to_owned()).collect();
         let least = entry.sizes.iter().map(|(name, extent)| (name.clone(), least(extent)));
         let program = def.bind(least)?;
-        let mut operator = Operator::new(name, &sizes, &program, &def.params());
+        let mut operator = Operator::new(name, def, &program);
         self.extend(&mut operator, entry, def)?;
         Ok(operator)
     }

@@ -68,6 +68,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         vars: Table::default(),
         parameters: program.input_ids().collect(),
         constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
+        fixed: program.fixed.clone(),
         prepare: Body::default(),
         body: Body::default(),
         error_growth: 1.0,

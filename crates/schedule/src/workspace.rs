@@ -311,6 +311,7 @@ mod tests {
             vars: Table::default(),
             parameters: Vec::new(),
             constants: Vec::new(),
+            fixed: Vec::new(),
             prepare: Shared::default(),
             body: Shared::default(),
             error_growth: 1.0,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tensorwright::{Code, Diagnostic, Diagnostics, Dialect, LoweredProgram, Source};
 use tensorwright_package::cc::Compiler;
+use tensorwright_package::system;
 
 use crate::args::{CompileArgs, Emit, Format};
 use crate::cuda::Kernels;
@@ -14,6 +15,9 @@ use crate::{files, report};
 /// Compiles a definition and writes what was asked for.
 pub(crate) fn run(args: &CompileArgs) -> Outcome {
     let format = args.format.format;
+    if let Some(path) = &args.output {
+        hides_nothing(path, args.emit).in_format(format)?;
+    }
     let written = match text(args).in_format(format)? {
         Some(text) => match &args.output {
             None => return Ok(write!(std::io::stdout(), "{text}")?),
@@ -148,6 +152,29 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
             Ok(Written { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
         }
     }
+}
+
+/// Refuses files that compilers and linkers would take for the system's.
+fn hides_nothing(path: &Path, emit: Emit) -> Result<(), Diagnostics> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let is_header = path.extension().is_some_and(|end| end == "h");
+    let library = stem.strip_prefix("lib").filter(|_| emit == Emit::Shared);
+    let hidden = match library {
+        Some(name) if system::is_library(name) => format!("-l{name}"),
+        _ if system::is_header(stem)
+            && (is_header || matches!(emit, Emit::Object | Emit::Shared)) =>
+        {
+            format!("{stem}.h")
+        }
+        _ => return Ok(()),
+    };
+    let other = path
+        .with_file_name(format!("{stem}_kernel"))
+        .with_extension(path.extension().unwrap_or_default());
+    let message = format!("{} would hide `{hidden}` of the system", path.display());
+    let help = format!("write another file: `-o {}`", other.display());
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
+    Err(Diagnostics::new(Source::new("--output", ""), vec![diagnostic]))
 }
 
 /// A shared library of an object and of C source that belongs to it.

@@ -1,7 +1,9 @@
 //! Calls of packaged functions from C, Rust and Python, on data in files, compared with the reference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use tensorwright::ir::Tensor;
+use tensorwright::schedule::interface::in_order;
 use tensorwright::{Buffer, Inputs, Module, Program, Run};
 
 use crate::scratch::Scratch;
@@ -29,14 +31,24 @@ impl Call {
         let def = module.chosen(None, "").unwrap();
         let map: BTreeMap<String, i64> = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
         let program = def.bind(map.clone()).unwrap();
-        let names = [def.sizes(), def.integer_scalars()].concat();
-        let sizes = names.iter().filter_map(|name| map.get(*name).copied()).collect();
+        let sizes = def.sizes();
+        let sizes = sizes.iter().filter_map(|name| map.get(*name).copied()).collect();
         let inputs = program.random_inputs(number as u64).unwrap();
         let expected = program.run_reference(&inputs).unwrap();
         for (name, buffer) in &inputs {
             scratch.write(&format!("{number}.{name}"), buffer.to_bytes());
         }
         Self { number, operator, sizes, program, inputs, expected }
+    }
+
+    /// What is passed for the inputs of the definition: data from files, and scalars that are numbers in the kernels.
+    fn inputs<'c>(
+        &'c self,
+        load: impl Fn(&'c Tensor) -> String,
+        number: impl Fn(i64) -> String,
+    ) -> Vec<String> {
+        let loaded = self.program.inputs().iter().map(load);
+        in_order(loaded, &self.program.ir().fixed, |scalar| number(scalar.value))
     }
 
     fn file(&self, name: &str) -> String {
@@ -84,11 +96,11 @@ impl Call {
 
     /// The call in C. Constants are prepared ahead of it in every other call.
     pub(crate) fn c(&self, package: &str, level: &str) -> String {
-        let mut pointers: Vec<String> = Vec::new();
-        for input in self.program.inputs() {
+        let load = |input: &Tensor| {
             let load = format!("load(\"{}\")", self.file(&input.name));
-            pointers.push(if input.shape.is_empty() { format!("*{load}") } else { load });
-        }
+            if input.shape.is_empty() { format!("*{load}") } else { load }
+        };
+        let pointers = self.inputs(load, |value| value.to_string());
         let function = format!("{package}_{}", self.operator);
         let mut text = "    {\n".to_owned();
         let outputs = self.outputs(level);
@@ -101,9 +113,9 @@ impl Call {
         if self.is_const() {
             text += "        void *prepared = NULL;\n";
             if self.number.is_multiple_of(2) {
-                let inputs = self.program.inputs().iter().zip(&pointers);
-                let constants: Vec<&str> =
-                    inputs.filter(|(input, _)| input.is_const).map(|(_, p)| p.as_str()).collect();
+                let inputs = self.program.inputs().iter();
+                let constants: Vec<String> =
+                    inputs.filter(|input| input.is_const).map(load).collect();
                 text += &format!(
                     "        prepared = aligned_alloc(64, (size_t){function}_prepared_bytes({sizes}) + 64 & \
                      ~63ul);\n        check({function}_prepare({sizes}, {}, prepared, NULL));\n",
@@ -121,16 +133,14 @@ impl Call {
 
     /// The call in Rust.
     pub(crate) fn rust(&self, package: &str, level: &str) -> String {
+        let load = |input: &Tensor| match input.shape.is_empty() {
+            true => format!("load(\"{}\")[0]", self.file(&input.name)),
+            false => format!("&load(\"{}\")", self.file(&input.name)),
+        };
         let mut arguments = self.sizes();
+        arguments.extend(self.inputs(load, |value| value.to_string()));
         let mut constants = self.sizes();
-        for input in self.program.inputs() {
-            let load = match input.shape.is_empty() {
-                true => format!("load(\"{}\")[0]", self.file(&input.name)),
-                false => format!("&load(\"{}\")", self.file(&input.name)),
-            };
-            constants.extend(input.is_const.then(|| load.clone()));
-            arguments.push(load);
-        }
+        constants.extend(self.program.inputs().iter().filter(|input| input.is_const).map(load));
         let mut text = "    {\n".to_owned();
         for (name, _, elements) in self.outputs(level) {
             let name = name.to_lowercase();
@@ -160,11 +170,11 @@ impl Call {
     pub(crate) fn python(&self, package: &str, level: &str) -> String {
         let mut arguments: Vec<String> =
             self.sizes.iter().map(|size| format!("c_int64({size})")).collect();
-        for input in self.program.inputs() {
+        let load = |input: &Tensor| {
             let load = format!("load('{}')", self.file(&input.name));
-            let scalar = format!("c_float({load}[0])");
-            arguments.push(if input.shape.is_empty() { scalar } else { load });
-        }
+            if input.shape.is_empty() { format!("c_float({load}[0])") } else { load }
+        };
+        arguments.extend(self.inputs(load, |value| format!("c_int32({value})")));
         let outputs = self.outputs(level);
         let mut text = String::new();
         for (name, _, elements) in &outputs {
@@ -189,6 +199,11 @@ impl Call {
 /// A C program that makes calls at a level of a package.
 pub(crate) fn c_program(package: &str, level: &str, calls: &[Call]) -> String {
     let body: String = calls.iter().map(|call| call.c(package, level)).collect();
+    let operators: BTreeSet<&str> = calls.iter().map(|call| call.operator).collect();
+    let one = |name: &&str| {
+        format!("    if ({package}_{name}_interface() != {package}_{name}_INTERFACE) return 6;\n")
+    };
+    let interfaces: String = operators.iter().map(one).collect();
     format!(
         r#"#include "{package}.h"
 #include <stdio.h>
@@ -217,7 +232,7 @@ static void check(int32_t code) {{
 }}
 
 int main(void) {{
-    for (int32_t level = 0; {package}_level_name(level) != NULL; level++) {{
+{interfaces}    for (int32_t level = 0; {package}_level_name(level) != NULL; level++) {{
         if (strcmp({package}_level_name(level), "{level}") == 0) check({package}_set_level(level));
     }}
     if (strcmp({package}_level_name({package}_level()), "{level}") != 0) return 7;

@@ -153,7 +153,9 @@ fn rust_programs_use_the_crate() {
     let cargo = std::env::var_os("CARGO").map_or("cargo".into(), std::path::PathBuf::from);
     let target = scratch.path("target");
     let target = target.to_str().unwrap();
-    let args = ["run", "--offline", "--quiet", "--manifest-path", "user/Cargo.toml"];
+    let strict = "build.rustflags=[\"-Dwarnings\"]";
+    let args =
+        ["run", "--offline", "--quiet", "--config", strict, "--manifest-path", "user/Cargo.toml"];
     scratch.run(cargo, &[&args[..], &["--target-dir", target]].concat());
     calls.iter().for_each(|call| call.check(&scratch, level));
 }
@@ -176,6 +178,10 @@ fn two_packages_share_a_program() {
         scratch.write(&format!("{name}.toml"), operator);
         scratch.package(&format!("{name}.toml"), "out");
     }
+    // Without constants there is less in a crate, and no warning either.
+    let crate_ = ["--edition=2021", "--crate-type=lib", "--emit=metadata", "out/first/src/lib.rs"];
+    let rustc = std::env::var_os("RUSTC").map_or("rustc".into(), std::path::PathBuf::from);
+    scratch.run(rustc, &[&["-Dwarnings"], &crate_[..]].concat());
     scratch.write(
         "main.c",
         "#include \"first.h\"\n#include \"second.h\"\n#include <stdio.h>\n\

@@ -16,11 +16,13 @@ use tensorwright_device::cuda::Nvrtc;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
 use tensorwright_reference::{Buffer, random_inputs, run};
+use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::{Interface, LoweredNest, canonical, lower};
 
 /// The flags with which all emitted code compiles.
-pub(crate) const STRICT: [&str; 5] = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror"];
+pub(crate) const STRICT: [&str; 6] =
+    ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /// The flags that make undefined behaviour and bad accesses fail.
 pub(crate) const SANITIZE: [&str; 3] =
@@ -128,6 +130,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     let mut declarations = String::new();
     for case in cases {
         let name = &case.interface.symbol;
+        let kernel = case.interface.function(Function::Compute);
         let source = emit_with(&case.nest, Options::poisoned());
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
@@ -140,21 +143,22 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
             }
         }
         std::fs::write(directory.join(format!("{name}.in")), input).unwrap();
-        writeln!(declarations, "int32_t {name}(void *const *, void *, tw_pool *);").unwrap();
+        writeln!(declarations, "int32_t {kernel}(void *const *, void *, tw_pool *);").unwrap();
         writeln!(declarations, "int64_t {name}_workspace_bytes(int32_t);").unwrap();
         let prepare = match case.interface.has_prepare {
             false => "NULL".to_owned(),
             true => {
                 let declaration = "(void *const *, void *, tw_pool *);";
-                writeln!(declarations, "int32_t {name}_prepare{declaration}").unwrap();
-                format!("{name}_prepare")
+                let prepare = case.interface.function(Function::Prepare);
+                writeln!(declarations, "int32_t {prepare}{declaration}").unwrap();
+                prepare
             }
         };
         writeln!(
             main,
             "    {{\n        const int64_t bytes[] = {{{}}};\n        \
              const int is_input[] = {{{}}};\n        \
-             run_case(\"{name}\", {name}, {prepare}, {name}_workspace_bytes, {}, bytes, is_input);\n    }}",
+             run_case(\"{name}\", {kernel}, {prepare}, {name}_workspace_bytes, {}, bytes, is_input);\n    }}",
             bytes.join(", "),
             is_input.join(", "),
             bytes.len()
@@ -240,7 +244,8 @@ pub(crate) fn run_loaded(test: &str, case: &Case) -> i32 {
     // as the nest says.
     let status = unsafe {
         let library = libloading::Library::new(directory.join("kernel.so")).unwrap();
-        let kernel = library.get::<Kernel>(case.interface.symbol.as_bytes()).unwrap();
+        let kernel =
+            library.get::<Kernel>(case.interface.function(Function::Compute).as_bytes()).unwrap();
         kernel(pointers.as_ptr(), workspace.as_mut_ptr().cast(), std::ptr::null_mut())
     };
     if status == 0 {

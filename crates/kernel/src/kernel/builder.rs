@@ -5,7 +5,7 @@ use std::time::Instant;
 use tensorwright_codegen_llvm::{ObjectCache, Options, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_policy::{lower_options, untuned_schedule};
-use tensorwright_schedule::interface::identifier;
+use tensorwright_schedule::interface::stem;
 use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower_with};
 use tensorwright_target::{Goal, Target};
 use tracing::{debug_span, info_span};
@@ -147,8 +147,7 @@ impl KernelBuilder<'_> {
         self
     }
 
-    /// Calls the function that objects export something else than the definition is called, as far
-    /// as C permits the name.
+    /// Sets what the names of exported functions begin with, as far as C permits it; otherwise the name of the definition.
     pub fn symbol(mut self, name: &str) -> Self {
         self.symbol = Some(name.to_owned());
         self
@@ -227,8 +226,8 @@ impl KernelBuilder<'_> {
         if let Some(name) = self.symbol {
             scheduled.name = name;
         }
-        // Loops are shown under the name that is exported.
-        scheduled.name = identifier(&scheduled.name);
+        // Loops are shown under the name that exported functions begin with.
+        scheduled.name = stem(&scheduled.name);
         let nest = lower_with(scheduled.clone(), &lower_options(&target), &mut |_, _| {});
         let nest = nest.map_err(|error| {
             let diagnostics = (error, &schedule).diagnose(&source);

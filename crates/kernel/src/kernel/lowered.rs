@@ -278,7 +278,7 @@ impl LoweredProgram {
         &self.interface
     }
 
-    /// The name of the function that objects export.
+    /// What the names of the functions that objects export begin with.
     #[must_use]
     pub fn symbol(&self) -> &str {
         &self.interface.symbol

@@ -144,7 +144,7 @@ impl Kernel {
         self.lowered.assembly()
     }
 
-    /// The relocatable object file, which exports [`LoweredProgram::symbol`].
+    /// The relocatable object file, whose functions begin with [`LoweredProgram::symbol`].
     ///
     /// # Errors
     /// If the kernel is for a device, which has no such files.

@@ -7,7 +7,7 @@ use crate::hir::{Comprehension, Def, Symbol};
 use crate::infer::Range;
 use crate::ops::AssignOp;
 use crate::program::{
-    Axis, AxisKind, Combine, Expr, Program, Read, Scatter, Stage, Tensor, TensorId,
+    Axis, AxisKind, Combine, Expr, FixedScalar, Program, Read, Scatter, Stage, Tensor, TensorId,
 };
 use crate::source::Source;
 use crate::syntax::ast::MAX_DEPTH;
@@ -70,11 +70,22 @@ pub(super) fn assemble(
         tensors: assembler.tensors,
         inputs,
         outputs,
+        fixed: fixed(def, scalars),
         stages: assembler.stages,
         source: source.clone(),
     };
     printable(&program)?;
     Ok(program)
+}
+
+/// The parameters that have a value.
+fn fixed(def: &Def, scalars: &[Option<i64>]) -> Vec<FixedScalar> {
+    let params = def.tensors[..def.params].iter().zip(scalars).enumerate();
+    let one = |(place, (param, value)): (usize, (&crate::hir::Tensor, &Option<i64>))| {
+        let (name, dtype, is_const) = (param.name.clone(), param.dtype, param.is_const);
+        value.map(|value| FixedScalar { place, name, dtype, value, is_const })
+    };
+    params.filter_map(one).collect()
 }
 
 /// Printing must give a text that parses, so what nests deeply is tried.

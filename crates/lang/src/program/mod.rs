@@ -63,10 +63,28 @@ pub struct Program {
     pub inputs: usize,
     /// The tensors that the caller receives, in the order of the signature.
     pub outputs: Vec<TensorId>,
+    /// The integer scalars of the signature that were given a value with the sizes: no inputs any more.
+    pub fixed: Vec<FixedScalar>,
     /// The stages in an order in which they can be run.
     pub stages: Vec<Stage>,
     /// The text that the program comes from.
     pub source: Source,
+}
+
+/// A parameter of a definition whose value was given with the sizes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FixedScalar {
+    /// Its place among all parameters of the definition.
+    pub place: usize,
+    /// The name in the source text.
+    pub name: String,
+    /// The integer type.
+    pub dtype: DType,
+    /// The value.
+    pub value: i64,
+    /// Whether the caller promises that it does not change between calls.
+    pub is_const: bool,
 }
 
 /// A tensor, or one version of it.

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use tensorwright_kernel::schedule::interface::Function;
 use tensorwright_kernel::{Module, Program, Schedule, Target};
 use tensorwright_measure::{Config, Finished, Measurer, WorkerCommand};
 use tensorwright_outcome::Outcome;
@@ -57,7 +58,7 @@ pub(crate) fn object(program: &Program, includes: &str, body: &str) -> Vec<u8> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let lowered = program.compile().schedule(Schedule::default()).lower().unwrap();
-    let symbol = lowered.symbol();
+    let symbol = lowered.interface().function(Function::Compute);
     let name = format!("tensorwright-measure-{}-{number}", std::process::id());
     let directory = std::env::temp_dir();
     let file = |ending: &str| -> PathBuf { directory.join(format!("{name}.{ending}")) };

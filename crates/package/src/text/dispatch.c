@@ -1,6 +1,6 @@
 /* What every package does: find the kernel for sizes and processor, check pointers, run it. */
 
-typedef int32_t (*entry_point)(void *const *buffers, void *workspace, tw_pool *pool);
+typedef int32_t (*tw_entry_point)(void *const *buffers, void *workspace, tw_pool *pool);
 
 /* What a kernel is called with in one place: a parameter, or if that is negative a place in what was
    prepared. */
@@ -11,8 +11,8 @@ struct slot {
 
 /* A kernel for one processor and one value of the size that varies, if one does. */
 struct kernel {
-    entry_point run;
-    entry_point prepare; /* null unless it fills a part of what is prepared */
+    tw_entry_point run;
+    tw_entry_point prepare; /* null unless it fills a part of what is prepared */
     const struct slot *slots;
     int32_t slot_count;
     int64_t shared_bytes;  /* of the workspace: for all workers, */
@@ -81,7 +81,7 @@ struct call {
     tw_pool *pool;
 };
 
-static int64_t round_up(int64_t bytes) {
+static int64_t tw_round_up(int64_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
@@ -93,7 +93,7 @@ static char *aligned(void *memory) {
 /* --- the processor ------------------------------------------------------------------------------- */
 
 /* Whether the processor has, and the system saves, what x86-64-v2, v3 or v4 names. */
-static int processor_has(int version) {
+static int tw_processor_has(int version) {
     unsigned a, b, c, d, state, state_high;
     const unsigned v3_c = 1u << 12 | 1u << 20 | 1u << 22 | 1u << 23 | 1u << 27 | 1u << 28 | 1u << 29;
     const unsigned v3_b = 1u << 3 | 1u << 5 | 1u << 8;
@@ -124,43 +124,43 @@ static int processor_has(int version) {
 #define tw_not_detected INT32_MIN
 
 /* Threads may find it out at the same time: all find the same. */
-static int32_t level_in_use = tw_not_detected;
+static int32_t tw_level_in_use = tw_not_detected;
 
 /* The best level of the processor, or an error. */
-static int32_t detected_level(void) {
+static int32_t tw_detected_level(void) {
     for (int32_t level = tw_level_count - 1; level >= 0; level--) {
-        if (processor_has(tw_level_versions[level])) {
+        if (tw_processor_has(tw_level_versions[level])) {
             return level;
         }
     }
     return tw_error_processor;
 }
 
-static int32_t current_level(void) {
-    int32_t level = __atomic_load_n(&level_in_use, __ATOMIC_RELAXED);
+static int32_t tw_current_level(void) {
+    int32_t level = __atomic_load_n(&tw_level_in_use, __ATOMIC_RELAXED);
     if (level == tw_not_detected) {
-        level = detected_level();
-        __atomic_store_n(&level_in_use, level, __ATOMIC_RELAXED);
+        level = tw_detected_level();
+        __atomic_store_n(&tw_level_in_use, level, __ATOMIC_RELAXED);
     }
     return level;
 }
 
-static int32_t use_level(int32_t level) {
+static int32_t tw_use_level(int32_t level) {
     if (level == -1) {
-        level = detected_level();
+        level = tw_detected_level();
         if (level < 0) {
             return level;
         }
     } else if (level < 0 || level >= tw_level_count) {
         return tw_error_level;
-    } else if (!processor_has(tw_level_versions[level])) {
+    } else if (!tw_processor_has(tw_level_versions[level])) {
         return tw_error_processor;
     }
-    __atomic_store_n(&level_in_use, level, __ATOMIC_RELAXED);
+    __atomic_store_n(&tw_level_in_use, level, __ATOMIC_RELAXED);
     return 0;
 }
 
-static const char *text_of(int32_t code) {
+static const char *tw_text_of(int32_t code) {
     if (code > 0) {
         return "a subscript that is computed from data is out of bounds";
     }
@@ -188,7 +188,7 @@ static const char *text_of(int32_t code) {
 
 /* --- sizes --------------------------------------------------------------------------------------- */
 
-static const struct case_ *find_case(const struct operator_ *op, const int64_t *sizes) {
+static const struct case_ *tw_find_case(const struct operator_ *op, const int64_t *sizes) {
     for (int32_t number = 0; number < op->case_count; number++) {
         const struct case_ *candidate = &op->cases[number];
         int fits = 1;
@@ -204,45 +204,45 @@ static const struct case_ *find_case(const struct operator_ *op, const int64_t *
     return NULL;
 }
 
-static int64_t varying_value(const struct case_ *c, const int64_t *sizes) {
+static int64_t tw_varying_value(const struct case_ *c, const int64_t *sizes) {
     return c->varying < 0 ? 1 : sizes[c->varying];
 }
 
-static int64_t layout_bytes(const struct layout *layout, int64_t value) {
+static int64_t tw_layout_bytes(const struct layout *layout, int64_t value) {
     return layout->rows * layout->step_bytes * (layout->varies ? value : 1);
 }
 
 static int64_t tw_elements(const struct operator_ *op, const int64_t *sizes, int32_t parameter) {
-    const struct case_ *c = find_case(op, sizes);
+    const struct case_ *c = tw_find_case(op, sizes);
     if (c == NULL || parameter < 0 || parameter >= op->parameter_count) {
         return tw_error_sizes;
     }
-    return layout_bytes(&c->layouts[parameter], varying_value(c, sizes)) /
+    return tw_layout_bytes(&c->layouts[parameter], tw_varying_value(c, sizes)) /
            op->parameters[parameter].element_bytes;
 }
 
-static int64_t kernel_workspace(const struct kernel *kernel, int32_t workers) {
+static int64_t tw_kernel_workspace(const struct kernel *kernel, int32_t workers) {
     return kernel->shared_bytes + kernel->private_bytes * (workers > 1 ? workers : 1);
 }
 
 /* Whether a slice of a parameter has to be copied: its rows are not where the kernel expects them. */
-static int is_copied(const struct layout *layout, int64_t value, int64_t bucket) {
+static int tw_is_copied(const struct layout *layout, int64_t value, int64_t bucket) {
     return layout->varies && value != bucket && (layout->rows > 1 || value < bucket);
 }
 
 /* The workspace of a call: of the kernel that needs most, with the copies of its slice. */
-static int64_t workspace_bytes(const struct operator_ *op, const struct case_ *c,
+static int64_t tw_most_workspace(const struct operator_ *op, const struct case_ *c,
                                const struct variant *v, int64_t value, int32_t workers) {
     int64_t most = 0, begin = 0;
     if (c->varying < 0) {
-        return kernel_workspace(&v->kernels[0], workers);
+        return tw_kernel_workspace(&v->kernels[0], workers);
     }
     for (const struct run *run = &v->runs[v->starts[value - c->first]]; begin < value; run++) {
         const int64_t bucket = c->buckets[run->bucket];
-        int64_t bytes = round_up(kernel_workspace(&v->kernels[run->bucket], workers));
+        int64_t bytes = tw_round_up(tw_kernel_workspace(&v->kernels[run->bucket], workers));
         for (int32_t p = 0; p < op->parameter_count; p++) {
-            if (is_copied(&c->layouts[p], value, bucket)) {
-                bytes += round_up(layout_bytes(&c->layouts[p], bucket));
+            if (tw_is_copied(&c->layouts[p], value, bucket)) {
+                bytes += tw_round_up(tw_layout_bytes(&c->layouts[p], bucket));
             }
         }
         most = bytes > most ? bytes : most;
@@ -253,7 +253,7 @@ static int64_t workspace_bytes(const struct operator_ *op, const struct case_ *c
 
 /* --- calls --------------------------------------------------------------------------------------- */
 
-static int32_t run_kernel(const struct call *call, const struct kernel *kernel, entry_point entry,
+static int32_t tw_run_kernel(const struct call *call, const struct kernel *kernel, tw_entry_point entry,
                           void *const *pointers) {
     void *buffers[tw_most_slots];
     for (int32_t n = 0; n < kernel->slot_count; n++) {
@@ -292,12 +292,12 @@ static void scatter(const struct call *call, const struct layout *layout, const 
 }
 
 /* Runs the kernel of a bucket on the slice that begins at `at`. */
-static int32_t run_slice(const struct call *call, int32_t number, int64_t at) {
+static int32_t tw_run_slice(const struct call *call, int32_t number, int64_t at) {
     const struct case_ *c = call->case_;
     const struct kernel *kernel = &call->variant->kernels[number];
     const int64_t bucket = c->buckets[number];
     const int32_t workers = call->pool != NULL ? call->pool->workers : 1;
-    char *free_memory = call->workspace + round_up(kernel_workspace(kernel, workers));
+    char *free_memory = call->workspace + tw_round_up(tw_kernel_workspace(kernel, workers));
     void *pointers[tw_most_parameters];
     const int32_t count = call->operator_->parameter_count;
     for (int32_t p = 0; p < count; p++) {
@@ -305,9 +305,9 @@ static int32_t run_slice(const struct call *call, int32_t number, int64_t at) {
         char *pointer = call->pointers[p];
         if (!layout->varies || pointer == NULL) {
             pointers[p] = pointer;
-        } else if (is_copied(layout, call->value, bucket)) {
+        } else if (tw_is_copied(layout, call->value, bucket)) {
             pointers[p] = free_memory;
-            free_memory += round_up(layout_bytes(layout, bucket));
+            free_memory += tw_round_up(tw_layout_bytes(layout, bucket));
             if (!call->operator_->parameters[p].is_output) {
                 gather(call, layout, pointer, pointers[p], at, bucket);
             }
@@ -315,10 +315,10 @@ static int32_t run_slice(const struct call *call, int32_t number, int64_t at) {
             pointers[p] = pointer + at * layout->step_bytes;
         }
     }
-    const int32_t status = run_kernel(call, kernel, kernel->run, pointers);
+    const int32_t status = tw_run_kernel(call, kernel, kernel->run, pointers);
     for (int32_t p = 0; p < count && status == 0; p++) {
         const struct layout *layout = &c->layouts[p];
-        if (call->operator_->parameters[p].is_output && is_copied(layout, call->value, bucket)) {
+        if (call->operator_->parameters[p].is_output && tw_is_copied(layout, call->value, bucket)) {
             scatter(call, layout, pointers[p], call->pointers[p], at, bucket);
         }
     }
@@ -326,11 +326,11 @@ static int32_t run_slice(const struct call *call, int32_t number, int64_t at) {
 }
 
 /* Runs the kernels that cover the value. */
-static int32_t run_cover(const struct call *call) {
+static int32_t tw_run_cover(const struct call *call) {
     const struct case_ *c = call->case_;
     const struct variant *v = call->variant;
     if (c->varying < 0) {
-        return run_kernel(call, &v->kernels[0], v->kernels[0].run, call->pointers);
+        return tw_run_kernel(call, &v->kernels[0], v->kernels[0].run, call->pointers);
     }
     const struct run *run = &v->runs[v->starts[call->value - c->first]];
     int64_t begin = 0;
@@ -342,7 +342,7 @@ static int32_t run_cover(const struct call *call) {
             if (at + bucket > call->value) {
                 at = call->value > bucket ? call->value - bucket : 0;
             }
-            const int32_t status = run_slice(call, run->bucket, at);
+            const int32_t status = tw_run_slice(call, run->bucket, at);
             if (status != 0) {
                 return status;
             }
@@ -352,7 +352,7 @@ static int32_t run_cover(const struct call *call) {
     return 0;
 }
 
-static int32_t check_pointers(const struct operator_ *op, void *const *pointers, uint64_t needed) {
+static int32_t tw_check_pointers(const struct operator_ *op, void *const *pointers, uint64_t needed) {
     for (int32_t p = 0; p < op->parameter_count; p++) {
         if (pointers[p] == NULL && needed >> p & 1) {
             return tw_error_null;
@@ -365,12 +365,12 @@ static int32_t check_pointers(const struct operator_ *op, void *const *pointers,
 }
 
 /* Fills memory with the constants of all kernels of a variant. */
-static int32_t fill_prepared(const struct call *call) {
+static int32_t tw_fill_prepared(const struct call *call) {
     const struct variant *v = call->variant;
     memset(call->prepared, 0, (size_t)v->prepared_bytes);
     for (int32_t n = 0; n < call->case_->bucket_count; n++) {
         if (v->kernels[n].prepare != NULL) {
-            const int32_t status = run_kernel(call, &v->kernels[n], v->kernels[n].prepare, call->pointers);
+            const int32_t status = tw_run_kernel(call, &v->kernels[n], v->kernels[n].prepare, call->pointers);
             if (status != 0) {
                 return status;
             }
@@ -381,10 +381,10 @@ static int32_t fill_prepared(const struct call *call) {
 }
 
 /* The workspace that preparing needs: of the kernel that needs most. */
-static int64_t preparing_bytes(const struct case_ *c, const struct variant *v, int32_t workers) {
+static int64_t tw_preparing_bytes(const struct case_ *c, const struct variant *v, int32_t workers) {
     int64_t most = 0;
     for (int32_t n = 0; n < c->bucket_count; n++) {
-        const int64_t bytes = kernel_workspace(&v->kernels[n], workers);
+        const int64_t bytes = tw_kernel_workspace(&v->kernels[n], workers);
         most = v->kernels[n].prepare != NULL && bytes > most ? bytes : most;
     }
     return most;
@@ -392,17 +392,17 @@ static int64_t preparing_bytes(const struct case_ *c, const struct variant *v, i
 
 /* Finds the variant of a call. */
 static int32_t begin(struct call *call, const struct operator_ *op, const int64_t *sizes) {
-    const int32_t level = current_level();
+    const int32_t level = tw_current_level();
     if (level < 0) {
         return level;
     }
     call->operator_ = op;
-    call->case_ = find_case(op, sizes);
+    call->case_ = tw_find_case(op, sizes);
     if (call->case_ == NULL) {
         return tw_error_sizes;
     }
     call->variant = &call->case_->variants[level];
-    call->value = varying_value(call->case_, sizes);
+    call->value = tw_varying_value(call->case_, sizes);
     return 0;
 }
 
@@ -415,7 +415,7 @@ static int32_t tw_run(const struct operator_ *op, const int64_t *sizes, void *co
     }
     const struct variant *v = call.variant;
     const int prepares = v->prepared_bytes > 0 && prepared == NULL;
-    status = check_pointers(op, pointers, v->needs | (prepares ? v->prepares : 0));
+    status = tw_check_pointers(op, pointers, v->needs | (prepares ? v->prepares : 0));
     if (status != 0) {
         return status;
     }
@@ -427,10 +427,10 @@ static int32_t tw_run(const struct operator_ *op, const int64_t *sizes, void *co
         return tw_error_prepared;
     }
     const int32_t workers = pool != NULL ? pool->workers : 1;
-    int64_t bytes = workspace == NULL ? workspace_bytes(op, call.case_, v, call.value, workers) : 0;
+    int64_t bytes = workspace == NULL ? tw_most_workspace(op, call.case_, v, call.value, workers) : 0;
     if (prepares) {
-        const int64_t preparing = preparing_bytes(call.case_, v, workers);
-        bytes = round_up(bytes > preparing ? bytes : preparing) + v->prepared_bytes;
+        const int64_t preparing = tw_preparing_bytes(call.case_, v, workers);
+        bytes = tw_round_up(bytes > preparing ? bytes : preparing) + v->prepared_bytes;
     }
     void *memory = NULL;
     if (bytes > 0) {
@@ -444,14 +444,14 @@ static int32_t tw_run(const struct operator_ *op, const int64_t *sizes, void *co
     call.workspace = memory != NULL ? aligned(memory) : NULL;
     call.prepared = (char *)prepared;
     if (prepares) {
-        call.prepared = call.workspace + round_up(bytes - v->prepared_bytes);
-        status = fill_prepared(&call);
+        call.prepared = call.workspace + tw_round_up(bytes - v->prepared_bytes);
+        status = tw_fill_prepared(&call);
     }
     if (workspace != NULL) {
         call.workspace = workspace;
     }
     if (status == 0) {
-        status = run_cover(&call);
+        status = tw_run_cover(&call);
     }
     free(memory);
     return status;
@@ -462,5 +462,5 @@ static int64_t tw_workspace_bytes(const struct operator_ *op, const int64_t *siz
     struct call call = {0};
     const int32_t status = begin(&call, op, sizes);
     return status != 0 ? status
-                       : workspace_bytes(op, call.case_, call.variant, call.value, workers);
+                       : tw_most_workspace(op, call.case_, call.variant, call.value, workers);
 }

@@ -52,9 +52,9 @@ fn common(plan: &Plan) -> String {
     let levels: Vec<String> =
         plan.levels.iter().map(|level| format!("\"{}\"", level.name())).collect();
     format!(
-        "tw_exported const char *{name}_error_text(int32_t code) {{\n    return text_of(code);\n}}\n\n\
-         tw_exported int32_t {name}_level(void) {{\n    return current_level();\n}}\n\n\
-         tw_exported int32_t {name}_set_level(int32_t level) {{\n    return use_level(level);\n}}\n\n\
+        "tw_exported const char *{name}_error_text(int32_t code) {{\n    return tw_text_of(code);\n}}\n\n\
+         tw_exported int32_t {name}_level(void) {{\n    return tw_current_level();\n}}\n\n\
+         tw_exported int32_t {name}_set_level(int32_t level) {{\n    return tw_use_level(level);\n}}\n\n\
          tw_exported const char *{name}_level_name(int32_t level) {{\n    \
          static const char *const names[tw_level_count] = {{{}}};\n    \
          return level >= 0 && level < tw_level_count ? names[level] : NULL;\n}}\n",
@@ -80,7 +80,8 @@ fn functions(plan: &Plan, operator: &Operator) -> String {
     };
     let prepared = if operator.has_constants() { "prepared" } else { "NULL" };
     let mut text = format!(
-        "tw_exported int32_t {name}({}) {{\n{sizes}{}    \
+        "tw_exported uint32_t {name}_interface(void) {{\n    return {name}_INTERFACE;\n}}\n\n\
+         tw_exported int32_t {name}({}) {{\n{sizes}{}    \
          return tw_run(&tw_operator_{table}, tw_sizes, tw_pointers, {prepared}, workspace, pool);\n}}\n\n\
          tw_exported int64_t {name}_elements({}) {{\n{sizes}    \
          return tw_elements(&tw_operator_{table}, tw_sizes, parameter);\n}}\n\n\

@@ -1,6 +1,6 @@
 //! The C header of a package.
 
-use tensorwright_codegen_c::POOL;
+use tensorwright_codegen_c::{POOL, interface_version};
 
 use super::{ERRORS, Signatures};
 use crate::operator::Operator;
@@ -55,10 +55,20 @@ fn common(plan: &Plan, upper: &str) -> String {
 fn operator(plan: &Plan, operator: &Operator) -> String {
     let name = format!("{}_{}", plan.name, operator.name);
     let signatures = Signatures::of(operator);
-    let mut text = format!("/* {}\n\n", operator.name);
+    let version = interface_version(&signatures.prototypes(&name, operator));
+    let mut text = format!(
+        "/* The interface of {name}: a number of its parameters, whatever the sizes and the schedules. If\n   \
+         {name}_interface() returns another one, the library has other parameters. */\n\
+         #define {name}_INTERFACE 0x{version:08x}u\nuint32_t {name}_interface(void);\n\n/* {}\n\n",
+        operator.name
+    );
     for (number, parameter) in operator.parameters.iter().enumerate() {
         let direction = if parameter.is_output { "out" } else { "in" };
-        let of = if parameter.is_const { ", constant" } else { "" };
+        let of = match parameter {
+            _ if parameter.is_const => ", constant",
+            _ if parameter.id.is_none() => ", with the sizes",
+            _ => "",
+        };
         text += &format!(
             "   {number:>2} {direction:<4} {}: {}{of}\n",
             parameter.name.c,
@@ -73,7 +83,7 @@ fn operator(plan: &Plan, operator: &Operator) -> String {
         "   {name}_elements says how many elements a parameter has for sizes, by its number above; negative\n   \
          if there is no kernel for them. Tensors are dense and row by row, and outputs overlap nothing.\n\n   \
          `workspace` is memory of {name}_workspace_bytes bytes for the workers of the pool, at a multiple of\n   \
-         64; if it is null, the call allocates. `pool` runs parallel loops; if it is null, they run in the\n   \
+         64 (it may be 0); if it is null, the call allocates. `pool` runs parallel loops; if it is null, they run in the\n   \
          calling thread. */\n\
          int32_t {name}({});\nint64_t {name}_elements({});\nint64_t {name}_workspace_bytes({});\n",
         signatures.run, signatures.elements, signatures.workspace

@@ -32,7 +32,7 @@ pub(crate) const ERRORS: [(&str, i32, &str); 7] = [
 
 /// The sizes as parameters of a C function.
 fn size_list(operator: &Operator) -> Vec<String> {
-    operator.sizes.iter().map(|size| format!("int64_t {}", size.c)).collect()
+    operator.extents().iter().map(|size| format!("int64_t {}", size.c)).collect()
 }
 
 /// A parameter of a C function.
@@ -51,7 +51,7 @@ struct Signatures {
     run: String,
     /// Of the one that prepares constants.
     prepare: String,
-    /// Of those that only look at sizes, without and with something behind them.
+    /// Of those that only ask which kernel is called, without and with something behind that.
     sizes: String,
     elements: String,
     workspace: String,
@@ -61,21 +61,35 @@ impl Signatures {
     fn of(operator: &Operator) -> Self {
         let sizes = size_list(operator);
         let list = |more: Vec<String>| [sizes.clone(), more].concat().join(", ");
-        let explicit = |constant: bool| {
-            let wanted = move |parameter: &&Parameter| !constant || parameter.is_const;
-            operator.parameters.iter().filter(wanted).map(c_parameter).collect::<Vec<_>>()
-        };
+        let all: Vec<String> = operator.parameters.iter().map(c_parameter).collect();
+        let prepares: Vec<String> = operator.prepares().map(c_parameter).collect();
+        let selectors: Vec<String> = operator.selectors().map(c_parameter).collect();
         let own = |text: &[&str]| text.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let prepared =
             if operator.has_constants() { own(&["const void *prepared"]) } else { vec![] };
         let common = own(&["void *workspace", "tw_pool *pool"]);
         let void = |list: String| if list.is_empty() { "void".to_owned() } else { list };
         Self {
-            run: list([explicit(false), prepared, common].concat()),
-            prepare: list([explicit(true), own(&["void *prepared", "tw_pool *pool"])].concat()),
-            sizes: void(list(vec![])),
-            elements: list(own(&["int32_t parameter"])),
-            workspace: list(own(&["int32_t workers"])),
+            run: list([all, prepared, common].concat()),
+            prepare: list([prepares, own(&["void *prepared", "tw_pool *pool"])].concat()),
+            sizes: void(list(selectors.clone())),
+            elements: list([selectors.clone(), own(&["int32_t parameter"])].concat()),
+            workspace: list([selectors, own(&["int32_t workers"])].concat()),
         }
+    }
+
+    /// The functions that an operator has in every package, and the number that tells them from others.
+    fn prototypes(&self, name: &str, operator: &Operator) -> String {
+        let mut text = format!(
+            "int32_t {name}({});\nint64_t {name}_elements({});\nint64_t {name}_workspace_bytes({});\n",
+            self.run, self.elements, self.workspace
+        );
+        if operator.has_constants() {
+            text += &format!(
+                "int64_t {name}_prepared_bytes({});\nint32_t {name}_prepare({});\n",
+                self.sizes, self.prepare
+            );
+        }
+        text
     }
 }

@@ -11,7 +11,7 @@ static int32_t tw_prepare(const struct operator_ *op, const int64_t *sizes, void
     if (status != 0 || call.variant->prepared_bytes == 0) {
         return status;
     }
-    status = check_pointers(op, pointers, call.variant->prepares);
+    status = tw_check_pointers(op, pointers, call.variant->prepares);
     if (status != 0) {
         return status;
     }
@@ -22,7 +22,7 @@ static int32_t tw_prepare(const struct operator_ *op, const int64_t *sizes, void
         return tw_error_alignment;
     }
     const int32_t workers = pool != NULL ? pool->workers : 1;
-    void *memory = malloc((size_t)preparing_bytes(call.case_, call.variant, workers) + 64);
+    void *memory = malloc((size_t)tw_preparing_bytes(call.case_, call.variant, workers) + 64);
     if (memory == NULL) {
         return tw_error_memory;
     }
@@ -30,7 +30,7 @@ static int32_t tw_prepare(const struct operator_ *op, const int64_t *sizes, void
     call.pool = pool;
     call.workspace = aligned(memory);
     call.prepared = prepared;
-    status = fill_prepared(&call);
+    status = tw_fill_prepared(&call);
     free(memory);
     return status;
 }

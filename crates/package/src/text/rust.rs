@@ -8,6 +8,14 @@ use crate::plan::Plan;
 /// What every module has.
 const COMMON: &str = include_str!("rust_common.rs.txt");
 
+/// What modules with constants have.
+const LINE: &str = r#"/// Memory at a multiple of 64 bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Line(#[allow(dead_code, reason = "only the library looks inside")] [u8; 64]);
+
+"#;
+
 /// The number of parameters from which on clippy wonders.
 const MANY: usize = 7;
 
@@ -16,6 +24,9 @@ pub(crate) fn module(plan: &Plan) -> String {
     let mut text = "use std::ffi::c_void;\nuse std::fmt;\n\n".to_owned();
     text += &declarations(plan);
     text += COMMON;
+    if plan.operators.iter().any(Operator::has_constants) {
+        text += LINE;
+    }
     text += &levels(plan);
     for operator in &plan.operators {
         let functions = Functions { operator, symbol: format!("{}_{}", plan.name, operator.name) };
@@ -30,13 +41,13 @@ pub(crate) fn module(plan: &Plan) -> String {
 fn declarations(plan: &Plan) -> String {
     let name = &plan.name;
     let mut text = format!(
-        "unsafe extern \"C\" {{\n    fn {name}_level() -> i32;\n    \
+        "#[allow(dead_code, reason = \"not every operator needs all\")]\nunsafe extern \"C\" {{\n    fn {name}_level() -> i32;\n    \
          fn {name}_set_level(level: i32) -> i32;\n"
     );
     for operator in &plan.operators {
         let symbol = format!("{name}_{}", operator.name);
         let sizes: String =
-            operator.sizes.iter().map(|size| format!("{}: i64, ", size.rust)).collect();
+            operator.extents().iter().map(|size| format!("{}: i64, ", size.rust)).collect();
         let one = |parameter: &Parameter| {
             let element = element_type(parameter.dtype);
             let ctype = match parameter.is_output {
@@ -47,20 +58,20 @@ fn declarations(plan: &Plan) -> String {
             format!("{}: {ctype}, ", parameter.name.rust)
         };
         let parameters: String = operator.parameters.iter().map(one).collect();
-        let constants: String =
-            operator.parameters.iter().filter(|p| p.is_const).map(one).collect();
+        let prepares: String = operator.prepares().map(one).collect();
+        let selectors: String = operator.selectors().map(one).collect();
         let has_constants = operator.has_constants();
         let prepared = if has_constants { "prepared: *const c_void, " } else { "" };
         let snake = "#[allow(non_snake_case, reason = \"the name of the definition\")]\n    ";
         text += &format!(
             "    {snake}fn {symbol}({sizes}{parameters}{prepared}workspace: *mut c_void, pool: *mut c_void) \
-             -> i32;\n    {snake}fn {symbol}_elements({sizes}parameter: i32) -> i64;\n"
+             -> i32;\n    {snake}fn {symbol}_elements({sizes}{selectors}parameter: i32) -> i64;\n"
         );
         if has_constants {
             text += &format!(
                 "    {snake}fn {symbol}_prepared_bytes({}) -> i64;\n    {snake}fn {symbol}_prepare({sizes}\
-                 {constants}prepared: *mut c_void, pool: *mut c_void) -> i32;\n",
-                sizes.trim_end_matches(", ")
+                 {prepares}prepared: *mut c_void, pool: *mut c_void) -> i32;\n",
+                (sizes.clone() + &selectors).trim_end_matches(", ")
             );
         }
     }
@@ -96,24 +107,19 @@ struct Functions<'a> {
 }
 
 impl Functions<'_> {
-    /// The name of the structure with prepared constants.
-    fn structure(&self) -> String {
-        let capital = |word: &str| {
-            let mut letters = word.chars();
-            let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-            first.into_iter().chain(letters).collect::<String>()
-        };
-        let words: String = self.operator.rust_name.split('_').map(capital).collect();
-        format!("{words}Prepared")
-    }
-
     fn sizes(&self) -> Vec<String> {
-        self.operator.sizes.iter().map(|size| format!("{}: i64", size.rust)).collect()
+        self.operator.extents().iter().map(|size| format!("{}: i64", size.rust)).collect()
     }
 
     /// The sizes as arguments, each with a comma behind it.
     fn size_arguments(&self) -> String {
-        self.operator.sizes.iter().map(|size| format!("{}, ", size.rust)).collect()
+        self.operator.extents().iter().map(|size| format!("{}, ", size.rust)).collect()
+    }
+
+    /// The arguments that say which kernel is called, each with a comma behind it.
+    fn selecting_arguments(&self) -> String {
+        let selectors = self.operator.selectors().map(|p| format!("{}, ", p.name.rust));
+        self.size_arguments() + &selectors.collect::<String>()
     }
 
     fn lint(&self, count: usize) -> &'static str {
@@ -132,7 +138,7 @@ impl Functions<'_> {
 
     /// Checks of the lengths of slices.
     fn checks(&self, is_checked: impl Fn(&Parameter) -> bool) -> String {
-        let (symbol, sizes) = (&self.symbol, self.size_arguments());
+        let (symbol, sizes) = (&self.symbol, self.selecting_arguments());
         let parameters = self.operator.parameters.iter().enumerate();
         let one = |(number, parameter): (usize, &Parameter)| {
             let name = &parameter.name.rust;
@@ -146,12 +152,13 @@ impl Functions<'_> {
 
     /// The structure of prepared constants.
     fn prepared(&self) -> String {
-        let (structure, symbol) = (self.structure(), &self.symbol);
-        let constants = || self.operator.parameters.iter().filter(|p| p.is_const);
-        let list = [self.sizes(), constants().map(argument).collect()].concat();
+        let (structure, symbol) = (self.operator.structure(), &self.symbol);
+        let list = [self.sizes(), self.operator.prepares().map(argument).collect()].concat();
         let sizes = self.size_arguments();
-        let bytes = sizes.trim_end_matches(", ");
-        let passed: String = constants().map(|p| format!("{}, ", pointer(p))).collect();
+        let selecting = self.selecting_arguments();
+        let bytes = selecting.trim_end_matches(", ");
+        let passed: String =
+            self.operator.prepares().map(|p| format!("{}, ", pointer(p))).collect();
         format!(
             "/// The constants of [`{name}`], in the layout that its kernels want.\n\
              #[derive(Debug, Clone)]\npub struct {structure} {{\n    lines: Vec<Line>,\n}}\n\n\
@@ -180,7 +187,7 @@ impl Functions<'_> {
         let passed: String = parameters.iter().map(|p| format!("{}, ", pointer(p))).collect();
         let (mut note, mut start, mut prepared) = (String::new(), String::new(), "");
         if self.operator.has_constants() {
-            let structure = self.structure();
+            let structure = self.operator.structure();
             list.push(format!("prepared: Option<&{structure}>"));
             note = format!(
                 "/// Without [`{structure}`] constants are prepared in every call that needs it.\n///\n"

@@ -24,7 +24,7 @@ pub(super) fn tables(plan: &Plan, operator: &Operator, kernels: &[Kernels]) -> S
         .parameters
         .iter()
         .map(|p| format!("{{{}, {}}}", p.dtype.bytes(), i32::from(p.is_output)));
-    text += &array("struct parameter", &format!("parameters_{name}"), parameters);
+    text += &array("struct parameter", &format!("tw_parameters_{name}"), parameters);
     let cases = operator.cases.iter().enumerate().map(|(number, case)| {
         let (place, first, last) = match &case.varying {
             Some(varying) => (varying.place as i64, varying.range.first, varying.range.last),
@@ -33,15 +33,15 @@ pub(super) fn tables(plan: &Plan, operator: &Operator, kernels: &[Kernels]) -> S
         let edge = i32::from(case.padding() == Padding::Edge);
         let id = format!("{name}_{number}");
         format!(
-            "{{sizes_{id}, {place}, {}, {first}, {last}, buckets_{id}, {edge}, layouts_{id}, \
-             variants_{id}}}",
+            "{{tw_sizes_{id}, {place}, {}, {first}, {last}, tw_buckets_{id}, {edge}, tw_layouts_{id}, \
+             tw_variants_{id}}}",
             case.programs.len()
         )
     });
-    text += &array("struct case_", &format!("cases_{name}"), cases);
+    text += &array("struct case_", &format!("tw_cases_{name}"), cases);
     text + &format!(
-        "static const struct operator_ tw_operator_{name} = {{{}, {}, {}, parameters_{name}, \
-         cases_{name}}};\n\n",
+        "static const struct operator_ tw_operator_{name} = {{{}, {}, {}, tw_parameters_{name}, \
+         tw_cases_{name}}};\n\n",
         operator.sizes.len(),
         operator.parameters.len(),
         operator.cases.len()
@@ -52,13 +52,13 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
     // An array has at least one element, whether it is used or not.
     let or_zero = |list: Vec<String>| if list.is_empty() { vec!["0".to_owned()] } else { list };
     let numbers = |list: &[i64]| or_zero(list.iter().map(i64::to_string).collect());
-    let mut text = array("int64_t", &format!("sizes_{id}"), numbers(&case.sizes));
+    let mut text = array("int64_t", &format!("tw_sizes_{id}"), numbers(&case.sizes));
     let values: Vec<i64> = case.programs.iter().map(|(value, _)| *value).collect();
-    text += &array("int64_t", &format!("buckets_{id}"), numbers(&values));
+    text += &array("int64_t", &format!("tw_buckets_{id}"), numbers(&values));
     let layout = |layout: &Layout| {
         format!("{{{}, {}, {}}}", layout.rows, layout.step, i32::from(layout.varies))
     };
-    text += &array("struct layout", &format!("layouts_{id}"), case.layouts.iter().map(layout));
+    text += &array("struct layout", &format!("tw_layouts_{id}"), case.layouts.iter().map(layout));
     let mut variants = Vec::new();
     for (level, kernels) in plan.levels.iter().zip(kernels) {
         let id = format!("{id}_{}", level.name());
@@ -75,27 +75,28 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
                     kernel.interface.function(function)
                 );
             }
-            text += &array("struct slot", &format!("slots_{}", kernel.interface.symbol), slots);
+            text += &array("struct slot", &format!("tw_slots_{}", kernel.interface.symbol), slots);
         }
         let entries = kernels.iter().map(|kernel| {
-            let symbol = &kernel.interface.symbol;
+            let (symbol, run) =
+                (&kernel.interface.symbol, kernel.interface.function(Function::Compute));
             let prepare = match areas.is_owner(kernel) {
                 true => kernel.interface.function(Function::Prepare),
                 false => "NULL".to_owned(),
             };
             format!(
-                "{{{symbol}, {prepare}, slots_{symbol}, {}, {}, {}}}",
+                "{{{run}, {prepare}, tw_slots_{symbol}, {}, {}, {}}}",
                 kernel.slots.len(),
                 kernel.interface.workspace.shared_bytes,
                 kernel.interface.workspace.private_bytes
             )
         });
-        text += &array("struct kernel", &format!("kernels_{id}"), entries);
+        text += &array("struct kernel", &format!("tw_kernels_{id}"), entries);
         let covers = cover_tables(case, kernels, &id);
         text += &covers.0;
         let or = |mask: &dyn Fn(&Built) -> u64| kernels.iter().fold(0, |all, one| all | mask(one));
         variants.push(format!(
-            "{{kernels_{id}, {}, UINT64_C({:#x}), UINT64_C({:#x}), UINT64_C({:#x}), {}}}",
+            "{{tw_kernels_{id}, {}, UINT64_C({:#x}), UINT64_C({:#x}), UINT64_C({:#x}), {}}}",
             areas.bytes,
             identity(plan, operator, &id, kernels),
             or(&|kernel| kernel.needs),
@@ -103,7 +104,7 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
             covers.1
         ));
     }
-    text + &array("struct variant", &format!("variants_{id}"), variants)
+    text + &array("struct variant", &format!("tw_variants_{id}"), variants)
 }
 
 /// The tables of covers, and what a variant says of them.
@@ -122,9 +123,9 @@ fn cover_tables(case: &Case, kernels: &[Built], id: &str) -> (String, String) {
         runs.extend(cover);
     }
     let runs = runs.iter().map(|run| format!("{{{}, {}}}", run.bucket, run.count));
-    let mut text = array("uint32_t", &format!("starts_{id}"), starts);
-    text += &array("struct run", &format!("runs_{id}"), runs);
-    (text, format!("starts_{id}, runs_{id}"))
+    let mut text = array("uint32_t", &format!("tw_starts_{id}"), starts);
+    text += &array("struct run", &format!("tw_runs_{id}"), runs);
+    (text, format!("tw_starts_{id}, tw_runs_{id}"))
 }
 
 /// Where the kernels of a variant have their constants. Those that want them alike share them.

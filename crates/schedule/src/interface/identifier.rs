@@ -13,21 +13,42 @@ const RESERVED: &str = "\
     explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or \
     or_eq private protected public reinterpret_cast requires static_assert static_cast template \
     this thread_local throw true try typeid typename typeof using virtual wchar_t xor xor_eq \
-    errno far i386 linux main near signgam stderr stdin stdout unix \
+    errno far i386 linux main math_errhandling near signgam stderr stdin stdout unix \
     abort abs calloc div exit free labs malloc memcpy memset rand realloc size_t ssize_t \
     fabs fmin fmax fpclassify isnormal isgreater isless isunordered nearbyint signbit \
     rsqrt sigmoid clamp \
     EOF I INFINITY HUGE_VAL HUGE_VALF NAN NULL RAND_MAX MB_CUR_MAX \
     begin buffers code context end error memory parameter pool prepared status task worker workers workspace";
 
+/// What macros of the headers that the code includes begin with, but for those in small letters.
+const MACROS: &str = "\
+    BIG_ENDIAN BYTE_ORDER EXIT_ FD_SETSIZE FP_ HUGE_VAL INT LITTLE_ENDIAN MATH_ MAXFLOAT NFDBITS \
+    PDP_ENDIAN PTRDIFF_ SIG_ SIZE_ SNAN UINT WCHAR_ WCONTINUED WEXITED WINT_ WNOHANG WNOWAIT WSTOPPED WUNTRACED";
+
 /// A name as an identifier that C leaves to programs.
 #[must_use]
 pub fn identifier(name: &str) -> String {
     let mut text = alphanumeric(name);
-    if text.starts_with("tw_") || text.starts_with('_') || text.ends_with("_t") {
+    if is_kept_beginning(&text) || text.ends_with("_t") {
         text.insert(0, 'k');
     }
     if is_reserved(&text) { text + "_" } else { text }
+}
+
+/// A name that names of functions can begin with: `NAME_call`. Only what is behind it tells them from words of C, so that it may
+/// be one itself.
+#[must_use]
+pub fn stem(name: &str) -> String {
+    let mut text = alphanumeric(name);
+    if is_kept_beginning(&text) {
+        text.insert(0, 'k');
+    }
+    text
+}
+
+/// Whether names that begin so are those of compilers, or of the generated code itself.
+fn is_kept_beginning(name: &str) -> bool {
+    name.starts_with("tw_") || name.starts_with('_')
 }
 
 /// A name of letters, digits and underscores that does not start with a digit.
@@ -48,9 +69,10 @@ fn is_reserved(name: &str) -> bool {
     };
     RESERVED.split_whitespace().any(|word| word == name)
         || Builtin::ALL.iter().any(function)
-        || ["INT", "UINT", "FP_", "M_", "EXIT_"].iter().any(|prefix| {
+        || MACROS.split_whitespace().any(|prefix| {
             name.starts_with(prefix) && !name.contains(|c: char| c.is_ascii_lowercase())
         })
+        || ["M_", "bit_", "signature_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -73,9 +95,26 @@ mod tests {
             ("INT8_MAX", "INT8_MAX_"),
             ("Input", "Input"),
             ("gewicht\u{e4}", "gewicht_"),
+            ("register", "register_"),
+            ("class", "class_"),
+            ("errno", "errno_"),
+            ("NULL", "NULL_"),
+            ("I", "I_"),
+            ("M_PIf", "M_PIf_"),
+            ("bit_AVX", "bit_AVX_"),
         ];
         for (name, expected) in table {
             assert_eq!(identifier(name), expected);
+        }
+    }
+
+    #[test]
+    fn functions_may_begin_with_words_of_c() {
+        let table =
+            [("exp", "exp"), ("int", "int"), ("tw_f", "ktw_f"), ("_f", "k_f"), ("f_t", "f_t")];
+        for (name, expected) in table {
+            assert_eq!(stem(name), expected);
+            assert_eq!(stem(expected), expected);
         }
     }
 }

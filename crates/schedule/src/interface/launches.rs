@@ -107,7 +107,7 @@ impl LaunchPlan {
                 let mut parameters: Vec<usize> = used.iter().filter_map(position).collect();
                 parameters.sort_unstable();
                 let plan = Self {
-                    kernel: format!("{}_{}", interface.function(function), number + 1),
+                    kernel: format!("{}_{}", interface.prefix(function), number + 1),
                     function,
                     grid: launch.grid.map(|blocks| blocks.max(1).unsigned_abs()),
                     block: launch.block.map(|threads| u32::try_from(threads).unwrap_or(1)),

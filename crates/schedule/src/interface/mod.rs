@@ -5,16 +5,24 @@
 //! prepares. Both take a pointer per [parameter](Interface::parameters), a
 //! [workspace](Interface::workspace) and something that runs parallel loops, and return zero or the
 //! number of the [checked read](Interface::checked) that failed.
+//!
+//! What these functions are passed varies with sizes and schedules, so they are for generated code alone, and
+//! their names say what they are passed: an object and a wrapper that do not fit each other do not link. People call
+//! functions with the [signature](Interface::signature) of the definition, which never varies.
 
+mod argument;
 mod identifier;
 mod launches;
+mod version;
 
-pub use identifier::{alphanumeric, identifier};
+pub use argument::{Argument, in_order};
+pub use identifier::{alphanumeric, identifier, stem};
 pub use launches::{DeviceProgram, LaunchPlan};
+pub use version::version;
 
 use serde::{Deserialize, Serialize};
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::program::Read;
+use tensorwright_lang::program::{FixedScalar, Read};
 use tensorwright_lang::source::Span;
 
 use crate::LoweredNest;
@@ -25,16 +33,20 @@ use crate::workspace::{ALIGNMENT, Workspace, WorkspaceLayout};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interface {
-    /// The function that computes, as linkers know it. [`Interface::function`] names the other one.
+    /// What the names of all functions begin with.
     pub symbol: String,
     /// Whether there is a function that prepares.
     pub has_prepare: bool,
     /// What both functions are passed, in order: inputs, then outputs, then prepared buffers.
     pub parameters: Vec<Parameter>,
+    /// The parameters of the definition that are numbers in the loops, so that neither function is passed them.
+    pub fixed: Vec<FixedScalar>,
     /// The memory that a call works in.
     pub workspace: Workspace,
     /// The size of the memory of all prepared buffers; zero if there are none.
     pub prepared_bytes: i64,
+    /// Tells how inputs are prepared: what was prepared in another way has another number.
+    pub preparation: u32,
     /// The reads whose subscripts are checked when the kernel runs, by number, and the writes of scatters. The copies of one read of
     /// the source text (after unrolling, say) have one number.
     pub checked: Vec<CheckedRead>,
@@ -113,22 +125,58 @@ impl Interface {
         };
         let parameters = nest.parameters.iter().filter_map(parameter).collect();
         Self {
-            symbol: identifier(&nest.name),
+            symbol: stem(&nest.name),
             has_prepare: !nest.prepare.is_empty(),
             parameters,
+            fixed: nest.fixed.clone(),
             workspace: WorkspaceLayout::of(lowered).size,
             prepared_bytes,
+            preparation: version(&nest.preparation()),
             checked: checked_reads(nest),
         }
     }
 
-    /// The name of a function, as linkers know it.
+    /// The name of a function, as linkers know it: of the kernel, what it does, and what it is passed.
     #[must_use]
     pub fn function(&self, function: Function) -> String {
+        let what = match function {
+            Function::Compute => "kernel",
+            Function::Prepare => "preparation",
+        };
+        format!("{}_{what}_{:08x}", self.symbol, self.passed())
+    }
+
+    /// What the names of everything that belongs to a function begin with.
+    #[must_use]
+    pub fn prefix(&self, function: Function) -> String {
         match function {
             Function::Compute => self.symbol.clone(),
             Function::Prepare => format!("{}_prepare", self.symbol),
         }
+    }
+
+    /// A number of what the functions are passed: buffers and their sizes, in order, and the workspace.
+    fn passed(&self) -> u32 {
+        let mut parameters = Vec::new();
+        for Parameter { dtype, shape, owner, prepared_at, .. } in &self.parameters {
+            parameters.push((dtype, shape, owner, prepared_at));
+        }
+        let Workspace { shared_bytes, private_bytes } = self.workspace;
+        version(&format!("{parameters:?} {shared_bytes} {private_bytes} {}", self.prepared_bytes))
+    }
+
+    /// The parameters of the definition, in its order: inputs, then outputs. Neither sizes nor schedules change what they are called,
+    /// their types and their order.
+    #[must_use]
+    pub fn signature(&self) -> Vec<Argument<'_>> {
+        let explicit = self.parameters.iter().filter(|parameter| parameter.is_explicit());
+        in_order(explicit.map(Argument::Passed), &self.fixed, Argument::Fixed)
+    }
+
+    /// Whether the definition has inputs that can be prepared, whether the schedule prepares any or not.
+    #[must_use]
+    pub fn has_constants(&self) -> bool {
+        self.signature().iter().any(Argument::is_const)
     }
 
     /// The inputs and outputs that a function needs.
@@ -233,8 +281,14 @@ mod tests {
         let nest = lower(schedule.apply(canonical(&program)).unwrap()).unwrap();
         let interface = Interface::of(&nest);
 
-        assert_eq!(interface.symbol, "kfloat_t");
-        assert_eq!(interface.function(Function::Prepare), "kfloat_t_prepare");
+        assert_eq!(interface.symbol, "float_t");
+        assert_eq!(interface.prefix(Function::Prepare), "float_t_prepare");
+        let function = interface.function(Function::Prepare);
+        assert!(function.starts_with("float_t_preparation_"), "{function}");
+        let signature = interface.signature();
+        let signature: Vec<&str> = signature.iter().map(Argument::name).collect();
+        assert_eq!(signature, ["A", "I", "J", "W", "B"]);
+        assert!(interface.has_constants());
         let names = |function| -> Vec<&str> {
             interface.explicit(function).map(|parameter| parameter.name.as_str()).collect()
         };
@@ -250,5 +304,40 @@ mod tests {
             Some(nest.as_nest().buffer(read.buffer).name.as_str())
         };
         assert_eq!([0, 1, 2, 3, -1].map(failed), [None, Some("A"), Some("I"), None, None]);
+    }
+
+    /// The interface of a definition for sizes, with a schedule.
+    fn interface(text: &str, sizes: &[(&str, i64)], schedule: &str) -> Interface {
+        let module = Module::parse("t.tc", text).unwrap();
+        let program = module.bind("f", sizes.iter().copied()).unwrap();
+        let schedule = Schedule::parse(schedule).unwrap();
+        Interface::of(&lower(schedule.apply(canonical(&program)).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn numbers_in_the_loops_stay_parameters() {
+        let text =
+            "def f(int a, float(N) x, int k, int s) -> (z) { z(i) = x(i) + (i >= k ? a : s) }";
+        for sizes in
+            [&[("N", 3)][..], &[("N", 1), ("k", 0)], &[("N", 1), ("a", 1), ("k", 2), ("s", 3)]]
+        {
+            let interface = interface(text, sizes, "");
+            let signature = interface.signature();
+            let names: Vec<&str> = signature.iter().map(Argument::name).collect();
+            assert_eq!(names, ["a", "x", "k", "s", "z"], "{sizes:?}");
+            assert_eq!(interface.fixed.len() + 1, sizes.len());
+        }
+    }
+
+    #[test]
+    fn functions_that_are_passed_something_else_have_another_name() {
+        let text = "def f(float(N) x, const float(N,N) w) -> (y) { y(i) +=! x(j) * w(i,j) }";
+        let name = |size, schedule| {
+            let interface = interface(text, &[("N", size)], schedule);
+            interface.function(Function::Compute)
+        };
+        assert_eq!(name(5, ""), name(5, "y: split j 2"));
+        assert_ne!(name(5, ""), name(6, ""));
+        assert_ne!(name(5, ""), name(5, "w: layout [d1, d0]"));
     }
 }

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::{AxisId, Expr, Index, Location, Read, TensorId};
+use tensorwright_lang::program::{AxisId, Expr, FixedScalar, Index, Location, Read, TensorId};
 
 /// What a nest or a loop holds, one node after the other.
 pub type Body = Shared<Node>;
@@ -74,6 +74,8 @@ pub struct LoopNest {
     pub parameters: Vec<BufferId>,
     /// The inputs whose values do not change between calls.
     pub constants: Vec<BufferId>,
+    /// The parameters of the definition that are numbers in the loops.
+    pub fixed: Vec<FixedScalar>,
     /// What runs once, ahead of all calls: it fills the prepared buffers from `const` inputs.
     pub prepare: Body,
     /// What runs at every call.

@@ -5,6 +5,7 @@ use std::process::Command;
 use tensorwright_codegen_c::POOL;
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{Options, compile};
+use tensorwright_schedule::interface::Function;
 
 use super::batch::{Toolchain, Translated};
 use super::failure::Suspect;
@@ -43,11 +44,13 @@ impl Toolchain for Aarch64 {
         let compiled = compile(&pair.nest, &self.target, &Options::default())
             .map_err(|error| error.to_string())?;
         let name = &pair.interface.symbol;
+        let [kernel, prepare] =
+            [Function::Compute, Function::Prepare].map(|one| pair.interface.function(one));
         let (alone, three) =
             (compiled.interface.workspace.bytes(1), compiled.interface.workspace.bytes(3));
         let code = format!(
-            "#include <stdint.h>\n{POOL}int32_t {name}(void *const *, void *, tw_pool *);\n\
-             int32_t {name}_prepare(void *const *, void *, tw_pool *);\n\
+            "#include <stdint.h>\n{POOL}int32_t {kernel}(void *const *, void *, tw_pool *);\n\
+             int32_t {prepare}(void *const *, void *, tw_pool *);\n\
              static int64_t {name}_workspace_bytes(int32_t workers) {{\n    \
              return workers == 1 ? {alone} : {three};\n}}\n"
         );

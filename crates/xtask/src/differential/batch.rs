@@ -211,6 +211,7 @@ fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &
         });
     }
     let name = &pair.interface.symbol;
+    let kernel = pair.interface.function(Function::Compute);
     let prepare = match pair.interface.has_prepare {
         true => pair.interface.function(Function::Prepare),
         false => "NULL".to_owned(),
@@ -223,7 +224,7 @@ fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &
     let _ = writeln!(arrays, "    static const int roles{number}[] = {{{roles}}};");
     let _ = writeln!(
         items,
-        "        {{{name}, {prepare}, {name}_workspace_bytes, {garbage}, {parallel}, {count}, \
+        "        {{{kernel}, {prepare}, {name}_workspace_bytes, {garbage}, {parallel}, {count}, \
          bytes{number}, roles{number}, {offset}}},"
     );
 }

@@ -54,16 +54,18 @@ impl Toolchain for Cuda {
         let program = emit_device(device, Dialect::Cuda).map_err(|error| error.to_string())?;
         let mut text = format!("#include \"cuda_fibres.h\"\n{}\n", program.source);
         for function in [Function::Prepare, Function::Compute] {
-            text += &entry(&program, function, number);
+            text += &entry(&program, function, &pair.interface.function(function), number);
         }
         self.write("kernel.cpp", &text)?;
         self.compile(&["kernel.cpp", "-o", "kernel.o"])?;
         let object = std::fs::read(self.directory.path().join("kernel.o"));
         let name = &program.interface.symbol;
+        let [kernel, prepare] =
+            [Function::Compute, Function::Prepare].map(|one| pair.interface.function(one));
         let bytes = program.workspace_bytes;
         let code = format!(
-            "#include <stdint.h>\n{POOL}int32_t {name}(void *const *, void *, tw_pool *);\n\
-             int32_t {name}_prepare(void *const *, void *, tw_pool *);\n\
+            "#include <stdint.h>\n{POOL}int32_t {kernel}(void *const *, void *, tw_pool *);\n\
+             int32_t {prepare}(void *const *, void *, tw_pool *);\n\
              static int64_t {name}_workspace_bytes(int32_t workers) {{\n    \
              return {bytes};\n}}\n"
         );
@@ -83,8 +85,7 @@ impl Toolchain for Cuda {
 }
 
 /// A function of the kernel's interface that launches what the program has for it.
-fn entry(program: &DeviceProgram, function: Function, seed: usize) -> String {
-    let name = program.interface.function(function);
+fn entry(program: &DeviceProgram, function: Function, name: &str, seed: usize) -> String {
     let mut text = format!(
         "extern \"C\" int32_t {name}(void *const *buffers, void *workspace, void *) {{\n    int32_t status = 0;\n"
     );

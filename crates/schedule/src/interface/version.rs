@@ -1,0 +1,20 @@
+//! Numbers that tell interfaces apart.
+
+/// A number of a text (FNV-1a, 32 bits): the same wherever and whenever it is computed.
+#[must_use]
+pub fn version(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_definition_of_fnv() {
+        assert_eq!(
+            [version(""), version("a"), version("foobar")],
+            [0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968]
+        );
+    }
+}
