@@ -228,8 +228,9 @@ fn a_caller_is_linked_with_kernels_of_other_sizes_and_schedules() {
     scratch.write("stale_call.c", &std::fs::read_to_string(scratch.0.join("q_call.c")).unwrap());
     compile("q", &alone);
     let args = ["main.o", "nb.o", "nb_call.c", "axpy.o", "axpy_call.c", "q.o", "stale_call.c"];
-    let output = Command::new("cc").args(args).args(["-lm", "-o", "stale"]).current_dir(&scratch.0);
-    let errors = String::from_utf8(output.output().unwrap().stderr).unwrap();
+    let mut command = Command::new("cc");
+    let output = command.args(args).args(["-lm", "-o", "stale"]).current_dir(&scratch.0).output();
+    let errors = String::from_utf8(output.unwrap().stderr).unwrap();
     assert!(errors.contains("undefined reference to `q_preparation_"), "{errors}");
 }
 
@@ -242,8 +243,8 @@ fn files_that_would_hide_those_of_the_system_are_not_written() {
         let output = command.args(args).current_dir(&scratch.0).env("NO_COLOR", "1").output();
         (output.as_ref().unwrap().status.code(), String::from_utf8(output.unwrap().stderr).unwrap())
     };
-    let expected = "[E0806] Error: stdio.o would hide `stdio.h` of the system\n  \
-                    Help: write another file: `-o stdio_kernel.o`\n";
+    let expected = "[E0806] Error: stdio.o would hide `stdio.h` of the system\n   \
+                    Help: write another file: `-o stdio_kernel.o`\n\n";
     let (code, errors) = tried("object", "stdio.o");
     assert_eq!((code, errors.as_str()), (Some(1), expected));
     for (emit, output, hidden) in [
