@@ -92,7 +92,7 @@ fn parameters_keep_their_places_and_names() {
 
 #[test]
 fn names_that_would_hide_those_of_the_system_are_refused() {
-    for name in ["stdio", "m", "std", "tw_x", "New"] {
+    for name in ["stdio", "m", "std", "tw_x", "Layer"] {
         let manifest = format!("[package]\nname = \"{name}\"\nOPERATOR");
         insta::assert_snapshot!(format!("package_{name}"), refusal(&manifest));
     }
