@@ -15,9 +15,12 @@
 //! for tests and fuzzing. What primitives ask before they move something is
 //! [`begun`](crate::primitives), which is symbolic and costs nothing.
 //!
+//! Barriers are looked for where they may not stand, without running anything.
+//!
 //! Nests of every form are taken: before lowering, reductions start where lowering starts them
 //! (by that very pass), and the bounds of stores are kept.
 
+mod barriers;
 mod memory;
 mod run;
 mod turn;
@@ -57,6 +60,11 @@ pub enum Flaw {
         /// The element.
         element: Vec<i64>,
     },
+    /// A barrier to which not all threads of a block may come.
+    Divergent {
+        /// What is around it: `a condition`, or a loop over threads.
+        around: String,
+    },
 }
 
 /// What a check that found no flaw is worth.
@@ -73,6 +81,9 @@ pub enum Verdict {
 /// # Errors
 /// The first flaw.
 pub fn check(nest: &LoopNest, limit: u64) -> Result<Verdict, Flaw> {
+    if let Some(flaw) = barriers::divergent(nest) {
+        return Err(flaw);
+    }
     let mut started = nest.clone();
     crate::lower::start_reductions(&mut started);
     let Some(mut first) = Run::new(&started, limit) else { return Ok(Verdict::TooLong) };
@@ -106,6 +117,9 @@ impl fmt::Display for Flaw {
                 "`{stage}` accesses `{buffer}({})`, as does another iteration that runs at the same time",
                 list(element)
             ),
+            Flaw::Divergent { around } => {
+                write!(f, "a barrier stands within {around}, and not all threads may come to it")
+            }
         }
     }
 }

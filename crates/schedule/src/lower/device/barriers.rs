@@ -10,15 +10,16 @@
 //!                                                      }
 //! ```
 //!
-//! Loops and guards outside of thread loops are gone through by all threads of a block together, so that no barrier is
-//! ever where some threads do not come. What is accessed since the last barrier is kept per buffer, with the
+//! Loops and guards outside of thread loops are gone through by all threads of a block together. Barriers are put where they
+//! are needed, in guards too, and then [taken out of these](super::converge): a barrier stands at the top of a
+//! launch or in loops around thread loops. What is accessed since the last barrier is kept per buffer, with the
 //! [owners](super::owners) of elements, so that threads do not wait for what is theirs.
 
 use std::collections::BTreeMap;
 
 use tensorwright_lang::program::Index;
 
-use super::interior::negated;
+use super::converge::{converge, exclude};
 use super::owners::{Around, Owners};
 use super::{block_of, has_threads, holds_tensors, is_thread};
 use crate::lower::LowerError;
@@ -35,7 +36,7 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
             if block != [1; 3] {
                 pass.nodes(&mut nodes, &mut Touched::default(), &Around::default());
             }
-            nodes
+            converge(nodes)
         };
         Ok(nodes.into_iter().flat_map(tree).collect())
     })
@@ -82,6 +83,13 @@ impl Touched {
     }
 }
 
+/// Neighbouring guards of which at most one runs.
+struct Ways {
+    conditions: Vec<Vec<Index>>,
+    /// What was accessed before any of them.
+    before: Touched,
+}
+
 struct Pass<'a> {
     nest: &'a LoopNest,
     /// The threads of a block.
@@ -93,9 +101,9 @@ impl Pass<'_> {
     /// one, before and after.
     fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &Around) {
         let mut all = Vec::with_capacity(nodes.len());
-        let mut alternative: Option<(Index, Touched)> = None;
+        let mut ways: Option<Ways> = None;
         for mut node in std::mem::take(nodes) {
-            let other = alternative.take();
+            let others = ways.take();
             // A tensor operation is that of a warp, whether loops number warps or not.
             let tree = std::slice::from_ref(&node);
             let is_together = has_threads(tree) || holds_tensors(tree);
@@ -107,17 +115,7 @@ impl Pass<'_> {
                     }
                 }
                 Node::Guard(guard) if is_together => {
-                    let before = since.clone();
-                    match other {
-                        // Of two alternatives, one runs.
-                        Some((condition, before)) if guard.conditions == [condition.clone()] => {
-                            let first = std::mem::replace(since, before);
-                            self.guard(guard, since, around);
-                            since.extend(&first);
-                        }
-                        _ => self.guard(guard, since, around),
-                    }
-                    alternative = negated(&guard.conditions).map(|not| (not, before));
+                    ways = Some(self.way(guard, others, since, around));
                 }
                 _ => {
                     let mut here = Touched::default();
@@ -133,6 +131,26 @@ impl Pass<'_> {
             all.push(node);
         }
         *nodes = all.into();
+    }
+
+    /// Puts barriers into a guard, which may be one of several ways.
+    fn way(
+        &self,
+        guard: &mut Guard,
+        others: Option<Ways>,
+        since: &mut Touched,
+        around: &Around,
+    ) -> Ways {
+        let is_other =
+            |ways: &Ways| ways.conditions.iter().all(|others| exclude(others, &guard.conditions));
+        let mut ways = others
+            .filter(is_other)
+            .unwrap_or_else(|| Ways { conditions: Vec::new(), before: since.clone() });
+        let after_others = std::mem::replace(since, ways.before.clone());
+        self.guard(guard, since, around);
+        since.extend(&after_others);
+        ways.conditions.push(guard.conditions.clone());
+        ways
     }
 
     fn guard(&self, guard: &mut Guard, since: &mut Touched, around: &Around) {

@@ -10,7 +10,8 @@
 //! }
 //! ```
 //!
-//! All threads of a block go the same way. What is left of index arithmetic is plain, so that compilers see which loads of
+//! All threads of a block go the same way. Where they wait for each other, the [conditions](super::converge) are around the
+//! work between barriers. What is left of index arithmetic is plain, so that compilers see which loads of
 //! neighbours are next to each other. Nothing but speed depends on it: where it would make too much code, or where
 //! most blocks are at a border, launches stay as they are.
 
@@ -239,7 +240,7 @@ fn conditions(spans: &[Span]) -> Option<(Vec<Index>, Index)> {
 }
 
 /// What is at least zero where not all conditions hold; `None` on overflow, or if there are none.
-pub(super) fn negated(conditions: &[Index]) -> Option<Index> {
+pub(in crate::lower::device) fn negated(conditions: &[Index]) -> Option<Index> {
     let mut any: Option<Index> = None;
     for condition in conditions {
         let not = Index::constant(-1).sub(condition)?;

@@ -5,6 +5,7 @@
 //! and a buffer that threads hold in parts is a whole one. So nests for devices are verified like all others.
 
 pub(super) mod barriers;
+mod converge;
 pub(super) mod interior;
 pub(super) mod launches;
 pub(super) mod lives;

@@ -1,0 +1,185 @@
+//! Convergence: barriers stand outside of conditions, which guard the work between them.
+//!
+//! ```text
+//! if (m.0 <= 1) {                                  if (m.0 <= 1) { thread.x for t { P(t) = A(..); } }
+//!   thread.x for t { P(t) = A(..); }               if (m.0 > 1) { thread.x for t { if (..) P(t) = A(..); } }
+//!   barrier;                                       barrier;
+//!   thread.x for n { C(n) = P(..); }               if (m.0 <= 1) { thread.x for n { C(n) = P(..); } }
+//! }                                          ->    if (m.0 > 1) { thread.x for n { if (..) C(n) = P(..); } }
+//! if (m.0 > 1) {
+//!   thread.x for t { if (..) P(t) = A(..); }
+//!   barrier;
+//!   thread.x for n { if (..) C(n) = P(..); }
+//! }
+//! ```
+//!
+//! All threads of a block agree on conditions around thread loops, so that both forms are right by the words of OpenCL
+//! and CUDA. PoCL (3.1 at least) makes loops over the work items of the regions between barriers, and its regions are wrong
+//! where a barrier stands in a conditional beside other branches or loops: kernels then never end, write beyond their
+//! buffers, or jump to nowhere. It also takes a loop for one that all work items run where a branch on which
+//! they agree leads to it, even if another one leads there too. So no condition of a launch joins one on blocks and one
+//! on threads by "or".
+
+use super::interior::negated;
+use crate::nest::{Body, Guard, Loop, Node};
+use tensorwright_lang::program::Index;
+
+/// Takes barriers out of all guards.
+pub(super) fn converge(nodes: Body) -> Body {
+    let mut all = Vec::with_capacity(nodes.len());
+    let mut nodes = nodes.into_iter().peekable();
+    while let Some(node) = nodes.next() {
+        match node {
+            Node::Guard(guard) if guard.body.iter().any(holds_barrier) => {
+                let mut ways = vec![guard];
+                while let Some(Node::Guard(other)) =
+                    nodes.next_if(|next| is_another_way(next, &ways))
+                {
+                    ways.push(other);
+                }
+                for way in &mut ways {
+                    way.body = converge(std::mem::take(&mut way.body));
+                }
+                all.extend(apart(ways));
+            }
+            Node::Loop(mut l) => {
+                l.body = converge(std::mem::take(&mut l.body));
+                all.push(Node::Loop(l));
+            }
+            other => all.push(other),
+        }
+    }
+    all.into()
+}
+
+/// Whether a node is a barrier or holds one.
+pub(super) fn holds_barrier(node: &Node) -> bool {
+    match node {
+        Node::Barrier => true,
+        Node::Loop(l) => l.body.iter().any(holds_barrier),
+        Node::Guard(guard) => guard.body.iter().any(holds_barrier),
+        Node::Store(_) | Node::Prefetch(_) => false,
+    }
+}
+
+/// Whether a node is a guard with barriers that does not run if one of others does.
+fn is_another_way(node: &Node, ways: &[Guard]) -> bool {
+    let Node::Guard(guard) = node else { return false };
+    guard.body.iter().any(holds_barrier)
+        && ways.iter().all(|way| exclude(&way.conditions, &guard.conditions))
+}
+
+/// Whether of two lists of conditions at most one holds.
+pub(super) fn exclude(a: &[Index], b: &[Index]) -> bool {
+    let not_all =
+        |these: &[Index], others: &[Index]| negated(these).is_some_and(|not| others.contains(&not));
+    let one_of = |condition: &Index| negated(std::slice::from_ref(condition));
+    not_all(a, b) || not_all(b, a) || a.iter().filter_map(one_of).any(|not| b.contains(&not))
+}
+
+/// What stands between the barriers of one way.
+#[derive(Default)]
+struct Phases {
+    /// Work, one more than there are joints. It holds no barrier.
+    work: Vec<Vec<Node>>,
+    joints: Vec<Joint>,
+}
+
+/// What all threads come to.
+enum Joint {
+    Barrier,
+    /// A loop with barriers in it.
+    Loop(Loop),
+}
+
+impl Phases {
+    fn of(nodes: Body) -> Self {
+        let (mut phases, mut open) = (Self::default(), Vec::new());
+        for node in nodes {
+            let joint = match node {
+                Node::Barrier => Joint::Barrier,
+                Node::Loop(l) if l.body.iter().any(holds_barrier) => Joint::Loop(l),
+                work => {
+                    open.push(work);
+                    continue;
+                }
+            };
+            phases.work.push(std::mem::take(&mut open));
+            phases.joints.push(joint);
+        }
+        phases.work.push(open);
+        phases
+    }
+
+    /// Whether the same joints follow each other.
+    fn are_like(&self, other: &Self) -> bool {
+        self.joints.len() == other.joints.len()
+            && self.joints.iter().zip(&other.joints).all(|(a, b)| match (a, b) {
+                (Joint::Barrier, Joint::Barrier) => true,
+                (Joint::Loop(a), Joint::Loop(b)) => {
+                    (a.var, a.extent, a.kind) == (b.var, b.extent, b.kind) && a.locals == b.locals
+                }
+                _ => false,
+            })
+    }
+}
+
+/// Guards of which at most one runs, as guards around the work between barriers. Ways that come to the same barriers
+/// share these; others follow each other.
+fn apart(ways: Vec<Guard>) -> Vec<Node> {
+    let (mut groups, mut all): (Vec<Vec<(Vec<Index>, Phases)>>, _) = (Vec::new(), Vec::new());
+    for Guard { conditions, body } in ways {
+        let phases = Phases::of(body);
+        match groups.last_mut() {
+            Some(group) if group[0].1.are_like(&phases) => group.push((conditions, phases)),
+            _ => groups.push(vec![(conditions, phases)]),
+        }
+    }
+    for group in groups {
+        let (conditions, phases): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        all.extend(shared(&conditions, phases));
+    }
+    all
+}
+
+/// Work of several ways around the joints that they share.
+fn shared(conditions: &[Vec<Index>], ways: Vec<Phases>) -> Vec<Node> {
+    let mut all = Vec::new();
+    let (mut work, mut joints): (Vec<_>, Vec<_>) =
+        ways.into_iter().map(|way| (way.work.into_iter(), way.joints.into_iter())).unzip();
+    loop {
+        for (conditions, work) in conditions.iter().zip(&mut work) {
+            all.extend(work.next().and_then(|nodes| guarded(conditions, nodes)));
+        }
+        let mut joint = joints.iter_mut().filter_map(Iterator::next);
+        match joint.next() {
+            None => return all,
+            Some(Joint::Barrier) => {
+                joint.for_each(drop);
+                all.push(Node::Barrier);
+            }
+            Some(Joint::Loop(mut l)) => {
+                let mut bodies = vec![std::mem::take(&mut l.body)];
+                bodies.extend(joint.filter_map(|joint| match joint {
+                    Joint::Loop(l) => Some(l.body),
+                    Joint::Barrier => None,
+                }));
+                let ways = conditions.iter().zip(bodies);
+                let ways =
+                    ways.map(|(conditions, body)| Guard { conditions: conditions.clone(), body });
+                l.body = apart(ways.collect()).into();
+                all.push(Node::Loop(l));
+            }
+        }
+    }
+}
+
+/// Nodes behind conditions; `None` if there are no nodes. A guard in a guard is one of both conditions.
+fn guarded(conditions: &[Index], mut nodes: Vec<Node>) -> Option<Node> {
+    let mut conditions = conditions.to_vec();
+    if let [Node::Guard(inner)] = nodes.as_mut_slice() {
+        conditions.append(&mut inner.conditions);
+        nodes = std::mem::take(&mut inner.body).into_iter().collect();
+    }
+    (!nodes.is_empty()).then(|| Node::Guard(Guard { conditions, body: nodes.into() }))
+}
