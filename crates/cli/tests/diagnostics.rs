@@ -133,6 +133,10 @@ fn every_code_has_an_example() {
         if matches!(code, Code::SourceTooLarge | Code::KernelFailed | Code::WrongResult) {
             continue;
         }
+        // A kernel that does not end in time needs a device: `crates/device/tests/opencl.rs` has one.
+        if matches!(code, Code::DeadlineExceeded) {
+            continue;
+        }
         let has_example = names.iter().any(|name| name.starts_with(code.id()));
         assert!(has_example, "tests/diagnostics/ has no example for {code}: {}", code.title());
     }

@@ -31,6 +31,12 @@ pub trait Device: Send {
     /// If there is not so much.
     fn allocate(&mut self, bytes: u64) -> Result<Memory, DeviceError>;
 
+    /// Memory that is a part of other memory, which stays as long as the part does.
+    ///
+    /// # Errors
+    /// If the part is not inside, or the device cannot begin memory at the offset.
+    fn part(&mut self, of: &Memory, offset: u64, bytes: u64) -> Result<Memory, DeviceError>;
+
     /// Memory of this process as memory of the device, which keeps it. Where
     /// [`Description::shares_memory`] holds, kernels work on these very bytes, so that pages beside them that
     /// cannot be accessed end a process in which a kernel leaves them.
@@ -55,7 +61,9 @@ pub trait Device: Send {
     /// events of the device.
     ///
     /// # Errors
-    /// If an argument is missing or too small, if a launch fails, or if the device goes away.
+    /// If an argument is missing or too small, if a launch fails, or if the device goes away. If the
+    /// [deadline](crate::deadline()) is over first, this and every later call of the device is
+    /// [late](DeviceError::Late).
     ///
     /// # Safety
     /// The kernels must keep to the program's interface: whatever they access lies in their arguments, and

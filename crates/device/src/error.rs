@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use std::time::Duration;
+
 use tensorwright_target::GpuApi;
 
-use crate::BuildLog;
+use crate::{BuildLog, Overrun};
 
 /// What went wrong on a device. [`DeviceError::help`] says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +82,31 @@ pub enum DeviceError {
         kernel: String,
         /// What the runtime said.
         status: Status,
+    },
+    /// A kernel did not end before the [deadline](crate::deadline()). It has the device of this process from then on.
+    Late {
+        /// The device.
+        device: String,
+        /// The kernel.
+        kernel: String,
+        /// How long it was waited for.
+        deadline: Duration,
+    },
+    /// Somebody did not want to wait for a kernel any longer. It has the device of this process from then on.
+    Interrupted {
+        /// The device.
+        device: String,
+        /// The kernel.
+        kernel: String,
+    },
+    /// A kernel wrote memory beside that of a tensor.
+    Overrun {
+        /// The device.
+        device: String,
+        /// The memory: tensor `out`, the workspace.
+        what: String,
+        /// How much was written, as far as it is watched.
+        overrun: Overrun,
     },
     /// The device went away: nothing works on it any more.
     Lost {
@@ -159,6 +186,17 @@ impl DeviceError {
             Self::Launch { .. } => {
                 "kernels that access memory beyond their tensors end like this".to_owned()
             }
+            Self::Late { .. } => {
+                "use smaller sizes or another schedule, or allow more time: the setting is \
+                 `device.deadline` (docs/configuration.md). This process can use the device no more"
+                    .to_owned()
+            }
+            Self::Interrupted { .. } => {
+                "the kernel goes on; start a new process to use the device again".to_owned()
+            }
+            Self::Overrun { .. } => {
+                "please report this with the program, its sizes and its schedule".to_owned()
+            }
             Self::Lost { .. } => {
                 "open the device again in a new process; what its memory held is gone".to_owned()
             }
@@ -209,6 +247,15 @@ impl fmt::Display for DeviceError {
             }
             Self::Launch { device, kernel, status } => {
                 write!(f, "kernel `{kernel}` failed on {device}: {status}")
+            }
+            Self::Late { device, kernel, deadline } => {
+                write!(f, "kernel `{kernel}` did not end on {device} within {deadline:?}")
+            }
+            Self::Interrupted { device, kernel } => {
+                write!(f, "interrupted while kernel `{kernel}` ran on {device}")
+            }
+            Self::Overrun { device, what, overrun } => {
+                write!(f, "the kernel wrote {overrun} of {what} on {device}")
             }
             Self::Lost { device, status } => write!(f, "{device} went away: {status}"),
             Self::FailedRead { status } => {

@@ -24,6 +24,7 @@
 //! | --- | --- |
 //! | `device.rs` | [`Device`], [`Memory`], [`Loaded`]: the interface that all APIs implement; [`Streams`]: memory and streams of other libraries on the same device |
 //! | `kernel.rs` | [`Kernel`]: a program with the memory that is its own |
+//! | `deadline.rs`, `guarded.rs` | how long launches may take; [`GuardedMemory`]: what shows that a kernel leaves its memory |
 //! | `description.rs`, `limits.rs` | [`Description`]: what a device is; what it refuses is refused before its driver sees it |
 //! | `probe.rs` | [`Probe`]: what a device can do at this moment |
 //! | `registry.rs`, `api.rs` | [`devices`], [`open`], [`shared`], [`target`]: the APIs, one line each |
@@ -34,9 +35,11 @@
 mod api;
 mod build_log;
 pub mod cuda;
+mod deadline;
 mod description;
 mod device;
 mod error;
+mod guarded;
 mod kernel;
 mod library;
 mod limits;
@@ -45,11 +48,13 @@ mod probe;
 mod registry;
 
 pub use build_log::{BuildLine, BuildLog};
+pub use deadline::{DEFAULT_DEADLINE, deadline, set_deadline, set_interrupt};
 pub use description::{Description, DeviceKind, Limits};
 pub use device::{
     Arguments, Device, Elapsed, HostMemory, Loaded, Memory, STATUS_BYTES, StreamHandle, Streams,
 };
 pub use error::{DeviceError, Status};
+pub use guarded::{GuardedMemory, Overrun};
 pub use kernel::{Allocate, Kernel};
 pub use probe::{Probe, ProbeKind};
 pub use registry::{Listing, SharedDevice, devices, open, shared, target};

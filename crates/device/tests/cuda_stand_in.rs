@@ -9,11 +9,13 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use common::{gemm, nvrtc, shift};
 use tensorwright_device::cuda::open_with;
 use tensorwright_device::{
-    Arguments, Device, DeviceError, DeviceProgram, Kernel, Memory, Probe, ProbeKind, StreamHandle,
+    Arguments, DEFAULT_DEADLINE, Device, DeviceError, DeviceProgram, Kernel, Memory, Probe,
+    ProbeKind, StreamHandle, set_deadline,
 };
 use tensorwright_schedule::interface::Function;
 
@@ -262,6 +264,29 @@ fn failures_say_what_failed() {
     assert!(matches!(call().unwrap_err(), DeviceError::Lost { .. }));
     stand_in.fail("", 0);
     call().unwrap();
+}
+
+/// Everything after it fails as well, and nothing is given back, for which the driver would wait.
+#[test]
+fn a_kernel_that_does_not_end_is_late() {
+    let program = translate(shift(100));
+    let Some(stand_in) = StandIn::new(&program) else { return };
+    let mut device = stand_in.open();
+    let kernel = Kernel::load(device.as_mut(), &program).unwrap();
+    let (a, b) = (tensor(device.as_mut(), &[0.0; 100]), tensor(device.as_mut(), &[0.0; 100]));
+    set_deadline(Duration::from_millis(50));
+    stand_in.fail("cuStreamQuery", 600);
+    for _ in 0..2 {
+        // SAFETY: the kernels are those of the test.
+        let call = unsafe { kernel.call(device.as_mut(), Function::Compute, &[&a, &b]) };
+        let text = "kernel `shift` did not end on cuda:0 within 50ms";
+        assert_eq!(call.unwrap_err().to_string(), text);
+        stand_in.fail("", 0);
+    }
+    set_deadline(DEFAULT_DEADLINE);
+    stand_in.calls();
+    drop((kernel, a, b, device));
+    assert_eq!(stand_in.calls(), [""; 0]);
 }
 
 #[test]

@@ -5,9 +5,11 @@
 mod common;
 
 use common::{devices, gemm, interface, shift};
+use std::time::Duration;
+
 use tensorwright_device::{
-    Device, DeviceError, DeviceKind, DeviceProgram, Kernel, LaunchPlan, Memory, Probe, ProbeKind,
-    open,
+    Arguments, Device, DeviceError, DeviceKind, DeviceProgram, GuardedMemory, Kernel, LaunchPlan,
+    Memory, Overrun, Probe, ProbeKind, STATUS_BYTES, open, set_deadline,
 };
 use tensorwright_schedule::interface::Function;
 
@@ -240,4 +242,98 @@ fn probes_find_a_speed() {
             println!("{}: {kind:?}: {rates:?}", device.describe().name());
         }
     }
+}
+
+/// Writes its first output, and so many floats from a place relative to it.
+fn stray(place: i64, count: i64) -> DeviceProgram {
+    let source = format!(
+        "kernel void f(global const float *a, global float *b, global uchar *w, global int *status) {{
+            const int i = get_global_id(0);
+            b[i] = 2 * a[i];
+            if (i < {count}) b[{place} + i] = 1;
+        }}"
+    );
+    let launch = LaunchPlan::new("f", [4, 1, 1], [8, 1, 1]).with_parameters([0, 1]);
+    DeviceProgram::new(source, interface(32), vec![launch])
+}
+
+#[test]
+fn guards_show_what_is_written_beside_memory() {
+    let cases = [
+        (0, 0, None),
+        (32, 9, Some((0, 36, "36 bytes after the end"))),
+        (-3, 3, Some((12, 0, "12 bytes before the start"))),
+        (-2, 1, Some((4, 0, "4 bytes before the start"))),
+        (32 + 16_000, 4, Some((0, 16, "16 bytes after the end"))),
+    ];
+    for mut device in devices() {
+        let device = device.as_mut();
+        for (place, count, expected) in cases {
+            let loaded = device.load(&stray(place, count)).unwrap();
+            let input = tensor(device, &[1.5; 32]);
+            let output = GuardedMemory::allocate(device, 4 * 32).unwrap();
+            let (workspace, status) = (device.allocate(4).unwrap(), device.allocate(4).unwrap());
+            device.upload(&status, 0, &[0; STATUS_BYTES as usize]).unwrap();
+            let arguments = Arguments {
+                parameters: &[&input, output.memory()],
+                workspace: &workspace,
+                status: &status,
+            };
+            // SAFETY: what the kernel writes beyond its output lies in the guards.
+            unsafe { device.launch(&loaded, Function::Compute, &arguments) }.unwrap();
+            let found = output.overrun(device).unwrap();
+            let overrun = expected.map(|(before, after, _)| Overrun { before, after });
+            assert_eq!(found, overrun, "{count} at {place}");
+            let text = found.map(|overrun| overrun.to_string());
+            assert_eq!(text.as_deref(), expected.map(|(_, _, text)| text));
+            // They are whole again, and the values were never touched.
+            assert_eq!(output.overrun(device).unwrap(), None);
+            let mut values = vec![0; 128];
+            device.download(output.memory(), 0, &mut values).unwrap();
+            assert_eq!(floats(&values), [3.0; 32]);
+        }
+    }
+}
+
+/// A kernel that never ends has threads of the runtime, so that it runs in a process of its own.
+#[test]
+fn a_kernel_that_does_not_end_is_late() {
+    if devices().is_empty() {
+        return;
+    }
+    let arguments = ["--exact", "never_ends", "--ignored", "--nocapture"];
+    let program = std::env::current_exe().unwrap();
+    let ended = std::process::Command::new(program).args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{text}{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+#[ignore = "leaves threads behind: a_kernel_that_does_not_end_is_late runs it"]
+fn never_ends() {
+    let source = "kernel void never(global const volatile float *a, global volatile float *b, global uchar *w,
+                                    global int *status) {
+        while (a[0] > 0) b[get_global_id(0)] += 1;
+    }";
+    set_deadline(Duration::from_millis(500));
+    for mut device in devices() {
+        let device = device.as_mut();
+        let name = device.describe().name().to_owned();
+        let launch = LaunchPlan::new("never", [1, 1, 1], [8, 1, 1]).with_parameters([0, 1]);
+        let program = DeviceProgram::new(source.to_owned(), interface(8), vec![launch]);
+        let kernel = Kernel::load(device, &program).unwrap();
+        let (input, output) = (tensor(device, &[1.0; 8]), tensor(device, &[0.0; 8]));
+        for _ in 0..2 {
+            // SAFETY: the kernel is the one of the test.
+            let call = unsafe { kernel.call(device, Function::Compute, &[&input, &output]) };
+            let error = call.unwrap_err();
+            let text = format!("kernel `never` did not end on {name} within 500ms");
+            assert_eq!(error.to_string(), text);
+            assert!(error.help().contains("device.deadline"), "{}", error.help());
+        }
+        assert!(matches!(device.allocate(4), Err(DeviceError::Late { .. })));
+        assert!(matches!(device.upload(&input, 0, &[0; 4]), Err(DeviceError::Late { .. })));
+    }
+    // Other threads of the runtime would be waited for.
+    std::process::exit(0);
 }

@@ -35,7 +35,9 @@ pub use tensorwright_reference::{
 pub use tensorwright_codegen_c::Dialect;
 pub use tensorwright_codegen_llvm::Options as CodegenOptions;
 pub use tensorwright_codegen_llvm::{ObjectCache, Processor, llvm_version};
-pub use tensorwright_device::{StreamHandle, target};
+pub use tensorwright_device::{
+    DEFAULT_DEADLINE, StreamHandle, deadline, set_deadline, set_interrupt, target,
+};
 pub use tensorwright_runtime::View;
 pub use tensorwright_schedule::Schedule;
 pub use tensorwright_target::{Cpu, Goal, Gpu, Target, TargetError, VectorIsa};

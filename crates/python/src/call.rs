@@ -7,6 +7,7 @@ use tensorwright::{Diagnostics, Frozen, Place, StreamHandle};
 
 use crate::compiled::Compiled;
 use crate::error::diagnosed;
+use crate::interrupt::interruptible;
 use crate::outputs::Outputs;
 use crate::specialised::Specialised;
 
@@ -76,7 +77,7 @@ pub(crate) fn run_on(
     let outputs = outputs.pointers().iter().map(|pointer| *pointer as usize as u64).collect();
     let places = Places { inputs, outputs };
     let places = &places;
-    let result = py.detach(|| places.call(compiled, stream, wait));
+    let result = py.detach(|| interruptible(|| places.call(compiled, stream, wait)));
     result.map_err(|diagnostics| diagnosed(py, &diagnostics))
 }
 
@@ -92,7 +93,12 @@ pub(crate) fn run(
     let pointers = Pointers { inputs, outputs: outputs.pointers() };
     let pointers = &pointers;
     if shape.is_long {
-        py.detach(|| pointers.call(shape, frozen))
+        // A child must not wait for a call that waits for the interpreter.
+        let may_ask = shape.pieces.as_ref().is_none_or(|pieces| !pieces.is_unpriced());
+        py.detach(|| match may_ask {
+            true => interruptible(|| pointers.call(shape, frozen)),
+            false => pointers.call(shape, frozen),
+        })
     } else {
         pointers.call(shape, frozen)
     }

@@ -121,7 +121,8 @@ impl Compiled {
         is_kept: bool,
     ) -> Self {
         Self {
-            is_long: program.iterations() > LONG,
+            // Calls of a device wait for it, and for each other.
+            is_long: program.iterations() > LONG || kernel.lowered().target().gpu().is_some(),
             kernel,
             origin,
             notes: Mutex::new(notes),

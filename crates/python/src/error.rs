@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tensorwright::{Code, Diagnostics};
 
+use crate::interrupt::raised;
+
 /// A class of `tensorwright.errors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -13,6 +15,8 @@ pub(crate) enum Class {
     Argument,
     /// A subscript that was computed from data is out of bounds.
     Index,
+    /// A kernel did not end on its device in time.
+    Deadline,
     /// Tuning could not go on.
     Tuning,
 }
@@ -23,6 +27,7 @@ impl Class {
             Self::Compile => "CompileError",
             Self::Argument => "ArgumentError",
             Self::Index => "IndexOutOfBoundsError",
+            Self::Deadline => "DeadlineError",
             Self::Tuning => "TuningError",
         }
     }
@@ -45,9 +50,13 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 
 /// Diagnostics as an exception, which shows them as the command does, and has them as data.
 pub(crate) fn diagnosed(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
+    if let Some(raised) = raised() {
+        return raised;
+    }
     let code = diagnostics.list().first().map(|diagnostic| diagnostic.code);
     let class = match code {
         Some(Code::IndexOutOfBounds) => Class::Index,
+        Some(Code::DeadlineExceeded) => Class::Deadline,
         Some(Code::InputShape | Code::InputType) => Class::Argument,
         _ => Class::Compile,
     };

@@ -15,6 +15,7 @@ mod error;
 mod expected;
 mod foreign;
 mod frozen;
+mod interrupt;
 mod kernels;
 mod lock;
 mod makers;

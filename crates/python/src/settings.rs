@@ -6,12 +6,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tensorwright_cli::{Configured, Observation, configure, observe_by_environment};
 
+use crate::interrupt::listen;
+
 /// Threads and target that `tensorwright.toml` says. Records are looked for where it says from the first call on.
 #[pyfunction]
 pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
     static SAID: OnceLock<Result<Configured, String>> = OnceLock::new();
     static OBSERVED: OnceLock<Result<Observation, String>> = OnceLock::new();
     let said = SAID.get_or_init(configure).as_ref();
+    listen();
     let observed = OBSERVED.get_or_init(observe_by_environment).as_ref();
     let problem = |text: &String| PyValueError::new_err(text.clone());
     observed.map_err(problem)?;

@@ -1,6 +1,8 @@
 """Kernels on devices, called from Python."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -50,6 +52,43 @@ def test_tuning_is_for_the_device(tmp_path):
     a, b = (np.ones((64, 64), "float32") for _ in range(2))
     tuned = module.gemm.tune(a, b, trials=3)
     assert tuned.trials >= 1 and "bind" in tuned.schedule
+
+
+def in_a_process(folder, script, **environment):
+    """What a script printed that may leave a device in use."""
+    on_device(GEMM).gemm
+    kept = {name: value for name, value in os.environ.items() if name != "TENSORWRIGHT_DEVICE_DEADLINE"}
+    start = "import os, signal, threading, time\nimport numpy as np, tensorwright as tw\n"
+    start += f"gemm = tw.define({GEMM!r}, target='opencl:0').gemm\n"
+    command = [sys.executable, "-c", start + script]
+    done = subprocess.run(command, capture_output=True, text=True, env=kept | environment, cwd=folder, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_call_that_takes_too_long_is_an_error(tmp_path):
+    script = """
+a = np.ones((3000, 3000), "float32")
+for _ in range(2):
+    try:
+        gemm(a, a)
+    except tw.DeadlineError as error:
+        print(error.codes, "did not end on opencl:0 within 100ms" in str(error))
+"""
+    said = in_a_process(tmp_path, script, TENSORWRIGHT_DEVICE_DEADLINE="100ms")
+    assert said == "['E1013'] True\n" * 2
+
+
+def test_a_call_can_be_interrupted(tmp_path):
+    script = """
+a = np.ones((6000, 6000), "float32")
+threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    gemm(a, a)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert in_a_process(tmp_path, script) == "interrupted\n"
 
 
 def test_devices_that_are_not_there_are_said_to_be():

@@ -111,7 +111,7 @@ impl Case {
             Other::OnDevice(target) => program.compile().target(target.clone()).build()?,
             Other::NoSchedule => program.compile().schedule(Schedule::default()).build()?,
         };
-        Ok(kernel.run(inputs)?.into_iter().collect())
+        Ok(kernel.run_guarded(inputs)?.into_iter().collect())
     }
 }
 

@@ -38,7 +38,7 @@ impl Wanted<'_> {
         let Ok(inputs) = self.program.random_inputs(0) else { return false };
         let builder = self.program.compile().target(target).threads(self.goal.threads());
         let Ok(kernel) = builder.schedule(schedule.clone()).build() else { return false };
-        let Ok(outputs) = kernel.run(&inputs) else { return false };
+        let Ok(outputs) = kernel.run_guarded(&inputs) else { return false };
         kernel.verify(&inputs, &outputs).is_ok_and(|verified| verified.passed())
     }
 }

@@ -68,11 +68,12 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
 
 /// Name, value and origin of every setting.
 fn rows(settings: &Settings) -> Vec<(&'static str, Option<String>, &From)> {
-    let Settings { database, threads, target, cache_limit, .. } = settings;
+    let Settings { database, threads, target, cache_limit, deadline, .. } = settings;
     vec![
         ("database", database.value.as_ref().map(ToString::to_string), &database.from),
         ("threads", Some(threads.value.to_string()), &threads.from),
         ("target", Some(target.value.clone()), &target.from),
         ("cache.limit", cache_limit.value.map(bytes), &cache_limit.from),
+        ("device.deadline", Some(format!("{:?}", deadline.value)), &deadline.from),
     ]
 }

@@ -66,6 +66,9 @@ fn reference(program: &Program, inputs: &Inputs) -> Result<Report, Diagnostics> 
 fn compiled(program: &Program, inputs: &Inputs, args: &RunArgs) -> Result<Report, Diagnostics> {
     let kernel = super::kernel(program, &args.kernel)?.build()?;
     let mut call = kernel.bind(inputs)?;
+    if args.verify {
+        call.guard()?;
+    }
     let start = Instant::now();
     call.run()?;
     let seconds = start.elapsed().as_secs_f64();

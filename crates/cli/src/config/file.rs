@@ -1,18 +1,21 @@
 //! One configuration file: what it says, and what is wrong with it and where.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source, Span, Target, TargetError};
 use tensorwright_records::Location;
 use toml::Spanned;
 
+use super::deadline::parse_deadline;
 use super::size::parse_bytes;
 
 /// The longest file, in bytes.
 const MAX_BYTES: usize = 1 << 16;
 
-const KEYS: &str = "the keys are database, threads, target, cache.limit (docs/configuration.md)";
+const KEYS: &str =
+    "the keys are database, threads, target, cache.limit, device.deadline (docs/configuration.md)";
 
 /// A value and the line that it is on.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,7 @@ pub(super) struct Said {
     pub(super) threads: Option<Lined<u16>>,
     pub(super) target: Option<Lined<String>>,
     pub(super) cache_limit: Option<Lined<u64>>,
+    pub(super) deadline: Option<Lined<Duration>>,
 }
 
 #[derive(Deserialize)]
@@ -38,12 +42,20 @@ struct Tables {
     target: Option<Spanned<String>>,
     #[serde(default)]
     cache: Cache,
+    #[serde(default)]
+    device: Device,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cache {
     limit: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Device {
+    deadline: Option<Spanned<String>>,
 }
 
 /// Reads a text. `folder` is what relative paths in it start from, `home` what `~` stands for.
@@ -107,6 +119,13 @@ pub(super) fn parse(
             .map_err(|message| wrong(Some(span.clone()), message, "write limit = \"2 GB\""))?;
         said.cache_limit = Some(Lined { value, line: line(span.start) });
     }
+    if let Some(deadline) = tables.device.deadline {
+        let (span, value) = (deadline.span(), deadline.into_inner());
+        let value = parse_deadline(&value).map_err(|message| {
+            wrong(Some(span.clone()), message, "write deadline = \"60s\", or \"10m\"")
+        })?;
+        said.deadline = Some(Lined { value, line: line(span.start) });
+    }
     Ok(said)
 }
 
@@ -129,13 +148,14 @@ mod tests {
 
     #[test]
     fn values_have_lines_and_paths_start_from_the_file() {
-        let text =
-            "# ours\ndatabase = \"records/a.db\"\nthreads = 4\n\n[cache]\nlimit = \"2 GB\"\n";
+        let text = "# ours\ndatabase = \"records/a.db\"\nthreads = 4\n\n[cache]\nlimit = \"2 GB\"\n\
+             [device]\ndeadline = \"10m\"\n";
         let said = read(text).unwrap();
         let place = Location::File("/project/records/a.db".into());
         assert_eq!(said.database, Some(Lined { value: place, line: 2 }));
         assert_eq!(said.threads, Some(Lined { value: 4, line: 3 }));
         assert_eq!(said.cache_limit, Some(Lined { value: 2_000_000_000, line: 6 }));
+        assert_eq!(said.deadline, Some(Lined { value: Duration::from_secs(600), line: 8 }));
         assert_eq!(said.target, None);
         let home = read("database = \"~/a.db\"").unwrap().database.unwrap().value;
         assert_eq!(home, Location::File("/home/ann/a.db".into()));
@@ -155,6 +175,7 @@ mod tests {
                 wrong("target = \"avx1024\"\n"),
                 wrong("database = \"\"\n"),
                 wrong("[cache]\nlimit = \"much\"\n"),
+                wrong("[device]\ndeadline = \"0s\"\n"),
                 wrong("threads = \n"),
                 wrong(&"#".repeat(MAX_BYTES + 1)),
             ]

@@ -1,8 +1,9 @@
-//! Settings: where records are, threads, the target and the limit of the cache, and who said so.
+//! Settings: where records are, threads, the target, the limit of the cache and the deadline of devices, and who said so.
 //!
 //! The command line counts first, then variables, then the project's `tensorwright.toml`, then the user's. docs/configuration.md
 //! is for users.
 
+mod deadline;
 mod defaults;
 mod file;
 mod size;
@@ -11,14 +12,17 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright_device::{DEFAULT_DEADLINE, set_deadline};
 use tensorwright_records::{Location, default_path, set_default_location};
 
 pub(crate) use defaults::with_defaults;
 pub(crate) use size::parse_bytes;
 
+use deadline::parse_deadline;
 use file::{Lined, Said};
 
 use crate::files::Input;
@@ -29,6 +33,7 @@ const CONFIG: &str = "TENSORWRIGHT_CONFIG";
 const DATABASE: &str = "TENSORWRIGHT_DB";
 const THREADS: &str = "TENSORWRIGHT_THREADS";
 const TARGET: &str = "TENSORWRIGHT_TARGET";
+const DEADLINE: &str = "TENSORWRIGHT_DEVICE_DEADLINE";
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) threads: Value<u16>,
     pub(crate) target: Value<String>,
     pub(crate) cache_limit: Value<Option<u64>>,
+    /// How long the launches of a call may take on a device.
+    pub(crate) deadline: Value<Duration>,
     pub(crate) places: Vec<Place>,
 }
 
@@ -122,18 +129,20 @@ fn settings(
         threads: Value { value: 1, from: From::Default },
         target: Value { value: "native".to_owned(), from: From::Default },
         cache_limit: Value { value: None, from: From::Default },
+        deadline: Value { value: DEFAULT_DEADLINE, from: From::Default },
         places: Vec::new(),
     };
     for (level, path) in places {
         let said = read(level, &path, home)?;
         let found = said.is_some();
-        let Said { database, threads, target, cache_limit } = said.unwrap_or_default();
+        let Said { database, threads, target, cache_limit, deadline } = said.unwrap_or_default();
         let from = |line| From::File { level, path: path.clone(), line };
         set(&mut all.database, database.map(|Lined { value, line }| (Some(value), from(line))));
         set(&mut all.threads, threads.map(|Lined { value, line }| (value, from(line))));
         set(&mut all.target, target.map(|Lined { value, line }| (value, from(line))));
         let limit = cache_limit.map(|Lined { value, line }| (Some(value), from(line)));
         set(&mut all.cache_limit, limit);
+        set(&mut all.deadline, deadline.map(|Lined { value, line }| (value, from(line))));
         all.places.push(Place { level, path, found });
     }
     let named = |name| variable(name).map(|value| (value, From::Variable { name }));
@@ -147,6 +156,12 @@ fn settings(
             return Err(problem(THREADS, message, "set it to the number of threads, or unset it"));
         };
         all.threads = Value { value, from };
+    }
+    if let Some((text, from)) = named(DEADLINE) {
+        let text = text.to_string_lossy();
+        let value = parse_deadline(&text)
+            .map_err(|why| problem(DEADLINE, why, "set it to a time such as 60s or 10m"))?;
+        all.deadline = Value { value, from };
     }
     Ok(all)
 }
@@ -241,8 +256,11 @@ pub struct Configured {
 pub fn configure() -> Result<Configured, String> {
     let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let places = places(home.as_deref(), &|name| env::var_os(name));
-    // Variables are for the caller to read: it knows what goes before them.
-    let settings = settings(places, home.as_deref(), &|_| None);
+    // Most variables are for the caller to read: it knows what goes before them.
+    let settings = settings(places, home.as_deref(), &|name| match name {
+        DEADLINE => env::var_os(name).filter(|value| !value.is_empty()),
+        _ => None,
+    });
     let settings = settings.map_err(|problem| problem.render(false))?;
     apply(&settings);
     let said = |from: &From| *from != From::Default;
@@ -252,11 +270,12 @@ pub fn configure() -> Result<Configured, String> {
     })
 }
 
-/// Lets records be looked for where a file says.
+/// Lets records be looked for where a file says, and devices take as long as the settings say.
 pub(crate) fn apply(settings: &Settings) {
     if let Value { value: Some(place), from: From::File { .. } } = &settings.database {
         set_default_location(place.clone());
     }
+    set_deadline(settings.deadline.value);
 }
 
 #[cfg(test)]

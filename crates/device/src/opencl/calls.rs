@@ -7,6 +7,9 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::ffi::{self, Functions, Handle};
 use crate::error::Status;
@@ -56,6 +59,15 @@ unsafe impl Send for Platform {}
 // SAFETY: as above.
 unsafe impl Send for DeviceId {}
 
+/// Whether a kernel runs that nobody waits for any more. Runtimes wait for kernels where something is released that they
+/// use, so nothing is.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves what exists to the end of the process.
+pub(super) fn abandon() {
+    ABANDONED.store(true, Ordering::Relaxed);
+}
+
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident by $release:ident;)*) => { $(
         $(#[$doc])*
@@ -83,6 +95,9 @@ macro_rules! handles {
 
         impl Drop for $name {
             fn drop(&mut self) {
+                if ABANDONED.load(Ordering::Relaxed) {
+                    return;
+                }
                 // SAFETY: the handle is ours, and is given back once. There is nobody to tell of a failure.
                 unsafe { (self.0.$release)(self.1) };
             }
@@ -274,6 +289,19 @@ impl Context {
     }
 }
 
+impl Buffer {
+    /// A part of it, which the runtime keeps alive with the whole.
+    pub(super) fn part(&self, offset: usize, bytes: usize) -> Result<Self> {
+        let (region, mut code) = ([offset, bytes], 0);
+        // SAFETY: the buffer exists, and a region is two sizes.
+        let part = unsafe {
+            let (kind, region) = (ffi::BUFFER_CREATE_TYPE_REGION, region.as_ptr().cast());
+            (self.0.clCreateSubBuffer)(self.1, ffi::MEM_READ_WRITE, kind, region, &raw mut code)
+        };
+        Self::take(self.0, "clCreateSubBuffer", code, part)
+    }
+}
+
 /// A buffer that is memory of this process. Fields are dropped in order: the memory last.
 pub(super) struct Adopted {
     pub(super) buffer: Buffer,
@@ -413,6 +441,12 @@ impl Queue {
         Event::take(self.0, "clEnqueueNDRangeKernel", code, event)
     }
 
+    /// Begins with all that was asked of the queue.
+    pub(super) fn flush(&self) -> Result<()> {
+        // SAFETY: the queue exists.
+        check("clFlush", unsafe { (self.0.clFlush)(self.1) })
+    }
+
     /// Waits for all that was asked of the queue.
     pub(super) fn finish(&self) -> Result<()> {
         // SAFETY: the queue exists.
@@ -420,9 +454,47 @@ impl Queue {
     }
 }
 
+/// Whether a command has ended, told by a thread of the runtime.
+#[derive(Debug, Default)]
+pub(super) struct Ended(Arc<(Mutex<bool>, Condvar)>);
+
+impl Ended {
+    /// Waits for at most so long; whether it has.
+    pub(super) fn within(&self, time: Duration) -> bool {
+        let (has_ended, changed) = &*self.0;
+        let waiting = has_ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(waiting, time, |has_ended| !*has_ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Called by the runtime, once.
+    unsafe extern "C" fn notify(_: Handle, _: i32, data: *mut c_void) {
+        // SAFETY: `Event::ended` left one count of the pair to this call.
+        let pair = unsafe { Arc::from_raw(data.cast::<(Mutex<bool>, Condvar)>()) };
+        *pair.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        pair.1.notify_all();
+    }
+}
+
 impl Event {
-    /// How a command that has ended did so.
-    pub(super) fn outcome(&self) -> Result<()> {
+    /// Asks to be told when the command has ended, well or not.
+    pub(super) fn ended(&self) -> Result<Ended> {
+        let ended = Ended::default();
+        let data = Arc::into_raw(Arc::clone(&ended.0));
+        // SAFETY: the event exists, and the function takes the count of the pair that it is passed.
+        let code = unsafe {
+            let data = data.cast_mut().cast();
+            (self.0.clSetEventCallback)(self.1, ffi::COMPLETE, Ended::notify, data)
+        };
+        if code != ffi::SUCCESS {
+            // SAFETY: nobody will call the function, so that the count is ours again.
+            drop(unsafe { Arc::from_raw(data) });
+        }
+        check("clSetEventCallback", code).map(|()| ended)
+    }
+
+    /// Whether the command has ended, and well.
+    pub(super) fn outcome(&self) -> Result<bool> {
         let status = value("clGetEventInfo", |room, to, size| {
             let what = ffi::EVENT_COMMAND_EXECUTION_STATUS;
             // SAFETY: the event exists, and there is room for as many bytes as is said.
@@ -430,7 +502,8 @@ impl Event {
         })?;
         // Negative numbers are failures; zero is complete.
         let code = number(&status) as u32 as i32;
-        check("clEnqueueNDRangeKernel", code.min(ffi::SUCCESS))
+        check("clEnqueueNDRangeKernel", code.min(ffi::SUCCESS))?;
+        Ok(code == ffi::COMPLETE)
     }
 
     /// When the command began and when it ended, in nanoseconds.

@@ -1,12 +1,14 @@
 //! [`OpenCl`]: a device of OpenCL.
 #![allow(unsafe_code, reason = "launches kernels that nothing is known of")]
 
+use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 
 use tensorwright_schedule::interface::Function;
 
-use super::calls::{Adopted, Buffer, Context, DeviceId, Event, Failure, Kernel, Queue};
+use super::calls::{self, Adopted, Buffer, Context, DeviceId, Event, Failure, Kernel, Queue};
 use super::{ffi, list};
+use crate::deadline::wait;
 use crate::device::{Arguments, Elapsed, Loaded, Memory, Owner};
 use crate::{BuildLog, Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan};
 
@@ -20,6 +22,8 @@ struct OpenCl {
     context: Context,
     queue: Queue,
     description: Description,
+    /// Why nothing works any more.
+    stuck: Option<DeviceError>,
 }
 
 /// Memory as OpenCL has it.
@@ -43,12 +47,35 @@ pub(super) fn open(number: usize) -> Result<Box<dyn Device>, DeviceError> {
     let failed = |failure: Failure| failure.on(description.name());
     let context = device.context().map_err(failed)?;
     let queue = context.queue(device).map_err(failed)?;
-    Ok(Box::new(OpenCl { owner: Owner::new(), device, context, queue, description }))
+    Ok(Box::new(OpenCl { owner: Owner::new(), device, context, queue, description, stuck: None }))
 }
 
 impl OpenCl {
     fn failed(&self, failure: Failure) -> DeviceError {
         failure.on(self.description.name())
+    }
+
+    /// Refuses everything after a kernel that did not end.
+    fn check_free(&self) -> Result<(), DeviceError> {
+        self.stuck.clone().map_or(Ok(()), Err)
+    }
+
+    /// Waits for what was launched, as long as it may take.
+    fn wait(&mut self, events: &[(&str, Event)]) -> Result<(), DeviceError> {
+        let Some((kernel, last)) = events.last() else { return Ok(()) };
+        let fell = |failure: Failure| failure.on(self.description.name()).in_launch(kernel);
+        let ended = last.ended().map_err(fell)?;
+        self.queue.flush().map_err(fell)?;
+        let Ok(waited) = wait(|time| Ok::<_, Infallible>(ended.within(time)));
+        // Which one it is, if some have ended.
+        let runs = events.iter().find(|(_, event)| event.outcome().is_ok_and(|ended| !ended));
+        let kernel = runs.map_or(*kernel, |(kernel, _)| kernel);
+        let ended = waited.ended(self.description.name(), kernel);
+        if let Err(stuck) = &ended {
+            calls::abandon();
+            self.stuck = Some(stuck.clone());
+        }
+        ended
     }
 
     /// A failure of something that needs so much memory.
@@ -105,6 +132,7 @@ impl Device for OpenCl {
     }
 
     fn load(&mut self, program: &DeviceProgram) -> Result<Loaded, DeviceError> {
+        self.check_free()?;
         self.description.check(program)?;
         let text = self.context.program(&program.source).map_err(|failure| self.failed(failure))?;
         text.build(self.device, OPTIONS).map_err(|failure| match failure.code {
@@ -120,6 +148,7 @@ impl Device for OpenCl {
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+        self.check_free()?;
         let starved =
             DeviceError::OutOfMemory { device: self.description.name().to_owned(), bytes };
         // Not all runtimes refuse by themselves what is more than they say there is.
@@ -132,13 +161,24 @@ impl Device for OpenCl {
         Ok(Memory::new(bytes, self.owner, Place::Own(buffer)))
     }
 
+    fn part(&mut self, of: &Memory, offset: u64, bytes: u64) -> Result<Memory, DeviceError> {
+        self.check_free()?;
+        of.check(&self.description, offset, bytes as usize)?;
+        // A buffer has at least one byte, and the last one of memory may be it.
+        let (start, size) = (offset as usize, bytes.max(1) as usize);
+        let part = self.buffer(of)?.part(start, size).map_err(|failure| self.failed(failure))?;
+        Ok(Memory::new(bytes, self.owner, Place::Own(part)))
+    }
+
     fn adopt(&mut self, memory: Box<dyn HostMemory>) -> Result<Memory, DeviceError> {
+        self.check_free()?;
         let bytes = memory.len() as u64;
         let adopted = self.context.adopt(memory).map_err(|failure| self.starved(bytes, failure))?;
         Ok(Memory::new(bytes, self.owner, Place::Adopted(adopted)))
     }
 
     fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check_free()?;
         to.check(&self.description, offset, bytes.len())?;
         let buffer = self.buffer(to)?;
         if bytes.is_empty() {
@@ -149,6 +189,7 @@ impl Device for OpenCl {
     }
 
     fn download(&mut self, from: &Memory, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_free()?;
         from.check(&self.description, offset, into.len())?;
         let buffer = self.buffer(from)?;
         if into.is_empty() {
@@ -164,6 +205,7 @@ impl Device for OpenCl {
         function: Function,
         arguments: &Arguments<'_>,
     ) -> Result<Elapsed, DeviceError> {
+        self.check_free()?;
         arguments.check(&self.description, program)?;
         let kernels = program.inner::<Kernels>(self.owner, &self.description)?;
         let mut kernels = kernels.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,10 +228,11 @@ impl Device for OpenCl {
             let event = event.map_err(|failure| self.fell(&launch.kernel, failure))?;
             events.push((&launch.kernel, event));
         }
+        self.wait(&events)?;
         let last = events.last().map_or("", |(kernel, _)| kernel);
         self.queue.finish().map_err(|failure| self.fell(last, failure))?;
         let times = events.iter().map(|(kernel, event)| {
-            let ended = event.outcome().and_then(|()| event.times());
+            let ended = event.outcome().and_then(|_| event.times());
             ended.map_err(|failure| self.fell(kernel, failure))
         });
         Ok(Elapsed::from_nanoseconds(&times.collect::<Result<Vec<_>, _>>()?))

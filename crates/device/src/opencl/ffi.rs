@@ -7,6 +7,8 @@ use crate::library::functions;
 
 /// An object of the runtime.
 pub(super) type Handle = *mut c_void;
+/// What is called when a command has ended.
+pub(super) type Ended = unsafe extern "C" fn(event: Handle, status: i32, data: *mut c_void);
 pub(super) type Notify = Option<unsafe extern "C" fn()>;
 
 functions! {
@@ -21,6 +23,7 @@ functions! {
         fn clCreateCommandQueue(context: Handle, device: Handle, properties: u64, status: *mut i32) -> Handle;
         fn clReleaseCommandQueue(queue: Handle) -> i32;
         fn clCreateBuffer(context: Handle, flags: u64, size: usize, host: *mut c_void, status: *mut i32) -> Handle;
+        fn clCreateSubBuffer(buffer: Handle, flags: u64, kind: u32, region: *const c_void, status: *mut i32) -> Handle;
         fn clReleaseMemObject(memory: Handle) -> i32;
         fn clEnqueueReadBuffer(queue: Handle, buffer: Handle, blocking: u32, offset: usize, size: usize, to: *mut c_void, waits: u32, wait: *const Handle, event: *mut Handle) -> i32;
         fn clEnqueueWriteBuffer(queue: Handle, buffer: Handle, blocking: u32, offset: usize, size: usize, from: *const c_void, waits: u32, wait: *const Handle, event: *mut Handle) -> i32;
@@ -36,7 +39,9 @@ functions! {
         fn clEnqueueNDRangeKernel(queue: Handle, kernel: Handle, dimensions: u32, offset: *const usize, global: *const usize, local: *const usize, waits: u32, wait: *const Handle, event: *mut Handle) -> i32;
         fn clGetEventInfo(event: Handle, what: u32, room: usize, value: *mut c_void, size: *mut usize) -> i32;
         fn clGetEventProfilingInfo(event: Handle, what: u32, room: usize, value: *mut c_void, size: *mut usize) -> i32;
+        fn clSetEventCallback(event: Handle, status: i32, notify: Ended, data: *mut c_void) -> i32;
         fn clReleaseEvent(event: Handle) -> i32;
+        fn clFlush(queue: Handle) -> i32;
         fn clFinish(queue: Handle) -> i32;
     }
 }
@@ -75,6 +80,10 @@ pub(super) const MEM_READ_WRITE: u64 = 1 << 0;
 pub(super) const MEM_READ_ONLY: u64 = 1 << 2;
 pub(super) const MEM_USE_HOST_PTR: u64 = 1 << 3;
 
+pub(super) const BUFFER_CREATE_TYPE_REGION: u32 = 0x1220;
+
+pub(super) const COMPLETE: i32 = 0;
+
 pub(super) const PROGRAM_BUILD_LOG: u32 = 0x1183;
 pub(super) const KERNEL_NUM_ARGS: u32 = 0x1191;
 pub(super) const KERNEL_WORK_GROUP_SIZE: u32 = 0x11b0;
@@ -110,6 +119,7 @@ pub(super) fn name(code: i32) -> &'static str {
         OUT_OF_HOST_MEMORY => "CL_OUT_OF_HOST_MEMORY",
         -7 => "CL_PROFILING_INFO_NOT_AVAILABLE",
         BUILD_PROGRAM_FAILURE => "CL_BUILD_PROGRAM_FAILURE",
+        -13 => "CL_MISALIGNED_SUB_BUFFER_OFFSET",
         -14 => "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
         INVALID_VALUE => "CL_INVALID_VALUE",
         -33 => "CL_INVALID_DEVICE",

@@ -85,6 +85,20 @@ impl Kernel {
         call.into_outputs()
     }
 
+    /// Like [`Kernel::run`], with [guards](Call::guard) around the memory of the call.
+    ///
+    /// # Errors
+    /// As [`Kernel::run`], and a kernel that writes beyond its tensors.
+    pub fn run_guarded<'a>(
+        &'a self,
+        arguments: impl Into<Arguments<'a>>,
+    ) -> Result<Outputs, Diagnostics> {
+        let mut call = self.bind(arguments)?;
+        call.guard()?;
+        call.run()?;
+        call.outputs()
+    }
+
     /// Puts inputs where the kernel can be called with them again and again. Tensors are copied to
     /// aligned memory once; dense views are used where they are.
     ///
@@ -180,6 +194,16 @@ impl Call<'_> {
     /// If a subscript from data is out of bounds.
     pub fn run(&mut self) -> Result<(), Diagnostics> {
         self.kernel.call_bound(&mut self.bound)
+    }
+
+    /// Puts guards around the memory that a device has for the call: a run whose kernel writes beyond a tensor or its
+    /// workspace is an error from now on. Kernels of this processor have none.
+    ///
+    /// # Errors
+    /// If the device has not so much memory.
+    pub fn guard(&mut self) -> Result<(), Diagnostics> {
+        let source = &self.kernel.program().ir().source;
+        self.bound.guard().map_err(|error| error.diagnose(source))
     }
 
     /// How long the last run took by the clock of the device that it ran on, without bringing and fetching tensors; `None`

@@ -214,6 +214,8 @@ impl Kernel {
         let memory =
             memory.map_err(|error: tensorwright_runtime::AllocError| error.diagnose(source))?;
         let mut bound = self.bound(Function::Prepare, memory)?;
+        // It happens once, so that guards cost little.
+        bound.guard().map_err(|error| error.diagnose(source))?;
         self.call_bound(&mut bound)?;
         let pairs = parameters.iter().map(|parameter| parameter.id).zip(bound.into_memory());
         let prepared = pairs.filter_map(|(id, memory)| match memory {

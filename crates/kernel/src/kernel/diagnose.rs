@@ -100,7 +100,12 @@ impl Diagnose for CodegenError {
 
 impl Diagnose for DeviceError {
     fn diagnostic(&self) -> Diagnostic {
-        Diagnostic::without_place(Code::KernelFailed, self.to_string()).help(self.help())
+        let code = match self {
+            DeviceError::Late { .. } => Code::DeadlineExceeded,
+            DeviceError::Overrun { .. } => Code::WrongResult,
+            _ => Code::KernelFailed,
+        };
+        Diagnostic::without_place(code, self.to_string()).help(self.help())
     }
 }
 

@@ -110,6 +110,11 @@ impl<'a> Bound<'a> {
         unsafe { self.session.call(self.function, &self.pointers) }
     }
 
+    /// Puts guards around memory of a device.
+    pub(super) fn guard(&mut self) -> Result<(), CallError> {
+        self.session.guard()
+    }
+
     /// How long the last call took by the clock of a device.
     pub(super) fn elapsed(&self) -> Option<Duration> {
         self.session.elapsed()

@@ -145,6 +145,7 @@ codes! {
     E1010 InvalidManifest "a manifest that cannot be used";
     E1011 VaryingSize "a size that varies where it cannot";
     E1012 InvalidConfiguration "a configuration file or variable that cannot be used";
+    E1013 DeadlineExceeded "a kernel that does not end in time";
     // Gradients.
     E1101 NotDifferentiable "something of which no gradient can be computed";
     E1102 NoGradient "a gradient with respect to something that has none";

@@ -10,11 +10,12 @@
 from ._native import __version__, compilations
 from ._operator import Module, Operator, Report, Tuned, define, load
 from ._threads import get_num_threads, set_num_threads
-from .errors import ArgumentError, CompileError, Error, IndexOutOfBoundsError, TuningError
+from .errors import ArgumentError, CompileError, DeadlineError, Error, IndexOutOfBoundsError, TuningError
 
 __all__ = [
     "ArgumentError",
     "CompileError",
+    "DeadlineError",
     "Error",
     "IndexOutOfBoundsError",
     "Module",

@@ -20,5 +20,9 @@ class IndexOutOfBoundsError(Error, IndexError):
     """A subscript that was computed from data is out of bounds."""
 
 
+class DeadlineError(Error, TimeoutError):
+    """A kernel did not end on its device in time; the process can use the device no more."""
+
+
 class TuningError(Error, RuntimeError):
     """Tuning could not go on."""

@@ -2,20 +2,20 @@
 //! Runs pairs as OpenCL C that a device of this machine compiles, in this process.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use tensorwright_codegen_c::{Dialect, emit_device};
-use tensorwright_device::{Arguments, Device, DeviceError, Memory, STATUS_BYTES, open};
+use tensorwright_device::{
+    Arguments, Device, DeviceError, GuardedMemory, Memory, STATUS_BYTES, open, set_deadline,
+};
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::Owner;
 
 use super::failure::{Kind, Problem, Suspect};
 use super::pair::Pair;
 
-/// The bytes behind the end of memory that must stay as they are.
-const BEHIND: usize = 256;
-
-/// What these bytes hold.
-const CANARY: u8 = 0x5c;
+/// The parent decides about hangs, by processor time.
+const DEADLINE: Duration = Duration::from_secs(1 << 20);
 
 /// A device of OpenCL.
 pub(crate) struct OpenCl {
@@ -25,6 +25,7 @@ pub(crate) struct OpenCl {
 impl OpenCl {
     /// Opens a device.
     pub(crate) fn new(name: &str) -> Result<Self, String> {
+        set_deadline(DEADLINE);
         let device = open(name).map_err(|error| format!("{error}; {}", error.help()))?;
         Ok(Self { device: RefCell::new(device) })
     }
@@ -42,20 +43,18 @@ impl OpenCl {
     }
 }
 
-/// Memory that holds some bytes, or garbage, and canaries behind them.
+/// Memory that holds some bytes, or garbage, between guards.
 fn memory(
     device: &mut dyn Device,
     bytes: u64,
     contents: Option<&[u8]>,
     garbage: u8,
-) -> Result<Memory, DeviceError> {
-    let memory = device.allocate(bytes + BEHIND as u64)?;
-    let mut filled = match contents {
-        Some(contents) => contents.to_vec(),
-        None => vec![garbage; bytes as usize],
-    };
-    filled.resize(bytes as usize + BEHIND, CANARY);
-    device.upload(&memory, 0, &filled)?;
+) -> Result<GuardedMemory, DeviceError> {
+    let memory = GuardedMemory::allocate(device, bytes.max(1))?;
+    match contents {
+        Some(contents) => device.upload(memory.memory(), 0, contents)?,
+        None => device.upload(memory.memory(), 0, &vec![garbage; bytes as usize])?,
+    }
     Ok(memory)
 }
 
@@ -76,8 +75,9 @@ fn run(device: &mut dyn Device, pair: &Pair) -> Result<Result<(), (Kind, String)
     let workspace = memory(device, program.workspace_bytes, None, pair.garbage)?;
     let status = device.allocate(STATUS_BYTES)?;
     device.upload(&status, 0, &[0; STATUS_BYTES as usize])?;
-    let all: Vec<&Memory> = tensors.iter().collect();
-    let arguments = Arguments { parameters: &all, workspace: &workspace, status: &status };
+    let all: Vec<&Memory> = tensors.iter().map(GuardedMemory::memory).collect();
+    let workspace_memory = workspace.memory();
+    let arguments = Arguments { parameters: &all, workspace: workspace_memory, status: &status };
     for function in [Function::Prepare, Function::Compute] {
         if function == Function::Compute || program.interface.has_prepare {
             // SAFETY: memory is as large as the interface says. A kernel that does not keep to it is what we look for.
@@ -93,12 +93,11 @@ fn run(device: &mut dyn Device, pair: &Pair) -> Result<Result<(), (Kind, String)
     for (memory, (bytes, owner)) in
         tensors.iter().chain([&workspace]).zip(sizes.zip(owners).chain([of_workspace]))
     {
-        let mut held = vec![0; bytes as usize + BEHIND];
-        device.download(memory, 0, &mut held)?;
-        let behind = held.split_off(bytes as usize);
-        if behind.iter().any(|byte| *byte != CANARY) {
-            return Ok(Err((Kind::Memory, "wrote behind a buffer".to_owned())));
+        if let Some(overrun) = memory.overrun(device)? {
+            return Ok(Err((Kind::Memory, format!("wrote {overrun} of a buffer"))));
         }
+        let mut held = vec![0; bytes as usize];
+        device.download(memory.memory(), 0, &mut held)?;
         if owner == Some(Owner::Output) {
             outputs.push(held);
         }

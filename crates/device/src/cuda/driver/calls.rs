@@ -7,9 +7,13 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::ffi::{self, Address, Functions, Handle};
 use crate::DeviceError;
+use crate::deadline::{Wait, wait};
 use crate::error::Status;
 
 /// What a call answered that did not succeed.
@@ -155,9 +159,21 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if ABANDONED.load(Ordering::Relaxed) {
+            return;
+        }
         // SAFETY: it was retained once, and is released once.
         unsafe { (self.device.0.0.cuDevicePrimaryCtxRelease_v2)(self.device.1) };
     }
+}
+
+/// Whether a kernel runs that nobody waits for any more. The driver waits for kernels where something is released, so
+/// nothing is.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves what exists to the end of the process.
+pub(super) fn abandon() {
+    ABANDONED.store(true, Ordering::Relaxed);
 }
 
 macro_rules! handles {
@@ -171,6 +187,9 @@ macro_rules! handles {
 
         impl Drop for $name {
             fn drop(&mut self) {
+                if ABANDONED.load(Ordering::Relaxed) {
+                    return;
+                }
                 if let Ok(driver) = self.context.enter() {
                     // SAFETY: the handle is ours, and is given back once. There is nobody to tell of a failure.
                     unsafe { (driver.0.$release)(self.handle) };
@@ -284,19 +303,51 @@ impl<'a> Queue<'a> {
         driver.check("cuLaunchKernel", code)
     }
 
-    /// Writes bytes to the beginning of a buffer that has room for them.
-    pub(super) fn write(self, to: &Buffer, bytes: &[u8]) -> Result<()> {
+    /// Writes bytes to an address that has room for them.
+    pub(super) fn write(self, to: Address, bytes: &[u8]) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the driver has taken bytes of pageable memory when it returns; addresses of devices are checked by it.
         let code = unsafe {
             let from = bytes.as_ptr().cast();
-            (driver.0.cuMemcpyHtoDAsync_v2)(to.handle, from, bytes.len(), self.handle)
+            (driver.0.cuMemcpyHtoDAsync_v2)(to, from, bytes.len(), self.handle)
         };
         driver.check("cuMemcpyHtoDAsync_v2", code)
     }
 
+    /// Whether all that was asked of the stream is done; what failed is for [`Queue::finish`] to say.
+    fn is_done(self) -> Result<bool> {
+        let driver = self.context.enter()?;
+        // SAFETY: the stream exists.
+        Ok(unsafe { (driver.0.cuStreamQuery)(self.handle) } != ffi::NOT_READY)
+    }
+
+    /// Waits for all that was asked of the stream, as long as it may take.
+    pub(super) fn wait(self) -> Result<Wait> {
+        /// How long it is asked again and again before this thread sleeps in between.
+        const SPIN: Duration = Duration::from_millis(1);
+        let start = Instant::now();
+        let waited = wait(|time| {
+            let slice = Instant::now();
+            loop {
+                if self.is_done()? {
+                    return Ok(true);
+                }
+                if slice.elapsed() >= time {
+                    return Ok(false);
+                }
+                if start.elapsed() > SPIN {
+                    thread::sleep(Duration::from_micros(100));
+                }
+            }
+        })?;
+        if waited == Wait::Over {
+            self.finish()?;
+        }
+        Ok(waited)
+    }
+
     /// Waits for all that was asked of the stream.
-    pub(super) fn finish(self) -> Result<()> {
+    fn finish(self) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the stream exists.
         driver.check("cuStreamSynchronize", unsafe { (driver.0.cuStreamSynchronize)(self.handle) })

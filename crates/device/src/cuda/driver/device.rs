@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tensorwright_schedule::interface::Function;
 
-use super::calls::{Buffer, Context, Driver, Failure, Kernel, Module, Queue, Stream};
+use super::calls::{self, Buffer, Context, Driver, Failure, Kernel, Module, Queue, Stream};
 use super::{ffi, list};
 use crate::cuda::nvrtc::{Compiled, Nvrtc};
+use crate::deadline::Wait;
 use crate::device::{Arguments, Elapsed, Loaded, Memory, Owner};
 use crate::{
     Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan, StreamHandle, Streams,
@@ -23,6 +24,16 @@ struct Cuda {
     compiler: Option<Nvrtc>,
     context: Arc<Context>,
     stream: Stream,
+    /// The kernel that was launched last on a stream of another library.
+    launched: String,
+    /// Why nothing works any more.
+    stuck: Option<DeviceError>,
+}
+
+/// Memory, from an offset on.
+struct Own {
+    buffer: Arc<Buffer>,
+    offset: u64,
 }
 
 /// The kernels of a program, one per launch.
@@ -44,7 +55,16 @@ pub(super) fn open(driver: Driver, number: usize) -> Result<Box<dyn Device>, Dev
     let context = device.context().map_err(failed)?;
     let stream = Stream::new(&context).map_err(failed)?;
     let (owner, compiler) = (Owner::new(), None);
-    Ok(Box::new(Cuda { owner, description, architecture, compiler, context, stream }))
+    Ok(Box::new(Cuda {
+        owner,
+        description,
+        architecture,
+        compiler,
+        context,
+        stream,
+        launched: String::new(),
+        stuck: None,
+    }))
 }
 
 impl Cuda {
@@ -87,7 +107,22 @@ impl Cuda {
         Ok(kernel)
     }
 
-    fn buffer<'m>(&self, memory: &'m Memory) -> Result<&'m Buffer, DeviceError> {
+    /// Refuses everything after a kernel that did not end.
+    fn check_free(&self) -> Result<(), DeviceError> {
+        self.stuck.clone().map_or(Ok(()), Err)
+    }
+
+    /// What a wait for a kernel came to.
+    fn waited(&mut self, waited: Wait, kernel: &str) -> Result<(), DeviceError> {
+        let ended = waited.ended(self.description.name(), kernel);
+        if let Err(stuck) = &ended {
+            calls::abandon();
+            self.stuck = Some(stuck.clone());
+        }
+        ended
+    }
+
+    fn own<'m>(&self, memory: &'m Memory) -> Result<&'m Own, DeviceError> {
         memory.inner(self.owner, &self.description)
     }
 
@@ -95,7 +130,7 @@ impl Cuda {
     fn address(&self, memory: &Memory) -> Result<ffi::Address, DeviceError> {
         match memory.inner(self.owner, &self.description) {
             Ok(Borrowed(address)) => Ok(*address),
-            Err(_) => self.buffer(memory).map(Buffer::address),
+            Err(_) => self.own(memory).map(|own| own.buffer.address().wrapping_add(own.offset)),
         }
     }
 
@@ -137,6 +172,7 @@ impl Device for Cuda {
     }
 
     fn load(&mut self, program: &DeviceProgram) -> Result<Loaded, DeviceError> {
+        self.check_free()?;
         self.description.check(program)?;
         let compiler = match self.compiler.take() {
             Some(compiler) => compiler,
@@ -152,13 +188,21 @@ impl Device for Cuda {
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+        self.check_free()?;
         let device = self.description.name().to_owned();
         // An allocation has at least one byte.
         let size = usize::try_from(bytes.max(1));
         let size = size.map_err(|_| DeviceError::OutOfMemory { device, bytes })?;
         let buffer = Buffer::new(&self.context, size);
         let buffer = buffer.map_err(|failure| self.starved(bytes, failure))?;
-        Ok(Memory::new(bytes, self.owner, buffer))
+        Ok(Memory::new(bytes, self.owner, Own { buffer: Arc::new(buffer), offset: 0 }))
+    }
+
+    fn part(&mut self, of: &Memory, offset: u64, bytes: u64) -> Result<Memory, DeviceError> {
+        of.check(&self.description, offset, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        let own = self.own(of)?;
+        let part = Own { buffer: Arc::clone(&own.buffer), offset: own.offset + offset };
+        Ok(Memory::new(bytes, self.owner, part))
     }
 
     fn adopt(&mut self, _: Box<dyn HostMemory>) -> Result<Memory, DeviceError> {
@@ -166,20 +210,26 @@ impl Device for Cuda {
     }
 
     fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check_free()?;
         to.check(&self.description, offset, bytes.len())?;
-        let buffer = self.buffer(to)?;
+        let own = self.own(to)?;
         match bytes.is_empty() {
             true => Ok(()),
-            false => buffer.write(offset, bytes).map_err(|failure| self.failed(failure)),
+            false => {
+                own.buffer.write(own.offset + offset, bytes).map_err(|failure| self.failed(failure))
+            }
         }
     }
 
     fn download(&mut self, from: &Memory, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_free()?;
         from.check(&self.description, offset, into.len())?;
-        let buffer = self.buffer(from)?;
+        let own = self.own(from)?;
         match into.is_empty() {
             true => Ok(()),
-            false => buffer.read(offset, into).map_err(|failure| self.failed(failure)),
+            false => {
+                own.buffer.read(own.offset + offset, into).map_err(|failure| self.failed(failure))
+            }
         }
     }
 
@@ -189,12 +239,14 @@ impl Device for Cuda {
         function: Function,
         arguments: &Arguments<'_>,
     ) -> Result<Elapsed, DeviceError> {
+        self.check_free()?;
         let queue = self.stream.queue();
         let mut marks = vec![self.stream.mark().map_err(|failure| self.failed(failure))?];
         let mut mark = || self.stream.mark().map(|mark| marks.push(mark));
         // SAFETY: whoever called vouches for the kernels.
         let last = unsafe { self.launch_each(queue, program, function, arguments, &mut mark) }?;
-        queue.finish().map_err(|failure| self.fell(last, failure))?;
+        let waited = queue.wait().map_err(|failure| self.fell(last, failure))?;
+        self.waited(waited, last)?;
         let (mut now, mut times) = (0, Vec::new());
         for pair in marks.windows(2) {
             let taken = pair[0].until(&pair[1]).map_err(|failure| self.failed(failure))?;
@@ -224,7 +276,7 @@ impl Streams for Cuda {
         let queue = Queue::foreign(&self.context, stream.0);
         match bytes.is_empty() {
             true => Ok(()),
-            false => queue.write(self.buffer(to)?, bytes).map_err(|failure| self.failed(failure)),
+            false => queue.write(self.address(to)?, bytes).map_err(|failure| self.failed(failure)),
         }
     }
 
@@ -237,11 +289,15 @@ impl Streams for Cuda {
     ) -> Result<(), DeviceError> {
         let queue = Queue::foreign(&self.context, stream.0);
         // SAFETY: whoever called vouches for the kernels and the stream.
-        unsafe { self.launch_each(queue, program, function, arguments, || Ok(())) }.map(|_| ())
+        let last = unsafe { self.launch_each(queue, program, function, arguments, || Ok(())) }?;
+        last.clone_into(&mut self.launched);
+        Ok(())
     }
 
     fn wait_for(&mut self, stream: StreamHandle) -> Result<(), DeviceError> {
         let queue = Queue::foreign(&self.context, stream.0);
-        queue.finish().map_err(|failure| self.failed(failure))
+        let waited = queue.wait().map_err(|failure| self.failed(failure))?;
+        let kernel = self.launched.clone();
+        self.waited(waited, &kernel)
     }
 }

@@ -27,6 +27,7 @@ functions! {
         fn cuStreamCreate(stream: *mut Handle, flags: c_uint) -> c_int;
         fn cuStreamDestroy_v2(stream: Handle) -> c_int;
         fn cuStreamSynchronize(stream: Handle) -> c_int;
+        fn cuStreamQuery(stream: Handle) -> c_int;
         fn cuModuleLoadData(module: *mut Handle, image: *const c_void) -> c_int;
         fn cuModuleUnload(module: Handle) -> c_int;
         fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) -> c_int;
@@ -69,5 +70,6 @@ pub(super) const DEVICE_UNAVAILABLE: c_int = 46;
 pub(super) const NO_DEVICE: c_int = 100;
 pub(super) const ECC_UNCORRECTABLE: c_int = 214;
 pub(super) const NOT_FOUND: c_int = 500;
+pub(super) const NOT_READY: c_int = 600;
 pub(super) const CONTEXT_IS_DESTROYED: c_int = 709;
 pub(super) const UNKNOWN: c_int = 999;

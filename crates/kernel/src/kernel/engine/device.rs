@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tensorwright_device::{
-    Arguments, Device, DeviceError, DeviceProgram, Loaded, Memory, STATUS_BYTES, SharedDevice,
-    StreamHandle,
+    Arguments, Device, DeviceError, DeviceProgram, GuardedMemory, Loaded, Memory, STATUS_BYTES,
+    SharedDevice, StreamHandle,
 };
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::{Function, Parameter};
@@ -45,9 +45,54 @@ impl std::fmt::Debug for Inner {
 /// Memory on the device for all that a call is passed.
 #[derive(Debug)]
 struct Tensors {
-    parameters: Vec<Memory>,
-    workspace: Memory,
+    parameters: Vec<Held>,
+    workspace: Held,
     status: Memory,
+}
+
+/// Memory of a call, between guards or not.
+#[derive(Debug)]
+enum Held {
+    Plain(Memory),
+    Guarded(GuardedMemory),
+}
+
+impl Held {
+    /// Memory of so many bytes. Some runtimes know none of no bytes.
+    fn allocate(
+        device: &mut dyn Device,
+        bytes: u64,
+        is_guarded: bool,
+    ) -> Result<Self, DeviceError> {
+        let bytes = bytes.max(1);
+        match is_guarded {
+            true => GuardedMemory::allocate(device, bytes).map(Self::Guarded),
+            false => device.allocate(bytes).map(Self::Plain),
+        }
+    }
+
+    fn memory(&self) -> &Memory {
+        match self {
+            Self::Plain(memory) => memory,
+            Self::Guarded(guarded) => guarded.memory(),
+        }
+    }
+
+    /// Refuses what was written beyond it; `what` says whose memory it is.
+    fn check(
+        &self,
+        device: &mut dyn Device,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), DeviceError> {
+        let Self::Guarded(guarded) = self else { return Ok(()) };
+        match guarded.overrun(device)? {
+            None => Ok(()),
+            Some(overrun) => {
+                let device = device.describe().name().to_owned();
+                Err(DeviceError::Overrun { device, what: what(), overrun })
+            }
+        }
+    }
 }
 
 /// Memory for calls that follow each other.
@@ -58,6 +103,7 @@ struct Call<'a> {
     tensors: Option<Tensors>,
     /// Whether the device has the values of each parameter.
     is_there: Vec<bool>,
+    is_guarded: bool,
     elapsed: Option<Duration>,
 }
 
@@ -92,13 +138,12 @@ impl OnDevice {
     }
 
     /// Memory for a call.
-    fn tensors(&self, device: &mut dyn Device) -> Result<Tensors, DeviceError> {
+    fn tensors(&self, device: &mut dyn Device, is_guarded: bool) -> Result<Tensors, DeviceError> {
         let parameters = self.interface.parameters.iter();
-        // Some runtimes know no memory of no bytes.
-        let parameters =
-            parameters.map(|parameter| device.allocate(parameter.bytes().unsigned_abs().max(1)));
+        let parameters = parameters
+            .map(|parameter| Held::allocate(device, parameter.bytes().unsigned_abs(), is_guarded));
         let parameters = parameters.collect::<Result<_, _>>()?;
-        let workspace = device.allocate(self.workspace_bytes.max(1))?;
+        let workspace = Held::allocate(device, self.workspace_bytes, is_guarded)?;
         let status = device.allocate(STATUS_BYTES)?;
         device.upload(&status, 0, &[0; STATUS_BYTES as usize])?;
         Ok(Tensors { parameters, workspace, status })
@@ -116,11 +161,12 @@ impl Engine for OnDevice {
             Some(tensors) => tensors,
             None => {
                 let mut device = lock(&self.inner.device);
-                self.tensors(device.as_mut()).map_err(CallError::Device)?
+                self.tensors(device.as_mut(), false).map_err(CallError::Device)?
             }
         };
         let is_there = vec![false; tensors.parameters.len()];
-        Ok(Box::new(Call { engine: self, tensors: Some(tensors), is_there, elapsed: None }))
+        let tensors = Some(tensors);
+        Ok(Box::new(Call { engine: self, tensors, is_there, is_guarded: false, elapsed: None }))
     }
 
     fn load_time(&self) -> Duration {
@@ -161,7 +207,8 @@ impl Call<'_> {
         let mut device = lock(device);
         let Some(Tensors { parameters, workspace, status }) = &self.tensors else { return Ok(0) };
         let of_interface = &self.engine.interface.parameters;
-        let each = || of_interface.iter().zip(parameters).zip(pointers);
+        let memories: Vec<&Memory> = parameters.iter().map(Held::memory).collect();
+        let each = || of_interface.iter().zip(memories.iter().copied()).zip(pointers);
         for (((parameter, memory), pointer), is_there) in each().zip(&mut self.is_there) {
             let bytes = usize::try_from(parameter.bytes()).unwrap_or(0);
             if is_written(parameter, function) || *is_there || pointer.is_null() || bytes == 0 {
@@ -172,12 +219,15 @@ impl Call<'_> {
             device.upload(memory, 0, bytes)?;
             *is_there = true;
         }
-        let all: Vec<&Memory> = parameters.iter().collect();
-        let arguments = Arguments { parameters: &all, workspace, status };
+        let arguments = Arguments { parameters: &memories, workspace: workspace.memory(), status };
         // SAFETY: the kernels were emitted for the interface that the memory was allocated for. They read and write
         // inside of their tensors: subscripts that are not proven to be are checked, and set the status.
         let elapsed = unsafe { device.launch(&lock(loaded), function, &arguments) }?;
         self.elapsed = Some(elapsed.total);
+        for (parameter, held) in of_interface.iter().zip(parameters) {
+            held.check(device.as_mut(), || format!("tensor `{}`", parameter.name))?;
+        }
+        workspace.check(device.as_mut(), || "the workspace".to_owned())?;
         let mut failed = [0; STATUS_BYTES as usize];
         device.download(status, 0, &mut failed)?;
         if failed != [0; STATUS_BYTES as usize] {
@@ -206,6 +256,18 @@ impl Session for Call<'_> {
         unsafe { self.launch(function, pointers) }.map_err(CallError::Device)
     }
 
+    fn guard(&mut self) -> Result<(), CallError> {
+        if self.is_guarded {
+            return Ok(());
+        }
+        let mut device = lock(&self.engine.inner.device);
+        let guarded = self.engine.tensors(device.as_mut(), true).map_err(CallError::Device)?;
+        lock(&self.engine.inner.idle).extend(self.tensors.replace(guarded));
+        self.is_there.fill(false);
+        self.is_guarded = true;
+        Ok(())
+    }
+
     fn touch(&mut self, parameter: usize) {
         if let Some(is_there) = self.is_there.get_mut(parameter) {
             *is_there = false;
@@ -219,6 +281,8 @@ impl Session for Call<'_> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        lock(&self.engine.inner.idle).extend(self.tensors.take());
+        if !self.is_guarded {
+            lock(&self.engine.inner.idle).extend(self.tensors.take());
+        }
     }
 }

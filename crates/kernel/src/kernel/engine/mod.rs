@@ -65,6 +65,11 @@ pub(super) trait Session: fmt::Debug {
         pointers: &[*mut c_void],
     ) -> Result<i32, CallError>;
 
+    /// Puts guards around memory of a device: a call that writes beyond a tensor is an error from now on.
+    fn guard(&mut self) -> Result<(), CallError> {
+        Ok(())
+    }
+
     /// The next call finds other values in the memory of a parameter than the last one, or other memory.
     fn touch(&mut self, parameter: usize);
 

@@ -2,7 +2,7 @@
 //!
 //! Where a device works on the memory of this process, tensors lie in regions between pages that cannot be
 //! accessed: whoever leaves them ends the process, and what inputs hold cannot be written at all. The rest of the last page, and
-//! on other devices a page more, holds a pattern that is looked at afterwards.
+//! on other devices 64 KiB more, holds a pattern that is looked at afterwards.
 
 use std::io;
 
@@ -11,6 +11,9 @@ use tensorwright_device::{Device, DeviceError, Memory};
 use crate::worker::memory::{ReadOnlyRegion, Region, UNWRITTEN};
 
 const PAGE: u64 = 4096;
+
+/// The bytes behind memory that is not between pages that cannot be accessed.
+const GUARD: u64 = 64 << 10;
 
 /// How much is uploaded at once.
 const CHUNK: usize = 1 << 20;
@@ -23,7 +26,7 @@ pub(super) fn guarded(device: &mut dyn Device, bytes: u64) -> Result<Memory, Dev
         region.bytes_mut().fill(UNWRITTEN);
         return device.adopt(Box::new(region));
     }
-    let memory = device.allocate(whole.checked_add(PAGE).ok_or(starved)?)?;
+    let memory = device.allocate(whole.checked_add(GUARD).ok_or(starved)?)?;
     fill(device, &memory, &[])?;
     Ok(memory)
 }

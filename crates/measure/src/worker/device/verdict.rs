@@ -11,7 +11,7 @@ pub(super) fn verdict(error: &DeviceError) -> Verdict {
         DeviceError::Limit { .. } => Verdict::OverLimits(reason),
         DeviceError::OutOfMemory { .. } => Verdict::TooLarge(reason),
         DeviceError::FailedRead { .. } => Verdict::Wrong(reason),
-        DeviceError::Launch { .. } => Verdict::Failed(reason),
+        DeviceError::Launch { .. } | DeviceError::Late { .. } => Verdict::Failed(reason),
         DeviceError::Lost { .. }
         | DeviceError::NoRuntime { .. }
         | DeviceError::NoDevices { .. }
@@ -22,6 +22,8 @@ pub(super) fn verdict(error: &DeviceError) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use tensorwright_device::{BuildLog, Status};
 
@@ -33,6 +35,12 @@ mod tests {
         assert!(matches!(verdict(&lost), Verdict::Lost(_)));
         let failed = DeviceError::Launch { device: device.clone(), kernel, status };
         assert!(matches!(verdict(&failed), Verdict::Failed(_)));
+        let late = DeviceError::Late {
+            device: device.clone(),
+            kernel: "gemm".to_owned(),
+            deadline: Duration::from_secs(60),
+        };
+        assert!(matches!(verdict(&late), Verdict::Failed(_)));
         let starved = DeviceError::OutOfMemory { device: device.clone(), bytes: 1 };
         assert!(matches!(verdict(&starved), Verdict::TooLarge(_)));
         let read = DeviceError::FailedRead { status: 1 };

@@ -1,0 +1,88 @@
+//! [`GuardedMemory`]: memory between guards, which show what is written beyond it.
+
+use std::fmt;
+
+use crate::{Device, DeviceError, Memory};
+
+/// The bytes on each side. Every device can begin memory at a multiple of it.
+const GUARD: u64 = 64 << 10;
+
+/// What the guards hold. No value of a tensor is made of it alone, or likely to be.
+const PATTERN: u8 = 0xa5;
+
+/// Memory with a guard on each side that no kernel may write.
+#[derive(Debug)]
+pub struct GuardedMemory {
+    whole: Memory,
+    inside: Memory,
+    bytes: u64,
+}
+
+/// How many bytes of guards were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overrun {
+    /// Before the start of the memory.
+    pub before: u64,
+    /// After its end.
+    pub after: u64,
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.before, self.after) {
+            (before, 0) => write!(f, "{before} bytes before the start"),
+            (0, after) => write!(f, "{after} bytes after the end"),
+            (before, after) => {
+                write!(f, "{before} bytes before the start and {after} bytes after the end")
+            }
+        }
+    }
+}
+
+impl GuardedMemory {
+    /// Memory of so many bytes, with anything in it, and guards.
+    ///
+    /// # Errors
+    /// Those of [`Device::allocate`] and [`Device::part`].
+    pub fn allocate(device: &mut dyn Device, bytes: u64) -> Result<Self, DeviceError> {
+        let starved =
+            DeviceError::OutOfMemory { device: device.describe().name().to_owned(), bytes };
+        let total = bytes.checked_add(2 * GUARD).ok_or(starved)?;
+        let whole = device.allocate(total)?;
+        let inside = device.part(&whole, GUARD, bytes)?;
+        let guarded = Self { whole, inside, bytes };
+        guarded.restore(device)?;
+        Ok(guarded)
+    }
+
+    /// The memory between the guards.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.inside
+    }
+
+    /// Writes both guards.
+    fn restore(&self, device: &mut dyn Device) -> Result<(), DeviceError> {
+        let pattern = [PATTERN; GUARD as usize];
+        device.upload(&self.whole, 0, &pattern)?;
+        device.upload(&self.whole, GUARD + self.bytes, &pattern)
+    }
+
+    /// What was written to the guards since the last time, if anything. They are whole again afterwards.
+    ///
+    /// # Errors
+    /// Those of [`Device::download`] and [`Device::upload`].
+    pub fn overrun(&self, device: &mut dyn Device) -> Result<Option<Overrun>, DeviceError> {
+        let mut written = |offset| {
+            let mut guard = [0; GUARD as usize];
+            device.download(&self.whole, offset, &mut guard)?;
+            Ok(guard.iter().filter(|byte| **byte != PATTERN).count() as u64)
+        };
+        let (before, after) = (written(0)?, written(GUARD + self.bytes)?);
+        if (before, after) == (0, 0) {
+            return Ok(None);
+        }
+        self.restore(device)?;
+        Ok(Some(Overrun { before, after }))
+    }
+}
