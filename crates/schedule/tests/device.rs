@@ -31,6 +31,10 @@ const TILED: &str = "C: split m 8 2\nC: split n 8 2\nC: split k 4\nC: reorder m.
     A.pack: fuse d0 d1 -> t\nA.pack: split t 8 8\nA.pack: bind t.1 thread.y\nA.pack: bind t.2 thread.x\n\
     B.pack: fuse d0 d1 -> t\nB.pack: split t 8 8\nB.pack: bind t.1 thread.y\nB.pack: bind t.2 thread.x\n\
     C: cache_write at n.0\nC.tile: unroll m.2\nC.tile: unroll n.2\n";
+/// A stage in the blocks of its reader.
+const FUSED: &str = "out: split y 4\nout: split x 8\nout: reorder y.0 x.0 y.1 x.1\nbx: compute_at out x.0\n\
+    out: bind y.0 block.y\nout: bind x.0 block.x\nout: bind y.1 thread.y\nout: bind x.1 thread.x\n\
+    bx: bind y thread.y\nbx: bind x thread.x\n";
 const ROWS: &str = "total: compute_at y n\ne: compute_at y n\ntop: compute_at y n\ny: bind n block.x\n\
     y: split d 8\ny: bind d.1 thread.x\ne: split d 8\ne: bind d.1 thread.x\n\
     total: split d 8\ntotal: rfactor d.1 at n\ntotal.rf: reorder d.1 d.0\ntotal.rf: bind d.1 thread.x\n";
@@ -91,10 +95,8 @@ shows! {
         "y: split k 8\ny: rfactor k.1 at i\ny: bind i block.x\ny.rf: reorder k.1 k.0\ny.rf: bind k.1 thread.x\n";
     threads_add_to_their_own: GEMM, [("M", 6), ("N", 8), ("K", 5)],
         "C: reorder k m n\nC: bind m thread.y\nC: bind n thread.x\n";
-    stencil: BLUR, [("H", 9), ("W", 20)],
-        "out: split y 4\nout: split x 8\nout: reorder y.0 x.0 y.1 x.1\nbx: compute_at out x.0\n\
-         out: bind y.0 block.y\nout: bind x.0 block.x\nout: bind y.1 thread.y\nout: bind x.1 thread.x\n\
-         bx: bind y thread.y\nbx: bind x thread.x\n";
+    stencil: BLUR, [("H", 9), ("W", 20)], FUSED;
+    stencil_with_an_interior: BLUR, [("H", 42), ("W", 83)], FUSED;
     lives_outside_of_launches: MV, [("M", 3), ("K", 6)],
         "y: split k 3\ny: split i 4\ny: rfactor k.1 at i.0\ny.rf: reorder k.1 i.1 k.0\ny.rf: bind k.1 thread.x\n";
     one_thread: COUNT, [("N", 9), ("B", 4)], "count.start: bind b thread.x\n";
@@ -195,7 +197,7 @@ fn barrier_in(nodes: &mut Body, is_it: &dyn Fn(&Node) -> bool) -> bool {
 /// Some runtimes get conditions with barriers in them wrong, whether all threads of a block agree on them or not.
 #[test]
 fn barriers_stand_in_no_condition_and_no_thread() {
-    let gemm = scheduled(&program(GEMM, &[("M", 33), ("N", 40), ("K", 10)]), TILED);
+    let stencil = scheduled(&program(BLUR, &[("H", 42), ("W", 83)]), FUSED);
     let softmax = scheduled(&program(SOFTMAX, &[("N", 3), ("D", 20)]), ROWS);
     let is_guard = |node: &Node| matches!(node, Node::Guard(_));
     let is_thread =
@@ -206,7 +208,7 @@ fn barriers_stand_in_no_condition_and_no_thread() {
         check(&nest, 1_000_000).unwrap_err().to_string()
     };
     let rest = ", and not all threads may come to it";
-    assert_eq!(flaw(gemm, &is_guard), format!("a barrier stands within a condition{rest}"));
+    assert_eq!(flaw(stencil, &is_guard), format!("a barrier stands within a condition{rest}"));
     let around = "loop `d.1` over threads";
     assert_eq!(flaw(softmax, &is_thread), format!("a barrier stands within {around}{rest}"));
 }

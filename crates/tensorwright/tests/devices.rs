@@ -153,11 +153,14 @@ fn programs(def: Def<'_>, golden: &Sizes, value: i64) -> Vec<(Sizes, Program)> {
     }
 }
 
-/// Runs all examples with sizes of a value.
-fn all_examples(value: i64) {
+/// How many tests share the examples.
+const PARTS: usize = 6;
+
+/// Runs a part of the examples with sizes of a value.
+fn some_examples(value: i64, part: usize) {
     let Some(device) = device() else { return };
     let (mut ran, mut failures) = (BTreeSet::new(), Vec::new());
-    for (path, name, sizes) in golden() {
+    for (path, name, sizes) in golden().into_iter().skip(part).step_by(PARTS) {
         let text = std::fs::read_to_string(&path).unwrap();
         let module = Module::parse(&path.display().to_string(), &text).unwrap();
         for (sizes, program) in programs(module.def(&name).unwrap(), &sizes, value) {
@@ -171,24 +174,34 @@ fn all_examples(value: i64) {
     println!("{} definitions with sizes of {value}", ran.len());
 }
 
-#[test]
-fn examples_of_size_17() {
-    all_examples(17);
+macro_rules! examples {
+    ($($name:ident: $part:expr;)*) => { $(
+        mod $name {
+            #[test]
+            fn of_size_17() {
+                crate::some_examples(17, $part);
+            }
+
+            #[test]
+            fn of_size_100() {
+                crate::some_examples(100, $part);
+            }
+
+            #[test]
+            #[ignore = "17 and 100 have the same paths"]
+            fn of_sizes_1_and_7() {
+                crate::some_examples(1, $part);
+                crate::some_examples(7, $part);
+            }
+        }
+    )* };
 }
 
-#[test]
-fn examples_of_size_100() {
-    all_examples(100);
-}
-
-#[test]
-#[ignore = "takes minutes; 17 and 100 have the same paths"]
-fn examples_of_size_1() {
-    all_examples(1);
-}
-
-#[test]
-#[ignore = "takes minutes; 17 and 100 have the same paths"]
-fn examples_of_size_7() {
-    all_examples(7);
+examples! {
+    first: 0;
+    second: 1;
+    third: 2;
+    fourth: 3;
+    fifth: 4;
+    sixth: 5;
 }

@@ -16,9 +16,8 @@
 //! All threads of a block agree on conditions around thread loops, so that both forms are right by the words of OpenCL
 //! and CUDA. PoCL (3.1 at least) makes loops over the work items of the regions between barriers, and its regions are wrong
 //! where a barrier stands in a conditional beside other branches or loops: kernels then never end, write beyond their
-//! buffers, or jump to nowhere. It also takes a loop for one that all work items run where a branch on which
-//! they agree leads to it, even if another one leads there too. So no condition of a launch joins one on blocks and one
-//! on threads by "or".
+//! buffers, or jump to nowhere. It also takes a loop for one that all work items run where a branch on which they agree
+//! leads to it, even if another one does too, so that no condition joins one on blocks and one on threads by "or".
 
 use super::interior::negated;
 use crate::nest::{Body, Guard, Loop, Node};

@@ -14,13 +14,18 @@
 //! work between barriers. What is left of index arithmetic is plain, so that compilers see which loads of
 //! neighbours are next to each other. Nothing but speed depends on it: where it would make too much code, or where
 //! most blocks are at a border, launches stay as they are.
+//!
+//! So do launches in which threads run loops: conditions are few beside these, and PoCL (3.1 at least) computes something
+//! else where a loop that all work items run stands behind other branches in a condition on which they all agree. It
+//! waits for all of them around such a loop, as if there were barriers, which stand in a condition then.
 
 use tensorwright_lang::program::{Atom, Expr, Index};
 
 use crate::lower::borders::{boundary, moved};
 use crate::lower::{LowerError, simplify};
 use crate::nest::{
-    Body, Guard, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_store, substitute,
+    Body, Guard, Loop, LoopKind, LoopNest, Node, Ranges, Store, Var, for_each_loop, for_each_store,
+    substitute,
 };
 
 /// The most stores of a launch that is copied.
@@ -70,7 +75,10 @@ fn launch(l: &mut Loop, ranges: &Ranges, around: &mut Vec<Blocks>) -> Result<(),
     }
     let mut stores = 0;
     for_each_store(&l.body, &mut |_| stores += 1);
-    let spans = if stores > MOST_STORES { Vec::new() } else { interior(&l.body, &inner, around) };
+    let spans = match stores > MOST_STORES || runs_loops(&l.body) {
+        true => Vec::new(),
+        false => interior(&l.body, &inner, around),
+    };
     if !spans.is_empty() {
         let (inside, outside) = conditions(&spans).ok_or(LowerError::Overflow)?;
         let undecided = l.body.clone();
@@ -80,6 +88,14 @@ fn launch(l: &mut Loop, ranges: &Ranges, around: &mut Vec<Blocks>) -> Result<(),
         l.body = vec![guard(inside, decided), guard(vec![outside], undecided)].into();
     }
     Ok(())
+}
+
+/// Whether threads run loops, or stores of several lanes, which are written as loops.
+fn runs_loops(nodes: &[Node]) -> bool {
+    let mut found = false;
+    for_each_loop(nodes, &mut |l| found |= !l.kind.is_bound());
+    for_each_store(nodes, &mut |store| found |= store.lanes.is_some());
+    found
 }
 
 /// The blocks in which something is decided that is not decided in all of them.
