@@ -9,6 +9,7 @@ use tensorwright_records::Location;
 use tensorwright_search::registry::STRATEGIES;
 use tensorwright_tuner::Mode;
 
+use crate::config::default_threads;
 use crate::sizes::{SizeList, split};
 
 /// Check files without sizes: syntax, names, types, and ranges that nothing can determine
@@ -278,8 +279,8 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", default_value = "native", help = targets())]
     pub(crate) target: String,
 
-    /// The threads that parallel loops use
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// The threads that parallel loops use; one for each core if nothing says it
+    #[arg(long, value_name = "N", default_value_t = default_threads(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
 
     /// exact: sums of the numbers that the text names, in any order; fast: also algorithms that compute

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 pub use commands::report::report_page;
-pub use config::{Configured, configure};
+pub use config::{Configured, configure, default_threads};
 pub use observe::{Observation, observe_by_environment};
 
 use command_line::{Cli, Command};

@@ -2,7 +2,7 @@
 
 use tensorwright::{Code, Diagnostic, Diagnostics, Schedule, Source};
 use tensorwright_outcome::printable;
-use tensorwright_records::{Error, Location, Result, open_existing};
+use tensorwright_records::{Error, Location, Part, Result, open_existing};
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
 /// The best schedule that the records have for a program, said on standard error; `None` if there is
@@ -44,6 +44,9 @@ fn recall(wanted: &Wanted<'_>, db: Option<&Location>) -> Result<Option<Schedule>
     let words = found.to_string();
     match &found {
         Remembered::Nothing => {}
+        // Of other sizes there are many.
+        Remembered::Elsewhere(misses) if misses.iter().any(|m| m.part == Some(Part::Sizes)) => {}
+        Remembered::Elsewhere(_) => eprintln!("not tuned: {}", printable(&words)),
         Remembered::Best { .. } => {
             eprintln!("tuned: {}; --untuned for the default one", printable(&words));
         }

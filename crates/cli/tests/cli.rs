@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
-    command.args(args).current_dir(root()).env("NO_COLOR", "1");
+    command.args(args).current_dir(root()).env("NO_COLOR", "1").env("TENSORWRIGHT_THREADS", "1");
     command
 }
 

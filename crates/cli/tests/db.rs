@@ -28,6 +28,7 @@ impl Scratch {
             .args(args)
             .current_dir(root)
             .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1")
             .env("TENSORWRIGHT_DB", self.file("records.sqlite3"))
             .output()
             .unwrap()

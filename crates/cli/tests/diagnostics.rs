@@ -50,6 +50,7 @@ impl Answer {
             .args(args)
             .current_dir(directory)
             .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1")
             .env_remove("CLICOLOR_FORCE")
             .output()
             .unwrap();

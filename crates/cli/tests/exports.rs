@@ -67,8 +67,9 @@ impl Scratch {
 
     /// Runs a program here; its standard output.
     fn run(&self, program: impl AsRef<Path>, args: &[&str]) -> String {
-        let output =
-            Command::new(program.as_ref()).args(args).current_dir(&self.0).output().unwrap();
+        let mut command = Command::new(program.as_ref());
+        command.args(args).current_dir(&self.0).env("TENSORWRIGHT_THREADS", "1");
+        let output = command.output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} {args:?}: {errors}", program.as_ref().display());
         String::from_utf8(output.stdout).unwrap()

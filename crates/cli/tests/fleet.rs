@@ -19,6 +19,7 @@ fn worker(server: &Server, more: &[&str]) -> Child {
         .args(["worker", "--once", "--db", server.url()])
         .args(more)
         .env("NO_COLOR", "1")
+        .env("TENSORWRIGHT_THREADS", "1")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -56,7 +57,8 @@ fn workers_try_what_others_enqueue() {
     let class = format!("{} x1 {COMPILER}", target.fingerprint());
     let admin = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
-        let output = command.arg("fleet").args(args).args(["--db", server.url()]).output().unwrap();
+        command.arg("fleet").args(args).args(["--db", server.url()]);
+        let output = command.env("TENSORWRIGHT_THREADS", "1").output().unwrap();
         (
             output.status.success(),
             String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -148,6 +150,7 @@ fn workers_try_what_others_enqueue() {
     pages(&server);
     let drained = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
         .args(["worker", "--name", "w5", "--db", server.url()])
+        .env("TENSORWRIGHT_THREADS", "1")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -71,7 +71,10 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
         command.args(args).args(["--db", self.server.url()]);
         // Files of the journal, beside those of the test.
-        command.env("XDG_DATA_HOME", self.files.path()).env("NO_COLOR", "1");
+        command
+            .env("XDG_DATA_HOME", self.files.path())
+            .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -192,7 +195,11 @@ fn roles_suffice() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
         let url = place.server.url().replace("postgres@", &format!("{user}@"));
         command.args(args).args(["--db", &url]).env("XDG_DATA_HOME", place.files.path());
-        command.env("NO_COLOR", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     };
     let worker = as_user("rack", &["worker", "--name", "w"]).spawn().unwrap();
@@ -384,6 +391,7 @@ fn what_is_wrong_is_said() {
             .args(more)
             .env("XDG_DATA_HOME", place.files.path())
             .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1")
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(1));

@@ -24,7 +24,7 @@ impl Scratch {
     fn run(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tensorwright"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        command.args(args).current_dir(root).env("NO_COLOR", "1");
+        command.args(args).current_dir(root).env("NO_COLOR", "1").env("TENSORWRIGHT_THREADS", "1");
         command.env("TENSORWRIGHT_DB", self.file("records.sqlite3")).output().unwrap()
     }
 

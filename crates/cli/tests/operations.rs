@@ -57,6 +57,22 @@ impl Home {
 }
 
 #[test]
+fn without_settings_there_is_a_thread_for_each_core() {
+    let home = Home::new();
+    let threads = tensorwright_cli::default_threads();
+    let config = home.says(&["config"]);
+    let row: Vec<&str> = config
+        .lines()
+        .find(|line| line.starts_with("threads"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(row, ["threads", &threads.to_string(), "default"]);
+    let run = home.says(&["run", "twice.tc", "--size", "N=8"]);
+    assert!(run.contains(&format!(", {threads} thread")), "{run}");
+}
+
+#[test]
 fn settings_say_where_they_come_from() {
     let home = Home::new();
     home.write(

@@ -16,6 +16,7 @@ fn tensorwright(db: &str, args: &[&str]) -> Output {
         .arg(db)
         .current_dir(root)
         .env("NO_COLOR", "1")
+        .env("TENSORWRIGHT_THREADS", "1")
         .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
         .output()
         .unwrap()

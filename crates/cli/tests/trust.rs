@@ -28,6 +28,7 @@ impl Scratch {
             .args(args)
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
             .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1")
             .env("TENSORWRIGHT_DB", self.0.join("records.sqlite3"))
             .output()
             .unwrap()

@@ -32,6 +32,7 @@ impl Scratch {
             .args(args)
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
             .env("NO_COLOR", "1")
+            .env("TENSORWRIGHT_THREADS", "1")
             .env("TENSORWRIGHT_DB", self.file("records.sqlite3"));
         command
     }
@@ -283,6 +284,105 @@ fn many_operators_share_a_budget() {
     assert!(errors.contains("unknown field `trails`"), "{errors}");
 }
 
+/// A manifest of three operators.
+fn three_operators(scratch: &Scratch, budget: &str) -> String {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");
+    let gemm = |size: u32| {
+        let file = kernels.join("gemm.tc");
+        let sizes = format!("{{ M = {size}, N = {size}, K = {size} }}");
+        format!("[[operator]]\nfile = {file:?}\ndef = \"gemm\"\nsizes = {sizes}\n")
+    };
+    let manifest = scratch.file("three.toml");
+    let text = format!("[tune]\n{budget}\n\n{}{}{}", gemm(16), gemm(24), gemm(32));
+    std::fs::write(&manifest, text).unwrap();
+    manifest.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_summary_names_every_operator() {
+    let scratch = Scratch::new("named");
+    let path = three_operators(&scratch, "trials = 2");
+    let output = scratch.run(&["tune", "--manifest", &path]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines.len(), output.status.code()), (3, Some(1)), "{said}");
+    for (line, size) in lines.iter().zip([16, 24]) {
+        assert!(line.starts_with(&format!("gemm K={size},M={size},N={size}: ")), "{said}");
+        assert!(line.ends_with("(1 trials)"), "{said}");
+    }
+    assert_eq!(
+        lines[2],
+        "gemm K=32,M=32,N=32: not tuned: there was no trial for it; 3 would reach all operators"
+    );
+
+    // So it is with time, of which there is none here.
+    let path = three_operators(&scratch, "time = \"1ms\"");
+    let output = scratch.run(&["tune", "--manifest", &path]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let wanted = |size: u32| {
+        format!(
+            "gemm K={size},M={size},N={size}: not tuned: there was no time for it; 6 s would reach all \
+             operators"
+        )
+    };
+    assert_eq!(said.lines().collect::<Vec<_>>(), [16, 24, 32].map(wanted));
+    assert_eq!(output.status.code(), Some(1));
+    let output = scratch.run(&["tune", "--manifest", &path, "--format", "json"]);
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said[2]["def"], &said[2]["sizes"]["K"]), (&"gemm".into(), &32.into()));
+    assert_eq!(said[2]["status"], "not-tuned");
+}
+
+#[test]
+fn the_progress_is_no_wider_than_the_terminal() {
+    let scratch = Scratch::new("columns");
+    for columns in [40, 80, 140] {
+        let tune = format!(
+            "stty cols {columns}; exec {} tune {} --trials 5 --fresh",
+            env!("CARGO_BIN_EXE_tensorwright"),
+            GEMM.join(" ")
+        );
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        // A pseudo terminal for the command.
+        let output = Command::new("script")
+            .args(["-qec", &tune, "/dev/null"])
+            .current_dir(root)
+            .stdin(Stdio::null())
+            .env("TENSORWRIGHT_THREADS", "1")
+            .env("TENSORWRIGHT_DB", scratch.file("records.sqlite3"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let updates: Vec<&str> =
+            said.split("\r\u{1b}[K").filter(|piece| !piece.contains('\n')).collect();
+        assert!(updates.iter().any(|update| update.contains("/5 trials")), "{said}");
+        assert!(updates.iter().all(|update| update.chars().count() < columns), "{said}");
+        assert!(
+            said.contains("search space: ") && said.contains(" schedules; lower bound"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn the_report_counts_and_measures_as_the_command() {
+    let scratch = Scratch::new("report");
+    let page = scratch.file("report.html");
+    let report = || {
+        let args = ["report", "-o", page.to_str().unwrap(), "--format", "json"];
+        scratch.json(&args)["report"]["sections"][0].clone()
+    };
+    let mut trials = 0;
+    // The second run measures the best of the first one again.
+    for seed in ["1", "2"] {
+        let tuned = scratch.json(&tune(&["--trials", "9", "--seed", seed]));
+        trials += tuned["trials"].as_u64().unwrap();
+        let headline = &report()["headline"];
+        assert_eq!(headline["trials"], trials, "{headline}");
+        assert_eq!(headline["seconds"], tuned["seconds"], "{headline} {tuned}");
+    }
+}
+
 #[test]
 fn a_time_is_kept() {
     let scratch = Scratch::new("time");
@@ -291,7 +391,10 @@ fn a_time_is_kept() {
     assert_eq!(tuned["status"], "finished");
     // Wide: the machine may be busy.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    assert!(tuned["elapsed"].as_f64().unwrap() > 3.0, "{tuned}");
+    let seconds = |name: &str| tuned[name].as_f64().unwrap();
+    let phases = ["start_seconds", "search_seconds", "finals_seconds"].map(seconds);
+    assert!((phases.iter().sum::<f64>() - seconds("elapsed")).abs() < 0.1, "{tuned}");
+    assert!(seconds("elapsed") > 3.0, "{tuned}");
 }
 
 #[test]

@@ -117,6 +117,8 @@ pub(crate) enum RunnerRequest {
         candidates: Vec<(Description, usize)>,
         /// For how long.
         budget: Duration,
+        /// After how long no round begins, however few there were.
+        limit: Duration,
         /// How to time.
         plan: TimingPlan,
     },

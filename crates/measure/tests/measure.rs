@@ -3,11 +3,11 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Processes, assert_well, config, good, matmul, next, program, schedule};
 use tensorwright_kernel::{DType, Schedule};
-use tensorwright_measure::{Config, MeasureError, Measurer, TimingPlan, WorkerCommand};
+use tensorwright_measure::{Config, Finalist, MeasureError, Measurer, TimingPlan, WorkerCommand};
 use tensorwright_outcome::Outcome;
 
 #[test]
@@ -155,6 +155,26 @@ fn finalists_are_compared_in_turns() {
     assert!(rounds[0] >= 8 && rounds[1] == 0 && rounds[2] == rounds[0], "{rounds:?}");
     assert_eq!(next(&mut measurer).id, 5, "what was submitted before is not lost");
     assert!(measurer.finalists(&[], Duration::ZERO).is_empty());
+}
+
+#[test]
+fn finals_end_when_their_time_is_over() {
+    let mut measurer = Measurer::start(&matmul(128), config()).unwrap();
+    let schedules = [good(), Schedule::default()];
+    let late = measurer.finalists_by(&schedules, Duration::from_secs(9), Instant::now());
+    let kinds: Vec<(&str, usize)> =
+        late.iter().map(|finalist| (finalist.outcome.kind(), finalist.rounds.len())).collect();
+    assert_eq!(kinds, [("timed-out", 0), ("timed-out", 0)]);
+    // What was not waited for is in nobody's way.
+    let finalists = measurer.finalists(&schedules, Duration::from_millis(50));
+    assert!(finalists.iter().all(|finalist| finalist.outcome.cost().is_some()), "{finalists:?}");
+    // Far more time for the rounds than there is until the end.
+    let until = Instant::now() + Duration::from_secs(6);
+    let finalists = measurer.finalists_by(&schedules, Duration::from_secs(3600), until);
+    assert!(Instant::now() < until + Duration::from_secs(30));
+    let timed =
+        |finalist: &Finalist| finalist.rounds.len() > 2 || finalist.outcome.kind() == "timed-out";
+    assert!(finalists.iter().all(timed), "{finalists:?}");
 }
 
 #[test]

@@ -103,6 +103,13 @@ impl Outcome {
         Self::KINDS[self.kind_index()]
     }
 
+    /// Whether it counts as a trial: a candidate that was built, or that the compiler was asked to build. What rules refuse
+    /// beforehand costs nothing, and what a device took with it is tried again.
+    #[must_use]
+    pub fn is_trial(&self) -> bool {
+        !matches!(self, Self::Illegal { .. } | Self::DeviceLost)
+    }
+
     /// The timing of a candidate that was measured.
     #[must_use]
     pub fn timing(&self) -> Option<&Timing> {

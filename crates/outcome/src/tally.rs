@@ -12,7 +12,16 @@ const MOST_REASONS: usize = 1000;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     counts: [u64; Outcome::KINDS.len()],
-    reasons: BTreeMap<(usize, String), u64>,
+    trials: u64,
+    /// By kind and reason without its numbers.
+    reasons: BTreeMap<(usize, String), Told>,
+}
+
+/// How often there was a reason, and its first words.
+#[derive(Debug, Clone, PartialEq)]
+struct Told {
+    count: u64,
+    words: String,
 }
 
 impl Tally {
@@ -20,11 +29,19 @@ impl Tally {
     pub fn add(&mut self, outcome: &Outcome) {
         let kind = outcome.kind_index();
         self.counts[kind] += 1;
+        self.trials += u64::from(outcome.is_trial());
         let Some(reason) = outcome.reason() else { return };
         let key = (kind, generalise(&reason));
         if self.reasons.len() < MOST_REASONS || self.reasons.contains_key(&key) {
-            *self.reasons.entry(key).or_default() += 1;
+            let told = || Told { count: 0, words: first_words(&reason).collect() };
+            self.reasons.entry(key).or_insert_with(told).count += 1;
         }
+    }
+
+    /// The number of trials: candidates that were built ([`Outcome::is_trial`]).
+    #[must_use]
+    pub fn trials(&self) -> u64 {
+        self.trials
     }
 
     /// The number of outcomes.
@@ -45,13 +62,14 @@ impl Tally {
         Outcome::KINDS.into_iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }
 
-    /// The commonest reasons: kind, reason, count.
+    /// The commonest reasons: kind, reason, count. Reasons that differ in numbers alone count as one, which is told in the words of
+    /// the first.
     #[must_use]
     pub fn commonest(&self, at_most: usize) -> Vec<(&'static str, &str, u64)> {
         let mut all: Vec<_> = self
             .reasons
             .iter()
-            .map(|((kind, reason), count)| (Outcome::KINDS[*kind], reason.as_str(), *count))
+            .map(|((kind, _), told)| (Outcome::KINDS[*kind], told.words.as_str(), told.count))
             .collect();
         all.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
         all.truncate(at_most);
@@ -59,12 +77,16 @@ impl Tally {
     }
 }
 
+/// The first line of a reason, in so far as it is not too long.
+fn first_words(reason: &str) -> impl Iterator<Item = char> + '_ {
+    reason.lines().next().unwrap_or_default().chars().take(200)
+}
+
 /// A reason with its numbers left out, so that the same reason about other numbers counts as one.
 fn generalise(reason: &str) -> String {
-    let line = reason.lines().next().unwrap_or_default();
     let mut text = String::new();
     let mut in_number = false;
-    for character in line.chars().take(200) {
+    for character in first_words(reason) {
         let digit = character.is_ascii_digit();
         if digit && !in_number {
             text.push('N');
@@ -100,8 +122,25 @@ mod tests {
         tally.add(&Outcome::DeviceLost);
         assert_eq!(tally.to_string(), "2 illegal, 1 device-lost");
         let common = tally.commonest(1);
-        assert_eq!(common, [("illegal", "registers: needs N registers", 2)]);
+        assert_eq!(common, [("illegal", "registers: needs 40 registers", 2)]);
         assert_eq!(tally.count("illegal"), 2);
         assert_eq!(tally.total(), 3);
+    }
+
+    #[test]
+    fn reasons_are_told_with_their_numbers() {
+        let mut tally = Tally::default();
+        tally.add(&Outcome::TimedOut { phase: crate::Phase::Build, limit: 2.5 });
+        assert_eq!(tally.commonest(1), [("timed-out", "building took more than 2.5 s", 1)]);
+    }
+
+    #[test]
+    fn what_was_built_is_a_trial() {
+        let mut tally = Tally::default();
+        tally.add(&Outcome::Illegal { rule: "unroll".into(), reason: "too much code".into() });
+        tally.add(&Outcome::DeviceLost);
+        tally.add(&Outcome::BuildFailed { reason: "no".into() });
+        tally.add(&Outcome::Measured(crate::Timing::default()));
+        assert_eq!((tally.trials(), tally.total()), (2, 4));
     }
 }

@@ -188,6 +188,9 @@ impl Job<'_> {
                 Remembered::Near { schedule, trial, .. } => {
                     return Some((schedule, Origin::Verified(trial)));
                 }
+                found if found.is_for_other_threads() => {
+                    notes(&format!("{} is not: {found}", self.what));
+                }
                 _ => {}
             }
         }

@@ -92,7 +92,7 @@ impl Compiled {
             remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
         let (kernel, origin) = match tuned {
             Some(Ok(kernel)) => (kernel, printable(&remembered.to_string()).into_owned()),
-            None if matches!(remembered, Remembered::Inexact(_)) => {
+            None if matches!(remembered, Remembered::Inexact(_) | Remembered::Elsewhere(_)) => {
                 (builder().build()?, format!("not tuned: {}", printable(&remembered.to_string())))
             }
             _ => (builder().build()?, "not tuned".to_owned()),

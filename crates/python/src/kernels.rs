@@ -2,6 +2,7 @@
 //! longest leave when there are too many.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tensorwright::{Diagnostics, Program};
@@ -40,6 +41,10 @@ pub(crate) struct Kernels {
     pricing: Mutex<HashMap<Variant, Arc<Pricing>>>,
     /// The keys of calls whose inputs are copied first.
     copied: Mutex<HashSet<Key>>,
+    /// Whether sizes that were named as dynamic have been looked at.
+    is_planned: AtomicBool,
+    /// What callers have to be told, until they are.
+    warnings: Mutex<Vec<String>>,
     /// Held while a kernel is compiled, so that threads do not compile the same one.
     compiling: Mutex<()>,
 }
@@ -54,8 +59,25 @@ impl Kernels {
             layouts: Mutex::default(),
             pricing: Mutex::default(),
             copied: Mutex::default(),
+            is_planned: AtomicBool::new(false),
+            warnings: Mutex::default(),
             compiling: Mutex::default(),
         }
+    }
+
+    /// Whether no call was planned before.
+    pub(crate) fn is_first_plan(&self) -> bool {
+        !self.is_planned.swap(true, Ordering::Relaxed)
+    }
+
+    /// Keeps a warning for the next caller.
+    pub(crate) fn warn(&self, warning: Option<String>) {
+        lock(&self.warnings).extend(warning);
+    }
+
+    /// The warnings that nobody was told.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.warnings))
     }
 
     /// How calls with a key are computed, if that is known.

@@ -40,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::operator::{Operator, compilations};
     #[pymodule_export]
-    use super::settings::configured;
+    use super::settings::{configured, default_threads};
     #[pymodule_export]
     use super::source::{Source, define};
 

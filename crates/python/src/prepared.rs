@@ -148,7 +148,7 @@ impl Prepared {
             return Err(Unready::Dense);
         }
         let shape = self.specialised(py, &key, arguments, exactly)?;
-        let mut notes = Vec::new();
+        let mut notes = self.kernels.warnings();
         for part in &shape.parts {
             notes.append(&mut lock(&part.compiled.notes));
         }

@@ -20,3 +20,9 @@ pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
     observed.map_err(problem)?;
     said.map(|said| (said.threads, said.target.clone())).map_err(problem)
 }
+
+/// The threads of kernels where nothing says it: one for each core that this process may use, as for the command.
+#[pyfunction]
+pub(crate) fn default_threads() -> u16 {
+    tensorwright_cli::default_threads()
+}

@@ -45,6 +45,13 @@ impl Source {
         all.into_iter().map(str::to_owned).collect()
     }
 
+    /// The names of the integer scalars of all definitions.
+    fn integer_scalars(&self) -> Vec<String> {
+        let all = self.module.defs().flat_map(|def| def.integer_scalars());
+        let all: BTreeSet<&str> = all.collect();
+        all.into_iter().map(str::to_owned).collect()
+    }
+
     /// The name of the text, such as that of a file.
     #[getter]
     fn name(&self) -> String {

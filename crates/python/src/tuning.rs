@@ -7,9 +7,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tensorwright_records::Journal;
-use tensorwright_tuner::{
-    Afar, Budget, Event, Mode, Progress, TuneError, Tuned, Tuner, UnknownMode, finalists_line,
-};
+use tensorwright_tuner::{Afar, Budget, Event, Progress, TuneError, Tuned, Tuner, UnknownMode};
 
 use crate::arguments::Arguments;
 use crate::command::worker_command;
@@ -116,24 +114,26 @@ pub(crate) fn tune<'py>(
 /// Tells Python what happened: what kind of event, a line for people, and how far it is.
 fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResult<()> {
     let Some(watch) = watch else { return Ok(()) };
-    let (kind, line, progress) = match event {
-        Event::Started { mode, space, progress, .. } => {
-            let line = match mode {
-                Mode::Autotune => format!("{space} points"),
-                mode => format!("{mode}: {}", mode.summary()),
-            };
-            ("started", line, Some(*progress))
-        }
-        Event::Trial { progress, .. } => ("trial", progress.to_string(), Some(*progress)),
-        Event::Waiting(progress) => ("waiting", progress.to_string(), Some(*progress)),
-        Event::Finalists { count, progress } => {
-            ("finalists", finalists_line(*count), Some(*progress))
-        }
-        Event::RecordsWait(why) => ("records", format!("records wait: {why}"), None),
-        Event::RecordRefused(why) => ("records", format!("a record was not kept: {why}"), None),
+    let (kind, progress) = match event {
+        Event::Started { progress, .. } => ("started", Some(*progress)),
+        Event::Trial { progress, .. } => ("trial", Some(*progress)),
+        Event::Waiting(progress) => ("waiting", Some(*progress)),
+        Event::Finalists { progress, .. } => ("finalists", Some(*progress)),
+        Event::RecordsWait(_) | Event::RecordRefused(_) => ("records", None),
         _ => return Ok(()),
     };
+    let line = match (event.line(), progress) {
+        (Some(line), _) => line,
+        (None, Some(progress)) => progress.line(columns(watch.bind(py))),
+        (None, None) => return Ok(()),
+    };
     watch.bind(py).call1((kind, line, progress.map(share))).map(|_| ())
+}
+
+/// The columns that whoever watches has for a line, if that is limited.
+fn columns(watch: &Bound<'_, PyAny>) -> usize {
+    let columns = watch.getattr_opt("columns").ok().flatten();
+    columns.and_then(|columns| columns.extract().ok()).unwrap_or(usize::MAX)
 }
 
 /// How much of the budget is used, from 0 to 1.
@@ -153,6 +153,9 @@ fn result<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     all.set_item("default_seconds", winner.default_seconds)?;
     all.set_item("trials", progress.trials)?;
     all.set_item("elapsed", progress.elapsed.as_secs_f64())?;
+    all.set_item("start_seconds", tuned.phases.start.as_secs_f64())?;
+    all.set_item("search_seconds", tuned.phases.search.as_secs_f64())?;
+    all.set_item("finals_seconds", tuned.phases.finals.as_secs_f64())?;
     all.set_item("gflops", progress.flops / winner.seconds / 1e9)?;
     all.set_item("roofline", progress.roof_seconds / winner.seconds)?;
     all.set_item("schedule", winner.schedule.to_string())?;

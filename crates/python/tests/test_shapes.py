@@ -276,3 +276,33 @@ def test_a_size_that_no_definition_has_is_refused():
     with pytest.raises(ValueError) as caught:
         tw.define(MATMUL, dynamic=["Q"])
     assert str(caught.value) == "dynamic: no definition has a size 'Q': there are K, M, N"
+
+
+def test_a_scalar_is_told_to_be_data():
+    text = "def take(float(N) x, int64 pos) -> (y) { y() = x(pos) }"
+    with pytest.raises(ValueError) as caught:
+        tw.define(text, dynamic=["pos"])
+    assert str(caught.value) == (
+        "dynamic: 'pos' is a scalar, and sizes are dynamic. A scalar that sets no range and no subscript takes any value with the same "
+        "kernel; make one that does data: write `int64(1) pos` for it, `pos(0)` where it is used, and pass an array of one number"
+    )
+
+
+@pytest.mark.parametrize("dynamic", [["N"], True])
+def test_a_size_that_cannot_be_dynamic_is_named_once(dynamic):
+    mean = tw.define("def mean(float(N) x) -> (m) { m() +=! x(i) / N }", dynamic=dynamic).mean
+    with pytest.warns(UserWarning) as caught:
+        for n in (5, 9, 33):
+            np.testing.assert_allclose(mean(np.full(n, 3, "float32")), 3, rtol=1e-5)
+    assert [str(warning.message) for warning in caught] == [
+        "mean: `N` cannot be dynamic: a statement uses a size as a number; each of its values has a kernel of its own"
+    ]
+
+
+def test_sizes_that_are_dynamic_are_not_warned_about(recwarn):
+    for text, name in ((ROWS, "rows"), (SOFTMAX, "softmax"), (MATMUL, "matmul")):
+        op = tw.define(text, dynamic=True)[name]
+        for n in (16, 21, 24):
+            x = np.ones((n, n), "float32")
+            op(x, x[0].copy()) if name == "rows" else op(x, x) if name == "matmul" else op(x)
+    assert not recwarn.list

@@ -74,8 +74,10 @@ pub struct Headline {
     pub default_seconds: Option<f64>,
     /// How much faster the best is than the default schedule.
     pub speedup: Option<f64>,
-    /// The trials that were looked at.
+    /// The trials that were looked at: candidates that were built, as `tune` counts them.
     pub trials: u64,
+    /// Candidates that rules refused before anything was built.
+    pub refused: u64,
     /// Trials of the key that were counted and removed.
     pub removed: u64,
     /// When the first run began: milliseconds since 1970.
@@ -242,7 +244,7 @@ pub struct Line {
     pub strategy: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// How many trials it has.
+    /// How many trials it has: candidates that were built.
     pub trials: u64,
     /// The seconds of its fastest candidate.
     pub best: Option<f64>,

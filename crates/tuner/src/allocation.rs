@@ -1,17 +1,27 @@
 //! [`Allocation`]: a budget that many operators have in common.
 
+use std::time::Duration;
+
+use crate::budget::Budget;
+
 /// Trials that every operator gets before the budget goes where it pays.
 const FIRST_SLICE: u64 = 40;
 
 /// Trials that are given at a time afterwards.
 const SLICE: u64 = 32;
 
+/// The time of a first slice at least: with less, starting would use it all.
+const LEAST_TURN: Duration = Duration::from_secs(2);
+
+/// With less time than this nobody goes on.
+const LEAST_TIME: Duration = Duration::from_millis(500);
+
 /// How much of an operator's last gain is expected of its next slice.
 const DECAY: f64 = 0.5;
 
 /// Who gets the next slice of a common budget.
 ///
-/// Every operator gets a first slice. Then the next goes where it is expected to save most: the
+/// Every operator gets a first slice, of at most its share of what is left. Then the next goes where it is expected to save most: the
 /// operator's weight times the seconds that its last slice saved, decayed for every slice since that
 /// saved nothing, as in Ansor's scheduler of tasks.
 #[derive(Debug, Clone)]
@@ -42,15 +52,32 @@ impl Allocation {
         Self { states: weights.iter().map(state).collect() }
     }
 
-    /// The operator that goes next, and for how many trials; `None` if all are exhausted.
+    /// The operator that goes next, and its part of what is left; `None` if all are exhausted, or nothing is left.
     #[must_use]
-    pub fn next(&self) -> Option<(usize, u64)> {
-        let open = self.states.iter().enumerate().filter(|(_, state)| !state.exhausted);
-        let (place, state) = open.max_by(|(i, a), (j, b)| {
+    pub fn next(&self, left: Budget) -> Option<(usize, Budget)> {
+        if left.trials == Some(0) || left.time.is_some_and(|time| time < LEAST_TIME) {
+            return None;
+        }
+        let open = || self.states.iter().enumerate().filter(|(_, state)| !state.exhausted);
+        let (place, state) = open().max_by(|(i, a), (j, b)| {
             // Of equal ones the one with fewer trials, then the first.
             a.expected.total_cmp(&b.expected).then(b.trials.cmp(&a.trials)).then(j.cmp(i))
         })?;
-        Some((place, if state.seconds.is_none() { FIRST_SLICE } else { SLICE }))
+        if state.seconds.is_some() {
+            return Some((place, Budget { trials: Some(limited(SLICE, left.trials)), ..left }));
+        }
+        // All that wait for their first slice have the same right to what is left.
+        let waiting = open().filter(|(_, state)| state.seconds.is_none()).count();
+        let share = left.trials.map(|trials| trials.div_ceil(waiting as u64));
+        let turn = |time: Duration| (time / waiting as u32).max(LEAST_TURN).min(time);
+        let trials = Some(limited(FIRST_SLICE, share));
+        Some((place, Budget { trials, time: left.time.map(turn) }))
+    }
+
+    /// The time in which every operator gets a first slice that takes so long.
+    #[must_use]
+    pub fn time_for_all(&self, turn: Duration) -> Duration {
+        turn.max(LEAST_TURN).saturating_mul(u32::try_from(self.states.len()).unwrap_or(u32::MAX))
     }
 
     /// Notes what a slice brought: the best seconds now, the trials, and whether there is nothing
@@ -71,27 +98,62 @@ impl Allocation {
     }
 }
 
+fn limited(slice: u64, left: Option<u64>) -> u64 {
+    left.map_or(slice, |left| slice.min(left))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn every_operator_has_a_turn() {
+        let mut allocation = Allocation::new(&[1.0; 3]);
+        let seconds = |seconds| Budget::time(Duration::from_secs(seconds));
+        let turn = |place, trials, time| {
+            let time = Some(Duration::from_secs(time));
+            Some((place, Budget { trials: Some(trials), time }))
+        };
+        assert_eq!(allocation.next(seconds(12)), turn(0, FIRST_SLICE, 4));
+        allocation.observe(0, 1.0, 7, false);
+        assert_eq!(allocation.next(seconds(8)), turn(1, FIRST_SLICE, 4));
+        allocation.observe(1, 1.0, 7, false);
+        assert_eq!(allocation.next(seconds(3)), turn(2, FIRST_SLICE, 3));
+        allocation.observe(2, 9.0, 7, false);
+        assert_eq!(allocation.next(seconds(30)), turn(2, SLICE, 30));
+        assert_eq!(allocation.next(Budget::time(Duration::from_millis(400))), None);
+
+        let trials = |trials| Allocation::new(&[1.0; 3]).next(Budget::trials(trials));
+        assert_eq!(trials(10), Some((0, Budget::trials(4))));
+        assert_eq!(trials(2), Some((0, Budget::trials(1))));
+        assert_eq!(trials(0), None);
+        // Where the shares would be too small for anything, some go without.
+        assert_eq!(Allocation::new(&[1.0; 3]).next(seconds(3)), turn(0, FIRST_SLICE, 2));
+        let all = |turn| allocation.time_for_all(Duration::from_secs(turn)).as_secs();
+        assert_eq!([1, 5].map(all), [6, 15]);
+    }
+
+    #[test]
     fn trials_go_where_they_pay() {
         let mut allocation = Allocation::new(&[1.0, 1.0, 10.0]);
+        let next = |allocation: &Allocation| {
+            let (place, slice) = allocation.next(Budget::trials(1000)).unwrap();
+            Some((place, slice.trials.unwrap()))
+        };
         for (operator, seconds) in [(0, 1.0), (1, 1.0), (2, 1.0)] {
-            assert_eq!(allocation.next(), Some((operator, FIRST_SLICE)));
+            assert_eq!(next(&allocation), Some((operator, FIRST_SLICE)));
             allocation.observe(operator, seconds, 40, false);
         }
         // The one that is called ten times as often goes first ...
-        assert_eq!(allocation.next(), Some((2, SLICE)));
+        assert_eq!(next(&allocation), Some((2, SLICE)));
         for _ in 0..5 {
             allocation.observe(2, 1.0, 32, false);
         }
         // ... until it gains nothing any more.
-        assert_eq!(allocation.next(), Some((0, SLICE)));
+        assert_eq!(next(&allocation), Some((0, SLICE)));
         allocation.observe(0, 0.5, 32, false);
-        assert_eq!(allocation.next(), Some((0, SLICE)));
+        assert_eq!(next(&allocation), Some((0, SLICE)));
         allocation.observe(0, 0.5, 32, true);
-        assert_eq!(allocation.next(), Some((1, SLICE)));
+        assert_eq!(next(&allocation), Some((1, SLICE)));
     }
 }

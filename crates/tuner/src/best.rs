@@ -5,7 +5,7 @@ use std::fmt;
 
 use tensorwright_kernel::{Schedule, VectorIsa};
 use tensorwright_outcome::{Seconds, printable};
-use tensorwright_records::{Best, Key, Near, Part, Store, TrialId};
+use tensorwright_records::{Best, Key, Miss, Near, Part, Store, TrialId};
 use tensorwright_target::fingerprint_features;
 
 use crate::identity::key_of;
@@ -24,6 +24,8 @@ const RANKED: usize = 8;
 pub enum Remembered {
     /// Nothing.
     Nothing,
+    /// Schedules of other circumstances alone, which do not serve here: what differs, of the nearest.
+    Elsewhere(Vec<Miss>),
     /// A schedule, made for this very key.
     Best {
         /// The schedule.
@@ -77,10 +79,27 @@ impl Remembered {
             let near = near.into_iter().find(|near| wanted.suits(&key, near));
             found = near.map_or(Self::Nothing, |near| wanted.near(&mut trust, &names, near));
         }
+        if found == Self::Nothing {
+            found = Self::elsewhere(store.why_miss(&key)?);
+        }
         let mut notes = trust.notes;
         notes.extend(store.damage().iter().map(ToString::to_string));
         let notes = notes.iter().map(|note| printable(note).replace('\n', " ")).collect();
         Ok(Recalled { found, notes })
+    }
+
+    /// What differs where something similar was tuned.
+    fn elsewhere(misses: Vec<Miss>) -> Self {
+        let is_similar = |miss: &Miss| miss.part.is_some_and(|part| part != Part::Program);
+        let is_known = !misses.is_empty() && misses.iter().all(is_similar);
+        if is_known { Self::Elsewhere(misses) } else { Self::Nothing }
+    }
+
+    /// Whether something similar was tuned, for another number of threads alone.
+    #[must_use]
+    pub fn is_for_other_threads(&self) -> bool {
+        matches!(self, Self::Elsewhere(misses)
+            if misses.iter().all(|miss| miss.part == Some(Part::Threads)))
     }
 
     /// The schedule, if there is one to use.
@@ -97,6 +116,11 @@ impl fmt::Display for Remembered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("nothing was tuned yet"),
+            Self::Elsewhere(misses) => {
+                let differs: Vec<&str> = misses.iter().map(|miss| miss.message.as_str()).collect();
+                f.write_str(&differs.join(", and "))?;
+                misses.first().map_or(Ok(()), |miss| write!(f, "; {}", miss.help))
+            }
             Self::Best { trial, seconds, .. } => {
                 write!(f, "the schedule of {trial}, {:.2}", Seconds(*seconds))
             }

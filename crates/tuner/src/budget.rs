@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Budget {
     /// After so many trials: candidates that were built. What rules refuse beforehand costs nothing.
     pub trials: Option<u64>,
-    /// After so long, starting and measuring the finalists included.
+    /// After so long, with the start of the run, and with the finals, which take a second at least.
     pub time: Option<Duration>,
 }
 
@@ -31,7 +31,7 @@ impl Budget {
         Self { trials, time }
     }
 
-    /// How much of the time is kept for the finalists.
+    /// For how long finalists are timed, if their calls are not long.
     #[must_use]
     pub(crate) fn for_finalists(&self) -> Duration {
         let most = Duration::from_secs(3);

@@ -1,6 +1,7 @@
 //! [`TuneError`]: why a run cannot begin or go on.
 
 use std::fmt;
+use std::time::Duration;
 
 use tensorwright_kernel::{Diagnostics, TargetError};
 use tensorwright_measure::MeasureError;
@@ -33,6 +34,8 @@ pub enum TuneError {
     },
     /// A fleet was asked for without its server.
     NoServer,
+    /// The time was over before the first candidate could be tried.
+    NoTime(Duration),
     /// This build cannot talk to servers.
     NoFleet,
     /// A landscape cannot be recorded.
@@ -69,6 +72,12 @@ impl fmt::Display for TuneError {
             Self::NoServer => f.write_str(
                 "a fleet needs the server of its queue\n  help: name it with --db postgres://USER@HOST/DATABASE, or \
                  TENSORWRIGHT_DB",
+            ),
+            Self::NoTime(time) => write!(
+                f,
+                "computing the results that kernels are checked against took more than the {} s that there are\n  \
+                 help: give it more time, or a number of trials instead",
+                time.as_secs_f64()
             ),
             Self::NoFleet => f.write_str(
                 "this build cannot talk to servers\n  help: build it with the feature `postgres`",

@@ -8,6 +8,7 @@ use tensorwright_outcome::{Outcome, Tally};
 use tensorwright_records::{Key, Origin};
 
 use crate::defects::Defects;
+use crate::line::{about, roughly};
 use crate::mode::Mode;
 
 /// Something that happened in a run.
@@ -55,13 +56,40 @@ pub enum Event<'a> {
     RecordRefused(String),
 }
 
-/// What [`Event::Finalists`] says to people.
-#[must_use]
-pub fn finalists_line(count: usize) -> String {
-    match count {
-        1 => "measuring 1 finalist again".to_owned(),
-        count => format!("measuring {count} finalists again, in turns"),
+impl Event<'_> {
+    /// What an event says to people; nothing where the progress says it.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        Some(match self {
+            Self::Started { progress, mode, space, resumed, warm, .. } => {
+                started(*mode, space, progress.roof_seconds, *resumed, *warm)
+            }
+            Self::Finalists { count: 1, .. } => "measuring 1 finalist again".to_owned(),
+            Self::Finalists { count, .. } => format!("measuring {count} finalists again, in turns"),
+            Self::RecordsWait(why) => format!("records wait and will be written later: {why}"),
+            Self::RecordRefused(why) => format!("a record was not kept: {why}"),
+            Self::Trial { .. } | Self::Waiting(_) => return None,
+        })
     }
+}
+
+fn started(mode: Mode, space: &str, roof_seconds: f64, resumed: u64, warm: usize) -> String {
+    let mut line = match mode {
+        Mode::Autotune => format!("search space: {} schedules", about(space)),
+        mode => format!("{mode}: {}", mode.summary()),
+    };
+    if roof_seconds > 0.0 {
+        line.push_str(&format!("; lower bound from the roofline: {}", roughly(roof_seconds)));
+    }
+    if resumed > 0 {
+        line.push_str(&format!("; going on after {resumed} trials"));
+    }
+    match warm {
+        0 => {}
+        1 => line.push_str("; 1 schedule from the records first"),
+        warm => line.push_str(&format!("; {warm} schedules from the records first")),
+    }
+    line
 }
 
 /// How far a run is.
@@ -72,7 +100,7 @@ pub struct Progress {
     pub trials: u64,
     /// How many there may be; `None` if only time ends the run.
     pub budget: Option<u64>,
-    /// How long it runs.
+    /// How long it runs, with its start.
     pub elapsed: Duration,
     /// How long it may run.
     pub time: Option<Duration>,
@@ -114,6 +142,18 @@ impl Status {
             Self::Interrupted => "interrupted",
         }
     }
+}
+
+/// How long the parts of a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Phases {
+    /// Before the first proposal: children, and the results that kernels are checked against.
+    pub start: Duration,
+    /// Trials.
+    pub search: Duration,
+    /// The best candidates, measured again in turns.
+    pub finals: Duration,
 }
 
 /// The schedule that won.
@@ -160,6 +200,8 @@ pub struct Tuned {
     pub key: Key,
     /// The run's name in the records.
     pub run: String,
+    /// How long its parts took.
+    pub phases: Phases,
     /// The time that the strategy itself used.
     pub strategy_time: Duration,
     /// The time that candidates took to be built, checked and timed; building overlaps the rest.
@@ -172,4 +214,27 @@ pub struct Tuned {
     pub rejected: u64,
     /// Candidates that show a defect of the compiler.
     pub defects: Defects,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_says_what_its_numbers_are() {
+        let space = "46725265384742343610349756035891200";
+        assert_eq!(
+            started(Mode::Autotune, space, 53.89e-6, 0, 0),
+            "search space: 4.7e34 schedules; lower bound from the roofline: 54 us"
+        );
+        assert_eq!(
+            started(Mode::Autotune, "480", 0.0, 12, 3),
+            "search space: 480 schedules; going on after 12 trials; 3 schedules from the records first"
+        );
+        assert_eq!(
+            started(Mode::Top5, "480", 1.3e-3, 0, 1),
+            "top5: the five best by the model are measured; lower bound from the roofline: 1.3 ms; \
+             1 schedule from the records first"
+        );
+    }
 }

@@ -43,7 +43,7 @@ pub use best::{Recalled, Remembered};
 pub use budget::Budget;
 pub use defects::Defects;
 pub use error::TuneError;
-pub use event::{Event, Gain, Progress, Status, Tuned, Winner, finalists_line};
+pub use event::{Event, Gain, Phases, Progress, Status, Tuned, Winner};
 pub use extent::{Extent, SizeRange};
 pub use identity::{COMPILER, class_of, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};

@@ -1,4 +1,4 @@
-//! How far a run is, in one line.
+//! How far a run is, in one line that fits a terminal.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,36 +13,109 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// How many of them.
 const WIDTH: usize = 20;
 
-/// One line: trials, the best, outcomes, time left, a curve.
+/// A part of the line.
+struct Part {
+    text: String,
+    /// What stands before it.
+    joint: &'static str,
+    /// What is left out first where there is no room has the highest; 0 stays.
+    rank: u8,
+}
+
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&line(self))
+        f.write_str(&self.line(usize::MAX))
     }
 }
 
-fn line(progress: &Progress) -> String {
+impl Progress {
+    /// One line of at most so many columns: trials, the best, outcomes, time left, a curve. What matters least is left
+    /// out where there is no room for all.
+    #[must_use]
+    pub fn line(&self, columns: usize) -> String {
+        fitted(parts(self), columns)
+    }
+}
+
+fn parts(progress: &Progress) -> Vec<Part> {
     let mut parts = Vec::new();
+    let mut add = |joint, rank, text: String| {
+        if !text.is_empty() {
+            parts.push(Part { text, joint, rank });
+        }
+    };
     let of = progress.budget.map_or_else(String::new, |budget| format!("/{budget}"));
-    parts.push(format!("{}{of} trials", progress.trials));
+    add(" | ", 0, format!("{}{of} trials", progress.trials));
     if let Some(best) = progress.best_seconds {
-        let mut text = format!("best {:.2}", Seconds(best));
+        add(" | ", 0, format!("best {:.2}", Seconds(best)));
         if progress.flops > 0.0 {
-            text.push_str(&format!(", {:.1} GFLOP/s", progress.flops / best / 1e9));
+            add(", ", 5, format!("{:.1} GFLOP/s", progress.flops / best / 1e9));
         }
         let roof = 100.0 * progress.roof_seconds / best;
-        text.push_str(&format!(", {roof:.0} % of the roof"));
+        add(", ", 3, format!("{roof:.0} % of the roof"));
         if let Some(default) = progress.default_seconds {
-            text.push_str(&format!(", {:.2}x the default", default / best));
+            add(", ", 1, format!("{:.2}x the default", default / best));
         }
-        parts.push(text);
     }
-    parts.push(progress.tally.to_string());
+    add(" | ", 4, progress.tally.to_string());
     if let Some(left) = left(progress) {
-        parts.push(format!("{} s left", left.as_secs()));
+        add(" | ", 2, format!("{} s left", left.as_secs()));
     }
-    parts.push(sparkline(&progress.curve));
-    parts.retain(|part| !part.is_empty());
-    parts.join(" | ")
+    add(" | ", 6, sparkline(&progress.curve));
+    parts
+}
+
+/// The parts that fit into so many columns.
+fn fitted(mut parts: Vec<Part>, columns: usize) -> String {
+    loop {
+        let line = joined(&parts);
+        if line.chars().count() <= columns {
+            return line;
+        }
+        let least = (0..parts.len()).max_by_key(|place| parts[*place].rank);
+        match least.filter(|place| parts[*place].rank > 0) {
+            Some(place) => drop(parts.remove(place)),
+            None => return line.chars().take(columns).collect(),
+        }
+    }
+}
+
+fn joined(parts: &[Part]) -> String {
+    let mut line = String::new();
+    for part in parts {
+        if !line.is_empty() {
+            line.push_str(part.joint);
+        }
+        line.push_str(&part.text);
+    }
+    line
+}
+
+/// The number of schedules of a space: `480`, `4.7e34`.
+pub(crate) fn about(digits: &str) -> String {
+    let mantissa = digits.get(..3).and_then(|first| first.parse::<f64>().ok());
+    match mantissa {
+        Some(mantissa) if digits.len() > 6 => {
+            let exponent = digits.len() - 1;
+            let number = format!("{:.1}", mantissa / 100.0);
+            match number.as_str() {
+                "10.0" => format!("1.0e{}", exponent + 1),
+                _ => format!("{number}e{exponent}"),
+            }
+        }
+        _ => digits.to_owned(),
+    }
+}
+
+/// A time with two digits, about: `54 us`, `1.3 ms`.
+pub(crate) fn roughly(seconds: f64) -> String {
+    let scale = [1.0, 1e-3, 1e-6].into_iter().find(|scale| seconds >= *scale);
+    let value = seconds / scale.unwrap_or(1e-9);
+    if value < 9.95 {
+        format!("{:.1}", Seconds(seconds))
+    } else {
+        format!("{:.0}", Seconds(seconds))
+    }
 }
 
 /// How long it will take: what the time allows, or as long per trial as so far.
@@ -76,6 +149,7 @@ fn sparkline(seconds: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tensorwright_outcome::{Outcome, Tally, Timing};
 
     #[test]
     fn a_curve_climbs() {
@@ -83,5 +157,61 @@ mod tests {
         assert_eq!(curve.chars().count(), WIDTH);
         assert!(curve.starts_with('▁') && curve.ends_with('█'), "{curve}");
         assert_eq!(sparkline(&[1.0]), "");
+    }
+
+    fn progress() -> Progress {
+        let mut tally = Tally::default();
+        (0..95).for_each(|_| tally.add(&Outcome::Measured(Timing::default())));
+        (0..10).for_each(|_| {
+            tally.add(&Outcome::Illegal { rule: "registers".into(), reason: "needs 40".into() });
+        });
+        Progress {
+            trials: 95,
+            budget: Some(200),
+            elapsed: Duration::from_secs(37),
+            time: Some(Duration::from_secs(60)),
+            default_seconds: Some(348.81e-6),
+            best_seconds: Some(249.15e-6),
+            flops: 33.5e6,
+            roof_seconds: 219.25e-6,
+            tally,
+            curve: vec![4.0, 2.0, 1.0],
+            ..Progress::default()
+        }
+    }
+
+    #[test]
+    fn the_line_fits_the_terminal() {
+        let full = "95/200 trials | best 249.15 us, 134.5 GFLOP/s, 88 % of the roof, 1.40x the default | \
+                    95 measured, 10 illegal | 23 s left | ▁▁▁▁▁▁▁▁▁▁▃▃▃▃▃▃▃▃▃█";
+        assert_eq!(progress().to_string(), full);
+        let line = |columns: usize| progress().line(columns - 1);
+        assert_eq!(
+            line(140),
+            "95/200 trials | best 249.15 us, 134.5 GFLOP/s, 88 % of the roof, 1.40x the default | \
+             95 measured, 10 illegal | 23 s left"
+        );
+        assert_eq!(
+            line(80),
+            "95/200 trials | best 249.15 us, 88 % of the roof, 1.40x the default | 23 s left"
+        );
+        assert_eq!(line(40), "95/200 trials | best 249.15 us");
+        assert_eq!(line(11), "95/200 tri");
+        for columns in 0..200 {
+            assert!(progress().line(columns).chars().count() <= columns);
+        }
+    }
+
+    #[test]
+    fn large_numbers_have_an_exponent() {
+        assert_eq!(about("484000"), "484000");
+        assert_eq!(about("46725265384742343610349756035891200"), "4.7e34");
+        assert_eq!(about("9990000"), "1.0e7");
+        assert_eq!(about("1000000"), "1.0e6");
+        assert_eq!(about(""), "");
+        assert_eq!(
+            [53.89e-6, 1.26e-3, 9.97e-3, 12.0].map(roughly),
+            ["54 us", "1.3 ms", "10 ms", "12 s"]
+        );
     }
 }

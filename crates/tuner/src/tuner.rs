@@ -80,6 +80,12 @@ impl Tuner {
         self
     }
 
+    /// The sizes, by the names of the program's text.
+    #[must_use]
+    pub fn sizes_by_name(&self) -> &BTreeMap<String, i64> {
+        &self.sizes
+    }
+
     /// Tunes for a processor that this machine can run as well.
     pub fn target(mut self, target: Target) -> Self {
         self.goal.target = target;

@@ -36,8 +36,8 @@ pub(crate) struct Unfinished {
 pub(crate) struct Past {
     /// A run of the same command that did not end.
     pub(crate) unfinished: Option<Unfinished>,
-    /// Trials of the same key and space.
-    pub(crate) trials: Vec<Trial>,
+    /// Trials of the same key and space, and the runs that they are of.
+    pub(crate) trials: Vec<(RunId, Trial)>,
     /// Candidates of a run that is gone on with which somebody elsewhere tries; what becomes of them is not known.
     pub(crate) out: Vec<Trial>,
     /// Schedules to try first: the best of this key, and of similar ones.
@@ -105,12 +105,12 @@ impl Past {
             let trials = all_trials(store, &run.info.id);
             if let Some(claim) = claim {
                 let last = trials.iter().map(|trial| trial.number).max().unwrap_or(0);
-                let built = trials.iter().filter(|t| is_built(&t.outcome)).count() as u64;
+                let built = trials.iter().filter(|t| t.outcome.is_trial()).count() as u64;
                 let run = run.info.id.clone();
                 self.unfinished = Some(Unfinished { run, last, built, claim });
             }
             has_finished |= is_mine(run) && is_finished(run);
-            self.trials.extend(trials);
+            self.trials.extend(trials.into_iter().map(|trial| (run.info.id.clone(), trial)));
             if self.trials.len() > MOST_RECALLED {
                 return;
             }
@@ -119,7 +119,7 @@ impl Past {
 
     /// What the searches are told.
     pub(crate) fn observations(&self, arms: &Arms) -> Vec<(ArmPoint, Outcome)> {
-        let observation = |trial: &Trial| {
+        let observation = |(_, trial): &(RunId, Trial)| {
             let place = arms.place(trial)?;
             Some((place, trial.outcome.clone()))
         };
@@ -136,11 +136,6 @@ fn is_unfinished(store: &dyn Store, run: &RunSummary) -> bool {
     let id = Some(run.info.id.as_str().to_owned());
     let now = store.runs(&RunFilter { id, ..RunFilter::default() }).unwrap_or_default();
     now.first().is_some_and(|now| !is_finished(now))
-}
-
-/// Whether an outcome cost a trial.
-pub(crate) fn is_built(outcome: &Outcome) -> bool {
-    !matches!(outcome, Outcome::Illegal { .. } | Outcome::DeviceLost)
 }
 
 fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {

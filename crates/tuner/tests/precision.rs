@@ -64,9 +64,13 @@ fn exact_serves_fast_and_never_the_other_way_round() {
     );
     assert!(found.to_string().contains("made for another precision and verified again"), "{found}");
     for schedule in [WINOGRAD, DIRECT] {
+        let found = remembered(&[(Precision::Fast, schedule)], Precision::Exact);
         assert_eq!(
-            remembered(&[(Precision::Fast, schedule)], Precision::Exact),
-            Remembered::Nothing
+            (found.schedule(), found.to_string().as_str()),
+            (
+                None,
+                "it has been tuned with --precision fast, not with exact; tune it with --precision exact"
+            )
         );
     }
     let both = [(Precision::Exact, DIRECT), (Precision::Fast, WINOGRAD)];
@@ -74,4 +78,40 @@ fn exact_serves_fast_and_never_the_other_way_round() {
         let found = remembered(&both, precision);
         assert_eq!(found.schedule().unwrap().to_string(), schedule, "{found:?}");
     }
+}
+
+#[test]
+fn what_was_tuned_for_other_threads_is_named() {
+    let program = program();
+    let goal = |threads| Goal::new(Target::native().unwrap()).with_threads(threads);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("records.sqlite3");
+    let mut store = SqliteStore::open(&path, Options::default()).unwrap();
+    let look = |store: &SqliteStore, threads| {
+        let goal = goal(threads);
+        Remembered::best(store, &Wanted { program: &program, goal: &goal }).unwrap().found
+    };
+    assert_eq!(look(&store, 2), Remembered::Nothing);
+    for stored in [1, 4] {
+        let key = key_of(&program, &goal(stored));
+        let info = program_info(&program, BTreeMap::new());
+        let run = store.begin_run(&key, &info, &RunInfo::new("random", 0)).unwrap();
+        let timing = Timing { seconds: 1e-6, runs: 3, ..Timing::default() };
+        let outcome = Outcome::Measured(timing);
+        store.insert(&run, &Trial { outcome, ..Trial::new(0, vec![], DIRECT) }).unwrap();
+        let found = look(&store, 2);
+        assert!(found.is_for_other_threads() && found.schedule().is_none(), "{found:?}");
+        let wanted = match stored {
+            1 => {
+                "it has been tuned for 1 thread, not for 2; run it so (`--threads 1`, in Python `threads=1`), \
+                 or tune it for 2"
+            }
+            _ => {
+                "it has been tuned for 1, 4 threads, not for 2; run it so (`--threads N`, in Python \
+                 `threads=N`), or tune it for 2"
+            }
+        };
+        assert_eq!(found.to_string(), wanted);
+    }
+    assert!(look(&store, 1).schedule().is_some());
 }

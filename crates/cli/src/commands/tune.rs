@@ -86,7 +86,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "N")]
     trials: Option<u64>,
 
-    /// End after this time, such as 60s or 10m
+    /// End after this time, such as 60s or 10m, with the start and the finals; the latter take a second at least
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
 
@@ -181,10 +181,11 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
         return model_only::run(args, &program);
     }
     let tuner = tuner(args, &program, sizes, &around)?;
-    let tuned = tune(&tuner, &mut journal(args)?, args)?;
+    let display = Display::new(format == Format::Text);
+    let tuned = watched(&tuner, &mut journal(args)?, display).map_err(|e| failed(e, format))?;
     match format {
         Format::Text => summary::text(&program, &tuned)?,
-        Format::Json => report::json(&summary::json(&program, &tuned))?,
+        Format::Json => report::json(&summary::json(&program, tuner.sizes_by_name(), &tuned))?,
     }
     judge(args, tuned.defects.count)
 }
@@ -201,22 +202,18 @@ fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
 }
 
 /// One run, with its progress on standard error.
-fn tune(tuner: &Tuner, journal: &mut Journal, args: &TuneArgs) -> Result<Tuned, Failure> {
-    watched(tuner, journal, args, Display::new(args.output.format == Format::Text))
-}
-
-fn watched(
-    tuner: &Tuner,
-    journal: &mut Journal,
-    args: &TuneArgs,
-    mut display: Display,
-) -> Result<Tuned, Failure> {
+fn watched(tuner: &Tuner, journal: &mut Journal, mut display: Display) -> Result<Tuned, TuneError> {
     let tuned = tuner.run(journal, &mut |event| display.show(event));
     display.finish();
-    tuned.map_err(|error| match error {
-        TuneError::Program(diagnostics) => Failure::Diagnostics(diagnostics, args.output.format),
-        other => failure(&other, args.output.format),
-    })
+    tuned
+}
+
+/// That a run could not begin or go on.
+fn failed(error: TuneError, format: Format) -> Failure {
+    match error {
+        TuneError::Program(diagnostics) => Failure::Diagnostics(diagnostics, format),
+        other => failure(&other, format),
+    }
 }
 
 /// The tuner of the command line for a program.

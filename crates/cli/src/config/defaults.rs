@@ -21,7 +21,8 @@ fn with_default(mut command: clap::Command, name: &'static str, value: &str) -> 
     if has {
         // Once or twice in the life of a process, which is what the parser asks for.
         let value: &'static str = value.to_owned().leak();
-        command = command.mut_arg(name, |argument| argument.default_value(value));
+        command = command
+            .mut_arg(name, |argument| argument.default_value(value).hide_default_value(false));
     }
     command.mut_subcommands(|command| with_default(command, name, value))
 }

@@ -7,6 +7,7 @@ mod deadline;
 mod defaults;
 mod file;
 mod size;
+mod threads;
 
 use std::env;
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use tensorwright_records::{Location, default_path, set_default_location};
 
 pub(crate) use defaults::with_defaults;
 pub(crate) use size::parse_bytes;
+pub use threads::default_threads;
 
 use deadline::parse_deadline;
 use file::{Lined, Said};
@@ -126,7 +128,7 @@ fn settings(
 ) -> Result<Settings, Diagnostics> {
     let mut all = Settings {
         database: Value { value: default_path().map(Location::File), from: From::Default },
-        threads: Value { value: 1, from: From::Default },
+        threads: Value { value: default_threads(), from: From::Default },
         target: Value { value: "native".to_owned(), from: From::Default },
         cache_limit: Value { value: None, from: From::Default },
         deadline: Value { value: DEFAULT_DEADLINE, from: From::Default },
@@ -239,7 +241,7 @@ fn problem(name: &str, message: String, help: &str) -> Diagnostics {
     Diagnostics::new(Source::new(name, ""), vec![diagnostic])
 }
 
-/// What whoever has no command line wants to know: threads and target, where a file says them.
+/// Settings for library users: threads and target, where a file says them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Configured {

@@ -7,11 +7,14 @@ use tensorwright_kernel::Schedule;
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;
-use super::station::{Built, Purpose, Run, Task};
+use super::station::{Built, Job, Purpose, Run, Task};
 use crate::protocol::RunnerRequest;
 
 /// Until when whoever has no deadline of his own is waited for.
 const AGES: Duration = Duration::from_secs(24 * 3600);
+
+/// How long after the end of the time the runner may take to say what it has found: it checks all results again.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Who takes part in a comparison.
 enum Entrant<'a> {
@@ -45,8 +48,19 @@ impl Measurer {
     ///
     /// Candidates that were submitted and not returned yet stay where they are.
     pub fn finalists(&mut self, schedules: &[Schedule], budget: Duration) -> Vec<Finalist> {
+        self.finalists_by(schedules, budget, Instant::now() + AGES)
+    }
+
+    /// The same, which ends at a moment, whatever there is left to build or to time. Who was not timed by then comes
+    /// back as [`Outcome::TimedOut`], without rounds.
+    pub fn finalists_by(
+        &mut self,
+        schedules: &[Schedule],
+        budget: Duration,
+        until: Instant,
+    ) -> Vec<Finalist> {
         let entrant = |schedule| Entrant::Schedule(schedule, None);
-        self.contest(schedules.iter().map(entrant).collect(), budget)
+        self.contest(schedules.iter().map(entrant).collect(), budget, until)
     }
 
     /// The same for programs for the device that is the target, each with the growth of its errors
@@ -57,7 +71,7 @@ impl Measurer {
         budget: Duration,
     ) -> Vec<Finalist> {
         let programs = programs.iter().map(|(program, growth)| Entrant::Program(program, *growth));
-        self.contest(programs.collect(), budget)
+        self.contest(programs.collect(), budget, Instant::now() + AGES)
     }
 
     /// The same with machine code as if schedules had been compiled to it: for tests.
@@ -69,10 +83,15 @@ impl Measurer {
     ) -> Vec<Finalist> {
         let objects = candidates.iter();
         let objects = objects.map(|(schedule, object)| Entrant::Schedule(schedule, Some(object)));
-        self.contest(objects.collect(), budget)
+        self.contest(objects.collect(), budget, Instant::now() + AGES)
     }
 
-    fn contest(&mut self, entrants: Vec<Entrant<'_>>, budget: Duration) -> Vec<Finalist> {
+    fn contest(
+        &mut self,
+        entrants: Vec<Entrant<'_>>,
+        budget: Duration,
+        until: Instant,
+    ) -> Vec<Finalist> {
         self.is_comparing = true;
         self.finalists = entrants.iter().map(|_| None).collect();
         let mut outcomes: Vec<Finalist> = vec![Outcome::DeviceLost.into(); entrants.len()];
@@ -89,51 +108,69 @@ impl Measurer {
                 }
             }
         }
-        self.await_all();
+        self.await_all(until);
+        let late = || Outcome::TimedOut { phase: Phase::Time, limit: budget.as_secs_f64() };
         let mut candidates = Vec::new();
         for (place, finalist) in std::mem::take(&mut self.finalists).into_iter().enumerate() {
             match finalist {
                 Some(Ok(built)) => candidates.push((place, built)),
                 Some(Err(outcome)) => outcomes[place] = outcome.into(),
+                None if Instant::now() >= until => outcomes[place] = late().into(),
                 None => {}
             }
         }
-        let compared = self.compare(&candidates, budget);
+        let compared = self.compare(&candidates, budget, until);
         self.is_comparing = false;
         match compared.filter(|compared| compared.len() == candidates.len()) {
             Some(compared) => {
                 let places = candidates.iter().map(|(place, _)| *place);
                 places.zip(compared).for_each(|(place, outcome)| outcomes[place] = outcome);
             }
+            None if Instant::now() >= until => {
+                candidates.iter().for_each(|(place, _)| outcomes[*place] = late().into());
+            }
             // One of them ended the process: alone, each shows what it does.
-            None => self.one_by_one(candidates, &mut outcomes),
+            None => self.one_by_one(candidates, &mut outcomes, until),
         }
         self.dispatch();
         let heard = |one: Finalist| Finalist { outcome: self.names.heard(one.outcome), ..one };
         outcomes.into_iter().map(heard).collect()
     }
 
-    /// Waits until all finalists are built or refused, and nothing else runs.
-    fn await_all(&mut self) {
-        self.pump(Instant::now() + AGES, |measurer| {
+    /// Waits until all finalists are built or refused, and nothing else runs; then there are none on their way.
+    fn await_all(&mut self, until: Instant) {
+        self.pump(until, |measurer| {
             let is_quiet = measurer.runner.is_idle() || measurer.runner.is_given_up();
             measurer.finalists.iter().all(Option::is_some) && is_quiet && !measurer.is_building()
         });
+        self.queue.retain(|job| !is_finalist(job));
+        for builder in &mut self.builders {
+            if builder.task.as_ref().is_some_and(|task| is_finalist(&task.what)) {
+                builder.expel();
+            }
+        }
     }
 
     fn compare(
         &mut self,
         candidates: &[(usize, Built)],
         budget: Duration,
+        until: Instant,
     ) -> Option<Vec<Finalist>> {
         if candidates.is_empty() {
             return Some(Vec::new());
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        // Where time has run out, a trial may still be with the runner.
+        if left.is_zero() || self.runner.task.is_some() {
+            return None;
         }
         let request = self.next_request();
         let described = candidates.iter().map(|(_, b)| (b.description.clone(), b.object.len()));
         let message = RunnerRequest::Compare {
             candidates: described.collect(),
-            budget,
+            budget: budget.min(left),
+            limit: left,
             plan: self.config.timing,
         };
         let objects: Vec<u8> =
@@ -148,22 +185,29 @@ impl Measurer {
         if self.setup.device.is_some() {
             each = each.saturating_add(self.config.build_deadline);
         }
-        let limit = budget.saturating_add(each.saturating_mul(calls)).min(AGES);
+        let limit = budget.saturating_add(each.saturating_mul(calls));
+        let limit = limit.min(left.saturating_add(GRACE));
         self.compared = None;
         self.runner.assign(Task::new(request, Run::Comparison), Phase::Time, limit);
         self.pump(Instant::now() + 2 * AGES, |measurer| measurer.compared.is_some());
         self.compared.take()
     }
 
-    fn one_by_one(&mut self, candidates: Vec<(usize, Built)>, outcomes: &mut [Finalist]) {
+    fn one_by_one(
+        &mut self,
+        candidates: Vec<(usize, Built)>,
+        outcomes: &mut [Finalist],
+        until: Instant,
+    ) {
         self.finalists = outcomes.iter().map(|_| None).collect();
         let places: Vec<usize> = candidates.iter().map(|(place, _)| *place).collect();
         for (_, built) in candidates.into_iter().rev() {
             self.built.push_front(built);
         }
-        self.pump(Instant::now() + AGES, |measurer| {
+        self.pump(until, |measurer| {
             places.iter().all(|place| measurer.finalists.get(*place).is_some_and(Option::is_some))
         });
+        self.built.retain(|built| !is_finalist(&built.job));
         let finalists = std::mem::take(&mut self.finalists);
         for (outcome, finalist) in outcomes.iter_mut().zip(finalists) {
             if let Some(Err(alone)) = finalist {
@@ -171,4 +215,8 @@ impl Measurer {
             }
         }
     }
+}
+
+fn is_finalist(job: &Job) -> bool {
+    matches!(job.purpose, Purpose::Finalist(_))
 }

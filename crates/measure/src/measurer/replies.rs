@@ -254,7 +254,7 @@ impl<T> Station<T> {
     }
 
     /// Ends a child that takes too long, and returns what it worked on.
-    fn expel(&mut self) -> Option<Task<T>> {
+    pub(super) fn expel(&mut self) -> Option<Task<T>> {
         if let Some(mut child) = self.child.take() {
             child.kill();
         }

@@ -29,8 +29,9 @@ pub(super) fn work(mut connection: Connection, bench: impl Bench, roofline: Roof
                 let verdict = runner.run(&description, &frame.bytes, best, &plan, say)?;
                 RunnerReply::Timed(verdict, runner.roofline)
             }
-            RunnerRequest::Compare { candidates, budget, plan } => {
-                let verdicts = runner.compare(&candidates, &frame.bytes, budget, &plan);
+            RunnerRequest::Compare { candidates, budget, limit, plan } => {
+                let time = Time { begun: Instant::now(), budget, limit };
+                let verdicts = runner.compare(&candidates, &frame.bytes, &time, &plan);
                 RunnerReply::Compared(verdicts, runner.roofline)
             }
         };
@@ -95,7 +96,7 @@ impl<B: Bench> Runner<B> {
         &mut self,
         candidates: &[(Description, usize)],
         codes: &[u8],
-        budget: Duration,
+        time: &Time,
         plan: &TimingPlan,
     ) -> Vec<Compared> {
         let mut offset: usize = 0;
@@ -106,7 +107,7 @@ impl<B: Bench> Runner<B> {
             entrants.push(self.enter(description, code, plan));
             offset = end;
         }
-        let rates = self.take_turns(&mut entrants, budget, plan);
+        let rates = self.take_turns(&mut entrants, time, plan);
         for entrant in &mut entrants {
             // Threads that race may be right once and wrong the next time.
             let again = entrant.as_mut().map(|entrant| self.check(&mut entrant.candidate).err());
@@ -137,7 +138,7 @@ impl<B: Bench> Runner<B> {
     fn take_turns(
         &mut self,
         entrants: &mut [Result<Entrant<B::Candidate>, Verdict>],
-        budget: Duration,
+        time: &Time,
         plan: &TimingPlan,
     ) -> Vec<f64> {
         let start = Instant::now();
@@ -157,15 +158,30 @@ impl<B: Bench> Runner<B> {
                 }
             }
             rates.push(self.bench.rate());
-            let (rounds, elapsed) = (round + 1, start.elapsed());
-            let least = plan.least_rounds as usize;
-            let is_over = elapsed >= budget && rounds >= least
-                || elapsed >= budget * 4 && rounds >= least / 2;
+            let is_over = time.is_over(round + 1, start.elapsed(), plan.least_rounds as usize);
             if is_over || entrants.iter().all(Result::is_err) {
                 break;
             }
         }
         rates
+    }
+}
+
+/// How long a comparison may take.
+struct Time {
+    begun: Instant,
+    /// For how long rounds are timed.
+    budget: Duration,
+    /// After how long, loading and checking included, no round begins.
+    limit: Duration,
+}
+
+impl Time {
+    /// Whether there were rounds enough, or there is no time for more.
+    fn is_over(&self, rounds: usize, elapsed: Duration, least: usize) -> bool {
+        elapsed >= self.budget && rounds >= least
+            || elapsed >= self.budget.saturating_mul(4) && rounds >= least / 2
+            || self.begun.elapsed() >= self.limit
     }
 }
 

@@ -149,17 +149,16 @@ fn refused(name: &str, refusal: &Refusal, list: &[(i64, Program)]) -> Diagnostic
     let diagnostic = Diagnostic::new(
         Code::VaryingSize,
         refusal.span,
-        format!("`{name}` cannot vary: {}", refusal.reason),
+        format!("`{name}` cannot be a range: {}", refusal.reason),
     )
     .here("here")
     .note(format!(
-        "kernels are made for some values of a range; others are computed with slices of them, or on \
-         inputs with padding, which must not change the result ({MOST_EXACT} values at most may have a \
-         kernel each)"
+        "some values of a range have kernels, which compute the others on slices or padded inputs; that \
+         must not change the result (a range of at most {MOST_EXACT} values has a kernel for each)"
     ))
     .help(format!(
-        "give `{name}` a number or a shorter range; or let it be the greatest length, pass the length of \
-         a call as a scalar `len`, and guard what is summed: `i < len ? ... : 0`"
+        "give `{name}` a number or a shorter range; or compile for the largest size, pass the actual length \
+         as a scalar `len`, and mask the sum: `i < len ? ... : 0`"
     ));
     let source = list.first().map(|(_, program)| program.ir().source.clone());
     Diagnostics::new(

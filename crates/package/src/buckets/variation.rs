@@ -9,7 +9,7 @@
 //! C(m,n) +=! A(m,k) * B(k,n)    N varies: n is spatial, so elements do not depend on each other,
 //!                               and a kernel of 16 columns computes any 16 columns
 //!                               K varies: k is summed, and rows of zeros change no sum
-//! B(i) = A(N - 1 - i)           N cannot vary: which element is read depends on it
+//! B(i) = A(N - 1 - i)           N cannot be a range: which element is read depends on its value
 //! ```
 
 use tensorwright_kernel::Span;
@@ -49,10 +49,10 @@ pub enum Padding {
     Edge,
 }
 
-/// Why a size cannot vary.
+/// Why a size cannot be a range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusal {
-    /// What is in the way, as the end of "`N` cannot vary: ...".
+    /// What is in the way, as the end of "`N` cannot be a range: ...".
     pub reason: String,
     /// Where the text has it.
     pub span: Span,
@@ -85,7 +85,7 @@ impl<'p> Varying<'p> {
         let same = program.tensors.len() == other.tensors.len()
             && program.stages.iter().zip(&other.stages).all(|(a, b)| a.axes.len() == b.axes.len());
         if !same {
-            return Err(Refusal::new(start, "the statements are others for other values"));
+            return Err(Refusal::new(start, "other values of it have other statements"));
         }
         let mut dimensions = Vec::new();
         for (tensor, other) in program.tensors.iter().zip(&other.tensors) {
@@ -94,15 +94,18 @@ impl<'p> Varying<'p> {
             let (first, second) = (differ.next(), differ.next());
             if second.is_some() {
                 let reason = format!(
-                    "two dimensions of `{}` are as long, so elements along it are combined with each \
-                     other, as in attention over a sequence of varying length",
+                    "two dimensions of `{}` have this size, as in attention, and only one dimension of a \
+                     tensor can be padded or cut",
                     tensor.name
                 );
                 return Err(Refusal::new(tensor.span, reason));
             }
             let plain = first.is_none_or(|(_, (a, b))| (*a, *b) == (value, other_value));
             if !plain {
-                let reason = format!("the shape of `{}` depends on it in another way", tensor.name);
+                let reason = format!(
+                    "an extent of `{}` is computed from it, and only extents equal to it can be padded or cut",
+                    tensor.name
+                );
                 return Err(Refusal::new(tensor.span, reason));
             }
             dimensions.push(first.map(|(dimension, _)| dimension));
@@ -115,12 +118,19 @@ impl<'p> Varying<'p> {
             let plain = first
                 .is_none_or(|(_, (a, b))| (a.lo, a.hi, b.lo, b.hi) == (0, value, 0, other_value));
             if second.is_some() {
-                let reason = "two indices of a statement go along it, so elements are combined with \
-                              each other, as in attention over a sequence of varying length";
+                let reason = format!(
+                    "two indices of `{}` range over it, as in attention, and only one index of a statement \
+                     can be padded or cut",
+                    program.tensor(stage.output).name
+                );
                 return Err(Refusal::new(stage.span, reason));
             }
             if !plain {
-                let reason = "a range depends on it in another way than being as long";
+                let reason = format!(
+                    "an index range of `{}` is computed from it, and only ranges from 0 to it can be padded \
+                     or cut",
+                    program.tensor(stage.output).name
+                );
                 return Err(Refusal::new(stage.span, reason));
             }
             axes.push(first.map(|(axis, _)| axis));
@@ -135,15 +145,16 @@ impl<'p> Varying<'p> {
     pub(super) fn confirm(&self, other: &Program, value: i64) -> Result<(), Refusal> {
         let program = self.program;
         let start = program.stages.first().map(|stage| stage.span).unwrap_or_default();
-        let refuse = |span| {
-            let reason =
-                format!("for {value} another value is computed: a statement uses it as a number");
+        let refuse = |span, what: &str| {
+            let reason = format!(
+                "{what} uses its value as a number, so a kernel for another value computes something else"
+            );
             Err(Refusal::new(span, reason))
         };
         if (program.tensors.len(), program.stages.len(), &program.outputs)
             != (other.tensors.len(), other.stages.len(), &other.outputs)
         {
-            return refuse(start);
+            return refuse(start, "a statement");
         }
         for ((a, b), varies) in program.tensors.iter().zip(&other.tensors).zip(&self.dimensions) {
             let mut shape = a.shape.clone();
@@ -151,7 +162,7 @@ impl<'p> Varying<'p> {
                 *extent = value;
             }
             if shape != b.shape || a.dtype != b.dtype {
-                return refuse(a.span);
+                return refuse(a.span, &format!("the shape of `{}`", a.name));
             }
         }
         for ((a, b), varies) in program.stages.iter().zip(&other.stages).zip(&self.axes) {
@@ -163,7 +174,7 @@ impl<'p> Varying<'p> {
                 && starts_from(a) == starts_from(b)
                 && (0..).map(AxisId).zip(a.axes.iter().zip(&b.axes)).all(axis);
             if !same {
-                return refuse(a.span);
+                return refuse(a.span, &format!("`{}`", program.tensor(a.output).name));
             }
         }
         Ok(())
@@ -198,7 +209,10 @@ impl<'p> Varying<'p> {
         if spatial == of_output {
             return Ok(());
         }
-        Err(Refusal::new(stage.span, "a statement computes only a part of a dimension that varies"))
+        Err(Refusal::new(
+            stage.span,
+            "a statement computes only a part of a dimension of this size",
+        ))
     }
 
     /// The right side: the axis that varies is a subscript of its own where a dimension varies, and
@@ -214,10 +228,10 @@ impl<'p> Varying<'p> {
             let refusal = match expr {
                 Expr::Read(read) => self.check_read(read, axis, &mentions),
                 Expr::Index(index, _) if mentions(index) => {
-                    Some("the position along it is used as a number".to_owned())
+                    Some("a statement uses an index along it as a number".to_owned())
                 }
                 Expr::CompareIndex(_, a, b) if mentions(a) || mentions(b) => {
-                    Some("a condition depends on the position along it".to_owned())
+                    Some("a condition compares an index along it".to_owned())
                 }
                 _ => None,
             };
@@ -240,7 +254,9 @@ impl<'p> Varying<'p> {
         let name = &self.program.tensor(read.tensor).name;
         let any = read.subscripts.iter().enumerate().any(wrong);
         any.then(|| {
-            format!("an element depends on others along it, or on a shifted one, of `{name}`")
+            format!(
+                "a statement reads `{name}` at another position along it than the one it computes"
+            )
         })
     }
 
@@ -259,14 +275,14 @@ impl<'p> Varying<'p> {
         let sum = reductions.iter().find(|stage| !is_idempotent(stage));
         let Some(sum) = sum else { return Ok(Padding::Edge) };
         if reductions.iter().any(|stage| is_idempotent(stage)) {
-            let reason = "it is reduced by a minimum or maximum and in another way too, as in a \
-                          softmax, and no padding is neutral for both";
+            let reason = "a minimum or maximum and a sum reduce over it, as in a softmax, and no padding \
+                          is neutral for both";
             return Err(Refusal::new(sum.span, reason));
         }
         if self.has_checked_reads() {
             return Err(Refusal::new(
                 sum.span,
-                "subscripts that are data cannot be padded with zeros",
+                "data are subscripts along it, and padding them with zeros would read other elements",
             ));
         }
         self.zeros_vanish()?;
@@ -285,9 +301,8 @@ impl<'p> Varying<'p> {
             if reduces && !(is_sum && vanishes) {
                 return Err(Refusal::new(
                     stage.span,
-                    "it is reduced over, and terms beyond the end would not be neutral: only sums of \
-                     products of elements along it can be padded with zeros, and minima and maxima with \
-                     copies",
+                    "padding would change a reduction over it: only minima, maxima and sums of products of \
+                     elements along it can be padded",
                 ));
             }
             let base = stage.base.is_none_or(|base| zero[base.0 as usize]);

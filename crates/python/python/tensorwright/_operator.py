@@ -39,7 +39,8 @@ def define(
     ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
     lists them; the environment variable TENSORWRIGHT_TARGET, or ``target`` in tensorwright.toml, says it for all that name none). Arrays are copied to a
     device and back at every call; tensors that are on "cuda:0" already are used where they are;
-    ``dynamic`` names sizes that vary from call to call (True: all): a few kernels then serve all their values. Sizes that have had
+    ``dynamic`` names sizes that vary from call to call (True: all): a few kernels then serve all their values; a warning names sizes
+    that cannot be dynamic, and why. Sizes that have had
     several values are found to vary without being named; with False each set of shapes has a kernel of its own;
     ``kernels`` is how many an operator keeps: those that were not used for longest leave.
     """
@@ -83,6 +84,12 @@ def _varying(text: _native.Source, dynamic: bool | Iterable[str] | None) -> bool
     named = [dynamic] if isinstance(dynamic, str) else list(dynamic)
     sizes = text.sizes()
     for name in named:
+        if name in text.integer_scalars():
+            raise ValueError(
+                f"dynamic: {name!r} is a scalar, and sizes are dynamic. A scalar that sets no range and no subscript takes any value "
+                f"with the same kernel; make one that does data: write `int64(1) {name}` for it, `{name}(0)` where it is used, and "
+                "pass an array of one number"
+            )
         if name not in sizes:
             raise ValueError(f"dynamic: no definition has a size {name!r}: there are {', '.join(sizes) or 'none'}")
     return named
@@ -236,6 +243,12 @@ class Tuned:
     """Candidates that show a mistake of the compiler: they were left out, and are kept to be reported."""
     status: str
     run: str
+    start_seconds: float = 0.0
+    """What came before the first trial: processes, and the results that kernels are checked against."""
+    search_seconds: float = 0.0
+    """Trials."""
+    finals_seconds: float = 0.0
+    """The best candidates, measured again in turns. The three make up ``elapsed``."""
     backward: Tuned | None = None
     """What tuning of the gradient ended with."""
 
@@ -247,9 +260,13 @@ class Tuned:
     def __str__(self) -> str:
         # The roof counts all data as read from memory; what stays in caches can be faster.
         above = " (data stay in caches)" if self.roofline > 1 else ""
+        faster = f"{self.speedup:.2f} times as fast as the default schedule"
+        if self.speedup < 1.005:
+            faster = "no faster than the default schedule"
         line = (
             f"{self.seconds * 1e6:.1f} us, {self.gflops:.1f} GFLOP/s, {100 * self.roofline:.0f} % of the roof{above}, "
-            f"{self.speedup:.2f} times as fast as untuned ({self.trials} trials in {self.elapsed:.1f} s)"
+            f"{faster} ({self.trials} trials in {self.elapsed:.1f} s: start {self.start_seconds:.1f} s, search "
+            f"{self.search_seconds:.1f} s, finals {self.finals_seconds:.1f} s)"
         )
         return line if self.backward is None else f"{line}\nbackward: {self.backward}"
 
@@ -306,7 +323,8 @@ class Operator(_native.Operator):
         ``mode`` is ``"one-shot"`` (a model chooses, nothing is measured to decide), ``"top5"`` (the five best by the model
         are measured) or ``"autotune"`` (the default: a search measures).
 
-        Ends after ``trials`` candidates or ``time`` seconds (200 trials if neither is given). Candidates are built
+        Ends after ``trials`` candidates or ``time`` seconds (200 trials if neither is given). The time is that of the whole call, with
+        the start and the finals, which take a second at least. Candidates are built
         and run in child processes, checked against the reference, and recorded as it happens: Ctrl-C loses nothing,
         and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
         (kind, line, share).

@@ -1,5 +1,6 @@
 """How far tuning is: a line that changes in a terminal, a bar in a notebook, now and then a line elsewhere."""
 
+import os
 import sys
 import time
 
@@ -33,19 +34,39 @@ class Lines(Quiet):
 
 
 class Terminal(Quiet):
-    """One line that changes."""
+    """One line that changes, and is never wider than the terminal."""
 
     OFTEN = 0.1
 
     def __init__(self, stream):
         self.stream, self.last = stream, 0.0
 
+    @property
+    def width(self):
+        """The columns that may be used: the last one stays free, since some terminals begin a new line there."""
+        try:
+            columns = os.get_terminal_size(self.stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return (columns or 80) - 1
+
+    @property
+    def columns(self):
+        """The columns for a line of the tuner, beside the bar where there is room for one."""
+        return self.width - len(self.bar(0.0))
+
+    def bar(self, share):
+        return f"{bar(share)} " if self.width >= 3 * WIDTH else ""
+
     def __call__(self, kind, line, share):
         now = time.monotonic()
         if kind in ("trial", "waiting") and now - self.last < self.OFTEN:
             return
         self.last = now
-        self.stream.write(f"\r\x1b[K{bar(share)} {line}" if share is not None else f"\r\x1b[K{line}\n")
+        if share is None:
+            self.stream.write(f"\r\x1b[K{line}\n")
+        else:
+            self.stream.write("\r\x1b[K" + f"{self.bar(share)}{line}"[: self.width])
         self.stream.flush()
 
     def close(self):

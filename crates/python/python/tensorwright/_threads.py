@@ -14,7 +14,7 @@ def set_num_threads(threads: int | None) -> None:
     """Sets how many threads the kernels of operators may use that are made from now on and do not say it themselves.
 
     ``None`` goes back to the default: the environment variable TENSORWRIGHT_THREADS, or ``threads`` in tensorwright.toml, or as many as torch uses
-    (``torch.get_num_threads()``, if the program has imported torch), or one for each core that this process may run on.
+    (``torch.get_num_threads()``, if the program has imported torch), or one for each core that this process may run on, as the command does.
     """
     global _chosen
     _chosen = None if threads is None else checked(threads, "threads")
@@ -31,19 +31,7 @@ def get_num_threads() -> int:
     # Who has not imported torch does not wait for it here; a half-imported one has no such function yet.
     if count := getattr(sys.modules.get("torch"), "get_num_threads", None):
         return min(count(), 1024)
-    return min(_cores(), 1024)
-
-
-def _cores() -> int:
-    """The cores that this process may run on. Threads of one core count once, as they do for torch."""
-    cores = set()
-    for processor in os.sched_getaffinity(0):
-        try:
-            with open(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list", encoding="ascii") as siblings:
-                cores.add(siblings.read().strip())
-        except OSError:
-            cores.add(str(processor))
-    return max(len(cores), 1)
+    return _native.default_threads()
 
 
 def checked(said: int | str, what: str) -> int:

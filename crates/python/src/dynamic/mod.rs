@@ -13,6 +13,7 @@
 mod cut;
 mod empty;
 mod part;
+mod unserved;
 mod varying;
 
 use std::collections::btree_map::Entry;
@@ -65,6 +66,9 @@ pub(crate) fn plan(
     let program = Specialised::program(definition, &sizes)?;
     let strides = strides(definition, kernels, &program, given)?;
     let exact = Variant::exact(sizes, strides);
+    if !exactly && kernels.is_first_plan() {
+        kernels.warn(unserved::warning(definition, &program, &exact.sizes));
+    }
     let sizes = &exact.sizes;
     let varying = Varying::of(definition, kernels, sizes);
     let found = kernels.compiled(&exact);

@@ -165,10 +165,14 @@ fn other_circumstances(key: &Key, same: &[&Relative]) -> Vec<Miss> {
         Part::Threads => {
             let stored = stored(&|key| key.threads.to_string());
             let unit = if stored == "1" { "thread" } else { "threads" };
+            let which = if stored.contains(',') { "N" } else { &stored };
             Miss {
                 part: Some(*part),
                 message: format!("it has been tuned for {stored} {unit}, not for {}", key.threads),
-                help: format!("tune it with --threads {}, or use what is stored", key.threads),
+                help: format!(
+                    "run it so (`--threads {which}`, in Python `threads={which}`), or tune it for {}",
+                    key.threads
+                ),
             }
         }
         Part::Precision => Miss {

@@ -78,14 +78,14 @@ impl Gathering {
         self.space(run, &meta);
         let mut climb = Climb::default();
         let mut after = None;
-        let before = self.tally.total();
+        let before = self.tally.trials();
         loop {
             let page = store.trials(&run.info.id, after, PAGE)?;
             let Some(last) = page.last() else { break };
             after = Some(last.number);
             page.iter().for_each(|trial| self.trial(run, trial, group, &mut climb));
         }
-        let trials = self.tally.total() - before;
+        let trials = self.tally.trials() - before;
         self.lines.push(Line {
             id: run.info.id.clone(),
             strategy: run.info.strategy.clone(),

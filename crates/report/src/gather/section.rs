@@ -98,7 +98,8 @@ fn headline(
         roofline: by_time.or(by_speed).or(told),
         default_seconds,
         speedup: default_seconds.zip(seconds).map(|(default, seconds)| default / seconds),
-        trials: gathering.tally.total(),
+        trials: gathering.tally.trials(),
+        refused: gathering.tally.count("illegal"),
         ..Headline::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use crate::model::{Headline, Section};
-use crate::text::{Escaped, counted, digits, duration, moment, percent, shortened, sizes};
+use crate::text::{Escaped, counted, digits, duration, grouped, moment, percent, shortened, sizes};
 
 /// The name of the kernel, where it was tuned, and how fast it is.
 pub(super) fn write(out: &mut String, section: &Section, place: usize, level: u8) -> Result {
@@ -67,11 +67,14 @@ fn cards(out: &mut String, section: &Section) -> Result {
     let speedup = headline.speedup.map_or_else(none, |speedup| format!("{speedup:.2}×"));
     card(out, "Speed-up", speedup, &default)?;
     let runs = counted((section.runs.len() + section.runs_left_out) as u64, "run");
-    let removed = match headline.removed {
-        0 => runs,
-        removed => format!("{runs}; {} more removed", crate::text::grouped(removed)),
-    };
-    card(out, "Trials", crate::text::grouped(headline.trials), &removed)
+    let mut note = runs;
+    if headline.refused > 0 {
+        note.push_str(&format!("; {} more refused by rules", grouped(headline.refused)));
+    }
+    if headline.removed > 0 {
+        note.push_str(&format!("; {} more removed", grouped(headline.removed)));
+    }
+    card(out, "Trials", grouped(headline.trials), &note)
 }
 
 fn card(out: &mut String, name: &str, value: String, note: &str) -> Result {

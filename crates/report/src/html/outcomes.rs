@@ -57,7 +57,7 @@ fn reasons(out: &mut String, outcomes: &Outcomes, total: u64) -> Result {
     }
     out.write_str(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Reasons\"><table class=\"reasons\">\n<thead><tr>\
-         <th scope=\"col\">outcome</th><th scope=\"col\">commonest reasons (N stands for a number)</th>\
+         <th scope=\"col\">outcome</th><th scope=\"col\">commonest reasons (numbers are those of the first)</th>\
          <th scope=\"col\" class=\"n\">trials</th><th scope=\"col\" class=\"n\">share</th></tr></thead>\n<tbody>\n",
     )?;
     for reason in &outcomes.reasons {

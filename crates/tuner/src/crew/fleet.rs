@@ -22,7 +22,7 @@ use crate::candidates::Candidate;
 use crate::error::TuneError;
 use crate::identity::class_of;
 use crate::tuner::Tuner;
-use crate::warm::{Past, is_built};
+use crate::warm::Past;
 
 /// How long a driver is believed to live after its last sign of life.
 const HOLD: Duration = Duration::from_secs(20);
@@ -143,7 +143,7 @@ impl FleetCrew {
                     let (outcome, elapsed) = (known.outcome, known.elapsed);
                     let trial =
                         Trial { number, origin, algorithm, point, schedule, outcome, elapsed };
-                    past.trials.push(trial);
+                    past.trials.push((self.driver.run.clone(), trial));
                 }
                 None => {
                     self.out.insert(number);
@@ -153,7 +153,7 @@ impl FleetCrew {
                 }
             }
         }
-        let built = past.trials.iter().filter(|trial| is_built(&trial.outcome)).count() as u64;
+        let built = past.trials.iter().filter(|(_, t)| t.outcome.is_trial()).count() as u64;
         (next, built)
     }
 

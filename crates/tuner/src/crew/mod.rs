@@ -4,10 +4,10 @@
 #[cfg(feature = "postgres")]
 mod fleet;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tensorwright_kernel::Schedule;
-use tensorwright_measure::{Config, Finalist, Finished, Measurer, Roofline};
+use tensorwright_measure::{Config, Finalist, Finished, MeasureError, Measurer, Roofline};
 use tensorwright_records::{
     Best, Claim, Declared, Error, Journal, Kept, Key, ProgramInfo, Result, RunEnd, RunId, RunInfo,
     Trial,
@@ -74,7 +74,7 @@ impl Crew {
         let mut config = Config::new(tuner.worker.clone(), tuner.goal.target.clone());
         config.threads = tuner.goal.threads();
         config.seed = tuner.seed;
-        let measurer = Box::new(Measurer::start(&tuner.program, config)?);
+        let measurer = Box::new(measurer(tuner, config)?);
         let (run, claim, resumed) = match past.unfinished.take() {
             Some(Unfinished { run, last, built, claim }) => {
                 (run, Some(claim), Some((last + 1, built)))
@@ -176,16 +176,20 @@ impl Crew {
         }
     }
 
-    /// Times schedules in turns, on one machine.
+    /// Times schedules in turns, on one machine; here until a moment at the latest.
     pub(crate) fn finalists(
         &mut self,
         number: u64,
         schedules: &[Schedule],
         time: Duration,
+        until: Option<Instant>,
     ) -> Vec<Finalist> {
         let _ = number;
         match self {
-            Self::Here { measurer, .. } => measurer.finalists(schedules, time),
+            Self::Here { measurer, .. } => match until {
+                Some(until) => measurer.finalists_by(schedules, time, until),
+                None => measurer.finalists(schedules, time),
+            },
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.finalists(number, schedules, time),
         }
@@ -246,4 +250,15 @@ impl Crew {
             Self::Fleet(fleet) => fleet.end(end).map(|()| Kept::Database),
         }
     }
+}
+
+/// Starts what measures here, within the time of the run.
+fn measurer(tuner: &Tuner, mut config: Config) -> std::result::Result<Measurer, TuneError> {
+    let Some(time) = tuner.budget.time else { return Ok(Measurer::start(&tuner.program, config)?) };
+    config.expected_deadline = config.expected_deadline.min(time);
+    let begun = Instant::now();
+    Measurer::start(&tuner.program, config).map_err(|error| match error {
+        MeasureError::Expected(_) if begun.elapsed() >= time => TuneError::NoTime(time),
+        error => error.into(),
+    })
 }

@@ -6,13 +6,16 @@
 //! names the best that it replaces. If another run has declared a best in the meantime, records refuse
 //! it, and the two are measured beside each other.
 
-use serde_json::json;
+use std::time::Instant;
+
+use serde_json::{Value, json};
 use tensorwright_kernel::Schedule;
 use tensorwright_kernel::runtime::timing::paired;
 use tensorwright_measure::Finalist;
+use tensorwright_outcome::Outcome;
 use tensorwright_records::{Best, Declared, Error, Origin, TrialId};
 
-use super::{FINALISTS, Session};
+use super::Session;
 use crate::candidates::Candidate;
 use crate::event::{Event, Gain, Winner};
 use crate::mode::Mode;
@@ -25,10 +28,10 @@ const MOST_REMATCHES: usize = 3;
 #[derive(Debug, Clone)]
 struct Entrant {
     candidate: Candidate,
-    /// The trial that it was measured as; one of an earlier run gets a number in this one if it wins.
+    /// The trial that it was measured as, if it was.
     trial: Option<TrialId>,
-    /// Whether it was declared the best already.
-    is_declared: bool,
+    /// How it was declared the best, if it was.
+    declared: Option<Declared>,
 }
 
 /// Finals, decided.
@@ -59,7 +62,7 @@ impl Contest {
     fn by_choice(self) -> Self {
         let measured = |place: &usize| !self.finalists[*place].rounds.is_empty();
         let places = || (0..self.entrants.len()).filter(measured);
-        let incumbent = places().find(|place| self.entrants[*place].is_declared);
+        let incumbent = places().find(|place| self.entrants[*place].declared.is_some());
         let is_choice = |place: &usize| self.entrants[*place].candidate.origin == Origin::Pipeline;
         let choice = places().find(is_choice);
         let (winner, gain) = match (incumbent, choice) {
@@ -99,6 +102,10 @@ impl Session<'_> {
     /// Measures the best candidates, the incumbent and the default schedule again, in turns, and declares
     /// the winner.
     pub(super) fn finals(&mut self) -> Winner {
+        if self.measured.is_empty() && self.deadline().is_some_and(|until| until <= Instant::now())
+        {
+            return self.without_finals();
+        }
         let best = self.stored_best();
         let entrants = self.entrants(best.as_ref());
         (self.watch)(&Event::Finalists { count: entrants.len(), progress: &self.progress });
@@ -135,7 +142,7 @@ impl Session<'_> {
         let schedules: Vec<Schedule> =
             entrants.iter().map(|entrant| entrant.candidate.schedule.clone()).collect();
         let (number, time) = (self.candidates.number(), self.tuner.budget.for_finalists());
-        let finalists = self.crew.finalists(number, &schedules, time);
+        let finalists = self.crew.finalists(number, &schedules, time, self.finals_deadline());
         Contest::of(entrants, finalists)
     }
 
@@ -151,9 +158,11 @@ impl Session<'_> {
         })
     }
 
-    /// The incumbent, the default schedule and the best candidates.
+    /// The incumbent, the default schedule and the best candidates: as many as there is time for.
     fn entrants(&mut self, best: Option<&Best>) -> Vec<Entrant> {
         self.measured.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let seconds = [best.map(|best| best.seconds), self.progress.default_seconds];
+        let places = self.finalists_in_time(&seconds.into_iter().flatten().collect::<Vec<f64>>());
         let mut entrants: Vec<Entrant> =
             best.and_then(|best| self.incumbent(best)).into_iter().collect();
         let mut enter = |entrant: Entrant| {
@@ -170,14 +179,14 @@ impl Session<'_> {
         let trial = measured.and_then(|(_, _, trial)| trial.clone());
         let origin = Origin::Default;
         let candidate = Candidate { schedule: default, text, points: Vec::new(), origin };
-        enter(Entrant { candidate, trial, is_declared: false });
-        let mut left = FINALISTS;
+        enter(Entrant { candidate, trial, declared: None });
+        let mut left = places;
         for (_, candidate, trial) in &self.measured {
             if left == 0 {
                 break;
             }
             let (candidate, trial) = (candidate.clone(), trial.clone());
-            left -= usize::from(enter(Entrant { candidate, trial, is_declared: false }));
+            left -= usize::from(enter(Entrant { candidate, trial, declared: None }));
         }
         entrants
     }
@@ -186,26 +195,27 @@ impl Session<'_> {
     /// another best by now.
     fn declare(&mut self, contest: &Contest, replaces: Option<&TrialId>) -> Option<()> {
         let winner = contest.winner();
-        if winner.is_declared {
+        // A fleet's server takes declarations of the run's own trials alone.
+        if winner.declared.is_some() && self.crew.keeps_trials() {
             return None;
         }
         let seconds = contest.seconds(contest.winner)?;
         let trial = match winner.trial.clone() {
             Some(trial) => trial,
-            None => {
-                let outcome = &contest.finalists[contest.winner].outcome;
-                let number = self.record(0, &winner.candidate, outcome);
-                TrialId { run: self.run.clone(), number }
-            }
+            None => self.late_trial(&winner.candidate, &contest.finalists[contest.winner].outcome),
         };
         let times: Vec<Option<f64>> =
             (0..contest.entrants.len()).map(|place| contest.seconds(place)).collect();
         let default = contest.entrants.iter().find(|e| e.candidate.origin == Origin::Default);
         let default_seconds =
             default.and_then(|default| contest.seconds_of(&default.candidate.text));
-        let p_value = match contest.gain {
-            Gain::Significant { p_value } => Some(p_value),
-            Gain::None => None,
+        // One that stays the best is declared anew with its new times, and replaces what it has replaced.
+        let (p_value, replaces) = match (&winner.declared, contest.gain) {
+            (Some(earlier), _) => {
+                (earlier.against.get("p_value").and_then(Value::as_f64), earlier.replaces.as_ref())
+            }
+            (None, Gain::Significant { p_value }) => (Some(p_value), replaces),
+            (None, Gain::None) => (None, replaces),
         };
         let best = Declared {
             trial,
@@ -222,6 +232,14 @@ impl Session<'_> {
         self.note(kept);
         self.vouch(&winner.candidate.text);
         None
+    }
+
+    /// Records a winner that was measured in the finals alone, as a trial like any other.
+    fn late_trial(&mut self, candidate: &Candidate, outcome: &Outcome) -> TrialId {
+        self.progress.trials += u64::from(outcome.is_trial());
+        self.count(candidate, outcome);
+        let number = self.record(0, candidate, outcome);
+        TrialId { run: self.run.clone(), number }
     }
 
     /// Without finals (the machine is lost, or there was no time) the first times decide, and nothing is
@@ -249,14 +267,15 @@ impl Entrant {
         let schedule = names.canonical(&best.trial.schedule)?;
         let text = schedule.to_string();
         let candidate = Candidate { schedule, text, points: Vec::new(), origin: Origin::Record };
-        Some(Self { candidate, trial: Some(best.id.clone()), is_declared: true })
+        let declared = best.declared.clone();
+        Some(Self { candidate, trial: Some(best.id.clone()), declared })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tensorwright_outcome::{Outcome, Timing};
+    use tensorwright_outcome::Timing;
 
     fn entrant(origin: &str, is_declared: bool) -> Entrant {
         let candidate = Candidate {
@@ -265,7 +284,10 @@ mod tests {
             points: Vec::new(),
             origin: origin.into(),
         };
-        Entrant { candidate, trial: None, is_declared }
+        let trial = TrialId { run: tensorwright_records::RunId::named("earlier"), number: 7 };
+        let declared =
+            Declared { trial, seconds: 1.0, against: Value::Null, declared: 1, replaces: None };
+        Entrant { candidate, trial: None, declared: is_declared.then_some(declared) }
     }
 
     fn finalist(seconds: f64) -> Finalist {

@@ -1,6 +1,7 @@
 //! A run: its start, the search, and the finals.
 
 mod finals;
+mod reserve;
 mod search;
 mod start;
 
@@ -18,7 +19,7 @@ use crate::candidates::{Candidate, Candidates};
 use crate::crew::{Crew, Submission};
 use crate::defects::Defects;
 use crate::error::TuneError;
-use crate::event::{Event, Progress, Status, Tuned};
+use crate::event::{Event, Phases, Progress, Status, Tuned};
 use crate::names::RecordNames;
 use crate::trust::verification;
 use crate::tuner::Tuner;
@@ -31,10 +32,14 @@ struct Session<'a> {
     tuner: &'a Tuner,
     journal: &'a mut Journal,
     watch: &'a mut dyn FnMut(&Event<'_>),
+    /// When the run began, its start included.
     begun: Instant,
     arms: Arms,
     strategy_time: Duration,
+    /// What building, checking and timing took in all trials that came back, and how many these are.
     spent: [Duration; 3],
+    tried: u64,
+    phases: Phases,
     crew: Crew,
     key: Key,
     names: RecordNames<'a>,
@@ -67,8 +72,9 @@ impl Tuner {
         watch: &mut dyn FnMut(&Event<'_>),
     ) -> Result<Tuned, TuneError> {
         let _span = info_span!("tune", def = self.program.name()).entered();
-        let session = info_span!("start").in_scope(|| Session::start(self, journal, watch))?;
-        session.run()
+        let begun = Instant::now();
+        let session = info_span!("start");
+        session.in_scope(|| Session::start(self, journal, watch, begun))?.run()
     }
 }
 
@@ -77,6 +83,7 @@ impl Session<'_> {
     fn run(mut self) -> Result<Tuned, TuneError> {
         let status = info_span!("search").in_scope(|| self.search());
         self.crew.cancel();
+        self.phases.search = self.begun.elapsed().saturating_sub(self.phases.start);
         // Whoever has taken the run over, or cancelled it, has the word.
         if let Some(reason) = self.crew.failure() {
             return Err(TuneError::Lost { run: self.run.to_string(), reason });
@@ -91,6 +98,8 @@ impl Session<'_> {
         let roof = self.crew.roofline();
         self.progress.roof_seconds = roof.seconds;
         self.progress.elapsed = self.begun.elapsed();
+        self.phases.finals =
+            self.progress.elapsed.saturating_sub(self.phases.start + self.phases.search);
         let waiting = self.journal.waiting();
         let why = self.journal.trouble().map(ToString::to_string).unwrap_or_default();
         let tuned = Tuned {
@@ -99,6 +108,7 @@ impl Session<'_> {
             progress: self.progress,
             key: self.key,
             run: self.run.to_string(),
+            phases: self.phases,
             strategy_time: self.strategy_time,
             spent: self.spent,
             peaks: (roof.peak_gflops, roof.peak_gbps),

@@ -14,7 +14,6 @@ use crate::arms::ArmPoint;
 use crate::candidates::{Admission, Candidate};
 use crate::event::{Event, Status};
 use crate::mode::Mode;
-use crate::warm::is_built;
 
 /// Points that a search may propose per trial although rules or primitives refuse them.
 const MOST_REFUSED: u64 = 200;
@@ -81,8 +80,7 @@ impl Session<'_> {
 
     /// How much time the search has left.
     fn time_left(&self) -> Option<Duration> {
-        let budget = self.tuner.budget;
-        let time = budget.time?.saturating_sub(budget.for_finalists());
+        let time = self.tuner.budget.time?.saturating_sub(self.reserve());
         Some(time.saturating_sub(self.begun.elapsed()))
     }
 
@@ -171,10 +169,11 @@ impl Session<'_> {
         for (sum, part) in self.spent.iter_mut().zip([spent.build, spent.check, spent.time]) {
             *sum += part;
         }
+        self.tried += 1;
         let Some(candidate) = self.candidates.back(id, &outcome) else { return };
         let number = self.record(id, &candidate, &outcome);
         self.defects.note(self.tuner, self.journal, &candidate.text, &outcome);
-        self.progress.trials += u64::from(is_built(&outcome));
+        self.progress.trials += u64::from(outcome.is_trial());
         self.count(&candidate, &outcome);
         let is_default = self.default.1 == Some(id);
         let mut is_best = false;

@@ -9,7 +9,7 @@ use tensorwright_kernel::runtime::Machine;
 use tensorwright_kernel::{Goal, Schedule};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::{ScheduleSpace, untuned_schedule};
-use tensorwright_records::{Journal, Origin, RunInfo, Trial, TrialId};
+use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial, TrialId};
 use tensorwright_search::{SearchStrategy, Settings};
 use tensorwright_space::Point;
 
@@ -19,7 +19,7 @@ use crate::candidates::{Admission, Candidate, Candidates};
 use crate::crew::{Crew, Opened};
 use crate::defects::Defects;
 use crate::error::TuneError;
-use crate::event::{Event, Progress};
+use crate::event::{Event, Phases, Progress};
 use crate::identity::{key_of, program_info, space_hash};
 use crate::mode::Mode;
 use crate::names::RecordNames;
@@ -37,6 +37,7 @@ impl<'a> Session<'a> {
         tuner: &'a Tuner,
         journal: &'a mut Journal,
         watch: &'a mut dyn FnMut(&Event<'_>),
+        begun: Instant,
     ) -> Result<Self, TuneError> {
         let name = tuner.strategy_name();
         let strategy = tensorwright_search::find(name)
@@ -64,8 +65,7 @@ impl<'a> Session<'a> {
         let mut info = RunInfo::new(tuner.chooser(), tuner.seed);
         hash.clone_into(&mut info.space);
         let Opened { crew, run, past, resumed } = Crew::open(tuner, journal, &key, &info, past)?;
-        // What results have to be is known by now, which takes seconds for large programs and is no part of the search.
-        let begun = Instant::now();
+        let clock = Instant::now();
         // One line per origin of points that searches begin with, the most promising first.
         let seeds = |arm: usize, space: &ScheduleSpace| {
             let known = past.points.iter().filter(|place| place.arm == arm);
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
         };
         let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
         arms.observe(past.observations(&arms));
-        let strategy_time = begun.elapsed();
+        let strategy_time = clock.elapsed();
         let (next_trial, built) = resumed.unwrap_or_default();
         let mut session = Session {
             tuner,
@@ -91,6 +91,8 @@ impl<'a> Session<'a> {
             arms,
             strategy_time,
             spent: [Duration::ZERO; 3],
+            tried: 0,
+            phases: Phases::default(),
             crew,
             key,
             names,
@@ -120,6 +122,7 @@ impl<'a> Session<'a> {
         if let Some(reason) = session.crew.failure() {
             return Err(TuneError::Lost { run: session.run.to_string(), reason });
         }
+        session.phases.start = begun.elapsed();
         session.announce(built, past.schedules.len());
         session.first_candidates(past.schedules);
         Ok(session)
@@ -128,7 +131,7 @@ impl<'a> Session<'a> {
     /// Trials of earlier runs count as measured, but their times are of another hour: the best of them
     /// are measured again.
     fn recall(&mut self, past: &Past) {
-        for trial in &past.trials {
+        for (_, trial) in &past.trials {
             // What was cut short then was slow beside the best of then: it may be measured again.
             let is_cut = trial.outcome.timing().is_some_and(|timing| timing.cut);
             let is_known = !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. });
@@ -138,13 +141,14 @@ impl<'a> Session<'a> {
                 self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
             }
         }
-        let mut best: Vec<&Trial> =
-            past.trials.iter().filter(|t| t.outcome.timing().is_some_and(|t| !t.cut)).collect();
-        best.sort_by(|a, b| {
+        let is_timed = |trial: &Trial| trial.outcome.timing().is_some_and(|timing| !timing.cut);
+        let mut best: Vec<&(RunId, Trial)> =
+            past.trials.iter().filter(|(_, trial)| is_timed(trial)).collect();
+        best.sort_by(|(_, a), (_, b)| {
             let cost = |t: &Trial| t.outcome.cost().unwrap_or(f64::INFINITY);
             cost(a).total_cmp(&cost(b))
         });
-        for trial in best.into_iter().take(FINALISTS) {
+        for (run, trial) in best.into_iter().take(FINALISTS) {
             let Ok(schedule) = Schedule::parse(&trial.schedule) else { continue };
             if !self.tuner.goal.precision.allows(schedule.precision()) {
                 continue;
@@ -157,9 +161,9 @@ impl<'a> Session<'a> {
                 points: self.arms.place(trial).into_iter().collect(),
                 origin: if is_own { trial.origin.clone() } else { Origin::Record },
             };
-            // One of another run gets a number of its own in this one if it wins.
-            let id = is_own.then(|| TrialId { run: self.run.clone(), number: trial.number });
-            self.measured.push((seconds, candidate, id));
+            // If it wins, it is declared under the number that it has: one candidate is one trial.
+            let id = TrialId { run: run.clone(), number: trial.number };
+            self.measured.push((seconds, candidate, Some(id)));
             self.lower_best(seconds);
         }
     }
@@ -178,13 +182,13 @@ impl<'a> Session<'a> {
             };
             self.candidates.restore(trial.number, candidate);
         }
-        for trial in &past.trials {
+        for (_, trial) in &past.trials {
             self.progress.tally.add(&trial.outcome);
         }
-        let known = past.trials.iter().find(|trial| trial.schedule == default);
-        self.progress.default_seconds = known.and_then(|trial| trial.outcome.cost());
+        let known = past.trials.iter().find(|(_, trial)| trial.schedule == default);
+        self.progress.default_seconds = known.and_then(|(_, trial)| trial.outcome.cost());
         self.default.1 =
-            known.map(|trial| trial.number).or_else(|| self.candidates.is_out(&default));
+            known.map(|(_, trial)| trial.number).or_else(|| self.candidates.is_out(&default));
     }
 
     /// Notes in the records that a run begins.

@@ -19,6 +19,7 @@ use self::see::by_name;
 use super::db::table::table;
 use super::worker::class_here;
 use crate::args::{Format, OutputArgs};
+use crate::config::default_threads;
 use crate::failure::{Failure, Outcome};
 use crate::report;
 
@@ -70,8 +71,8 @@ struct InitArgs {
 /// Print the class of this machine; asks no server
 #[derive(Debug, Args)]
 struct ClassArgs {
-    /// The threads that parallel loops use
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// The threads that parallel loops use; one for each core if nothing says it
+    #[arg(long, value_name = "N", default_value_t = default_threads(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 }
 

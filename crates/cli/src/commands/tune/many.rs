@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use tensorwright::{Diagnostics, Program};
 use tensorwright_package::Sizes;
 use tensorwright_records::Journal;
-use tensorwright_tuner::{Allocation, Budget, Defects, Status, Tuned, Tuner};
+use tensorwright_tuner::{Allocation, Budget, Defects, Phases, Status, TuneError, Tuned, Tuner};
 
 use super::progress::Display;
-use super::{Around, TRIALS, TuneArgs, journal, summary, tune, tuner};
+use super::{Around, TRIALS, TuneArgs, failed, journal, summary, tuner, watched};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::{files, report};
@@ -24,6 +24,35 @@ struct Job {
     trials: u64,
     last: Option<Tuned>,
     defects: Defects,
+}
+
+impl Job {
+    fn new(program: Program, tuner: Tuner, weight: f64) -> Self {
+        Self { program, tuner, weight, trials: 0, last: None, defects: Defects::default() }
+    }
+
+    /// Its name and sizes: `gemm M=32,N=32,K=32`.
+    fn title(&self) -> String {
+        let sizes = self.tuner.sizes_by_name().iter();
+        let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name}={size}")).collect();
+        format!("{} {}", self.program.name(), sizes.join(",")).trim_end().to_owned()
+    }
+
+    /// Notes how a turn ended. One without a trial has found nothing.
+    fn note(&mut self, tuned: Tuned) {
+        self.trials += tuned.progress.trials;
+        self.defects.add(&tuned.defects);
+        let knows_all = self.last.is_none() && tuned.status == Status::Exhausted;
+        if tuned.progress.trials > 0 || knows_all {
+            self.last = Some(tuned);
+        }
+    }
+}
+
+/// Why operators were not tuned, and what would reach them.
+struct Shortage {
+    why: String,
+    is_wanted: bool,
 }
 
 /// Tunes all definitions of a file that the sizes suffice for.
@@ -43,14 +72,7 @@ pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
         match def.bind(sizes.clone()) {
             Ok(program) => {
                 let tuner = tuner(args, &program, sizes, around)?;
-                jobs.push(Job {
-                    program,
-                    tuner,
-                    weight: 1.0,
-                    trials: 0,
-                    last: None,
-                    defects: Defects::default(),
-                });
+                jobs.push(Job::new(program, tuner, 1.0));
             }
             Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
         }
@@ -92,14 +114,7 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
             if let (None, Some(name)) = (&args.strategy, &manifest.tune.strategy) {
                 tuner = tuner.strategy(name);
             }
-            jobs.push(Job {
-                program,
-                tuner,
-                weight,
-                trials: 0,
-                last: None,
-                defects: Defects::default(),
-            });
+            jobs.push(Job::new(program, tuner, weight));
         }
     }
     let time = args.time.or(manifest.tune.time);
@@ -117,29 +132,50 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
     let mut journal = journal(args)?;
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
     let mut allocation = Allocation::new(&weights);
-    let mut left = budget.trials;
-    while left != Some(0) && !around.stop.load(Ordering::Relaxed) {
-        let Some((place, slice)) = allocation.next() else { break };
-        let time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
-        if time.is_some_and(|time| time < Duration::from_millis(500)) {
-            break;
-        }
+    let (mut left, mut longest) = (budget, Duration::ZERO);
+    while !around.stop.load(Ordering::Relaxed) {
+        left.time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
+        let Some((place, slice)) = allocation.next(left) else { break };
         let job = &mut jobs[place];
-        if args.output.format == Format::Text {
-            eprintln!("{} ({} of {} operators)", job.program.name(), place + 1, weights.len());
+        let shows = args.output.format == Format::Text;
+        if shows {
+            eprintln!("{} ({} of {} operators)", job.title(), place + 1, weights.len());
         }
-        let trials = Some(left.map_or(slice, |left| slice.min(left)));
-        let slice = Budget { trials, time };
-        let tuned = tune(&job.tuner.clone().budget(slice), &mut journal, args)?;
+        let turn = job.tuner.clone().budget(slice);
+        let tuned = match watched(&turn, &mut journal, Display::new(shows)) {
+            Ok(tuned) => tuned,
+            Err(TuneError::NoTime(time)) => {
+                // It takes longer than this only to begin.
+                longest = longest.max(time * 2);
+                allocation.observe(place, f64::INFINITY, 0, true);
+                continue;
+            }
+            Err(error) => return Err(failed(error, args.output.format)),
+        };
         job.tuner = job.tuner.clone().continued();
         let exhausted = tuned.status == Status::Exhausted;
         allocation.observe(place, tuned.winner.seconds, tuned.progress.trials, exhausted);
-        left = left.map(|left| left.saturating_sub(tuned.progress.trials));
-        job.trials += tuned.progress.trials;
-        job.defects.add(&tuned.defects);
-        job.last = Some(tuned);
+        left.trials = left.trials.map(|left| left.saturating_sub(tuned.progress.trials));
+        longest = longest.max(least_turn(&tuned));
+        job.note(tuned);
     }
-    finish(args, &jobs)
+    let shortage = if around.stop.load(Ordering::Relaxed) {
+        Shortage { why: "interrupted before its turn".to_owned(), is_wanted: true }
+    } else if budget.time.is_some() {
+        let seconds = allocation.time_for_all(longest).as_secs_f64().ceil();
+        let why = format!("there was no time for it; {seconds} s would reach all operators");
+        Shortage { why, is_wanted: false }
+    } else {
+        let why = format!("there was no trial for it; {} would reach all operators", jobs.len());
+        Shortage { why, is_wanted: false }
+    };
+    finish(args, &jobs, &shortage)
+}
+
+/// How long a turn with a single trial would have taken.
+fn least_turn(tuned: &Tuned) -> Duration {
+    let Phases { start, search, finals, .. } = tuned.phases;
+    start + search.div_f64(tuned.progress.trials.max(1) as f64) + finals
 }
 
 /// Tunes all operators at the same time: a fleet shares its machines between runs, and each gets its share of the trials by its
@@ -153,12 +189,10 @@ fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
         let budget = Budget { trials: budget.trials.map(share), time: budget.time };
         let mut journal = Journal::open(Some(&place))
             .map_err(|error| super::failure(&error, args.output.format))?;
-        let display = Display::of(job.program.name().to_owned(), shows);
+        let display = Display::of(job.title(), shows);
         let tuner = job.tuner.clone().budget(budget);
-        let tuned = super::watched(&tuner, &mut journal, args, display)?;
-        job.trials = tuned.progress.trials;
-        job.defects.add(&tuned.defects);
-        job.last = Some(tuned);
+        let tuned = watched(&tuner, &mut journal, display);
+        job.note(tuned.map_err(|error| failed(error, args.output.format))?);
         Ok(())
     };
     let mut results = Vec::new();
@@ -170,28 +204,57 @@ fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
         // A thread that panicked has said so.
         result.unwrap_or(Err(Failure::Reported))?;
     }
-    finish(args, &jobs)
+    let why = "no worker of the fleet tried a candidate in time".to_owned();
+    finish(args, &jobs, &Shortage { why, is_wanted: false })
 }
 
-fn finish(args: &TuneArgs, jobs: &[Job]) -> Result<(), Failure> {
+/// Says what became of every operator. Who asked for all to be tuned is told by the exit code, too, if some were not.
+fn finish(args: &TuneArgs, jobs: &[Job], shortage: &Shortage) -> Result<(), Failure> {
     let mut all = Defects::default();
     jobs.iter().for_each(|job| all.add(&job.defects));
-    let done = jobs.iter().filter_map(|job| job.last.as_ref().map(|tuned| (job, tuned)));
     match args.output.format {
         Format::Json => {
-            let all: Vec<_> = done.map(|(job, tuned)| summary::json(&job.program, tuned)).collect();
-            report::json(&all)?;
+            report::json(&jobs.iter().map(|job| json(job, shortage)).collect::<Vec<_>>())?;
         }
         Format::Text => {
-            for (job, tuned) in done {
-                println!("{} ({} trials)", summary::headline(&job.program, tuned), job.trials);
+            for job in jobs {
+                println!("{}", line(job, shortage));
             }
             if let Some(line) = summary::defects(&all) {
                 println!("{line}");
             }
         }
     }
-    super::judge(args, all.count)
+    super::judge(args, all.count)?;
+    let is_complete = shortage.is_wanted || jobs.iter().all(|job| job.last.is_some());
+    if is_complete { Ok(()) } else { Err(Failure::Reported) }
+}
+
+fn line(job: &Job, shortage: &Shortage) -> String {
+    let title = job.title();
+    match &job.last {
+        Some(tuned) => format!("{} ({} trials)", summary::headline(&title, tuned), job.trials),
+        None => format!("{title}: not tuned: {}", shortage.why),
+    }
+}
+
+fn json(job: &Job, shortage: &Shortage) -> serde_json::Value {
+    let sizes = job.tuner.sizes_by_name();
+    match &job.last {
+        Some(tuned) => {
+            let mut value = summary::json(&job.program, sizes, tuned);
+            // Of all its turns.
+            value["trials"] = job.trials.into();
+            value
+        }
+        None => serde_json::json!({
+            "def": job.program.name(),
+            "sizes": sizes,
+            "hash": job.program.hash().to_string(),
+            "status": "not-tuned",
+            "reason": shortage.why,
+        }),
+    }
 }
 
 /// The first problem in a line.

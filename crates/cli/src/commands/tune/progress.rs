@@ -4,14 +4,16 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use tensorwright_outcome::Seconds;
-use tensorwright_tuner::{Event, Mode, Progress, finalists_line};
+use tensorwright_tuner::{Event, Progress};
 
 /// How often a line is printed where nobody looks at a terminal.
 const SELDOM: Duration = Duration::from_secs(10);
 
 /// How often the line changes.
 const OFTEN: Duration = Duration::from_millis(100);
+
+/// The columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
 
 /// Shows events.
 pub(super) struct Display {
@@ -36,42 +38,21 @@ impl Display {
         if !self.shows {
             return;
         }
+        if let Event::Finalists { progress, .. } = event {
+            self.update(progress, true, OFTEN);
+        }
+        if let Some(line) = event.line() {
+            self.line(&line);
+        }
         match event {
-            Event::Started { mode, space, resumed, warm, progress, fleet } => {
-                let mut line = match mode {
-                    Mode::Autotune => format!("{space} points"),
-                    mode => format!("{mode}: {}", mode.summary()),
-                };
-                if *resumed > 0 {
-                    line.push_str(&format!(", going on after {resumed} trials"));
-                }
-                if *warm > 0 {
-                    line.push_str(&format!(", {warm} schedules from the records first"));
-                }
-                if progress.roof_seconds > 0.0 {
-                    let roof = Seconds(progress.roof_seconds);
-                    line.push_str(&format!(
-                        "; no schedule can be faster than about {roof:.2} here"
-                    ));
-                }
-                self.line(&line);
-                if let Some(run) = fleet {
-                    self.line(&format!("run {run}, which --resume goes on with"));
-                }
+            Event::Started { fleet: Some(run), .. } => {
+                self.line(&format!("run {run}, which --resume goes on with"));
             }
             Event::Trial { progress, is_best, .. } => {
                 let due = if self.is_terminal { OFTEN } else { SELDOM };
                 self.update(progress, *is_best && self.is_terminal, due);
             }
             Event::Waiting(progress) => self.update(progress, false, SELDOM.min(OFTEN * 10)),
-            Event::Finalists { count, progress } => {
-                self.update(progress, true, OFTEN);
-                self.line(&finalists_line(*count));
-            }
-            Event::RecordsWait(why) => {
-                self.line(&format!("records wait and will be written later: {why}"));
-            }
-            Event::RecordRefused(why) => self.line(&format!("a record was not kept: {why}")),
             _ => {}
         }
     }
@@ -100,10 +81,18 @@ impl Display {
         }
         self.last = Some(Instant::now());
         if self.is_terminal {
-            eprint!("\r\x1b[K{progress}");
+            // The last column stays free: some terminals begin a new line there.
+            eprint!("\r\x1b[K{}", progress.line(columns() - 1));
             let _ = std::io::stderr().flush();
         } else {
             self.line(&progress.to_string());
         }
     }
+}
+
+/// The width of the terminal; at least one column.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    columns.unwrap_or(COLUMNS)
 }

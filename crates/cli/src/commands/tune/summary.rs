@@ -1,17 +1,18 @@
 //! What a run ends with.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use tensorwright::Program;
 use tensorwright_outcome::{Seconds, Tally, printable};
 use tensorwright_records::Origin;
-use tensorwright_tuner::{Defects, Gain, Status, Tuned};
+use tensorwright_tuner::{Defects, Gain, Phases, Status, Tuned};
 
 /// The summary for a person.
 pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let (winner, progress) = (&tuned.winner, &tuned.progress);
-    writeln!(out, "{}", headline(program, tuned))?;
+    writeln!(out, "{}", headline(program.name(), tuned))?;
     let ended = match tuned.status {
         Status::Finished if progress.trials == 0 && progress.time.is_some() => {
             "the time was used before the first trial; give it more"
@@ -27,8 +28,10 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
         progress.elapsed.as_secs_f64(),
         progress.tally
     )?;
+    writeln!(out, "{}", phases(tuned))?;
     for (kind, reason, count) in progress.tally.commonest(4) {
-        writeln!(out, "  {count} {kind}: {}", printable(reason))?;
+        let such = if count == 1 { "" } else { " such as" };
+        writeln!(out, "  {count} {kind}:{such} {}", printable(reason))?;
     }
     let pipelines = &progress.pipelines;
     if pipelines.total() > 0 {
@@ -80,6 +83,13 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     Ok(())
 }
 
+/// How the time was used.
+fn phases(tuned: &Tuned) -> String {
+    let Phases { start, search, finals, .. } = tuned.phases;
+    let [start, search, finals] = [start, search, finals].map(|phase| phase.as_secs_f64());
+    format!("start {start:.1} s, search {search:.1} s, finals {finals:.1} s")
+}
+
 /// That candidates show a defect of the compiler, where they are, and what to do; nothing if none does.
 pub(super) fn defects(defects: &Defects) -> Option<String> {
     let (count, what) = match defects.count {
@@ -100,9 +110,9 @@ pub(super) fn defects(defects: &Defects) -> Option<String> {
 }
 
 /// How fast the winner is, in one line.
-pub(super) fn headline(program: &Program, tuned: &Tuned) -> String {
+pub(super) fn headline(title: &str, tuned: &Tuned) -> String {
     let winner = &tuned.winner;
-    let mut line = format!("{}: {:.2}", program.name(), Seconds(winner.seconds));
+    let mut line = format!("{title}: {:.2}", Seconds(winner.seconds));
     if tuned.progress.flops > 0.0 {
         line.push_str(&format!(", {:.1} GFLOP/s", tuned.progress.flops / winner.seconds / 1e9));
     }
@@ -135,18 +145,26 @@ fn counted(tally: &Tally) -> (serde_json::Value, serde_json::Value) {
 }
 
 /// The summary for a program.
-pub(super) fn json(program: &Program, tuned: &Tuned) -> serde_json::Value {
+pub(super) fn json(
+    program: &Program,
+    sizes: &BTreeMap<String, i64>,
+    tuned: &Tuned,
+) -> serde_json::Value {
     let (winner, progress) = (&tuned.winner, &tuned.progress);
     let (kinds, reasons) = counted(&progress.tally);
     let (of_pipelines, why) = counted(&progress.pipelines);
     serde_json::json!({
         "def": program.name(),
+        "sizes": sizes,
         "hash": program.hash().to_string(),
         "run": tuned.run,
         "key": tuned.key,
         "status": tuned.status,
         "trials": progress.trials,
         "elapsed": progress.elapsed.as_secs_f64(),
+        "start_seconds": tuned.phases.start.as_secs_f64(),
+        "search_seconds": tuned.phases.search.as_secs_f64(),
+        "finals_seconds": tuned.phases.finals.as_secs_f64(),
         "strategy_seconds": tuned.strategy_time.as_secs_f64(),
         "build_seconds": tuned.spent[0].as_secs_f64(),
         "check_seconds": tuned.spent[1].as_secs_f64(),

@@ -17,6 +17,7 @@ use tensorwright_records::Location;
 use tensorwright_tuner::parse_duration;
 
 use crate::args::Format;
+use crate::config::default_threads;
 use crate::failure::{Failure, Outcome};
 
 /// Try candidates that others tune, on this machine
@@ -41,8 +42,8 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The threads that parallel loops use
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// The threads that parallel loops use; one for each core if nothing says it
+    #[arg(long, value_name = "N", default_value_t = default_threads(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 
     /// Candidates that are held at a time; more are leased when half of them are done

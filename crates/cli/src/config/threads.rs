@@ -1,0 +1,32 @@
+//! The threads that kernels use where nobody says how many.
+
+use tensorwright::runtime::affinity;
+
+/// The most threads that a kernel may have.
+const MOST: usize = 1024;
+
+/// One thread for each core that this process may use: what `--threads` is, and what Python uses without PyTorch, if neither a
+/// file nor a variable says it. Processors of one core count once, and a limit of a container counts.
+#[must_use]
+pub fn default_threads() -> u16 {
+    let allowed = affinity::allowed();
+    let first = |processor: &&usize| {
+        let siblings = affinity::siblings(**processor);
+        siblings.iter().filter(|sibling| allowed.contains(sibling)).min() == Some(processor)
+    };
+    let cores = allowed.iter().filter(first).count();
+    let most = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if cores == 0 { most } else { cores.min(most) };
+    u16::try_from(threads.clamp(1, MOST)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_thread_for_each_core_at_most() {
+        let processors = std::thread::available_parallelism().unwrap().get();
+        assert!((1..=processors).contains(&usize::from(default_threads())));
+    }
+}
