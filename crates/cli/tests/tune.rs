@@ -308,7 +308,7 @@ fn a_summary_names_every_operator() {
     assert_eq!((lines.len(), output.status.code()), (3, Some(1)), "{said}");
     for (line, size) in lines.iter().zip([16, 24]) {
         assert!(line.starts_with(&format!("gemm K={size},M={size},N={size}: ")), "{said}");
-        assert!(line.ends_with("(1 trials)"), "{said}");
+        assert!(line.ends_with("(1 trial)"), "{said}");
     }
     assert_eq!(
         lines[2],
@@ -381,6 +381,19 @@ fn the_report_counts_and_measures_as_the_command() {
         assert_eq!(headline["trials"], trials, "{headline}");
         assert_eq!(headline["seconds"], tuned["seconds"], "{headline} {tuned}");
     }
+}
+
+#[test]
+fn a_time_that_is_over_before_the_first_trial_is_an_error() {
+    let scratch = Scratch::new("no-time");
+    let output = scratch.run(&[&["tune"], &GEMM[..], &["--time", "1ms"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "[E1009] Error: the 0.001 s were over before the first trial: starting computes the results that kernels \
+         are checked against, and asks the machine what it can do\n   Help: give it more time, or a number of \
+         trials instead\n"
+    );
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Config {
     pub target: Target,
     /// The seed of the random inputs.
     pub seed: u64,
+    /// How long each of the first processes may take until it is ready; that of a device asks what the device can do.
+    pub start_deadline: Duration,
     /// How much processor time building a candidate may take: a loaded machine makes no build late.
     pub build_deadline: Duration,
     /// How long the checked call may take, and timing again as long.
@@ -64,6 +66,7 @@ impl Config {
             threads: 1,
             target,
             seed: 0,
+            start_deadline: Duration::from_secs(60),
             build_deadline: Duration::from_secs(10),
             run_deadline: Duration::from_secs(10),
             expected_deadline: Duration::from_secs(120),

@@ -75,8 +75,8 @@ impl fmt::Display for TuneError {
             ),
             Self::NoTime(time) => write!(
                 f,
-                "computing the results that kernels are checked against took more than the {} s that there are\n  \
-                 help: give it more time, or a number of trials instead",
+                "the {} s were over before the first trial: starting computes the results that kernels are checked \
+                 against, and asks the machine what it can do\n  help: give it more time, or a number of trials instead",
                 time.as_secs_f64()
             ),
             Self::NoFleet => f.write_str(

@@ -1,5 +1,7 @@
 //! The threads that kernels use where nobody says how many.
 
+use std::sync::OnceLock;
+
 use tensorwright::runtime::affinity;
 
 /// The most threads that a kernel may have.
@@ -9,6 +11,12 @@ const MOST: usize = 1024;
 /// file nor a variable says it. Processors of one core count once, and a limit of a container counts.
 #[must_use]
 pub fn default_threads() -> u16 {
+    // Every subcommand asks for it.
+    static THREADS: OnceLock<u16> = OnceLock::new();
+    *THREADS.get_or_init(cores)
+}
+
+fn cores() -> u16 {
     let allowed = affinity::allowed();
     let first = |processor: &&usize| {
         let siblings = affinity::siblings(**processor);

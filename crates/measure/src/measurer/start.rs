@@ -9,7 +9,7 @@ use tensorwright_kernel::{Program, Target};
 use super::Measurer;
 use super::names::Names;
 use super::places::Places;
-use super::station::{START_DEADLINE, Station};
+use super::station::Station;
 use crate::child::{Child, Event, Nursery, Role};
 use crate::protocol::{BuilderReply, BuilderRequest, Frame, GREETING, RunnerReply, Setup};
 use crate::shared::Layout;
@@ -37,7 +37,7 @@ pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, M
 
     let builder = first_builder(&mut nursery, &events, &setup, &places, &config)?;
     system::seal(&seal).map_err(|error| system("seal a shared file", error))?;
-    let (runner, roofline) = first_runner(&mut nursery, &events, &setup, &places)?;
+    let (runner, roofline) = first_runner(&mut nursery, &events, &setup, &places, &config)?;
     setup.roofline = Some(roofline);
 
     let mut builders: Vec<_> = (0..config.builders).map(|_| Station::empty()).collect();
@@ -99,7 +99,7 @@ fn first_builder(
     let mut child = nursery.start(Role::Builder)?;
     let setup = Setup { processors: places.builders.clone(), ..setup.clone() };
     greet(&mut child, &setup);
-    let frame = answer(events, &mut child, START_DEADLINE, MeasureError::Worker)?;
+    let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
     match frame.message() {
         Ok(BuilderReply::Ready) => {}
         _ => return Err(MeasureError::Worker("the builder does not greet".to_owned())),
@@ -119,11 +119,12 @@ fn first_runner(
     events: &Receiver<Event>,
     setup: &Setup,
     places: &Places,
+    config: &Config,
 ) -> Result<(Child, Roofline), MeasureError> {
     let mut child = nursery.start(Role::Runner)?;
     let setup = Setup { processors: places.runner.clone(), ..setup.clone() };
     greet(&mut child, &setup);
-    let frame = answer(events, &mut child, START_DEADLINE, MeasureError::Worker)?;
+    let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
     match frame.message() {
         Ok(RunnerReply::Ready(roofline)) => Ok((child, roofline)),
         _ => Err(MeasureError::Worker("the runner does not greet".to_owned())),

@@ -256,9 +256,12 @@ impl Crew {
 fn measurer(tuner: &Tuner, mut config: Config) -> std::result::Result<Measurer, TuneError> {
     let Some(time) = tuner.budget.time else { return Ok(Measurer::start(&tuner.program, config)?) };
     config.expected_deadline = config.expected_deadline.min(time);
+    config.start_deadline = config.start_deadline.min(time);
     let begun = Instant::now();
     Measurer::start(&tuner.program, config).map_err(|error| match error {
-        MeasureError::Expected(_) if begun.elapsed() >= time => TuneError::NoTime(time),
+        MeasureError::Expected(_) | MeasureError::Worker(_) if begun.elapsed() >= time => {
+            TuneError::NoTime(time)
+        }
         error => error.into(),
     })
 }

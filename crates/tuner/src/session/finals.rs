@@ -121,7 +121,9 @@ impl Session<'_> {
         for _ in 0..MOST_REMATCHES {
             let outrun = self.declare(&contest, replaces.as_ref());
             let Some(rival) = outrun.and_then(|()| self.stored_best()) else { break };
-            let entrants = vec![self.incumbent(&rival), Some(contest.winner().clone())];
+            // Whatever it was before, it is not the best any more.
+            let challenger = Entrant { declared: None, ..contest.winner().clone() };
+            let entrants = vec![self.incumbent(&rival), Some(challenger)];
             let Some(rematch) = self.contest(entrants.into_iter().flatten().collect()) else {
                 break;
             };

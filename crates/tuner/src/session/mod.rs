@@ -95,6 +95,10 @@ impl Session<'_> {
         let is_interrupted = status == Status::Interrupted;
         let kept = self.crew.end(self.journal, &self.run, &end, is_interrupted);
         self.note(kept);
+        let has_tried = self.progress.trials > 0 || winner.seconds.is_finite();
+        if let (Status::Finished, Some(time), false) = (status, self.tuner.budget.time, has_tried) {
+            return Err(TuneError::NoTime(time));
+        }
         let roof = self.crew.roofline();
         self.progress.roof_seconds = roof.seconds;
         self.progress.elapsed = self.begun.elapsed();

@@ -191,8 +191,12 @@ fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
             .map_err(|error| super::failure(&error, args.output.format))?;
         let display = Display::of(job.title(), shows);
         let tuner = job.tuner.clone().budget(budget);
-        let tuned = watched(&tuner, &mut journal, display);
-        job.note(tuned.map_err(|error| failed(error, args.output.format))?);
+        match watched(&tuner, &mut journal, display) {
+            Ok(tuned) => job.note(tuned),
+            // The summary says it.
+            Err(TuneError::NoTime(_)) => {}
+            Err(error) => return Err(failed(error, args.output.format)),
+        }
         Ok(())
     };
     let mut results = Vec::new();
@@ -233,7 +237,10 @@ fn finish(args: &TuneArgs, jobs: &[Job], shortage: &Shortage) -> Result<(), Fail
 fn line(job: &Job, shortage: &Shortage) -> String {
     let title = job.title();
     match &job.last {
-        Some(tuned) => format!("{} ({} trials)", summary::headline(&title, tuned), job.trials),
+        Some(tuned) => {
+            let trials = if job.trials == 1 { "trial" } else { "trials" };
+            format!("{} ({} {trials})", summary::headline(&title, tuned), job.trials)
+        }
         None => format!("{title}: not tuned: {}", shortage.why),
     }
 }

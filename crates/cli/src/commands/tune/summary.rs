@@ -14,9 +14,6 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     let (winner, progress) = (&tuned.winner, &tuned.progress);
     writeln!(out, "{}", headline(program.name(), tuned))?;
     let ended = match tuned.status {
-        Status::Finished if progress.trials == 0 && progress.time.is_some() => {
-            "the time was used before the first trial; give it more"
-        }
         Status::Finished => "the budget is used",
         Status::Exhausted => "the search has nothing left to try",
         Status::Interrupted => "interrupted; the same command goes on",
@@ -112,6 +109,9 @@ pub(super) fn defects(defects: &Defects) -> Option<String> {
 /// How fast the winner is, in one line.
 pub(super) fn headline(title: &str, tuned: &Tuned) -> String {
     let winner = &tuned.winner;
+    if !winner.seconds.is_finite() {
+        return format!("{title}: no candidate could be measured, the default schedule neither");
+    }
     let mut line = format!("{title}: {:.2}", Seconds(winner.seconds));
     if tuned.progress.flops > 0.0 {
         line.push_str(&format!(", {:.1} GFLOP/s", tuned.progress.flops / winner.seconds / 1e9));
