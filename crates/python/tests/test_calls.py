@@ -203,7 +203,7 @@ def test_an_operator_tells_about_itself(matmul):
     with pytest.raises(RuntimeError, match="not compiled yet"):
         matmul.schedule  # noqa: B018
     matmul.compile(M=64, N=64, K=64)
-    assert "C:" in matmul.schedule and matmul.origin == "not tuned"
+    assert "C:" in matmul.schedule and matmul.origin.startswith("not tuned")
     assert "for (" in matmul.source("c") and "define" in matmul.source("llvm")
     assert "0 <= k < 64" in matmul.explain(M=64, N=64, K=64) or "64" in matmul.explain(M=64, N=64, K=64)
     assert repr(matmul) == "<operator matmul(float(M,K) A, float(K,N) B)>"

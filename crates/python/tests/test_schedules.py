@@ -16,7 +16,7 @@ def test_a_schedule_of_ones_own_is_used(rng):
     assert sum.schedule.splitlines()[0] == "s: split i 8" and sum.origin == "given"
     # Other shapes have their own.
     sum(a[:5])
-    assert sum.origin == "not tuned"
+    assert sum.origin.startswith("not tuned")
     sum(a)
     assert sum.origin == "given"
     # The one before is replaced.

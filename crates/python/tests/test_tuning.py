@@ -80,6 +80,52 @@ def test_what_a_watcher_raises_ends_the_run_and_keeps_the_trials(matmul):
     assert matmul.tune(M=40, N=40, K=40, trials=1, progress=False).status
 
 
+def test_what_was_tuned_for_other_threads_is_named():
+    text = "def halve(float(N) x) -> (y) { y(i) = x(i) / 2 }"
+    tw.define(text, threads=1).halve.tune(N=300, trials=2, progress=False)
+    other = tw.define(text, threads=2).halve
+    other.compile(N=300)
+    said = "it has been tuned for 1 thread, not for 2; run it so (`--threads 1`, in Python `threads=1`), or tune it for 2"
+    assert other.origin == f"not tuned: {said}"
+    assert said in other.explain(N=300)
+
+
+def test_a_time_is_that_of_the_whole_call(matmul):
+    tuned = matmul.tune(M=20, N=20, K=20, time=8, progress=False)
+    parts = tuned.start_seconds + tuned.search_seconds + tuned.finals_seconds
+    assert abs(parts - tuned.elapsed) < 0.1 and tuned.finals_seconds > 0
+    # Wide: the machine may be busy.
+    assert tuned.elapsed < 24, tuned
+    assert "start" in str(tuned) and "finals" in str(tuned)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 140])
+def test_progress_is_no_wider_than_the_terminal(matmul, columns):
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    script = f"import tensorwright as tw; tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3, fresh=True)"
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=child, env=os.environ)
+    os.close(child)
+    text = b""
+    while True:
+        try:
+            part = os.read(parent, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    assert process.wait() == 0
+    updates = [update for update in text.decode().split("\r\x1b[K") if "\n" not in update]
+    assert any("/3 trials" in update for update in updates), text
+    assert all(len(update) < columns for update in updates), updates
+
+
 def test_progress_is_a_line_that_changes_in_a_terminal(matmul):
     import pty
 
