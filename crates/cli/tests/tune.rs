@@ -392,7 +392,7 @@ fn a_time_that_is_over_before_the_first_trial_is_an_error() {
         String::from_utf8(output.stderr).unwrap(),
         "[E1009] Error: the 0.001 s were over before the first trial: starting computes the results that kernels \
          are checked against, and asks the machine what it can do\n   Help: give it more time, or a number of \
-         trials instead\n"
+         trials instead\n\n"
     );
 }
 

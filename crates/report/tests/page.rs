@@ -171,7 +171,7 @@ fn a_page_stands_alone() {
     let page = render(&scratch.report());
     assert_alone(&page);
     for part in
-        ["scale", "21.00 ms", "A Processor", "run-3", "[32,2]", "registers: needs N registers"]
+        ["scale", "21.00 ms", "A Processor", "run-3", "[32,2]", "registers: needs 40 registers"]
     {
         assert!(page.contains(part), "the page lacks `{part}`");
     }
