@@ -1,4 +1,4 @@
-//! Sizes that were named as dynamic and cannot be: why each of their values has a kernel of its own.
+//! Warnings about sizes that were named as dynamic and cannot be.
 
 use tensorwright::Program;
 use tensorwright_package::buckets::round_up;
@@ -7,7 +7,9 @@ use super::cut::Cut;
 use crate::definition::{Definition, Dynamic, Sizes};
 use crate::specialised::Specialised;
 
-/// A warning about the sizes that the caller named and that cannot be dynamic, with the reasons; `None` if all can be.
+/// Names the sizes that cannot be dynamic, with the reasons.
+///
+/// `None` if all that the caller named can be.
 pub(super) fn warning(definition: &Definition, program: &Program, sizes: &Sizes) -> Option<String> {
     let known = definition.signature.sizes.iter();
     let named: Vec<&String> = match &definition.choices.dynamic {
@@ -30,12 +32,12 @@ fn reason(
     definition: &Definition,
     program: &Program,
     sizes: &Sizes,
-    name: &String,
+    name: &str,
 ) -> Option<&'static str> {
     if definition.choices.target.gpu().is_some() {
         return Some("kernels of devices are for one value each");
     }
-    if Cut::of(definition, program, sizes, std::slice::from_ref(name)).is_some() {
+    if Cut::of(definition, program, sizes, &[name.to_owned()]).is_some() {
         return None;
     }
     let value = *sizes.get(name)?;
@@ -44,7 +46,7 @@ fn reason(
     let other =
         if rounded > value { rounded } else { value.checked_sub(1).filter(|one| *one > 0)? };
     let mut others = sizes.clone();
-    others.insert(name.clone(), other);
+    others.insert(name.to_owned(), other);
     let Ok(others) = Specialised::program(definition, &others) else {
         return Some("values near this one do not fit the other sizes");
     };
