@@ -390,9 +390,9 @@ fn a_time_that_is_over_before_the_first_trial_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),
-        "[E1009] Error: the 0.001 s were over before the first trial: starting computes the results that kernels \
-         are checked against, and asks the machine what it can do\n   Help: give it more time, or a number of \
-         trials instead\n\n"
+        "[E1009] Error: no trial ended within 0.001 s: they include the start, which computes the results that \
+         kernels are checked against and asks the machine what it can do\n   Help: give it more time, or a \
+         number of trials instead\n\n"
     );
 }
 

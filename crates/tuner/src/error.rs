@@ -34,7 +34,7 @@ pub enum TuneError {
     },
     /// A fleet was asked for without its server.
     NoServer,
-    /// The time was over before the first candidate could be tried.
+    /// The time was over before a trial ended.
     NoTime(Duration),
     /// This build cannot talk to servers.
     NoFleet,
@@ -75,8 +75,9 @@ impl fmt::Display for TuneError {
             ),
             Self::NoTime(time) => write!(
                 f,
-                "the {} s were over before the first trial: starting computes the results that kernels are checked \
-                 against, and asks the machine what it can do\n  help: give it more time, or a number of trials instead",
+                "no trial ended within {} s: they include the start, which computes the results that kernels are \
+                 checked against and asks the machine what it can do\n  help: give it more time, or a number of trials \
+                 instead",
                 time.as_secs_f64()
             ),
             Self::NoFleet => f.write_str(

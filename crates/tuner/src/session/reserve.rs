@@ -1,4 +1,4 @@
-//! How long finals take, by what trials have taken: what a search leaves of the time.
+//! The part of a run's time that its search leaves to the finals.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,9 @@ impl Pace {
     }
 }
 
-/// How many of the candidates can take part beside those that have to, in so many seconds; one at least.
+/// How many candidates can take part in finals of so many seconds.
+///
+/// Those that have to take part do so beside them; one candidate always does.
 fn affordable(pace: Pace, musts: &[f64], candidates: &[f64], seconds: f64, rounds: f64) -> usize {
     let fits = |count: &usize| {
         let calls = [musts, &candidates[..*count]].concat();

@@ -20,8 +20,9 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     };
     writeln!(
         out,
-        "{} trials in {:.1} s ({ended}): {}",
+        "{} {} in {:.1} s ({ended}): {}",
         progress.trials,
+        if progress.trials == 1 { "trial" } else { "trials" },
         progress.elapsed.as_secs_f64(),
         progress.tally
     )?;
