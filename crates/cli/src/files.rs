@@ -31,6 +31,12 @@ pub(crate) fn module(path: &Path) -> Result<Module, Diagnostics> {
     Module::parse_bytes(&path.display().to_string(), &bytes)
 }
 
+/// Reads a source file of which one definition is wanted; others may have errors.
+pub(crate) fn module_with(path: &Path) -> Result<Module, Diagnostics> {
+    let bytes = read(path, MAX_SOURCE)?;
+    Module::parse_partly(&path.display().to_string(), &bytes)
+}
+
 /// Reads a manifest.
 pub(crate) fn manifest(path: &Path) -> Result<Manifest, Diagnostics> {
     Manifest::parse(text(path, "a manifest is TOML, with an [[operator]] for each operator")?)

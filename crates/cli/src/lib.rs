@@ -3,7 +3,8 @@
 //! Each subcommand is one file in `commands`; this file only dispatches. Results go to standard
 //! output, problems to standard error; the exit code is 0 for success, 1 for errors in what the
 //! user gave, 2 for a command line that cannot be understood.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
+#[macro_use]
+mod terminal;
 
 mod args;
 mod command_line;
@@ -30,6 +31,7 @@ pub use observe::{Observation, observe_by_environment};
 use command_line::{Cli, Command};
 use config::Settings;
 use failure::{Failure, Outcome};
+use tensorwright::printable;
 use tensorwright_measure::WorkerCommand;
 
 /// Runs the command with its arguments, of which the first is the program's name, and returns the exit
@@ -37,11 +39,6 @@ use tensorwright_measure::WorkerCommand;
 #[must_use]
 pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    // Help goes to standard output, complaints to standard error. If that is closed, there is nobody to tell.
-    let misunderstood = |error: clap::Error| {
-        let _ = error.print();
-        u8::try_from(error.exit_code()).unwrap_or(2)
-    };
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return misunderstood(error),
@@ -87,6 +84,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         Ok(cli) => exit_code(run(&cli.command, &settings, worker)),
         Err(error) => misunderstood(error),
     }
+}
+
+/// Says what a command line ought to be: help on standard output, complaints on standard error.
+fn misunderstood(error: clap::Error) -> u8 {
+    let text = error.render().to_string();
+    if text == printable(&text) {
+        // If nobody listens, there is nobody to tell.
+        let _ = error.print();
+    } else {
+        eprint!("{text}");
+    }
+    u8::try_from(error.exit_code()).unwrap_or(2)
 }
 
 /// Runs a subcommand.

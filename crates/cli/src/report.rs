@@ -1,11 +1,12 @@
 //! Problems on standard error (as text) or standard output (as JSON, where a program reads them).
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 use tensorwright::{Diagnostics, Severity};
 
 use crate::args::Format;
+use crate::terminal;
 
 /// A diagnostic for editors: lines and columns are one-based, columns count characters.
 #[derive(Debug, Serialize)]
@@ -93,14 +94,16 @@ pub(crate) fn problems(diagnostics: &Diagnostics, format: Format) {
 
 /// Shows problems as text, beside a result that standard output has.
 pub(crate) fn on_stderr(diagnostics: &Diagnostics) {
-    eprint!("{}", diagnostics.render(colour()));
+    let text = diagnostics.render(colour());
+    // If nobody listens, there is nobody to tell.
+    let _ = terminal::coloured_err().write_all(text.as_bytes());
 }
 
 /// Prints a value as JSON on standard output.
 pub(crate) fn json(value: &impl Serialize) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::json();
     serde_json::to_writer_pretty(&mut out, value)?;
-    std::io::Write::write_all(&mut out, b"\n")
+    out.write_all(b"\n")
 }
 
 /// Colours where a person looks at a terminal and has not asked for none.

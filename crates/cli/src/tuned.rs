@@ -1,7 +1,6 @@
 //! The best schedule of the records, for commands that are given none.
 
-use tensorwright::{Code, Diagnostic, Diagnostics, Schedule, Source};
-use tensorwright_outcome::printable;
+use tensorwright::{Code, Diagnostic, Diagnostics, Schedule, Source, printable};
 use tensorwright_records::{Error, Location, Part, Result, open_existing};
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 

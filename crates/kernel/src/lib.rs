@@ -28,6 +28,7 @@ pub use tensorwright_lang::dtype::DType;
 pub use tensorwright_lang::precision::Precision;
 pub use tensorwright_lang::program::{Analysis, ProgramHash, StageAnalysis};
 pub use tensorwright_lang::source::{Source, Span};
+pub use tensorwright_lang::text::{is_obeyed, printable};
 pub use tensorwright_reference::{
     Buffer, BufferError, Mismatch, Output, Run, Stored, Summary, Value, npy, summarize,
 };

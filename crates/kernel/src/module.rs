@@ -39,6 +39,22 @@ impl Module {
         Ok(Self { inner: lang::Module::parse_bytes(name, bytes)? })
     }
 
+    /// Like [`Module::parse_bytes`], for a text of which one definition is wanted: errors in others do
+    /// not matter.
+    ///
+    /// # Errors
+    /// Texts that are not UTF-8 or too large, and errors of syntax.
+    pub fn parse_partly(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
+        let _span = info_span!("parse", file = name).entered();
+        Ok(Self { inner: lang::Module::parse_partly(name, bytes)? })
+    }
+
+    /// The names of the definitions that cannot be used: those with errors, and those that call them.
+    #[must_use]
+    pub fn broken(&self) -> Vec<&str> {
+        self.inner.broken()
+    }
+
     /// The text.
     #[must_use]
     pub fn source(&self) -> &Source {
@@ -64,6 +80,9 @@ impl Module {
     pub fn chosen(&self, name: Option<&str>, how: &str) -> Result<Def<'_>, Diagnostics> {
         if let Some(name) = name {
             return self.def(name);
+        }
+        if !self.broken().is_empty() {
+            return Err(self.inner.errors());
         }
         let mut defs = self.defs();
         if let (Some(only), None) = (defs.next(), defs.next()) {

@@ -149,7 +149,7 @@ impl Program {
     pub fn random_inputs(&self, seed: u64) -> Result<Inputs, Diagnostics> {
         reference::random_inputs(&self.ir, seed).map_err(|error| {
             let error = Diagnostic::without_place(Code::TooLarge, error.to_string());
-            self.diagnostics(error.help("use smaller sizes to run on the reference interpreter"))
+            self.diagnostics(error.help("use smaller sizes"))
         })
     }
 

@@ -16,7 +16,8 @@ use crate::syntax::{self, Expansion};
 /// How many statements, calls expanded, are looked at for ranges that nothing can determine.
 const STRUCTURE_BUDGET: usize = 20_000;
 
-/// A source text whose definitions are free of errors that can be found without sizes.
+/// A source text whose definitions are free of errors that can be found without sizes; those of
+/// [`Module::parse_partly`] may have some.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -32,8 +33,12 @@ const STRUCTURE_BUDGET: usize = 20_000;
 #[derive(Debug, Clone)]
 pub struct Module {
     source: Source,
+    /// By their numbers in the text; those with errors, and those that call them, are not there.
     defs: Vec<Option<hir::Def>>,
+    /// The names of all definitions, by their numbers.
+    names: Vec<String>,
     warnings: Vec<Diagnostic>,
+    errors: Vec<Diagnostic>,
 }
 
 /// A definition of a [`Module`].
@@ -87,29 +92,59 @@ impl Module {
         Module::parse_source(syntax::source_from_bytes(name, bytes)?)
     }
 
+    /// Like [`Module::parse_bytes`], for a text of which one definition is wanted: errors in others do
+    /// not matter, unless the text as a whole cannot be read.
+    ///
+    /// ```
+    /// use tensorwright_lang::Module;
+    ///
+    /// let text = b"def good(float(N) x) -> (y) { y(i) = x(i) } def bad(float(N) x) -> (y) { y(i) = z(i) }";
+    /// let module = Module::parse_partly("two.tc", text)?;
+    /// assert!(module.def("good").is_ok() && module.def("bad").is_err());
+    /// assert_eq!(module.broken(), ["bad"]);
+    /// # Ok::<(), tensorwright_lang::diagnostic::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Texts that are not UTF-8 or too large, and errors of syntax.
+    pub fn parse_partly(name: &str, bytes: &[u8]) -> Result<Module, Diagnostics> {
+        Module::read(syntax::source_from_bytes(name, bytes)?)
+    }
+
     fn parse_source(source: Source) -> Result<Module, Diagnostics> {
+        let module = Module::read(source)?;
+        if module.errors.is_empty() { Ok(module) } else { Err(module.errors()) }
+    }
+
+    fn read(source: Source) -> Result<Module, Diagnostics> {
         let (mut ast, mut diagnostics) = syntax::parse(&source);
-        // What follows from a syntax error is not worth a word.
-        let mut defs = Vec::new();
         let mut functions = Expansion::default();
         if diagnostics.is_empty() {
             functions = syntax::expand(&mut ast);
             diagnostics.append(&mut functions.diagnostics);
         }
-        if diagnostics.is_empty() {
-            let (checked, found) = check::check(&ast);
-            defs = checked;
-            diagnostics.extend(found);
-            let mut budget = STRUCTURE_BUDGET;
-            for def in defs.iter().flatten() {
-                diagnostics.extend(bind::check_structure(&defs, def, &mut budget));
-            }
-        }
-        diagnostics.iter_mut().for_each(|diagnostic| functions.explain(diagnostic));
-        if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
+        // What follows from a syntax error is not worth a word.
+        if !diagnostics.is_empty() {
+            diagnostics.iter_mut().for_each(|diagnostic| functions.explain(diagnostic));
             return Err(Diagnostics::new(source, diagnostics));
         }
-        Ok(Module { source, defs, warnings: diagnostics })
+        let (mut defs, mut diagnostics) = check::check(&ast);
+        let mut budget = STRUCTURE_BUDGET;
+        let mut broken: Vec<bool> = defs.iter().map(Option::is_none).collect();
+        for (number, def) in defs.iter().enumerate() {
+            let Some(def) = def else { continue };
+            let found = bind::check_structure(&defs, def, &mut budget);
+            broken[number] = found.iter().any(is_error);
+            diagnostics.extend(found);
+        }
+        check::spread(&ast, &mut broken);
+        for (def, broken) in defs.iter_mut().zip(&broken) {
+            *def = def.take().filter(|_| !broken);
+        }
+        diagnostics.iter_mut().for_each(|diagnostic| functions.explain(diagnostic));
+        let names = ast.defs.iter().map(|def| def.name.name.clone()).collect();
+        let (errors, warnings) = diagnostics.into_iter().partition(is_error);
+        Ok(Module { source, defs, names, warnings, errors })
     }
 
     /// The text.
@@ -124,6 +159,20 @@ impl Module {
         Diagnostics::new(self.source.clone(), self.warnings.clone())
     }
 
+    /// What is wrong, and what may not be meant: nothing of the former, unless only a part was asked for.
+    #[must_use]
+    pub fn errors(&self) -> Diagnostics {
+        let all = self.errors.iter().chain(&self.warnings).cloned();
+        Diagnostics::new(self.source.clone(), all.collect())
+    }
+
+    /// The names of the definitions that cannot be used: those with errors, and those that call them.
+    #[must_use]
+    pub fn broken(&self) -> Vec<&str> {
+        let named = self.names.iter().zip(&self.defs);
+        named.filter(|(_, def)| def.is_none()).map(|(name, _)| name.as_str()).collect()
+    }
+
     /// The definitions, in the order of the text.
     pub fn defs(&self) -> impl Iterator<Item = Def<'_>> {
         self.defs.iter().flatten().map(|def| Def { module: self, def })
@@ -132,8 +181,11 @@ impl Module {
     /// The definition of a name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is none, or if it has errors or calls a definition that has some.
     pub fn def(&self, name: &str) -> Result<Def<'_>, Diagnostics> {
+        if self.broken().contains(&name) {
+            return Err(self.errors());
+        }
         if let Some(def) = self.defs().find(|def| def.name() == name) {
             return Ok(def);
         }
@@ -303,15 +355,44 @@ impl Def<'_> {
 }
 
 fn wrong_rank(param: &hir::Tensor, shape: &[i64]) -> Diagnostic {
-    let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
     let message = format!(
-        "the input `{}` has the shape ({}), and {} {} declared",
+        "the input `{}` has the shape {}, and {} {} declared",
         param.name,
-        extents.join(", "),
+        shape_text(shape),
         param.rank,
         if param.rank == 1 { "dimension is" } else { "dimensions are" }
     );
-    Diagnostic::new(Code::InputShape, param.span, message).here("declared here")
+    let diagnostic = Diagnostic::new(Code::InputShape, param.span, message).here("declared here");
+    match reshaped(shape, param.rank) {
+        Some(advice) => diagnostic.help(advice),
+        None => diagnostic,
+    }
+}
+
+/// What to do with an input of too many or too few dimensions.
+fn reshaped(shape: &[i64], rank: usize) -> Option<String> {
+    if rank == 0 {
+        return Some("give a single number".to_owned());
+    }
+    if shape.len() <= rank {
+        let ones = std::iter::repeat_n(1, rank - shape.len());
+        let whole: Vec<i64> = ones.chain(shape.iter().copied()).collect();
+        return Some(format!("reshape it to {} first", shape_text(&whole)));
+    }
+    let (folded, rest) = shape.split_at(shape.len() - rank + 1);
+    let product = folded.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent))?;
+    let whole: Vec<i64> = std::iter::once(product).chain(rest.iter().copied()).collect();
+    let whole = shape_text(&whole);
+    let back = "and the result back, if the definition treats its rows alike";
+    Some(format!("reshape it to {whole} before the call, {back}"))
+}
+
+fn shape_text(shape: &[i64]) -> String {
+    let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
+    match extents.as_slice() {
+        [only] => format!("({only},)"),
+        extents => format!("({})", extents.join(", ")),
+    }
 }
 
 fn disagreement(
@@ -329,6 +410,10 @@ fn disagreement(
         Some(span) => diagnostic.label(*span, format!("{known} here")),
         None => diagnostic.note(format!("`{size}={known}` was given")),
     }
+}
+
+fn is_error(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity() == Severity::Error
 }
 
 /// A tensor that statements make: its extents are not known without sizes.

@@ -1,4 +1,8 @@
-//! How numbers are written where people read them.
+//! How numbers and what others wrote are shown to people.
+
+mod printable;
+
+pub use printable::{is_obeyed, printable, readable};
 
 /// Digits in groups of three: `1,234,567`.
 ///

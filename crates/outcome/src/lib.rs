@@ -4,12 +4,10 @@
 //! closed on purpose: whoever looks at an outcome says what each kind means to them, and a new kind
 //! is a decision for all of them.
 
-mod printable;
 mod seconds;
 mod tally;
 mod timing;
 
-pub use printable::printable;
 pub use seconds::Seconds;
 pub use tally::Tally;
 pub use timing::Timing;

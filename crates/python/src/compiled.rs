@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tensorwright::ir::{Guarded, Lacking};
+use tensorwright::printable;
 use tensorwright::{Diagnostics, Goal, Kernel, Program};
-use tensorwright_outcome::printable;
 use tensorwright_records::open_existing;
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use tensorwright_kernel::printable;
 use tensorwright_kernel::{Schedule, VectorIsa};
-use tensorwright_outcome::{Seconds, printable};
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{Best, Key, Miss, Near, Part, Store, TrialId};
 use tensorwright_target::fingerprint_features;
 

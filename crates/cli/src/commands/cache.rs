@@ -115,7 +115,7 @@ fn show(db: Option<&Location>, limit: Option<u64>, format: Format) -> Outcome {
         let value = json!({ "parts": parts, "bytes": found.bytes(), "limit": limit, "in_use": found.is_in_use });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let row = |part: &KeptFile| {
         vec![bytes(part.bytes), part.what.to_owned(), part.path.display().to_string()]
     };
@@ -155,7 +155,7 @@ fn trim(db: Option<&Location>, limit: u64, format: Format) -> Outcome {
         let value = json!({ "removed": removed, "bytes_before": before, "bytes_after": after, "limit": limit });
         report::json(&value)?;
     } else {
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::terminal::out();
         let (before, after) = (bytes(before), bytes(after));
         writeln!(out, "{removed} trials removed: {before} before, {after} after")?;
     }
@@ -204,7 +204,7 @@ fn clear(db: Option<&Location>, yes: bool, format: Format) -> Outcome {
         let value = json!({ "removed": yes, "bytes": found.bytes(), "files": found.parts.len() });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let done = if yes { "removed" } else { "would be removed; --yes does it" };
     for part in &found.parts {
         writeln!(out, "{}: {}", part.path.display(), bytes(part.bytes))?;

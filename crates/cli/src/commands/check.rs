@@ -24,7 +24,7 @@ pub(crate) fn run(args: &CheckArgs) -> Outcome {
                 if let Some(defs) = defs {
                     let plural = if defs == 1 { "" } else { "s" };
                     let name = path.display();
-                    writeln!(std::io::stdout(), "{name}: ok, {defs} definition{plural}")?;
+                    writeln!(crate::terminal::out(), "{name}: ok, {defs} definition{plural}")?;
                 }
             }
         }

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
                 all.push(serde_json::json!({ "landscape": name, "comparison": comparison }));
             }
             Format::Text => {
-                let mut out = std::io::stdout().lock();
+                let mut out = crate::terminal::out();
                 writeln!(out, "{name}\n{comparison}")?;
             }
         }

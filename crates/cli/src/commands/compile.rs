@@ -20,7 +20,7 @@ pub(crate) fn run(args: &CompileArgs) -> Outcome {
     }
     let written = match text(args).in_format(format)? {
         Some(text) => match &args.output {
-            None => return Ok(write!(std::io::stdout(), "{text}")?),
+            None => return Ok(write!(crate::terminal::out(), "{text}")?),
             Some(path) => {
                 files::write_bytes(path, text.as_bytes()).in_format(format)?;
                 Written { files: vec![path.clone()], advice: None }
@@ -44,7 +44,7 @@ impl Written {
             let value = serde_json::json!({ "files": files, "advice": self.advice });
             return Ok(report::json(&value)?);
         }
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::terminal::out();
         for file in &self.files {
             writeln!(out, "wrote {}", file.display())?;
         }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
         let value = json!({ "settings": all.collect::<Vec<_>>(), "files": settings.places });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let rows: Vec<Vec<String>> = rows
         .into_iter()
         .map(|(name, value, from)| {

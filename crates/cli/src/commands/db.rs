@@ -10,8 +10,8 @@ mod transfer;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tensorwright::printable;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
-use tensorwright_outcome::printable;
 use tensorwright_records::{AnyStore, Error, Location, Store, open_existing};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use tensorwright_outcome::printable;
 
 use crate::args::{Format, OutputArgs};
 use crate::failure::{Failure, Outcome};
@@ -16,7 +15,8 @@ use crate::report;
 /// Check whether this machine measures well: frequency, load, memory, permissions, devices
 ///
 /// Every line is a check with what to do about it. `good` needs nothing, `note` makes times less steady or slower than they
-/// could be, `bad` means that something does not work at all; then the exit code is 1. Nothing is changed.
+/// could be, `none` means that something that can be done without is not there, `bad` that something does not work at all; then the
+/// exit code is 1. Nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright doctor
@@ -32,6 +32,8 @@ pub(crate) struct DoctorArgs {
 enum Verdict {
     Good,
     Note,
+    /// It is not there, and can be done without.
+    None,
     Bad,
 }
 
@@ -55,6 +57,11 @@ impl Finding {
         Self { check, verdict: Verdict::Note, found: found.into(), advice }
     }
 
+    fn none(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { check, verdict: Verdict::None, found: found.into(), advice }
+    }
+
     fn bad(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { check, verdict: Verdict::Bad, found: found.into(), advice }
@@ -69,16 +76,17 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     if args.output.format == Format::Json {
         report::json(&serde_json::json!({ "fit": bad == 0, "findings": findings }))?;
     } else {
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::terminal::out();
         for Finding { check, verdict, found, advice } in &findings {
             let word = match verdict {
                 Verdict::Good => "good",
                 Verdict::Note => "note",
+                Verdict::None => "none",
                 Verdict::Bad => "bad",
             };
-            writeln!(out, "{word:<5} {check:<12} {}", printable(found))?;
+            writeln!(out, "{word:<5} {check:<12} {found}")?;
             if let Some(advice) = advice {
-                writeln!(out, "{:19}-> {}", "", printable(advice))?;
+                writeln!(out, "{:19}-> {advice}", "")?;
             }
         }
         let (good, notes) = (count(Verdict::Good), count(Verdict::Note));

@@ -10,12 +10,12 @@ use crate::{files, report};
 /// Explains a definition for given sizes.
 pub(crate) fn run(args: &ExplainArgs) -> Outcome {
     let format = args.output.format;
-    let module = files::module(&args.program.file).in_format(format)?;
+    let module = files::module_with(&args.program.file).in_format(format)?;
     let def = chosen(&module, &args.program).in_format(format)?;
     let sizes = sizes(&args.program).in_format(format)?;
     let program = def.bind(sizes).in_format(format)?;
     if args.text {
-        return Ok(write!(std::io::stdout(), "{program}")?);
+        return Ok(write!(crate::terminal::out(), "{program}")?);
     }
     let mut explanation = program.explain();
     // One stage is computed in its own loops.
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
         explanation = explanation.with_stage_map(lowered.in_format(format)?.stage_map());
     }
     match format {
-        Format::Text => write!(std::io::stdout(), "{explanation}")?,
+        Format::Text => write!(crate::terminal::out(), "{explanation}")?,
         Format::Json => report::json(&explanation)?,
     }
     Ok(())

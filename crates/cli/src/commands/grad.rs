@@ -69,7 +69,7 @@ pub(crate) fn run(args: &GradArgs) -> Outcome {
     }
     match format {
         Format::Json => report::json(&json(forward.as_ref(), &gradient))?,
-        Format::Text if args.output.is_none() => write!(std::io::stdout(), "{text}")?,
+        Format::Text if args.output.is_none() => write!(crate::terminal::out(), "{text}")?,
         Format::Text => {}
     }
     Ok(())

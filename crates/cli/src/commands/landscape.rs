@@ -55,7 +55,7 @@ fn info(args: &InfoArgs) -> Outcome {
     let landscape = files::landscape(&args.file).in_format(format)?;
     match format {
         Format::Json => Ok(report::json(&json(&landscape))?),
-        Format::Text => Ok(text(&landscape, &mut std::io::stdout().lock())?),
+        Format::Text => Ok(text(&landscape, &mut crate::terminal::out())?),
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ListArgs) -> Outcome {
         let defs: Vec<serde_json::Value> = module.defs().map(|def| json(&def)).collect();
         return Ok(report::json(&serde_json::json!({ "defs": defs }))?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     for def in module.defs() {
         let join = |list: Vec<Signature>| {
             list.iter().map(Signature::to_string).collect::<Vec<String>>().join(", ")

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &MachineArgs) -> Outcome {
             }))?;
         }
         Format::Text => {
-            let mut out = std::io::stdout().lock();
+            let mut out = crate::terminal::out();
             writeln!(out, "{machine}")?;
             writeln!(out, "target     {target}")?;
             writeln!(

@@ -49,7 +49,13 @@ pub(crate) fn chosen_def<'m>(
     module: &'m Module,
     name: Option<&str>,
 ) -> Result<Def<'m>, Diagnostics> {
-    module.chosen(name, "with --def")
+    let def = module.chosen(name, "with --def")?;
+    let broken = module.broken();
+    if !broken.is_empty() {
+        let (file, names) = (module.source().name(), broken.join("`, `"));
+        eprintln!("note: `{names}` cannot be used: `tensorwright check {file}` says why");
+    }
+    Ok(def)
 }
 
 /// The sizes of the command line, none of which may vary.
@@ -59,7 +65,7 @@ pub(crate) fn sizes(args: &ProgramArgs) -> Result<BTreeMap<String, i64>, Diagnos
 
 /// The program of the command line, with all sizes given there.
 pub(crate) fn program(args: &ProgramArgs) -> Result<Program, Diagnostics> {
-    let module = files::module(&args.file)?;
+    let module = files::module_with(&args.file)?;
     chosen(&module, args)?.bind(sizes(args)?)
 }
 

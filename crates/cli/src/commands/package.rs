@@ -66,7 +66,7 @@ pub(crate) fn run(args: &PackageArgs) -> Outcome {
         let value = serde_json::json!({ "name": package.name(), "kernels": plan.kernels(), "files": files });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     for path in &paths {
         writeln!(out, "wrote {}", path.display())?;
     }

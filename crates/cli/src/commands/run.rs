@@ -20,7 +20,7 @@ use crate::{files, report};
 /// Runs a definition.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
     let format = args.output.format;
-    let module = files::module(&args.program.file).in_format(format)?;
+    let module = files::module_with(&args.program.file).in_format(format)?;
     let def = chosen(&module, &args.program).in_format(format)?;
     let sizes = crate::sizes::ranged(&args.program.sizes).in_format(format)?;
     if let Some((name, values)) = &sizes.varying {

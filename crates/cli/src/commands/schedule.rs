@@ -15,7 +15,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Outcome {
         .in_format(format)?;
     let schedule = lowered.schedule().to_string();
     match format {
-        Format::Text => write!(std::io::stdout(), "{schedule}")?,
+        Format::Text => write!(crate::terminal::out(), "{schedule}")?,
         Format::Json => report::json(&serde_json::json!({
             "def": program.name(),
             "hash": program.hash().to_string(),

@@ -172,7 +172,7 @@ fn text(
     algorithms: &[(String, String)],
     args: &SpaceArgs,
 ) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     if algorithms.len() > 1 {
         writeln!(out, "algorithms, most promising first; `tune` searches them all")?;
         for (name, size) in algorithms {

@@ -172,7 +172,7 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     if args.all {
         return many::all(args, file, &around);
     }
-    let module = files::module(file).in_format(format)?;
+    let module = files::module_with(file).in_format(format)?;
     let sizes = crate::sizes::exact(&args.sizes).in_format(format)?;
     let program = super::chosen_def(&module, args.def.as_deref())
         .and_then(|def| def.bind(sizes.clone()))

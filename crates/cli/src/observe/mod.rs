@@ -18,6 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, fmt};
 
+use crate::terminal;
 use chrome::{Chrome, Writer};
 
 /// What to show, by module: `info`, or `warn,tensorwright_tuner=debug`.
@@ -70,9 +71,12 @@ pub(crate) fn begin(args: &ObserveArgs) -> Result<Observation, Diagnostics> {
         return Ok(Observation::default());
     }
     let lines = lines.map(|filter| {
+        // Colours are escape sequences, so they are let through where they are wanted alone.
+        let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let writer = if has_colours { terminal::coloured_err } else { terminal::err };
         fmt::layer()
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+            .with_writer(writer)
+            .with_ansi(has_colours)
             .with_timer(uptime())
             .with_span_events(FmtSpan::CLOSE)
             .with_filter(filter)

@@ -58,7 +58,7 @@ pub(super) fn check<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<St
         .args
         .iter()
         .zip(&signature.params)
-        .map(|(arg, param)| argument(scope, arg, param))
+        .map(|(arg, param)| argument(scope, call, arg, param))
         .collect();
     let targets: Vec<_> = call
         .targets
@@ -114,11 +114,16 @@ fn param_text(param: &hir::Tensor) -> String {
 }
 
 /// An argument: the name of a tensor, or a constant for a scalar parameter.
-fn argument<'a>(scope: &mut Scope<'a>, arg: &'a ast::Expr, param: &hir::Tensor) -> Option<Arg> {
+fn argument<'a>(
+    scope: &mut Scope<'a>,
+    call: &ast::Call,
+    arg: &'a ast::Expr,
+    param: &hir::Tensor,
+) -> Option<Arg> {
     if let ExprKind::Name(name) = &arg.kind
         && let Some(symbol) = scope.tensor_named(name)
     {
-        return tensor_argument(scope, arg, symbol, param);
+        return tensor_argument(scope, call, arg, symbol, param);
     }
     if param.rank > 0 {
         let message = format!("the parameter `{}` takes a tensor", param.name);
@@ -198,6 +203,7 @@ fn fraction(value: &Expr) -> Option<f64> {
 
 fn tensor_argument(
     scope: &mut Scope<'_>,
+    call: &ast::Call,
     arg: &ast::Expr,
     symbol: Symbol,
     param: &hir::Tensor,
@@ -205,13 +211,9 @@ fn tensor_argument(
     let tensor = scope.tensor(symbol).clone();
     scope.used[symbol.0 as usize] = true;
     if !scope.is_assigned(symbol) {
-        let message = format!("`{}` is read before it is computed", tensor.name);
-        scope.report(
-            Diagnostic::new(Code::UsedBeforeDefined, arg.span, message)
-                .here("it has no value yet")
-                .label(tensor.span, "it is computed here")
-                .help("move the statement that computes it up"),
-        );
+        let targets: Vec<&str> = call.targets.iter().map(|target| target.name.as_str()).collect();
+        let diagnostic = scope.read_too_early(symbol, arg.span, &targets);
+        scope.report(diagnostic);
         return None;
     }
     if tensor.rank != param.rank || tensor.dtype != param.dtype {
@@ -450,7 +452,7 @@ fn concat_parts(scope: &mut Scope<'_>, call: &ast::Call) -> Option<Vec<Symbol>> 
             );
             return None;
         }
-        match tensor_argument(scope, arg, symbol, &expected)? {
+        match tensor_argument(scope, call, arg, symbol, &expected)? {
             Arg::Tensor(symbol, _) => parts.push(symbol),
             Arg::Int(_) | Arg::Float(_) => return None,
         }

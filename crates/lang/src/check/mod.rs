@@ -2,6 +2,7 @@
 
 mod call;
 mod coerce;
+mod early;
 mod elaborate;
 mod order;
 mod scan;
@@ -21,7 +22,8 @@ use crate::syntax::ast;
 
 use scope::{Scope, Signature};
 
-/// Checks all definitions of a module. A definition with errors gives `None` in its place.
+/// Checks all definitions of a module. A definition with errors, and one that calls itself, gives `None`
+/// in its place.
 pub(crate) fn check(module: &ast::Module) -> (Vec<Option<Def>>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut by_name: HashMap<&str, usize> = HashMap::new();
@@ -38,13 +40,9 @@ pub(crate) fn check(module: &ast::Module) -> (Vec<Option<Def>>, Vec<Diagnostic>)
         }
     }
     let (order, cycles) = order::callees_first(module, &by_name);
-    let recursive = !cycles.is_empty();
     diagnostics.extend(cycles);
     let mut checked: Vec<Option<Def>> = module.defs.iter().map(|_| None).collect();
     let mut signatures: Vec<Option<Signature>> = vec![None; module.defs.len()];
-    if recursive {
-        return (checked, diagnostics);
-    }
     let suggestions = Cell::new(MAX_DIAGNOSTICS as u32);
     for number in order {
         let (def, found) = check_def(&module.defs[number], &by_name, &signatures, &suggestions);
@@ -57,6 +55,29 @@ pub(crate) fn check(module: &ast::Module) -> (Vec<Option<Def>>, Vec<Diagnostic>)
         }
     }
     (checked, diagnostics)
+}
+
+/// Marks the definitions that call marked ones, and all of a name that several have.
+pub(crate) fn spread(module: &ast::Module, broken: &mut [bool]) {
+    let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut callers: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (number, def) in module.defs.iter().enumerate() {
+        named.entry(&def.name.name).or_default().push(number);
+        for stmt in &def.body {
+            if let ast::Stmt::Call(call) = stmt {
+                callers.entry(&call.callee.name).or_default().push(&def.name.name);
+            }
+        }
+    }
+    let is_marked = |numbers: &[usize]| numbers.len() > 1 || numbers.iter().any(|n| broken[*n]);
+    let marked = named.iter().filter(|(_, numbers)| is_marked(numbers));
+    let mut open: Vec<&str> = marked.map(|(name, _)| *name).collect();
+    while let Some(name) = open.pop() {
+        for number in named.remove(name).unwrap_or_default() {
+            broken[number] = true;
+            open.extend(callers.get(name).into_iter().flatten());
+        }
+    }
 }
 
 /// The number of statements once calls are replaced; callees have been counted before.

@@ -8,7 +8,6 @@ use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::dtype::DType;
 use crate::hir::{Dim, Size, SizeId, Symbol, Tensor, Ty};
 use crate::ops::UnaryOp;
-use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ExprKind};
 
 /// What a caller needs to know of a definition that was checked before.
@@ -48,10 +47,12 @@ pub(super) struct Scope<'a> {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The tensors of which nothing is known; see [`super::taint`].
     pub(super) tainted: HashSet<Symbol>,
+    /// The names of tensors and sizes that statements use as index variables; see [`super::taint`].
+    pub(super) clashes: HashSet<&'a str>,
     /// The names that were reported as unknown; once is enough.
     pub(super) unknown: HashSet<String>,
-    /// How many more misspelled names of the module are compared with all others; a text that is
-    /// nothing but errors must not take quadratic time.
+    /// How many more messages about the module may look at all of it, to compare a misspelled name with
+    /// all others, say; a text that is nothing but errors must not take quadratic time.
     suggestions: &'a Cell<u32>,
 }
 
@@ -75,12 +76,14 @@ impl<'a> Scope<'a> {
             used: Vec::new(),
             diagnostics: Vec::new(),
             tainted: HashSet::new(),
+            clashes: HashSet::new(),
             unknown: HashSet::new(),
             suggestions,
         };
         scope.enter_params();
         scope.enter_targets();
         scope.infer_types();
+        scope.report_clashes();
         scope
     }
 
@@ -94,8 +97,13 @@ impl<'a> Scope<'a> {
         name: &str,
         candidates: impl IntoIterator<Item = &'n str>,
     ) -> Option<String> {
-        self.suggestions.set(self.suggestions.get().checked_sub(1)?);
-        nearest(name, candidates).map(str::to_owned)
+        self.may_look_around().then(|| nearest(name, candidates).map(str::to_owned))?
+    }
+
+    /// Whether a message may still take time that grows with the text.
+    pub(super) fn may_look_around(&self) -> bool {
+        let left = self.suggestions.get().checked_sub(1);
+        left.inspect(|left| self.suggestions.set(*left)).is_some()
     }
 
     pub(super) fn tensor(&self, symbol: Symbol) -> &Tensor {
@@ -360,10 +368,5 @@ impl<'a> Scope<'a> {
     /// The type of an expression once all tensors have one.
     pub(super) fn settled_type(&self, expr: &Expr) -> Ty {
         self.type_of(expr, None)
-    }
-
-    /// Where a tensor that is read too early gets its value later in the text.
-    pub(super) fn later_assignment(&self, symbol: Symbol) -> Span {
-        self.tensor(symbol).span
     }
 }

@@ -186,27 +186,10 @@ pub(super) fn writes_no_input(
     None
 }
 
-/// The index variables on the left: free names, each once.
+/// The index variables on the left: each once.
 fn check_left(scope: &mut Scope<'_>, stmt: &ast::Comprehension) -> Option<()> {
     let mut good = Some(());
     for (position, index) in stmt.indices.iter().enumerate() {
-        let what = match scope.names.get(index.name.as_str()) {
-            Some(Entity::Tensor(_)) => Some("a tensor"),
-            Some(Entity::Size(_)) => Some("a size"),
-            None => None,
-        };
-        if let Some(what) = what {
-            let message = format!("`{}` is {what}, so it cannot be an index variable", index.name);
-            scope.report(
-                Diagnostic::new(Code::NotAnIndex, index.span, message)
-                    .here("an index variable is needed here")
-                    .help(format!(
-                        "use a new name, for example `{}`",
-                        free_name(scope, &index.name)
-                    )),
-            );
-            good = None;
-        }
         let before = &stmt.indices[..position];
         if let Some(first) = before.iter().find(|other| other.name == index.name) {
             let message = format!("`{}` stands twice on the left", index.name);
@@ -223,12 +206,6 @@ fn check_left(scope: &mut Scope<'_>, stmt: &ast::Comprehension) -> Option<()> {
         }
     }
     good
-}
-
-fn free_name(scope: &Scope<'_>, name: &str) -> String {
-    let lower = name.to_lowercase();
-    let taken = |candidate: &str| scope.names.contains_key(candidate);
-    if lower != name && !taken(&lower) { lower } else { format!("{lower}_i") }
 }
 
 /// A reduction without `!` continues from a value: there must be one.

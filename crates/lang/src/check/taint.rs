@@ -1,21 +1,28 @@
-//! Tensors of which nothing is known, because the `def` that computes them has errors or does not
+//! One mistake, one message.
+//!
+//! Of some tensors nothing is known, because the `def` that computes them has errors or does not
 //! exist. What is said of them would only repeat that error, so statements that use them are not
-//! checked, and what those compute is not known either.
+//! checked, and what those compute is not known either. So it is with statements whose index variables
+//! have the names of tensors or sizes: each of these names is reported once.
 
-use super::scope::Scope;
-use crate::syntax::ast::{Call, Comprehension, Expr, ExprKind};
+use super::scope::{Entity, Scope};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::syntax::ast::{self, Call, Comprehension, Expr, ExprKind, Ident};
 
 impl Scope<'_> {
     /// Whether the statement uses a tensor of which nothing is known; then the same goes for the
     /// one that it computes.
     pub(super) fn taints_target(&mut self, stmt: &Comprehension) -> bool {
-        if self.tainted.is_empty() {
+        if self.tainted.is_empty() && self.clashes.is_empty() {
             return false;
         }
+        let ranged = stmt.constraints.iter().map(|constraint| &constraint.var);
+        let mut variables = stmt.indices.iter().chain(ranged);
         let bounds = stmt.constraints.iter().flat_map(|c| [&c.lo, &c.hi]);
         let start = stmt.scan.iter().map(|scan| &scan.start);
         let positions = stmt.scatter.iter().map(|scatter| &scatter.at);
-        let mentions = self.is_tainted(&stmt.target.name)
+        let mentions = variables.any(|variable| self.clashes.contains(variable.name.as_str()))
+            || self.is_tainted(&stmt.target.name)
             || std::iter::once(&stmt.rhs)
                 .chain(start)
                 .chain(positions)
@@ -42,10 +49,16 @@ impl Scope<'_> {
         self.tensor_named(name).is_some_and(|symbol| self.tainted.contains(&symbol))
     }
 
+    /// Whether a tensor stands without subscripts because it is taken for an index variable.
+    fn is_clash(&self, name: &str) -> bool {
+        let rank = || self.tensor_named(name).map_or(0, |symbol| self.tensor(symbol).rank);
+        self.clashes.contains(name) && rank() > 0
+    }
+
     fn mentions_tainted(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => false,
-            ExprKind::Name(name) => self.is_tainted(name),
+            ExprKind::Name(name) => self.is_tainted(name) || self.is_clash(name),
             ExprKind::DimOf(tensor, _) => self.is_tainted(&tensor.name),
             ExprKind::Apply(callee, args) => {
                 self.is_tainted(&callee.name) || args.iter().any(|arg| self.mentions_tainted(arg))
@@ -60,5 +73,42 @@ impl Scope<'_> {
                 [condition, then, otherwise].into_iter().any(|expr| self.mentions_tainted(expr))
             }
         }
+    }
+
+    /// Reports every name on a left side that is not free to be an index variable, once.
+    pub(super) fn report_clashes(&mut self) {
+        let def: &ast::Def = self.def;
+        let indices = |stmt| match stmt {
+            &ast::Stmt::Comprehension(ref stmt) => stmt.indices.as_slice(),
+            ast::Stmt::Call(_) => &[],
+        };
+        for index in def.body.iter().flat_map(indices) {
+            if let Some(entity) = self.names.get(index.name.as_str()).copied()
+                && self.clashes.insert(&index.name)
+            {
+                let diagnostic = self.clash(index, entity);
+                self.report(diagnostic);
+            }
+        }
+    }
+
+    fn clash(&self, index: &Ident, entity: Entity) -> Diagnostic {
+        let (what, declared) = match entity {
+            Entity::Tensor(symbol) => ("a tensor", self.tensor(symbol).span),
+            Entity::Size(size) => ("a size", self.sizes[size.0 as usize].span),
+        };
+        let name = &index.name;
+        let message = format!("`{name}` is {what}, so it cannot be an index variable");
+        Diagnostic::new(Code::NotAnIndex, index.span, message)
+            .here("an index variable is needed here")
+            .label(declared, format!("here it names {what}"))
+            .help(format!("use a new name, for example `{}`", self.free_name(name)))
+    }
+
+    /// A name like another one that stands for nothing yet.
+    pub(super) fn free_name(&self, name: &str) -> String {
+        let lower = name.to_lowercase();
+        let taken = |candidate: &str| self.names.contains_key(candidate);
+        if lower != name && !taken(&lower) { lower } else { format!("{lower}_i") }
     }
 }

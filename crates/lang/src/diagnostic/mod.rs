@@ -1,17 +1,20 @@
 //! What went wrong, where, and what to do about it.
 
 mod codes;
+mod drawn;
 mod render;
 mod suggest;
 
 pub use codes::{Code, Severity};
 pub use suggest::nearest;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::source::{Source, Span};
+use crate::text::readable;
 
 /// A text attached to a place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -118,6 +121,17 @@ impl Diagnostic {
     pub fn severity(&self) -> Severity {
         self.code.severity()
     }
+
+    /// Makes what it says fit to be read: texts of users are quoted in it.
+    fn make_readable(&mut self) {
+        let labels = self.labels.iter_mut().map(|label| &mut label.text);
+        let sentences = std::iter::once(&mut self.message).chain(labels);
+        for text in sentences.chain(&mut self.notes).chain(&mut self.help) {
+            if let Cow::Owned(shown) = readable(text) {
+                *text = shown;
+            }
+        }
+    }
 }
 
 /// All problems found in one source text, errors first in the order of the text.
@@ -133,6 +147,7 @@ pub const MAX_DIAGNOSTICS: usize = 50;
 
 impl Diagnostics {
     /// Sorts the problems of a text, drops repetitions and keeps the first [`MAX_DIAGNOSTICS`].
+    /// What they quote is made [`readable`] here, once for all who show them.
     #[must_use]
     pub fn new(source: Source, mut list: Vec<Diagnostic>) -> Self {
         let key = |d: &Diagnostic| (std::cmp::Reverse(d.severity()), d.span(), d.code);
@@ -140,6 +155,7 @@ impl Diagnostics {
         list.dedup_by(|a, b| a.code == b.code && a.span() == b.span() && a.message == b.message);
         let dropped = list.len().saturating_sub(MAX_DIAGNOSTICS);
         list.truncate(MAX_DIAGNOSTICS);
+        list.iter_mut().for_each(Diagnostic::make_readable);
         Self { source, list, dropped }
     }
 

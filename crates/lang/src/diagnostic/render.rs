@@ -1,24 +1,24 @@
 //! Diagnostics as text for people, drawn by `ariadne`.
 
-use std::ops::Range;
-
 use ariadne::{CharSet, Color, Config, Fmt, IndexType, Label, Report, ReportKind, Source as Lines};
 
+use super::drawn::{Drawn, Place};
 use super::{Diagnostic, Diagnostics, Severity};
-use crate::source::{Source, Span};
+use crate::source::Source;
 
 /// Renders all of them, each followed by an empty line.
 pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     let source = diagnostics.source();
+    let drawn = Drawn::new(source);
     let mut out = Vec::new();
-    let mut lines = (source.name(), Lines::from(source.text()));
+    let mut lines = (drawn.name(), Lines::from(drawn.text()));
     for diagnostic in diagnostics.list() {
-        if diagnostic.labels.is_empty() || !can_be_drawn(diagnostic, source) {
-            out.extend(in_words(diagnostic, source, colour).into_bytes());
+        if diagnostic.labels.is_empty() || !can_be_drawn(diagnostic, &drawn) {
+            out.extend(in_words(diagnostic, source, drawn.name(), colour).into_bytes());
             continue;
         }
         // Writing to a vector does not fail; a report that could not be drawn is not worth a panic.
-        if report(diagnostic, source, colour).write(&mut lines, &mut out).is_ok() {
+        if report(diagnostic, &drawn, colour).write(&mut lines, &mut out).is_ok() {
             out.push(b'\n');
         }
     }
@@ -31,9 +31,7 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     trimmed.join("\n") + "\n"
 }
 
-type Place<'a> = (&'a str, Range<usize>);
-
-fn report<'a>(diagnostic: &Diagnostic, source: &'a Source, colour: bool) -> Report<'a, Place<'a>> {
+fn report<'a>(diagnostic: &Diagnostic, drawn: &'a Drawn, colour: bool) -> Report<'a, Place<'a>> {
     let (kind, hue) = match diagnostic.severity() {
         Severity::Error => (ReportKind::Error, Color::Red),
         Severity::Warning => (ReportKind::Warning, Color::Yellow),
@@ -43,7 +41,7 @@ fn report<'a>(diagnostic: &Diagnostic, source: &'a Source, colour: bool) -> Repo
         .with_color(colour)
         .with_char_set(CharSet::Unicode)
         .with_index_type(IndexType::Byte);
-    let mut builder = Report::build(kind, place(source, start))
+    let mut builder = Report::build(kind, drawn.place(start))
         .with_config(config)
         .with_code(diagnostic.code)
         .with_message(&diagnostic.message);
@@ -53,10 +51,10 @@ fn report<'a>(diagnostic: &Diagnostic, source: &'a Source, colour: bool) -> Repo
             continue;
         }
         // ariadne starts a new frame wherever the order goes back to an earlier line.
-        let drawn = Label::new(place(source, label.span)).with_order(label.span.end as i32);
+        let mark = Label::new(drawn.place(label.span)).with_order(label.span.end as i32);
         // Without a text a place would not be marked at all.
-        let drawn = drawn.with_message(if label.text.is_empty() { "here" } else { &label.text });
-        builder.add_label(drawn.with_color(if number == 0 { hue } else { Color::Blue }));
+        let mark = mark.with_message(if label.text.is_empty() { "here" } else { &label.text });
+        builder.add_label(mark.with_color(if number == 0 { hue } else { Color::Blue }));
     }
     for note in &diagnostic.notes {
         builder.add_note(note);
@@ -71,10 +69,10 @@ fn report<'a>(diagnostic: &Diagnostic, source: &'a Source, colour: bool) -> Repo
 /// line to the end of its last. Nobody reads more, and drawing it takes long.
 const LONGEST: usize = 4000;
 
-fn can_be_drawn(diagnostic: &Diagnostic, source: &Source) -> bool {
+fn can_be_drawn(diagnostic: &Diagnostic, drawn: &Drawn) -> bool {
     diagnostic.labels.iter().all(|label| {
-        let (_, range) = place(source, label.span);
-        let (before, after) = (&source.text()[..range.start], &source.text()[range.end..]);
+        let (_, range) = drawn.place(label.span);
+        let (before, after) = (&drawn.text()[..range.start], &drawn.text()[range.end..]);
         let head = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
         let tail = after.find('\n').unwrap_or(after.len());
         head + range.len() + tail <= LONGEST
@@ -83,7 +81,7 @@ fn can_be_drawn(diagnostic: &Diagnostic, source: &Source) -> bool {
 
 /// A problem without its lines: one outside of the text, for which `ariadne` would leave out the
 /// help, or one in lines that are too long to draw.
-fn in_words(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
+fn in_words(diagnostic: &Diagnostic, source: &Source, name: &str, colour: bool) -> String {
     let (kind, hue) = match diagnostic.severity() {
         Severity::Error => ("Error", Color::Red),
         Severity::Warning => ("Warning", Color::Yellow),
@@ -94,7 +92,7 @@ fn in_words(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
     for label in &diagnostic.labels {
         let (line, column) = source.line_column(label.span.start);
         let colon = if label.text.is_empty() { "" } else { ": " };
-        text.push_str(&format!("   {}:{line}:{column}{colon}{}\n", source.name(), label.text));
+        text.push_str(&format!("   {name}:{line}:{column}{colon}{}\n", label.text));
     }
     let help = diagnostic.help.iter().map(|help| ("Help", help));
     for (word, line) in help.chain(diagnostic.notes.iter().map(|note| ("Note", note))) {
@@ -102,20 +100,6 @@ fn in_words(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
     }
     text.push('\n');
     text
-}
-
-/// A range that `ariadne` can draw: inside the text and on boundaries of characters.
-fn place(source: &Source, span: Span) -> Place<'_> {
-    let text = source.text();
-    let clip = |offset: u32| {
-        let mut offset = (offset as usize).min(text.len());
-        while !text.is_char_boundary(offset) {
-            offset -= 1;
-        }
-        offset
-    };
-    let start = clip(span.start);
-    (source.name(), start..clip(span.end).max(start))
 }
 
 #[cfg(test)]
@@ -130,5 +114,23 @@ mod tests {
         let report = long.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(report.contains("t.tc:1:"), "{report}");
         assert!(report.len() < 1000, "{} bytes", report.len());
+    }
+
+    #[test]
+    fn an_endless_name_is_cut() {
+        let name = "q".repeat(3_900_000);
+        let text = format!("def f(float(N) A) -> (B) {{ B(i) = A(i) + {name}(i) }}");
+        let report = Module::parse("t.tc", &text).unwrap_err();
+        assert!(report.to_string().len() < 2000, "{} bytes", report.to_string().len());
+        assert!(report.list().iter().all(|problem| problem.message.len() < 1000));
+    }
+
+    #[test]
+    fn nothing_of_a_text_is_obeyed() {
+        let text = "def f(float(N) A) -> (B) {\r\n B(i) = \u{1b}[31m\u{202e}A(i) # \u{9b}0m\r\n}";
+        let report = Module::parse("t\u{1b}[2J.tc", text).unwrap_err();
+        let shown = report.to_string();
+        assert!(!shown.chars().any(crate::text::is_obeyed), "{shown:?}");
+        insta::assert_snapshot!(shown);
     }
 }

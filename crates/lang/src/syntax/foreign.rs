@@ -70,6 +70,7 @@ static FOREIGN: &[Foreign] = &[
     foreign("|=", ACCUMULATE, NO_REDUCTION, "for conditions, `max=` over 0 and 1 is `or`", None),
     foreign("^=", ACCUMULATE, NO_REDUCTION, REDUCTIONS, None),
     foreign("..", TokenKind::Colon, "does not make a range", "write `lo:hi`", Some(":")),
+    foreign("...", TokenKind::Colon, "stands for nothing", "write out what it stands for", None),
     foreign(
         "..=",
         TokenKind::Colon,
@@ -120,6 +121,7 @@ mod tests {
     #[test]
     fn the_longest_spelling_wins() {
         assert_eq!(find("..=N").map(|foreign| foreign.spelling), Some("..="));
+        assert_eq!(find("...,").map(|foreign| foreign.spelling), Some("..."));
         assert_eq!(find("..N").map(|foreign| foreign.spelling), Some(".."));
         assert!(find("a == b").is_none());
     }

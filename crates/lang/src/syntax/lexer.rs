@@ -9,6 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp};
 use crate::source::Span;
+use crate::text::is_obeyed;
 
 /// The most problems that one pass over the text reports: far more than anybody reads, and few
 /// enough that a large file of rubbish does not fill the memory.
@@ -251,6 +252,8 @@ impl<'s> Lexer<'s> {
             format!("`{next}`")
         } else if next.is_control() {
             format!("the control character U+{:04X}", next as u32)
+        } else if is_obeyed(next) {
+            format!("the invisible character U+{:04X}", next as u32)
         } else {
             format!("`{next}` (U+{:04X})", next as u32)
         };

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use tensorwright_outcome::printable;
+use tensorwright_lang::text::printable;
 use tokio_postgres::error::SqlState;
 
 use crate::error::Error;

@@ -31,28 +31,42 @@ pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place:
         "" => "# no steps: the loops as they are written",
         steps => steps,
     };
-    text(out, "Schedule", &format!("s{place}"), schedule, limit)?;
+    text(out, ("Schedule", "text"), &format!("s{place}"), schedule, limit)?;
     if let Some(stages) = &winner.stages {
-        text(out, "Where stages are computed", &format!("w{place}"), stages.trim_end(), limit)?;
+        text(
+            out,
+            ("Where stages are computed", "text"),
+            &format!("w{place}"),
+            stages.trim_end(),
+            limit,
+        )?;
     }
     if let Some(loops) = &winner.loops {
-        text(out, "Loops", &format!("l{place}"), loops.trim_end(), limit)?;
+        // Their lines are long.
+        text(out, ("Loops", "text wide"), &format!("l{place}"), loops.trim_end(), limit)?;
     }
     out.write_str("</div>\n")?;
     if section.program.text.is_empty() {
         return Ok(());
     }
     out.write_str("<details><summary>The program</summary>\n")?;
-    text(out, "Program", &format!("p{place}"), section.program.text.trim_end(), limit)?;
+    text(out, ("Program", "text"), &format!("p{place}"), section.program.text.trim_end(), limit)?;
     out.write_str("</details>\n")
 }
 
-fn text(out: &mut String, name: &str, id: &str, content: &str, limit: usize) -> Result {
+/// A text under its name, in a box of a class.
+fn text(
+    out: &mut String,
+    (name, class): (&str, &str),
+    id: &str,
+    content: &str,
+    limit: usize,
+) -> Result {
     let shown = shortened(content, limit);
     let note = if shown.len() == content.len() { "" } else { " (shortened)" };
     writeln!(
         out,
-        "<div class=\"text\"><div class=\"bar\"><h4>{name}{note}</h4>\
+        "<div class=\"{class}\"><div class=\"bar\"><h4>{name}{note}</h4>\
          <button type=\"button\" data-copy=\"{id}\" hidden>Copy</button></div>\
          <pre id=\"{id}\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">{}</pre></div>",
         Escaped(&shown)

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use tensorwright_outcome::{Seconds, printable};
+use tensorwright::printable;
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{Best, Key, Location, Miss, ProgramInfo, open_existing};
 use tensorwright_tuner::{RecordNames, key_of, program_info};
 
@@ -55,7 +56,7 @@ fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
 pub(super) fn run(db: Option<&Location>, args: &BestArgs) -> Outcome {
     let format = args.lookup.output.format;
     let found = look_up(db, &args.lookup)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     match (format, &found.best) {
         (Format::Json, best) => {
             drop(out);
@@ -84,7 +85,7 @@ pub(super) fn why_miss(db: Option<&Location>, args: &LookupArgs) -> Outcome {
         let value = serde_json::json!({ "key": found.key, "misses": found.misses });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     if let Some(best) = &found.best {
         writeln!(out, "nothing is missing:\n{}", printable(&words(&found, best)))?;
     }

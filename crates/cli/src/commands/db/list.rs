@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use tensorwright_outcome::{Seconds, printable};
+use tensorwright::printable;
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{KeySummary, Location, RunFilter, RunSummary};
 
 use super::table::{gflops, moment, sizes, table};
@@ -21,7 +22,9 @@ pub(super) fn run(db: Option<&Location>, args: &LsArgs) -> Outcome {
         let runs = store.runs(&filter).map_err(fail)?;
         return match format {
             Format::Json => Ok(report::json(&serde_json::json!({ "runs": runs }))?),
-            Format::Text => Ok(write!(std::io::stdout(), "{}", printable(&runs_table(&runs)))?),
+            Format::Text => {
+                Ok(write!(crate::terminal::out(), "{}", printable(&runs_table(&runs)))?)
+            }
         };
     }
     let mut keys = store.keys().map_err(fail)?;
@@ -32,7 +35,7 @@ pub(super) fn run(db: Option<&Location>, args: &LsArgs) -> Outcome {
             "bytes": store.bytes().map_err(fail)?,
             "keys": keys,
         }))?,
-        Format::Text => write!(std::io::stdout(), "{}", printable(&keys_table(&keys)))?,
+        Format::Text => write!(crate::terminal::out(), "{}", printable(&keys_table(&keys)))?,
     }
     super::warn_of_damage(&*store);
     Ok(())

@@ -20,7 +20,7 @@ pub(super) fn collect(db: Option<&Location>, args: &GcArgs) -> Outcome {
         let value = serde_json::json!({ "dry_run": args.dry_run, "collected": done });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let would = if args.dry_run { "would be removed" } else { "removed" };
     let (removed, keys) = (counted(done.removed, "trial"), counted(done.keys, "key"));
     writeln!(out, "{removed} of {keys} {would}, {} kept", done.kept)?;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use tensorwright_outcome::{Seconds, printable};
+use tensorwright::printable;
+use tensorwright_outcome::Seconds;
 use tensorwright_records::{
     Error, Location, Origin, RunFilter, RunId, RunSummary, Store, Trial, TrialId,
 };
@@ -128,7 +129,7 @@ fn show_run(store: &dyn Store, run: &RunSummary, args: &ShowArgs) -> Outcome {
 /// Prints what records say, of which a terminal obeys nothing.
 fn print(text: &[u8]) -> Outcome {
     let text = String::from_utf8_lossy(text);
-    Ok(std::io::stdout().lock().write_all(printable(&text).as_bytes())?)
+    Ok(crate::terminal::out().write_all(printable(&text).as_bytes())?)
 }
 
 /// The trials of a run.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
-use tensorwright_outcome::printable;
+use tensorwright::printable;
 use tensorwright_records::transfer::{Imported, read_lines, write_csv, write_lines};
 use tensorwright_records::{Error, Location, RunFilter, Store, open};
 
@@ -13,14 +13,18 @@ use super::{ExportArgs, ImportArgs, Shape, existing, failed, problem};
 use crate::args::Format;
 use crate::failure::{Failure, Outcome};
 use crate::files::Input;
-use crate::report;
+use crate::{report, terminal};
 
 /// Writes records to a file or to standard output.
 pub(super) fn export(db: Option<&Location>, args: &ExportArgs) -> Outcome {
     let store = existing(db, Format::Text)?;
     let filter = RunFilter { def: args.def.clone(), id: args.run.clone(), ..RunFilter::default() };
     let Some(path) = &args.output else {
-        let mut out = Remembering { out: std::io::stdout().lock(), error: None };
+        let out = match args.shape {
+            Shape::Lines => terminal::json(),
+            Shape::Csv => terminal::out(),
+        };
+        let mut out = Remembering { out, error: None };
         let result = write(&*store, args.shape, &filter, &mut out, Path::new("standard output"));
         return match out.error {
             Some(error) => Err(Failure::Output(error)),
@@ -98,7 +102,7 @@ pub(super) fn import(db: Option<&Location>, args: &ImportArgs) -> Outcome {
             "files": reports.iter().map(|(file, imported)| json(file, imported)).collect::<Vec<_>>(),
         }))?,
         Format::Text => {
-            let mut out = std::io::stdout().lock();
+            let mut out = terminal::out();
             for (file, imported) in &reports {
                 let Imported { added, known, bad, .. } = imported;
                 writeln!(

@@ -242,7 +242,10 @@ fn records() -> Finding {
         Err(error) => return Finding::bad(check, error.to_string(), error.help()),
     };
     match open_existing(None) {
-        Ok(None) => Finding::good(check, format!("none yet at {place}")),
+        Ok(None) => {
+            let found = format!("nothing is recorded yet at {place}");
+            Finding::none(check, found, "`tensorwright tune` records what it tries")
+        }
         Ok(Some(_)) => Finding::good(check, place.to_string()),
         Err(error) => Finding::bad(check, error.to_string(), error.help()),
     }
@@ -258,9 +261,11 @@ fn devices() -> Vec<Finding> {
                 let names: Vec<String> = devices.iter().map(|device| device.to_string()).collect();
                 Finding::good(check, names.join("; "))
             }
-            Err(error @ DeviceError::NoRuntime { .. }) => {
-                Finding::good(check, format!("not installed ({})", error.help()))
-            }
+            Err(error @ DeviceError::NoRuntime { .. }) => Finding::none(
+                check,
+                "not installed, and needed for its devices alone",
+                error.help(),
+            ),
             Err(error) => Finding::note(check, error.to_string(), error.help()),
         }
     };

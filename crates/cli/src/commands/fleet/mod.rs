@@ -10,9 +10,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tensorwright::printable;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_fleet::{Fleet, Role, Status};
-use tensorwright_outcome::printable;
 use tensorwright_records::{Error, Location, Url};
 
 use self::see::by_name;
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
         let class = class_here(args.threads.into()).map_err(|reason| {
             problem(reason, "classes are for machines that can be described", format)
         })?;
-        return Ok(writeln!(std::io::stdout(), "{class}")?);
+        return Ok(writeln!(crate::terminal::out(), "{class}")?);
     }
     let fail = |error: Error| problem(error.to_string(), &error.help(), format);
     let url = match Location::given(args.db.as_ref()).map_err(fail)? {
@@ -165,9 +165,11 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
             let rows: Vec<serde_json::Value> = status.iter().map(json).collect();
             Ok(report::json(&serde_json::json!({ "classes": rows }))?)
         }
-        Said::Status(status) => Ok(write!(std::io::stdout(), "{}", printable(&shown(&status)))?),
+        Said::Status(status) => {
+            Ok(write!(crate::terminal::out(), "{}", printable(&shown(&status)))?)
+        }
         Said::Nothing => Ok(()),
-        Said::Line(line) => Ok(writeln!(std::io::stdout(), "{}", printable(&line))?),
+        Said::Line(line) => Ok(writeln!(crate::terminal::out(), "{}", printable(&line))?),
         Said::NoWorker(name) => {
             let help = "`tensorwright worker` prints its name when it starts";
             Err(problem(format!("there is no worker {name}"), help, format))

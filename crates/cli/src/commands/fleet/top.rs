@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
+use tensorwright::printable;
 use tensorwright_fleet::{Fleet, RunStatus, WorkerStatus};
-use tensorwright_outcome::{Outcome, Seconds, printable};
+use tensorwright_outcome::{Outcome, Seconds};
 use tensorwright_records::{Result, Url};
 
 use super::see::Snapshot;

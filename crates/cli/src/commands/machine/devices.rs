@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use tensorwright::printable;
 use tensorwright_device::{Description, DeviceError, Listing};
-use tensorwright_outcome::printable;
 
 /// One line per device, and one per runtime that is missing: most machines lack one, and nothing is wrong with that.
 pub(super) fn write(out: &mut impl Write, listings: &[Listing]) -> io::Result<()> {

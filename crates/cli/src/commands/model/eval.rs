@@ -87,7 +87,7 @@ fn cross_validated(samples: &Samples, folds: usize) -> Vec<Judgement> {
 }
 
 fn text(learned: &[Judgement], computed: &[Judgement]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let width = learned.iter().map(|of| of.program.chars().count()).max().unwrap_or(0).max(8);
     writeln!(
         out,

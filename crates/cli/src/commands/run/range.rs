@@ -44,7 +44,7 @@ pub(super) fn run(
         });
         return Ok(report::json(&value)?);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let listed = |values: &[i64]| values.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
     writeln!(out, "kernels for {name} = {}", listed(kernel.buckets()))?;
     for value in values.filter(|value| kernel.kernel(*value).is_none()) {

@@ -66,7 +66,7 @@ impl Report {
     pub(super) fn show(&self, program: &Program, args: &RunArgs) -> io::Result<()> {
         match args.output.format {
             Format::Json => self.json(program, args),
-            Format::Text => self.text(&mut io::stdout().lock(), args.seed),
+            Format::Text => self.text(&mut crate::terminal::out(), args.seed),
         }
     }
 

@@ -70,7 +70,7 @@ fn show(
     candidates: &[Candidate],
     best: &Candidate,
 ) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     for (number, candidate) in candidates.iter().enumerate() {
         let mark = if std::ptr::eq(candidate, best) { '*' } else { ' ' };
         writeln!(out, "# {mark}{number:3} {candidate}")?;

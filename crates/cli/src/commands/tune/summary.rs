@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use tensorwright::Program;
-use tensorwright_outcome::{Seconds, Tally, printable};
+use tensorwright::printable;
+use tensorwright_outcome::{Seconds, Tally};
 use tensorwright_records::Origin;
 use tensorwright_tuner::{Defects, Gain, Phases, Status, Tuned};
 
 /// The summary for a person.
 pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::terminal::out();
     let (winner, progress) = (&tuned.winner, &tuned.progress);
     writeln!(out, "{}", headline(program.name(), tuned))?;
     let ended = match tuned.status {

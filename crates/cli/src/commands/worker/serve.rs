@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tensorwright::Target;
+use tensorwright::printable;
 use tensorwright_fleet::{Answer, Completion, Fleet, Lease, Leased, WorkerId};
 use tensorwright_measure::{Roofline, WorkerCommand};
-use tensorwright_outcome::{Outcome, printable};
+use tensorwright_outcome::Outcome;
 use tensorwright_records::{Error, Url};
 use tensorwright_tuner::class_of;
 

@@ -64,7 +64,7 @@ impl Elaborator<'_, '_> {
             },
             None => {
                 let var = recurrence.clause.var.name.clone();
-                not_a_step(name, &var, left, span)
+                not_a_step(name, &var, left, args, span)
             }
         };
         self.report(diagnostic);
@@ -103,7 +103,7 @@ fn step(var: &str, expr: &ast::Expr) -> Option<bool> {
 }
 
 /// E0409.
-fn not_a_step(name: &str, var: &str, left: &[Ident], span: Span) -> Diagnostic {
+fn not_a_step(name: &str, var: &str, left: &[Ident], args: &[ast::Expr], span: Span) -> Diagnostic {
     let read = |step: &str| {
         let indices: Vec<String> = left
             .iter()
@@ -116,14 +116,25 @@ fn not_a_step(name: &str, var: &str, left: &[Ident], span: Span) -> Diagnostic {
     };
     let message =
         format!("this recurrence reads `{name}` in a way that gives no order of elements");
-    Diagnostic::new(Code::ScanRead, span, message)
-        .here(format!("not a number of steps along `{var}`"))
-        .help(format!(
-            "read {} to go forwards, or {} to go backwards; the number is a literal from 1 to \
-             {MAX_STEPS}",
+    let diagnostic = Diagnostic::new(Code::ScanRead, span, message);
+    let mut pairs = left.iter().zip(args);
+    if let Some((other, _)) =
+        pairs.find(|(index, arg)| index.name != var && !is_name(arg, &index.name))
+    {
+        return diagnostic.here(format!("not only a number of steps along `{var}`")).help(format!(
+            "a recurrence goes along one variable: read {} or {}, or write one recurrence along \
+             `{var}` and, in a statement after it, another one along `{}`",
             read("- 1"),
             read("+ 1"),
-        ))
+            other.name,
+        ));
+    }
+    diagnostic.here(format!("not a number of steps along `{var}`")).help(format!(
+        "read an element before this one, such as {}, or after it, such as {}; the number of steps is \
+         written as a literal from 1 to {MAX_STEPS}",
+        read("- 1"),
+        read("+ 1"),
+    ))
 }
 
 /// E0409.

@@ -21,7 +21,18 @@ impl<'a> Elaborator<'_, 'a> {
         self.scope.used[symbol.0 as usize] |= !is_own;
         let tensor = self.scope.tensor(symbol).clone();
         if args.len() != tensor.rank {
-            let diagnostic = wrong_rank(&tensor, name_span, span, args.len());
+            let is_bare = args.is_empty() && self.subscript_depth > 0;
+            // Taken for an index variable, it is so at all its places.
+            if is_bare && !self.scope.unknown.insert(tensor.name.clone()) {
+                return None;
+            }
+            let mut diagnostic = wrong_rank(&tensor, name_span, span, args.len());
+            if is_bare {
+                diagnostic = diagnostic.note(format!(
+                    "if an index variable is meant, give it another name, for example `{}`",
+                    self.scope.free_name(&tensor.name)
+                ));
+            }
             self.report(diagnostic);
             return None;
         }
@@ -49,19 +60,18 @@ impl<'a> Elaborator<'_, 'a> {
             self.scope.tensors[symbol.0 as usize].updated = true;
             return Some(());
         }
-        let message = format!("`{name}` is read before it is computed");
-        let diagnostic = Diagnostic::new(Code::UsedBeforeDefined, span, message);
-        let later = self.scope.later_assignment(symbol);
-        self.report(if reads_itself {
-            diagnostic
-                .here("it has no value yet")
-                .help(format!("give `{name}` a first value in a statement before this one"))
-        } else {
-            diagnostic
-                .here("it has no value yet")
-                .label(later, "it is computed here")
-                .help("move the statement that computes it up")
-        });
+        if reads_itself {
+            let message = format!("`{name}` is read before it is computed");
+            self.report(
+                Diagnostic::new(Code::UsedBeforeDefined, span, message)
+                    .here("it has no value yet")
+                    .help(format!("give `{name}` a first value in a statement before this one")),
+            );
+            return None;
+        }
+        let target = self.target.map(|(target, _)| self.scope.tensor(target).name.as_str());
+        let diagnostic = self.scope.read_too_early(symbol, span, target.as_slice());
+        self.report(diagnostic);
         None
     }
 

@@ -3,6 +3,7 @@
 use super::{Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::dtype::DType;
+use crate::ops::ArithOp;
 use crate::source::Span;
 use crate::syntax::ast::{Def, Dim, Ident, Param, Stmt};
 use crate::syntax::number::{self, Number};
@@ -114,6 +115,9 @@ impl Parser<'_> {
     /// A size: a name or an integer.
     fn dim(&mut self) -> Parsed<Dim> {
         let token = self.peek();
+        if self.at_any_size() {
+            return Ok(self.any_size());
+        }
         let dim = match token.kind {
             TokenKind::Int => {
                 self.bump();
@@ -134,6 +138,35 @@ impl Parser<'_> {
             TokenKind::Arith(_) => self.fail(computed_size(token.span.to(self.peek().span))),
             _ => Ok(dim),
         }
+    }
+
+    /// Whether something stands for "any size" or "any dimensions", as in other languages.
+    fn at_any_size(&self) -> bool {
+        match self.kind() {
+            TokenKind::Colon | TokenKind::Question | TokenKind::Arith(ArithOp::Mul) => true,
+            TokenKind::Arith(ArithOp::Sub) => self.peek_at(1).kind == TokenKind::Int,
+            _ => false,
+        }
+    }
+
+    /// `float(..., D)`
+    fn any_size(&mut self) -> Dim {
+        let token = self.bump();
+        let span = match token.kind {
+            TokenKind::Arith(ArithOp::Sub) => token.span.to(self.bump().span),
+            _ => token.span,
+        };
+        self.overruled.insert(span);
+        let message = format!("{} is not a size", quote(self.slice(span)));
+        self.report(
+            Diagnostic::new(Code::UnexpectedToken, span, message)
+                .here("expected a name or a number")
+                .help(
+                    "every dimension of a parameter has a name or a number, as in `float(N, D) x`; \
+                     tensors with more dimensions are reshaped before the call",
+                ),
+        );
+        Dim::Literal(1, span)
     }
 
     /// `float A(M, N)`: sizes where C has them.

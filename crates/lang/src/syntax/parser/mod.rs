@@ -17,6 +17,8 @@ mod scan;
 mod scatter;
 mod stmt;
 
+use std::collections::HashSet;
+
 use super::ast::{Ident, Module};
 use super::input::too_large;
 use super::lexer::{MAX_REPORTS, lex};
@@ -42,6 +44,7 @@ pub fn parse(source: &Source) -> (Module, Vec<Diagnostic>) {
         known: Vec::new(),
         scalars: Vec::new(),
         last_report: None,
+        overruled: HashSet::new(),
         diagnostics: Vec::new(),
         #[cfg(test)]
         looks: std::cell::Cell::new(0),
@@ -49,6 +52,8 @@ pub fn parse(source: &Source) -> (Module, Vec<Diagnostic>) {
     let module = parser.module();
     #[cfg(test)]
     tests::check_effort(&parser);
+    let is_overruled = |span: Span| parser.overruled.contains(&span);
+    diagnostics.retain(|diagnostic| !diagnostic.span().is_some_and(is_overruled));
     diagnostics.append(&mut parser.diagnostics);
     (module, diagnostics)
 }
@@ -72,6 +77,8 @@ struct Parser<'s> {
     /// The token at which something was last reported.
     last_report: Option<usize>,
     diagnostics: Vec<Diagnostic>,
+    /// Places of which the parser knows more than the lexer, which has reported them too.
+    overruled: HashSet<Span>,
     /// How often a token was looked at, so that tests can see that the effort is linear.
     #[cfg(test)]
     looks: std::cell::Cell<usize>,

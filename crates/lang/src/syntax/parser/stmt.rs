@@ -51,7 +51,7 @@ impl Parser<'_> {
     fn comprehension(&mut self) -> Parsed<Comprehension> {
         let target = self.name("the name of a tensor")?;
         let open = self.expect(TokenKind::LParen, "`(`")?;
-        let (indices, _) = self.list(open.span, Self::index)?;
+        let (indices, _) = self.list(open.span, |parser| parser.index(&target))?;
         let position = self.wants_position();
         let op = self.assign_op()?;
         let rhs = self.expr()?;
@@ -81,7 +81,7 @@ impl Parser<'_> {
     }
 
     /// A subscript on the left; nothing if it is not the name of an index variable.
-    fn index(&mut self) -> Parsed<Option<Ident>> {
+    fn index(&mut self, target: &Ident) -> Parsed<Option<Ident>> {
         let next = self.peek_at(1).kind;
         let ends = matches!(next, TokenKind::Comma | TokenKind::RParen | TokenKind::Assign(_));
         if ends && !matches!(self.kind(), TokenKind::Int | TokenKind::Float | TokenKind::DimOf) {
@@ -94,7 +94,7 @@ impl Parser<'_> {
             return Ok(Some(Ident { name, span: tree.extent }));
         }
         if self.last_report == before {
-            self.report(bad_index(&tree.expr, tree.extent, self.slice(tree.extent)));
+            self.report(bad_index(target, &tree.expr, tree.extent, self.slice(tree.extent)));
         }
         Ok(None)
     }
@@ -471,17 +471,41 @@ fn is_def(callee: &Ident) -> bool {
 }
 
 /// E0111.
-fn bad_index(expr: &Expr, span: Span, text: &str) -> Diagnostic {
+fn bad_index(target: &Ident, expr: &Expr, span: Span, text: &str) -> Diagnostic {
     let message = format!("the subscript {} on the left is not an index variable", quote(text));
     let help = match expr.kind {
-        ExprKind::Int(_) => {
-            "a statement computes all elements: choose by the index, `C(i) = i == 0 ? a : b`, \
-             or give a part of its range, `where i in lo:hi`"
+        ExprKind::Int(_) => "a statement computes all elements: choose by the index, \
+                             `C(i) = i == 0 ? a : b`, or give a part of its range, `where i in lo:hi`"
+            .to_owned(),
+        _ if reads(expr) => {
+            let (name, at) = (quote(&target.name), quote(text));
+            let (name, at) = (name.trim_matches('`'), at.trim_matches('`'));
+            format!(
+                "data decide where values go in a scatter, which reduces them: \
+                 `{name}(b) +=! ... scatter b = {at} where b in 0:B`"
+            )
         }
-        ExprKind::Apply(..) => "elements cannot be chosen by data: read them so on the right side",
-        _ => "use a plain name on the left, and shift the subscripts on the right side instead",
+        _ => "use a plain name on the left, and shift the subscripts on the right side instead"
+            .to_owned(),
     };
     Diagnostic::new(Code::TargetSubscript, span, message)
         .here("expected a name, such as `i`")
         .help(help)
+}
+
+/// Whether an expression reads elements of a tensor.
+fn reads(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Apply(callee, args) => is_def(callee) || args.iter().any(reads),
+        ExprKind::Unary(_, x) => reads(x),
+        ExprKind::Arith(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+            reads(a) || reads(b)
+        }
+        ExprKind::Select(c, a, b) => [c, a, b].into_iter().any(|x| reads(x)),
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Name(_)
+        | ExprKind::DimOf(..) => false,
+    }
 }
