@@ -193,7 +193,13 @@ def troubles(records):
     return "\n".join(lines)
 
 
-def run_text(run):
+def own_version(records):
+    """The version that was measured."""
+    found = {r["versions"]["tensorwright"] for r in records if "tensorwright" in r.get("versions", {})}
+    return " and ".join(sorted(version.replace("tensorwright", "Tensorwright") for version in found)) or "Tensorwright"
+
+
+def run_text(records, run):
     """The header: one machine, one build, one budget."""
     about = run.about
     m = about["machine"]
@@ -201,7 +207,7 @@ def run_text(run):
     text = (
         f"{m.get('model', '?')}, {m.get('logical_processors', '?')} processors, {m.get('system', '?')}; "
         f"{measured.get('fma_f32_gflops', 0):.0f} GFLOP/s of one thread, {measured.get('read_gbps', 0):.1f} GB/s. "
-        f"One run, begun on {about['started']}, of the build at {about['revision']}: {about['rounds']} rounds of "
+        f"One run, begun on {about['started']}, of {own_version(records)} (the build at {about['revision']}): {about['rounds']} rounds of "
         f"samples of {about['sample_s']} s"
     )
     if about["modes"] == ["untuned"]:
@@ -260,7 +266,7 @@ def page(records, run, picture):
     parts = [
         "# Benchmarks",
         "Written by `bench/run --docs`; bench/README.md says how to repeat it.",
-        run_text(run),
+        run_text(measured, run),
         busy_text(measured),
         PRECISIONS[run.about["precision"]],
         "## Summary",

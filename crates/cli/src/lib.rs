@@ -14,6 +14,7 @@ mod cuda;
 mod failure;
 mod files;
 mod measure;
+mod mentions;
 mod observe;
 mod report;
 mod sizes;

@@ -45,6 +45,8 @@ pub(crate) enum Dynamic {
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub(crate) name: String,
+    /// What messages call it.
+    title: String,
     pub(crate) params: Vec<Param>,
     pub(crate) sizes: Vec<String>,
 }
@@ -67,7 +69,7 @@ impl fmt::Display for Param {
 }
 
 impl Signature {
-    pub(crate) fn new(def: &Def<'_>) -> Self {
+    pub(crate) fn new(def: &Def<'_>, title: String) -> Self {
         let scalars = def.integer_scalars();
         let param = |found: tensorwright::Signature| {
             let dims = found.dims.join(",");
@@ -84,6 +86,7 @@ impl Signature {
         };
         Self {
             name: def.name().to_owned(),
+            title,
             params: def.params().into_iter().chain(def.updated()).map(param).collect(),
             sizes: def.sizes().into_iter().map(str::to_owned).collect(),
         }
@@ -97,6 +100,6 @@ impl Signature {
 
     /// A message about a call of it.
     pub(crate) fn says(&self, message: &str) -> String {
-        format!("{}: {message}", self.name)
+        format!("{}: {message}", self.title)
     }
 }

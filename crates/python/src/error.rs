@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use tensorwright::{Code, Diagnostics};
+use tensorwright::{Code, Diagnostics, printable};
 
 use crate::interrupt::raised;
 
@@ -32,9 +32,10 @@ impl Class {
         }
     }
 
-    /// An exception of the class.
+    /// An exception of the class. Terminals show what it quotes and do not obey it.
     pub(crate) fn error(self, py: Python<'_>, message: String) -> PyErr {
-        match class(py, self.name()).and_then(|class| class.call1((message,))) {
+        let message = printable(&message);
+        match class(py, self.name()).and_then(|class| class.call1((message.as_ref(),))) {
             Ok(exception) => PyErr::from_value(exception),
             Err(error) => error,
         }

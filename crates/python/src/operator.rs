@@ -24,7 +24,7 @@ use crate::outputs::Outputs;
 use crate::parts::Part;
 use crate::prepared::{Prepared, Ready, Unready};
 use crate::site::Site;
-use crate::source::Source;
+use crate::source::{Source, title};
 use crate::specialised::Specialised;
 use crate::tuning;
 
@@ -228,7 +228,7 @@ impl Operator {
         let py = source.py();
         let module = &source.get().module;
         let def = module.def(name).map_err(|diagnostics| diagnosed(py, &diagnostics))?;
-        let signature = Signature::new(&def);
+        let signature = Signature::new(&def, title(module.source().name(), name));
         let mut bound = bound(&signature, frozen)?;
         let precision = precision.parse::<Precision>().map_err(PyValueError::new_err::<String>)?;
         let target = tensorwright::target(target)

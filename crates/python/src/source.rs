@@ -21,6 +21,18 @@ type Text = (Source, String);
 /// What [`Source::training`] returns.
 type TrainingTexts = (Option<Text>, Text, BTreeMap<String, usize>);
 
+/// What is derived from a definition for its training.
+const FORWARD_PASS: &str = "forward pass";
+const GRADIENT: &str = "gradient";
+
+/// What messages call a definition of a text: nobody knows the names in a text that was derived from
+/// another one.
+pub(crate) fn title(source: &str, def: &str) -> String {
+    let derived = source.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
+    let part = |name: &&str| [FORWARD_PASS, GRADIENT].iter().any(|part| name.starts_with(part));
+    derived.filter(part).map_or_else(|| def.to_owned(), |name| format!("the {name}"))
+}
+
 /// Parses and checks a text.
 #[pyfunction]
 #[pyo3(signature = (text, name))]
@@ -83,16 +95,16 @@ impl Source {
     fn training(&self, py: Python<'_>, name: &str, wrt: Vec<String>) -> PyResult<TrainingTexts> {
         let wrt: Vec<&str> = wrt.iter().map(String::as_str).collect();
         let training = self.module.training(name, &wrt).map_err(|error| diagnosed(py, &error))?;
-        let made = |text: &str, name: &str| -> PyResult<Text> {
-            Ok((define(py, text, name)?, name.to_owned()))
+        let made = |text: &str, made: &str, part: &str| -> PyResult<Text> {
+            Ok((define(py, text, &format!("<{part} of {name}>"))?, made.to_owned()))
         };
-        let forward = training.forward().map(|text| made(text.source(), text.name()));
+        let forward = training.forward().map(|text| made(text.source(), text.name(), FORWARD_PASS));
         let gradient = training.gradient();
         let saved = gradient.inputs().iter().filter_map(|input| match input {
             Input::Saved { name, place } => Some((name.clone(), *place)),
             _ => None,
         });
-        let gradient = made(gradient.source(), gradient.name());
+        let gradient = made(gradient.source(), gradient.name(), GRADIENT);
         Ok((forward.transpose()?, gradient?, saved.collect()))
     }
 }

@@ -161,7 +161,16 @@ fn every_cut_of_an_export_is_imported_as_far_as_it_goes(scratch: &Scratch) {
 fn csv_has_a_line_per_trial(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);
-    let run = begin(&mut *store, &key(&program), &program);
+    let meta = json!({ "algorithms": [
+        { "name": "other", "parameters": [{ "name": "k", "values": [1] }] },
+        { "name": "", "parameters": [
+            { "name": "C.m", "values": ["1", "2"] },
+            { "name": "unroll", "values": [1, 2, 3, 4, 5, 6, 7, 16] },
+            { "name": "order" },
+        ] },
+    ] });
+    let info = RunInfo { meta, ..RunInfo::new("random", 1) };
+    let run = store.begin_run(&key(&program), &program, &info).unwrap();
     store.insert(&run, &measured(0, 0.5)).unwrap();
     store.insert(&run, &Trial::new(1, vec![], "x")).unwrap();
     let mut bytes = Vec::new();
@@ -169,14 +178,17 @@ fn csv_has_a_line_per_trial(scratch: &Scratch) {
     assert_eq!(write_csv(&*store, &filter, &mut bytes, Path::new("out")).unwrap(), 2);
     let text = String::from_utf8(bytes).unwrap();
     let head = text.lines().next().unwrap();
-    assert!(head.starts_with("def,sizes,program,") && head.ends_with(",algorithm,point,schedule"));
+    assert!(
+        head.starts_with("def,sizes,program,")
+            && head.ends_with(",algorithm,point,values,schedule")
+    );
     let first = format!(
         "gemm,M=64 N=64,gemm-64,gemm,A Processor [avx2 fma],1,0.1.0 llvm-19,exact,{run},random,1,0,\
-         random,measured,0.5,0.55,0.02,9,,false,,0,,0 7 300,\"C: split m 2 -> m.0 m.1\nC: \
+         random,measured,0.5,0.55,0.02,9,,false,,0,,0 7 300,C.m=1; unroll=16; order=#300,\"C: split m 2 -> m.0 m.1\nC: \
          vectorize n\n\"\n"
     );
     assert!(text[head.len() + 1..].starts_with(&first), "{text}");
-    assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,,x\n"), "{text}");
+    assert!(text.ends_with(",device-lost,,,,,,,the device went away,0,,,,x\n"), "{text}");
 }
 
 fn fields_of_csv_are_quoted_where_they_have_to_be(scratch: &Scratch) {

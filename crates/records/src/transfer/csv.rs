@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::answer::RunSummary;
 use crate::error::{Error, Result};
 use crate::model::Trial;
 use crate::store::{RunFilter, Store};
 
-const COLUMNS: [&str; 25] = [
+const COLUMNS: [&str; 26] = [
     "def",
     "sizes",
     "program",
@@ -33,6 +35,7 @@ const COLUMNS: [&str; 25] = [
     "elapsed",
     "algorithm",
     "point",
+    "values",
     "schedule",
 ];
 
@@ -90,6 +93,30 @@ fn fields(run: &RunSummary, trial: &Trial) -> [String; COLUMNS.len()] {
         trial.elapsed.to_string(),
         trial.algorithm.clone(),
         point.join(" "),
+        values(&run.info.meta, trial),
         trial.schedule.clone(),
     ]
+}
+
+/// The values of a point with the names of their parameters, as the run wrote them down: `C.m=8; unroll=4`.
+/// A value that it did not write down is its rank, `#3`.
+fn values(meta: &Value, trial: &Trial) -> String {
+    let mut algorithms = meta.get("algorithms").and_then(Value::as_array).into_iter().flatten();
+    let own = |algorithm: &&Value| {
+        algorithm.get("name").and_then(Value::as_str) == Some(trial.algorithm.as_str())
+    };
+    // Older runs have one space, without a name.
+    let space = algorithms.find(own).unwrap_or(meta);
+    let parameters = space.get("parameters").and_then(Value::as_array);
+    let Some(parameters) = parameters else { return String::new() };
+    let value = |(rank, parameter): (&u32, &Value)| {
+        let name = parameter.get("name").and_then(Value::as_str).unwrap_or("(unnamed)");
+        match parameter.get("values").and_then(|values| values.get(*rank as usize)) {
+            Some(Value::String(value)) => format!("{name}={value}"),
+            Some(value) => format!("{name}={value}"),
+            None => format!("{name}=#{rank}"),
+        }
+    };
+    let values: Vec<String> = trial.point.iter().zip(parameters).map(value).collect();
+    values.join("; ")
 }
