@@ -22,6 +22,7 @@ mod tuned;
 mod version;
 
 use std::ffi::OsString;
+use std::io::Write;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
@@ -32,7 +33,6 @@ pub use observe::{Observation, observe_by_environment};
 use command_line::{Cli, Command};
 use config::Settings;
 use failure::{Failure, Outcome};
-use tensorwright::printable;
 use tensorwright_measure::WorkerCommand;
 
 /// Runs the command with its arguments, of which the first is the program's name, and returns the exit
@@ -89,13 +89,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
 
 /// Says what a command line ought to be: help on standard output, complaints on standard error.
 fn misunderstood(error: clap::Error) -> u8 {
-    let text = error.render().to_string();
-    if text == printable(&text) {
-        // If nobody listens, there is nobody to tell.
-        let _ = error.print();
-    } else {
-        eprint!("{text}");
-    }
+    // If nobody listens, there is nobody to tell.
+    let _ = match (error.use_stderr(), report::colour()) {
+        (false, _) => error.print(),
+        (true, true) => write!(terminal::coloured_err(), "{}", error.render().ansi()),
+        (true, false) => write!(terminal::err(), "{}", error.render()),
+    };
     u8::try_from(error.exit_code()).unwrap_or(2)
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn json(value: &impl Serialize) -> std::io::Result<()> {
 }
 
 /// Colours where a person looks at a terminal and has not asked for none.
-fn colour() -> bool {
+pub(crate) fn colour() -> bool {
     let asked_for_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !asked_for_none
 }
