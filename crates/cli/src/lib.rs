@@ -14,7 +14,6 @@ mod cuda;
 mod failure;
 mod files;
 mod measure;
-mod mentions;
 mod observe;
 mod report;
 mod sizes;
@@ -34,6 +33,12 @@ use command_line::{Cli, Command};
 use config::Settings;
 use failure::{Failure, Outcome};
 use tensorwright_measure::WorkerCommand;
+
+/// The command line: every subcommand with its arguments and its help.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Cli::command()
+}
 
 /// Runs the command with its arguments, of which the first is the program's name, and returns the exit
 /// code. `worker` starts a child process of the tuner.

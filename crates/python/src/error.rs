@@ -35,7 +35,7 @@ impl Class {
     /// An exception of the class. Terminals show what it quotes and do not obey it.
     pub(crate) fn error(self, py: Python<'_>, message: String) -> PyErr {
         let message = printable(&message);
-        match class(py, self.name()).and_then(|class| class.call1((message.as_ref(),))) {
+        match class(py, self.name()).and_then(|class| class.call1((&*message,))) {
             Ok(exception) => PyErr::from_value(exception),
             Err(error) => error,
         }

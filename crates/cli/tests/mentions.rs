@@ -1,13 +1,12 @@
 //! Commands that pages, examples, help texts and messages name are those of the command line.
 
-#![cfg(test)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
-
-use crate::command_line::Cli;
+use clap::Command;
+use tensorwright_cli::command_line;
 
 /// What is read, from the root on.
 const PLACES: [&str; 12] = [
@@ -69,7 +68,7 @@ fn subcommand<'c>(command: &'c Command, name: &str) -> Option<&'c Command> {
 
 fn has_flag(command: &Command, flag: &str) -> bool {
     let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(flag));
-    has(command) || has(&Cli::command()) || flag == "help"
+    has(command) || has(&command_line()) || flag == "help"
 }
 
 /// Whether a word can be that of a subcommand, and not a file, a placeholder or a flag.
@@ -80,7 +79,7 @@ fn is_word(word: &str) -> bool {
 
 /// What is wrong with the words that follow the program's name.
 fn wrong(words: &str) -> Option<String> {
-    let mut command = Cli::command();
+    let mut command = command_line();
     let ends = |word: &&str| ["|", ">", ">>", "&&", "||", ";", "#", "..."].contains(word);
     let mut words = words.split_whitespace().take_while(|word| !ends(word)).peekable();
     while let Some(word) = words.next_if(|word| is_word(word)) {
@@ -107,7 +106,7 @@ fn commands_that_texts_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut found, mut mistakes, mut count) = (Vec::new(), Vec::new(), 0);
     PLACES.iter().for_each(|place| texts(root.join(place), &mut found));
-    let cli = Cli::command();
+    let cli = command_line();
     for (path, text) in found.iter().filter(|(path, _)| !path.ends_with("mentions.rs")) {
         for (number, line) in text.lines().enumerate() {
             let starts = |span: &&str| {
