@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use clap::Command;
 use tensorwright_cli::command_line;
@@ -62,13 +63,22 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(move |_| !is_fence)
 }
 
+/// The command line, with the flags that all subcommands have in each of them.
+fn built() -> &'static Command {
+    static BUILT: LazyLock<Command> = LazyLock::new(|| {
+        let mut command = command_line();
+        command.build();
+        command
+    });
+    &BUILT
+}
+
 fn subcommand<'c>(command: &'c Command, name: &str) -> Option<&'c Command> {
     command.get_subcommands().find(|command| command.get_name() == name)
 }
 
 fn has_flag(command: &Command, flag: &str) -> bool {
-    let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(flag));
-    has(command) || has(&command_line()) || flag == "help"
+    command.get_arguments().any(|argument| argument.get_long() == Some(flag))
 }
 
 /// Whether a word can be that of a subcommand, and not a file, a placeholder or a flag.
@@ -79,12 +89,12 @@ fn is_word(word: &str) -> bool {
 
 /// What is wrong with the words that follow the program's name.
 fn wrong(words: &str) -> Option<String> {
-    let mut command = command_line();
+    let mut command = built();
     let ends = |word: &&str| ["|", ">", ">>", "&&", "||", ";", "#", "..."].contains(word);
     let mut words = words.split_whitespace().take_while(|word| !ends(word)).peekable();
     while let Some(word) = words.next_if(|word| is_word(word)) {
-        match subcommand(&command, word) {
-            Some(next) => command = next.clone(),
+        match subcommand(command, word) {
+            Some(next) => command = next,
             // Built without it.
             None if word == "fleet" => return None,
             None if command.has_subcommands() => {
@@ -93,12 +103,14 @@ fn wrong(words: &str) -> Option<String> {
             None => break,
         }
     }
-    let mut flags = words.filter_map(|word| word.strip_prefix("--"));
-    let name = |flag: &str| flag.split(|c: char| !c.is_ascii_lowercase() && c != '-').next();
-    let unknown = flags.find(|flag| {
-        name(flag).is_some_and(|flag| !flag.is_empty() && !has_flag(&command, flag))
-    })?;
+    let mut flags = words.filter_map(|word| word.strip_prefix("--")).map(flag_name);
+    let unknown = flags.find(|flag| !flag.is_empty() && !has_flag(command, flag))?;
     Some(format!("{} has no --{unknown}", command.get_name()))
+}
+
+/// The name of a flag, without its value and what ends a sentence.
+fn flag_name(flag: &str) -> &str {
+    flag.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default()
 }
 
 #[test]
@@ -106,12 +118,11 @@ fn commands_that_texts_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut found, mut mistakes, mut count) = (Vec::new(), Vec::new(), 0);
     PLACES.iter().for_each(|place| texts(root.join(place), &mut found));
-    let cli = command_line();
     for (path, text) in found.iter().filter(|(path, _)| !path.ends_with("mentions.rs")) {
         for (number, line) in text.lines().enumerate() {
             let starts = |span: &&str| {
                 let first = span.split_whitespace().next().unwrap_or_default();
-                span.contains(' ') && subcommand(&cli, first).is_some()
+                span.contains(' ') && subcommand(built(), first).is_some()
             };
             for words in named(line).into_iter().chain(quoted(line).filter(starts)) {
                 count += 1;
