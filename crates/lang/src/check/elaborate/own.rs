@@ -122,8 +122,8 @@ fn not_a_step(name: &str, var: &str, left: &[Ident], args: &[ast::Expr], span: S
         pairs.find(|(index, arg)| index.name != var && !is_name(arg, &index.name))
     {
         return diagnostic.here(format!("not only a number of steps along `{var}`")).help(format!(
-            "a recurrence goes along one variable: read {} or {}, or write one recurrence along \
-             `{var}` and, in a statement after it, another one along `{}`",
+            "a recurrence goes along one variable: this one, along `{var}`, reads {} or {} and other \
+             steps along `{var}`; write one along `{}` in a statement of its own",
             read("- 1"),
             read("+ 1"),
             other.name,

@@ -72,6 +72,8 @@ impl<'a> Elaborator<'_, 'a> {
         let target = self.target.map(|(target, _)| self.scope.tensor(target).name.as_str());
         let diagnostic = self.scope.read_too_early(symbol, span, target.as_slice());
         self.report(diagnostic);
+        // Its type follows from what is read, which has none yet.
+        self.scope.tainted.extend(self.target.map(|(target, _)| target));
         None
     }
 
