@@ -19,7 +19,7 @@ use crate::primitives::{
 };
 use crate::refusal::Refusal;
 use crate::schedule::{Schedule, ScheduleError, Step};
-use crate::words::{ByteRange, OUTER};
+use crate::words::{ByteRange, OUTER, without_marks};
 
 /// Two nests that differ in names alone, and the stage that a step acts on.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +105,18 @@ impl Renaming<'_> {
         let hidden = |l: &&&Loop| self.to.var_name(l.var) == plain;
         let marks = loops[depth + 1..].iter().filter(hidden).count();
         Ok(format!("{plain}{}", OUTER.to_string().repeat(marks)))
+    }
+
+    /// Names that somebody has given to new loops: what begins with the name of the loop that they are made of begins with what
+    /// that is called now.
+    pub(crate) fn derived(given: &[String], from: &str, to: &str) -> Vec<String> {
+        let root = |name: &str| without_marks(name).0.split('.').next().map(str::to_owned);
+        let (from, to) = (root(from).unwrap_or_default(), root(to).unwrap_or_default());
+        let derive = |name: &String| match name.strip_prefix(from.as_str()) {
+            Some(rest) if rest.starts_with('.') => format!("{to}{rest}"),
+            _ => name.clone(),
+        };
+        given.iter().map(derive).collect()
     }
 
     /// Names for new loops of the stage that the step acts on: those that are wanted, unless loops have them already.

@@ -90,6 +90,9 @@ fn names_that_are_taken_are_replaced() {
         program("def f(float(N,D) x) -> (y) { y(c,a_b) = x(c,a_b) }", &[("N", 8), ("D", 32)]);
     let there = renamed(&one, &other, "y: split b 4 -> c d\ny: vectorize d\n");
     assert_eq!(there, "y: split a_b 4 -> c_2 d\ny: vectorize d\n");
+    let derived = "y: split b 4 -> b.outer b.inner\ny: vectorize b.inner\n";
+    let there = there_and_back(&one, &one.canonically_named(), derived);
+    assert_eq!(there, "v_1: split i_1 4 -> i_1.outer i_1.inner\nv_1: vectorize i_1.inner\n");
     let swapped = program("def f(float(N,D) x) -> (y) { y(b,a) = x(b,a) }", &[("N", 8), ("D", 32)]);
     assert_eq!(
         there_and_back(&one, &swapped, "y: fuse a b\ny: parallel a_b\n"),

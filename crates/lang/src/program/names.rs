@@ -299,6 +299,15 @@ def f(float(A) i_1, float(B) v_1) -> (v_4) {
     }
 
     #[test]
+    fn a_divisor_may_come_to_zero() {
+        let text = "def f(int16(N) x) -> (y, z) {
+                      y(i) = x(i) / max(N - 9, 0)
+                      z(i) = int16(i) % int16(max(N - 9, 0)) + x(i)
+                    }";
+        read_again(&bound(text, "f", &[("N", 5)]));
+    }
+
+    #[test]
     fn names_that_calls_make_up_are_none_of_the_language() {
         let text = "def M(float(N) x) -> (y) { PI(i) = 2 * x(i) y(i) = PI(i) + x(i) }
                     def f(float(N) x) -> (z) { z = M(x) }

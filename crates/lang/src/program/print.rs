@@ -339,7 +339,10 @@ where
             Expr::Read(read) => self.read(read),
             Expr::Unary(op, a) => expr(ExprKind::Unary(*op, Box::new(self.expr(a, bare)))),
             Expr::Arith(op, a, b) => {
-                let (a, b) = self.two(a, b, bare);
+                let (a, mut b) = self.two(a, b, bare);
+                if matches!(op, ArithOp::Div | ArithOp::Rem) {
+                    respell_zero(&mut b);
+                }
                 expr(ExprKind::Arith(*op, a, b))
             }
             Expr::Compare(op, a, b) => {
@@ -390,6 +393,20 @@ where
             _ => integer(scalar.as_integer()),
         };
         if bare { literal } else { expr(ExprKind::Apply(ident(dtype.name()), vec![literal])) }
+    }
+}
+
+/// Writes a divisor of zero as something that is: the literal is refused, and what sizes come to is not.
+fn respell_zero(divisor: &mut ast::Expr) {
+    match &mut divisor.kind {
+        ExprKind::Int(0) => {
+            let zeros = vec![integer(0), integer(0)];
+            divisor.kind = ExprKind::Apply(ident(Builtin::Max.name()), zeros);
+        }
+        ExprKind::Apply(callee, args) if DType::from_name(&callee.name).is_some() => {
+            args.iter_mut().for_each(respell_zero);
+        }
+        _ => {}
     }
 }
 

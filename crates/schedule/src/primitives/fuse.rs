@@ -96,8 +96,11 @@ impl Rule for Fuse {
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
         let (outer, inner) = (names.own_loop(&self.outer)?, names.own_loop(&self.inner)?);
         let usual = Self { outer, inner, name: None };
-        let wanted = self.name.clone().unwrap_or_else(|| usual.loop_name());
-        let free = names.new_loops(vec![wanted])?.pop();
+        let wanted = match &self.name {
+            Some(name) => Renaming::derived(std::slice::from_ref(name), &self.outer, &usual.outer),
+            None => vec![usual.loop_name()],
+        };
+        let free = names.new_loops(wanted)?.pop();
         let is_usual = self.name.is_none() && free == Some(usual.loop_name());
         Ok(if is_usual { usual } else { Self { name: free, ..usual } })
     }

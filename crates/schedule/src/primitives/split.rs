@@ -220,7 +220,10 @@ impl Rule for Split {
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
         let target = names.own_loop(&self.target)?;
         let usual = Self { target, names: Vec::new(), ..self.clone() };
-        let wanted = if self.names.is_empty() { usual.loop_names() } else { self.names.clone() };
+        let wanted = match self.names.as_slice() {
+            [] => usual.loop_names(),
+            given => Renaming::derived(given, &self.target, &usual.target),
+        };
         let free = names.new_loops(wanted)?;
         let is_usual = self.names.is_empty() && free == usual.loop_names();
         Ok(if is_usual { usual } else { Self { names: free, ..usual } })
