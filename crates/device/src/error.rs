@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tensorwright_target::GpuApi;
 
-use crate::{BuildLog, Overrun};
+use crate::BuildLog;
 
 /// What went wrong on a device. [`DeviceError::help`] says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,6 +147,15 @@ pub struct Status {
     pub name: String,
 }
 
+/// How many bytes of guards were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overrun {
+    /// Before the start of the memory.
+    pub before: u64,
+    /// After its end.
+    pub after: u64,
+}
+
 impl DeviceError {
     /// The same, if it is a failure of the launch of a kernel and not of the device.
     pub(crate) fn in_launch(self, kernel: &str) -> Self {
@@ -215,6 +224,18 @@ impl fmt::Display for Status {
         match name.is_empty() {
             true => write!(f, "`{call}` answered {code}"),
             false => write!(f, "`{call}` answered {name} ({code})"),
+        }
+    }
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.before, self.after) {
+            (before, 0) => write!(f, "{before} bytes before the start"),
+            (0, after) => write!(f, "{after} bytes after the end"),
+            (before, after) => {
+                write!(f, "{before} bytes before the start and {after} bytes after the end")
+            }
         }
     }
 }

@@ -1,8 +1,6 @@
 //! [`GuardedMemory`]: memory between guards, which show what is written beyond it.
 
-use std::fmt;
-
-use crate::{Device, DeviceError, Memory};
+use crate::{Device, DeviceError, Memory, Overrun};
 
 /// The bytes on each side. Every device can begin memory at a multiple of it.
 const GUARD: u64 = 64 << 10;
@@ -16,27 +14,6 @@ pub struct GuardedMemory {
     whole: Memory,
     inside: Memory,
     bytes: u64,
-}
-
-/// How many bytes of guards were written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overrun {
-    /// Before the start of the memory.
-    pub before: u64,
-    /// After its end.
-    pub after: u64,
-}
-
-impl fmt::Display for Overrun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.before, self.after) {
-            (before, 0) => write!(f, "{before} bytes before the start"),
-            (0, after) => write!(f, "{after} bytes after the end"),
-            (before, after) => {
-                write!(f, "{before} bytes before the start and {after} bytes after the end")
-            }
-        }
-    }
 }
 
 impl GuardedMemory {

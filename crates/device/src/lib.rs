@@ -53,8 +53,8 @@ pub use description::{Description, DeviceKind, Limits};
 pub use device::{
     Arguments, Device, Elapsed, HostMemory, Loaded, Memory, STATUS_BYTES, StreamHandle, Streams,
 };
-pub use error::{DeviceError, Status};
-pub use guarded::{GuardedMemory, Overrun};
+pub use error::{DeviceError, Overrun, Status};
+pub use guarded::GuardedMemory;
 pub use kernel::{Allocate, Kernel};
 pub use probe::{Probe, ProbeKind};
 pub use registry::{Listing, SharedDevice, devices, open, shared, target};

@@ -334,6 +334,4 @@ fn never_ends() {
         assert!(matches!(device.allocate(4), Err(DeviceError::Late { .. })));
         assert!(matches!(device.upload(&input, 0, &[0; 4]), Err(DeviceError::Late { .. })));
     }
-    // Other threads of the runtime would be waited for.
-    std::process::exit(0);
 }

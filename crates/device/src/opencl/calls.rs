@@ -5,7 +5,7 @@
 //! [`Kernel`] is behind an exclusive borrow.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -65,8 +65,33 @@ static ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// Leaves what exists to the end of the process.
 pub(super) fn abandon() {
-    ABANDONED.store(true, Ordering::Relaxed);
+    if !ABANDONED.swap(true, Ordering::Relaxed) {
+        leave_at_once();
+    }
 }
+
+/// Lets the process end without what runtimes do then: PoCL unloads the code of kernels that still run.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn leave_at_once() {
+    unsafe extern "C" {
+        fn on_exit(leave: extern "C" fn(c_int, *mut c_void), data: *mut c_void) -> c_int;
+        fn fflush(stream: *mut c_void) -> c_int;
+        fn _exit(status: c_int) -> !;
+    }
+    extern "C" fn leave(status: c_int, _: *mut c_void) {
+        // SAFETY: null stands for all streams, and the status is the one that the process was to end with.
+        unsafe {
+            fflush(ptr::null_mut());
+            _exit(status)
+        }
+    }
+    // SAFETY: the function exists as long as the process, and takes no data. If it cannot be registered, nothing is lost.
+    unsafe { on_exit(leave, ptr::null_mut()) };
+}
+
+/// Elsewhere runtimes end as they do.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn leave_at_once() {}
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident by $release:ident;)*) => { $(
