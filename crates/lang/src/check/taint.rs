@@ -78,11 +78,11 @@ impl Scope<'_> {
     /// Reports every name on a left side that is not free to be an index variable, once.
     pub(super) fn report_clashes(&mut self) {
         let def: &ast::Def = self.def;
-        let indices = |stmt| match stmt {
-            &ast::Stmt::Comprehension(ref stmt) => stmt.indices.as_slice(),
-            ast::Stmt::Call(_) => &[],
-        };
-        for index in def.body.iter().flat_map(indices) {
+        let comprehensions = def.body.iter().filter_map(|stmt| match stmt {
+            ast::Stmt::Comprehension(stmt) => Some(stmt),
+            ast::Stmt::Call(_) => None,
+        });
+        for index in comprehensions.flat_map(|stmt| &stmt.indices) {
             if let Some(entity) = self.names.get(index.name.as_str()).copied()
                 && self.clashes.insert(&index.name)
             {
