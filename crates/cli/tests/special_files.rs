@@ -43,7 +43,7 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
         "$T run f.tc --untuned --input A=pipe",
         "$T tune --manifest pipe",
         "$T run f.tc --size N=4 --db pipe",
-        "$T db runs --db pipe",
+        "$T db ls --db pipe",
         "TENSORWRIGHT_CONFIG=pipe $T check f.tc",
     ];
     // All of them wait at the same time.
@@ -119,9 +119,9 @@ fn an_input_without_end_is_not_read_beyond_its_header() {
 fn memory_that_there_is_not_is_an_error() {
     let folder = folder();
     let mut refused = String::new();
-    // The tensors have 100 MB each; the first limits are too low for some of them.
-    for megabytes in (900..=1700).step_by(100) {
-        let line = format!("ulimit -v {megabytes}000; $T run f.tc --size N=25000000 --untuned");
+    // The tensors have 40 MB each; the first limits are too low for some of them.
+    for megabytes in (300..=900).step_by(75) {
+        let line = format!("ulimit -v {megabytes}000; $T run f.tc --size N=10000000 --untuned");
         let output = shell(folder.path(), &line).output().unwrap();
         let errors = errors(&output);
         match output.status.code() {
@@ -133,5 +133,5 @@ fn memory_that_there_is_not_is_an_error() {
             code => panic!("{megabytes} MB: {code:?}, {errors}"),
         }
     }
-    assert!(refused.contains("cannot allocate 100000000 bytes"), "{refused}");
+    assert!(refused.contains("cannot allocate 40000000 bytes"), "{refused}");
 }

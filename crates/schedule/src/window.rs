@@ -24,6 +24,9 @@ const WHOLE: usize = 512;
 /// The trees of a piece.
 const PIECE: usize = 128;
 
+/// The trees before the one that a step is about that are in view with it: they were scheduled, so each may hold much.
+const BEHIND: usize = 8;
+
 /// How often a schedule may have steps that need the whole nest before all of it stays in view: making a piece of it
 /// takes longer than such a step.
 const MOST_WIDE: usize = 32;
@@ -121,18 +124,18 @@ impl Window {
         };
         let back = self.before.iter().rev().position(|node| makes(&self.nest, node));
         if let Some(back) = back {
-            let first = self.before.len().saturating_sub(back + 1 + PIECE);
+            let first = self.before.len().saturating_sub(back + 1 + BEHIND);
             self.after.extend(self.before.drain(first..).rev());
         } else {
             let ahead = self.after.iter().rev().position(|node| makes(&self.nest, node));
             let Some(ahead) = ahead else { return false };
-            let skip = ahead.saturating_sub(PIECE);
+            let skip = ahead.saturating_sub(BEHIND);
             self.before.extend((0..skip).filter_map(|_| self.after.pop()));
         }
         while self.is_split() {
             self.after.extend(self.before.pop());
         }
-        self.reveal(2 * PIECE + 1);
+        self.reveal(BEHIND + 1 + PIECE);
         true
     }
 

@@ -281,6 +281,19 @@ def f(float(A) i_1, float(B) v_1) -> (v_4) {
     }
 
     #[test]
+    fn an_index_that_only_counts_terms_keeps_its_range() {
+        let text = "def f(float(N) x) -> (O, P) {
+                      O(j) max=! uint16(0 * i) where j in 0:N, i in 0:16
+                      P() +=! x(j) where i in 0:3
+                    }";
+        // The second statement does not use `i`, and is refused; the first does, and 0 is all that is left of it.
+        assert!(Module::parse("test.tc", text).is_err());
+        let text = text.replace("x(j) where", "x(j) + float(i - i) where");
+        let [text, _] = read_again(&bound(&text, "f", &[("N", 4)]));
+        assert!(text.contains("0 * i == 0 ? uint16(0) : uint16(0)"), "{text}");
+    }
+
+    #[test]
     fn what_a_callee_updates_may_be_needed_by_its_caller() {
         let update = "def add(float(N) a, float(N) b) -> (a) { a(i) += b(i) }\n";
         // The argument is an input, a result, a tensor in between, or read afterwards.

@@ -6,7 +6,7 @@ use super::names::similar;
 use super::{Atom, Axis, AxisId, Combine, Expr, Index, Program, Read, Scalar, Stage, TensorId};
 use crate::builtin::Builtin;
 use crate::dtype::DType;
-use crate::ops::{ArithOp, AssignOp, UnaryOp};
+use crate::ops::{ArithOp, AssignOp, CompareOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast::{self, ExprKind, Ident};
 use crate::syntax::{print_def, print_expr};
@@ -160,17 +160,42 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Comprehension {
         span: Span::default(),
     });
     let axes = if ranges { stage.axes.as_slice() } else { &[] };
+    let mut rhs = names.expr(stage.term(), false);
+    if ranges {
+        rhs = unused(stage).fold(rhs, use_in);
+    }
     ast::Comprehension {
         target: ident(&program.tensor(stage.output).name),
         indices: stage.axes[..stage.spatial()].iter().map(|axis| ident(&axis.name)).collect(),
         op,
         position: false,
-        rhs: names.expr(stage.term(), false),
+        rhs,
         scan,
         scatter: scatter.collect(),
         constraints: axes.iter().map(constraint).collect(),
         span: Span::default(),
     }
+}
+
+/// The axes that nothing in the statement depends on: they only say how many terms there are.
+fn unused(stage: &Stage) -> impl Iterator<Item = &Axis> {
+    let is_used = move |id: AxisId| {
+        let is_it = |axis: AxisId| axis == id;
+        let by_scan = stage.scan.iter().any(|scan| scan.axis == id || scan.start.mentions(&is_it));
+        let by_scatter = stage.scatter.iter().any(|it| it.axis == id || it.at.mentions(&is_it));
+        by_scan || by_scatter || stage.term().mentions(&is_it)
+    };
+    let axes = (0..).map(AxisId).zip(&stage.axes).skip(stage.spatial());
+    axes.filter(move |(id, _)| !is_used(*id)).map(|(_, axis)| axis)
+}
+
+/// An expression that uses an axis and has the same value: a range needs a variable that the statement uses.
+fn use_in(value: ast::Expr, axis: &Axis) -> ast::Expr {
+    let name = expr(ExprKind::Name(axis.name.clone()));
+    let nothing = expr(ExprKind::Arith(ArithOp::Mul, Box::new(integer(0)), Box::new(name)));
+    let always = ExprKind::Compare(CompareOp::Eq, Box::new(nothing), Box::new(integer(0)));
+    let otherwise = Box::new(value.clone());
+    expr(ExprKind::Select(Box::new(expr(always)), Box::new(value), otherwise))
 }
 
 /// An integer as index arithmetic; the text has no negative literals.
