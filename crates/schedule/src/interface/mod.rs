@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn numbers_in_the_loops_stay_parameters() {
         let text =
-            "def f(int a, float(N) x, int k, int s) -> (z) { z(i) = x(i) + (i >= k ? a : s) }";
+            "def f(int a, float(N) x, int k, int s) -> (z) { z(i) = x(i) + float(i >= k ? a : s) }";
         for sizes in
             [&[("N", 3)][..], &[("N", 1), ("k", 0)], &[("N", 1), ("a", 1), ("k", 2), ("s", 3)]]
         {
