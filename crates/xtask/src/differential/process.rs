@@ -7,10 +7,12 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use tensorwright_runtime::Activity;
+
 use super::Options;
 use super::failure::{Kind, Problem, Suspect, in_lines};
 use super::tally::Tally;
-use crate::processor::{Activity, Watchdog};
+use crate::processor::Watchdog;
 
 /// A child that uses so many processor seconds without a word hangs. Compiling a batch of C takes
 /// some of them.

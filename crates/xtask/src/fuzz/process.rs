@@ -6,10 +6,12 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use tensorwright_runtime::Activity;
+
 use super::Options;
 use super::report;
 use super::worker::HANGS;
-use crate::processor::{Activity, Watchdog};
+use crate::processor::Watchdog;
 
 /// How often a process is looked at that says nothing; it speaks every second.
 const LOOK: Duration = Duration::from_secs(2);
