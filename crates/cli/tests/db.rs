@@ -122,7 +122,8 @@ fn what_is_imported_is_found() {
 
     let says = scratch.stderr(&with("best", &["--threads", "2"]));
     assert!(says.contains("threads: it has been tuned for 1 thread, not for 2"), "{says}");
-    let says = scratch.stdout(&with("why-miss", &["--size", "M=32"]));
+    let other = ["--def", "gemm", "--size", "M=32,N=64,K=64"];
+    let says = scratch.stdout(&[&["why-miss", GEMM[0]], &other[..]].concat());
     assert!(
         says.contains("sizes: it has been tuned with other sizes only: K=64,M=64,N=64"),
         "{says}"

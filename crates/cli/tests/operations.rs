@@ -95,6 +95,7 @@ fn settings_say_where_they_come_from() {
             "threads 2 ~/.config/tensorwright/tensorwright.toml:1",
             "target sse ~/project/tensorwright.toml:2",
             "cache.limit 953 MiB ~/.config/tensorwright/tensorwright.toml:3",
+            "device.deadline 60s default",
             "the user's file: ~/.config/tensorwright/tensorwright.toml (read)",
             "the project's file: ~/project/tensorwright.toml (read)",
         ]
@@ -256,5 +257,7 @@ fn a_file_that_is_not_there_may_be_another() {
     assert!(said("other.tc").contains("Help: did you mean twice.tc?"));
     assert!(said("no/twice.tc").contains("Help: there is no folder no\n"));
     assert!(said("twice.txt").contains("Help: name a file that exists\n"));
-    assert!(said(".").contains("Help: name a file that you may read\n"));
+    assert!(
+        said(".").contains("it is a folder\n   Help: name a file, or a pipe that is written to\n")
+    );
 }

@@ -225,7 +225,7 @@ fn words_of_the_languages_may_be_names() {
         write(&format!("{file}.h"), &source.header);
         main += &format!("#include \"{file}.h\"\n");
         write(&format!("{file}.rs"), &rust_module(&interface, &plain_processor()));
-        modules += &format!("pub mod {file};\n");
+        modules += &format!("#[path = \"{file}.rs\"]\npub mod word_{};\n", sources.len());
         let wrapper = wrapper(&interface, &plain_processor());
         for (end, text) in [("", &source.code), ("_call", &wrapper)] {
             write(&format!("{file}{end}.c"), text);

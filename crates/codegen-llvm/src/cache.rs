@@ -392,7 +392,7 @@ mod tests {
         let huge = |path: &Path| File::create(path).unwrap().set_len(1 << 40).unwrap();
         let unreadable = |path: &Path| {
             fs::write(path, "x").unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         };
         let folder_there = |path: &Path| fs::create_dir(path).unwrap();
         let cases: [&dyn Fn(&Path); 5] = [&mkfifo, &link, &huge, &unreadable, &folder_there];

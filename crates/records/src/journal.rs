@@ -68,20 +68,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal of the records at a path or at the usual place. The database may be busy, full or away;
-    /// what other processes left waiting is written if it can be.
+    /// A journal of the records at a path or at the usual place. The database need not be usable
+    /// yet; what other processes left waiting is written if it is.
     ///
     /// # Errors
-    /// If there is no place for records, or what is there will never take any ([`Error::is_lasting`]).
+    /// If there is no place for records.
     pub fn open(place: Option<&Location>) -> Result<Self> {
-        let journal = Self::new(Location::given(place)?, Options::default())?;
-        match journal.trouble.as_ref().filter(|trouble| trouble.is_lasting()) {
-            Some(trouble) => Err(trouble.clone()),
-            None => Ok(journal),
-        }
+        Self::new(Location::given(place)?, Options::default())
     }
 
-    /// A journal with options, also of a database that cannot be used yet.
+    /// [`Journal::open`] with options.
     ///
     /// # Errors
     /// If there is no place for the files of a server on this machine.

@@ -294,13 +294,29 @@ fn mark_private<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nest::{Loop, Owner, Role, Shared, Table};
+    use crate::nest::{Loop, Owner, Role, Shared, Store, Table};
     use tensorwright_lang::dtype::DType;
+    use tensorwright_lang::program::{Expr, Index, Scalar};
 
     fn workspace(name: &str, elements: i64) -> Buffer {
         let mut buffer = Buffer::new(name.into(), DType::Float, vec![elements], Owner::Local);
         buffer.memory = Some(Memory::Workspace);
         buffer
+    }
+
+    /// Writes the first element of a buffer.
+    fn zero(buffer: BufferId) -> Store {
+        Store {
+            buffer,
+            subscripts: vec![Index::constant(0)],
+            combine: None,
+            value: Expr::Const(Scalar::float(DType::Float, 0.0)),
+            init: None,
+            domain: Vec::new(),
+            scatter: None,
+            lanes: None,
+            mask: Vec::new(),
+        }
     }
 
     #[test]
@@ -326,7 +342,9 @@ mod tests {
         let inner = nest.add_buffer(workspace("inner", 16));
         let stack =
             nest.add_buffer(Buffer { memory: Some(Memory::Stack), ..workspace("stack", 4) });
-        let mut below = Loop::new(j, 2, Role::Spatial, Vec::new());
+        // What nothing mentions gets no room.
+        let stores = [shared, outer, inner].map(|buffer| Node::Store(zero(buffer)));
+        let mut below = Loop::new(j, 2, Role::Spatial, stores.to_vec());
         below.locals.push(inner);
         let mut parallel = Loop::new(i, 2, Role::Spatial, vec![Node::Loop(below)]);
         parallel.kind = LoopKind::Parallel;

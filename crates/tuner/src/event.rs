@@ -8,8 +8,8 @@ use tensorwright_outcome::{Outcome, Tally};
 use tensorwright_records::{Key, Origin};
 
 use crate::defects::Defects;
-use crate::line::{about, roughly};
 use crate::mode::Mode;
+use crate::short::{about, roughly};
 
 /// Something that happened in a run.
 #[derive(Debug)]

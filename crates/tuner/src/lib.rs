@@ -31,6 +31,7 @@ mod mode;
 mod names;
 mod pipelines;
 mod session;
+mod short;
 mod source;
 mod trust;
 mod tuner;

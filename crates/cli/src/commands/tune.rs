@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
-use tensorwright_records::{Journal, Location};
+use tensorwright_records::{Error, Journal, Location};
 use tensorwright_tuner::{Afar, Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
@@ -196,9 +196,15 @@ fn judge(args: &TuneArgs, defects: u64) -> Outcome {
     if args.deny_defects && defects > 0 { Err(Failure::Reported) } else { Ok(()) }
 }
 
-/// The records of the command line. They are opened once there is something to record.
+/// The records of the command line. What cannot be written waits, but not for a place that the command line
+/// names and that will never take it.
 fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
-    Journal::open(args.db.as_ref()).map_err(|error| super::db::failed(&error, args.output.format))
+    let failed = |error: &Error| super::db::failed(error, args.output.format);
+    let journal = Journal::open(args.db.as_ref()).map_err(|error| failed(&error))?;
+    match journal.trouble().filter(|trouble| args.db.is_some() && trouble.is_lasting()) {
+        Some(trouble) => Err(failed(trouble)),
+        None => Ok(journal),
+    }
 }
 
 /// One run, with its progress on standard error.

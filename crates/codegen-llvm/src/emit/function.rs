@@ -18,7 +18,7 @@ use tensorwright_schedule::{Interface, LoweredNest};
 
 use super::hoist::Level;
 use super::ir::{Ir, defect};
-use super::{Emitter, memory, pieces};
+use super::{Emitter, memory};
 use crate::error::{Error, Result};
 
 /// A function that is being written.
@@ -62,6 +62,14 @@ pub(super) struct Captures {
     written: BTreeSet<BufferId>,
 }
 
+/// Kernels of more trees are emitted in pieces.
+const WHOLE: usize = 128;
+
+/// Whether a kernel is emitted in pieces, each a function of its own.
+pub(super) fn is_in_pieces(trees: &[Node]) -> bool {
+    trees.len() > WHOLE
+}
+
 /// Emits a function of a kernel and all that it calls.
 pub(super) fn kernel<'ctx>(
     ir: Ir<'_, 'ctx>,
@@ -82,7 +90,7 @@ pub(super) fn kernel<'ctx>(
     let plan = WorkspaceLayout::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, last: Vec::new(), operations: 0 };
     // Where pieces have the code, they are told of their own pointers.
-    match pieces::suits(nodes) {
+    match is_in_pieces(nodes) {
         true => emitter.ir.target.annotate(inner),
         false => emitter.describe(inner, &captures)?,
     }

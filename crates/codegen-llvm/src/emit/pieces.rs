@@ -13,24 +13,16 @@ use inkwell::values::BasicMetadataValueEnum;
 use tensorwright_schedule::nest::{Node, Ranges};
 
 use super::Emitter;
-use super::function::{Captures, Frame, declare_inner};
+use super::function::{Captures, Frame, declare_inner, is_in_pieces};
 use crate::error::Result;
-
-/// Kernels of more trees are emitted in pieces.
-const WHOLE: usize = 128;
 
 /// The trees of a piece.
 const PIECE: usize = 32;
 
-/// Whether a kernel is emitted in pieces.
-pub(super) fn suits(trees: &[Node]) -> bool {
-    trees.len() > WHOLE
-}
-
 impl<'ctx> Emitter<'_, 'ctx> {
     /// Emits the trees of a kernel.
     pub(super) fn trees(&mut self, trees: &[Node]) -> Result<()> {
-        match suits(trees) {
+        match is_in_pieces(trees) {
             true => trees.chunks(PIECE).try_for_each(|trees| self.piece(trees)),
             false => self.nodes(trees),
         }

@@ -191,8 +191,8 @@ mod tests {
         let program = module.bind("f", [("N", 2), ("V", 3)]).unwrap();
         insta::assert_snapshot!(program.without_points(&[(0, Lacking::Terms), (1, Lacking::Terms)]), @"
         def f(int32(2) to, float(2) x, float(3) y) -> (y, top) {
-          y(v) += float(0.0) where v in 0:3, n in 0:2
-          top() max=! float(-INFINITY) where n in 0:2
+          y(v) += 0 * n == 0 ? float(0.0) : float(0.0) where v in 0:3, n in 0:2
+          top() max=! 0 * n == 0 ? float(-INFINITY) : float(-INFINITY) where n in 0:2
         }
         ");
         assert!(program.stages[1].body.may_read(&real, &|id| program.tensor(id).name == "x"));

@@ -18,8 +18,8 @@ use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut
 use super::independent::Manner;
 use super::{Reach, Rule};
 use crate::nest::{Dim, LoopKind, LoopNest};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Binds a loop to blocks or threads.

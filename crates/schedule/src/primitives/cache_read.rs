@@ -35,8 +35,8 @@ use crate::lower::{all_hold, zero};
 use crate::nest::{
     Buffer, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var, for_each_store,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Copies what a loop reads of a tensor.

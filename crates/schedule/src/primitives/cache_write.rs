@@ -19,8 +19,8 @@ use std::fmt;
 use super::localize::localize;
 use super::{Reach, Rule};
 use crate::nest::LoopNest;
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Accumulates in a local tile.

@@ -30,8 +30,8 @@ use crate::nest::{
     Body, Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
     for_each_store_mut, rewrite_store, substitute,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes a stage inside a loop of another.

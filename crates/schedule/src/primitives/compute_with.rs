@@ -41,8 +41,8 @@ use super::{Reach, Rule};
 use crate::nest::{
     BufferId, Loop, LoopNest, Node, Ranges, Role, Store, Use, Var, for_each_store, substitute,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes a stage in the loops of another one.

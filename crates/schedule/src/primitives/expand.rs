@@ -18,8 +18,8 @@ use super::plain::Plain;
 use super::prepare::{chain, hoist};
 use crate::canonical::element;
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, StageId, Store, Var};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most elements of an expanded tensor.

@@ -41,8 +41,8 @@ use crate::canonical::{element, neutral};
 use crate::nest::{
     Buffer, BufferId, LoopNest, Owner, Ranges, Role, Simplify, StageId, Store, Var, rewrite_store,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most elements of partial sums.

@@ -16,8 +16,8 @@ use tensorwright_lang::program::Index;
 use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut};
 use super::{Reach, Rule};
 use crate::nest::{Loop, LoopNest, Node, substitute};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::{Words, without_marks};
 
 /// Fuses two nested loops.

@@ -17,8 +17,8 @@ use super::footprint::{Producer, refuse_checked};
 use super::{Reach, Rule};
 use crate::limits;
 use crate::nest::{BufferId, LoopNest, Var, index_parts, parts, rewrite_nodes};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Inlines a stage.

@@ -23,8 +23,8 @@ use crate::canonical::element;
 use crate::nest::{
     Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, for_each_store, rewrite_nodes,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most elements, padding included, that a tensor in a layout may have.

@@ -27,6 +27,7 @@ mod prefetch;
 mod prepare;
 mod privatize;
 mod rebase;
+mod renaming;
 mod reorder;
 mod rfactor;
 mod segment;
@@ -67,13 +68,10 @@ pub use vectorize::{MAX_LANES, Vectorize};
 pub use winograd::{Winograd, winograd_choices};
 
 pub(crate) use begun::latest;
-pub(crate) use find::{
-    expect_fresh, find_buffer, find_loop, find_store, loops_on, store_at, store_number, store_path,
-};
+pub(crate) use renaming::Renaming;
 
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// How much of a nest a primitive has to see.

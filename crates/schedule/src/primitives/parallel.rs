@@ -14,8 +14,8 @@ use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut
 use super::independent::Manner;
 use super::{Reach, Rule};
 use crate::nest::{LoopKind, LoopNest, for_each_loop};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Makes a loop parallel.
@@ -62,6 +62,6 @@ impl Rule for Parallel {
     }
 
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
-        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
+        Ok(Self { target: names.own_loop(&self.target)? })
     }
 }

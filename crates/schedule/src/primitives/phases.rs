@@ -28,8 +28,8 @@ use super::plain::{Plain, is_zero};
 use super::{Reach, Rule};
 use crate::lower::zero;
 use crate::nest::{Bound, LoopNest, Role, Simplify, Var, rewrite_store};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::{Words, without_marks};
 
 /// The most phases; more are no reason to compute anything in phases.

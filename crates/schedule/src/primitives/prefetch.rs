@@ -20,8 +20,8 @@ use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_p
 use super::footprint::find_host;
 use super::{Reach, Rule};
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most hints that one step makes.

@@ -36,8 +36,8 @@ use super::prepare::chain;
 use super::{Reach, Rule};
 use crate::canonical::{element, neutral};
 use crate::nest::{Buffer, BufferId, LoopNest, Owner, Role, Scatter, Store, Var, rewrite_nodes};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Refuses a start whose loops are not those of the elements, one by one.
@@ -95,7 +95,7 @@ impl Rule for Privatize {
     }
 
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
-        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
+        Ok(Self { target: names.own_loop(&self.target)? })
     }
 }
 

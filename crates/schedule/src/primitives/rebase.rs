@@ -34,8 +34,8 @@ use crate::canonical::{element, neutral};
 use crate::nest::{
     Buffer, BufferId, LoopNest, Node, Owner, Role, Store, Var, rewrite_nodes, rewrite_store,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// By how much the error of an exponential grows.

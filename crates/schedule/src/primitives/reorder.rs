@@ -15,8 +15,8 @@ use std::fmt;
 use super::find::{check_overlaps, find_loop, loop_at, loop_at_mut, loops_on};
 use super::{Reach, Rule};
 use crate::nest::{Loop, LoopNest, Node, Role};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Reorders loops.

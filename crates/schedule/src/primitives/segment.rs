@@ -30,8 +30,8 @@ use crate::canonical::{element, neutral};
 use crate::nest::{
     Bound, Buffer, BufferId, LoopNest, Node, Owner, Ranges, Role, Store, Var, rewrite_store,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes pieces of a recurrence apart.
@@ -188,7 +188,7 @@ impl Rule for Segment {
     }
 
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
-        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
+        Ok(Self { target: names.own_loop(&self.target)? })
     }
 }
 

@@ -27,8 +27,8 @@ use super::{Reach, Rule};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Node, Owner, Ranges, Role, Var, for_each_store_mut,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Computes what is new of a stage in each iteration of a loop of another.

@@ -30,8 +30,8 @@ use super::find::{
 use super::{Reach, Rule};
 use crate::limits::{MAX_PARTS, exceeded};
 use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::{Words, without_marks};
 
 /// Splits a loop.

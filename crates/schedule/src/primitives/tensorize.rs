@@ -34,8 +34,8 @@ use tensorwright_lang::program::Expr;
 use super::find::{expect_serial, find_loop, find_store, loop_at, loop_at_mut, loops_on, store_at};
 use super::{Reach, Rule};
 use crate::nest::{Buffer, LoopKind, LoopNest, factors};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Makes loops one tensor operation.

@@ -14,8 +14,8 @@ use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
 use super::{Reach, Rule};
 use crate::limits::MAX_STORES;
 use crate::nest::{LoopKind, LoopNest};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Unrolls a loop.
@@ -56,6 +56,6 @@ impl Rule for Unroll {
     }
 
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
-        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
+        Ok(Self { target: names.own_loop(&self.target)? })
     }
 }

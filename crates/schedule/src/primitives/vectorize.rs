@@ -33,8 +33,8 @@ use super::{Reach, Rule};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Role, Store, Var, for_each_loop, for_each_store,
 };
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most iterations of a vectorized loop.
@@ -181,6 +181,6 @@ impl Rule for Vectorize {
     }
 
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal> {
-        Ok(Self { target: names.own_loop(&self.target)?, ..self.clone() })
+        Ok(Self { target: names.own_loop(&self.target)? })
     }
 }

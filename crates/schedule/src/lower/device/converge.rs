@@ -123,10 +123,13 @@ impl Phases {
     }
 }
 
+/// The work between barriers, and the conditions under which it is done.
+type Guarded = (Vec<Index>, Phases);
+
 /// Guards of which at most one runs, as guards around the work between barriers. Ways that come to the same barriers
 /// share these; others follow each other.
 fn apart(ways: Vec<Guard>) -> Vec<Node> {
-    let (mut groups, mut all): (Vec<Vec<(Vec<Index>, Phases)>>, _) = (Vec::new(), Vec::new());
+    let (mut groups, mut all): (Vec<Vec<Guarded>>, _) = (Vec::new(), Vec::new());
     for Guard { conditions, body } in ways {
         let phases = Phases::of(body);
         match groups.last_mut() {

@@ -32,8 +32,8 @@ use super::{Reach, Rule};
 use crate::canonical::element;
 use crate::lower::zero;
 use crate::nest::{BufferId, LoopNest, Ranges, Simplify, StageId, rewrite_store};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// Reads a padded copy of a tensor.

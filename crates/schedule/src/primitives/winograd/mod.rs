@@ -31,8 +31,8 @@ use super::footprint::{refuse_checked, refuse_scatter};
 use super::prepare::hoist;
 use super::{ComputeAt, Primitive, Reach, Reorder, Rule, Split, Tail, Unroll, Vectorize};
 use crate::nest::{BufferId, LoopNest, Role, StageId};
+use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
-use crate::renaming::Renaming;
 use crate::words::Words;
 
 /// The most dimensions that are filtered at once.
