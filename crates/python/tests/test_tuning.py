@@ -99,16 +99,16 @@ def test_a_time_is_that_of_the_whole_call(matmul):
     assert "start" in str(tuned) and "finals" in str(tuned)
 
 
-@pytest.mark.parametrize("columns", [40, 80, 140])
-def test_progress_is_no_wider_than_the_terminal(matmul, columns):
+def in_terminal(script, columns=None):
+    """What a script writes to a terminal, of a width if one is given."""
     import fcntl
     import pty
     import struct
     import termios
 
-    script = f"import tensorwright as tw; tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3, fresh=True)"
     parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    if columns is not None:
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([sys.executable, "-c", script], stderr=child, env=os.environ)
     os.close(child)
     text = b""
@@ -121,29 +121,22 @@ def test_progress_is_no_wider_than_the_terminal(matmul, columns):
             break
         text += part
     assert process.wait() == 0
+    return text
+
+
+@pytest.mark.parametrize("columns", [40, 80, 140])
+def test_progress_is_no_wider_than_the_terminal(matmul, columns):
+    script = f"import tensorwright as tw; tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3, fresh=True)"
+    text = in_terminal(script, columns)
     updates = [update for update in text.decode().split("\r\x1b[K") if "\n" not in update]
     assert any("/3 trials" in update for update in updates), text
     assert all(len(update) < columns for update in updates), updates
 
 
 def test_progress_is_a_line_that_changes_in_a_terminal(matmul):
-    import pty
-
     script = f"""
 import tensorwright as tw
 tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3)
 """
-    parent, child = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=child, env=os.environ)
-    os.close(child)
-    text = b""
-    while True:
-        try:
-            part = os.read(parent, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        text += part
-    assert process.wait() == 0
+    text = in_terminal(script)
     assert b"\r\x1b[K[#" in text and b"finalists" in text, text
