@@ -126,10 +126,11 @@ def in_terminal(script, columns=None):
 
 @pytest.mark.parametrize("columns", [40, 80, 140])
 def test_progress_is_no_wider_than_the_terminal(matmul, columns):
-    script = f"import tensorwright as tw; tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=3, fresh=True)"
+    script = f"import tensorwright as tw; tw.define({matmul.module.source!r}).matmul.tune(M=24, N=24, K=24, trials=80, fresh=True)"
+    # The line changes ten times a second: so many trials take longer on every machine.
     text = in_terminal(script, columns)
     updates = [update for update in text.decode().split("\r\x1b[K") if "\n" not in update]
-    assert any("/3 trials" in update for update in updates), text
+    assert any("/80 trials" in update for update in updates), text
     assert all(len(update) < columns for update in updates), updates
 
 
