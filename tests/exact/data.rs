@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, wrap_integer};
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_reference::{Buffer, Value};
 use tensorwright_schedule::{LoweredNest, Schedule, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
 
 /// The definitions whose data may be anything, or those whose reads are checked, with `m` elements.
 pub(crate) fn programs(checked: bool, m: i64) -> Vec<Program> {

@@ -9,6 +9,7 @@ use crate::args::{
 use crate::commands::cache::CacheArgs;
 use crate::commands::compare::CompareArgs;
 use crate::commands::config::ConfigArgs;
+use crate::commands::cost_model::CostModelArgs;
 use crate::commands::db::DbArgs;
 use crate::commands::doctor::DoctorArgs;
 #[cfg(feature = "postgres")]
@@ -16,7 +17,6 @@ use crate::commands::fleet::FleetArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
 use crate::commands::man::ManArgs;
-use crate::commands::model::ModelArgs;
 use crate::commands::package::PackageArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
@@ -70,7 +70,8 @@ pub(crate) enum Command {
     #[cfg(feature = "postgres")]
     Fleet(FleetArgs),
     Landscape(LandscapeArgs),
-    Model(ModelArgs),
+    #[command(alias = "model")]
+    CostModel(CostModelArgs),
     Compare(CompareArgs),
     List(ListArgs),
     Lsp(LspArgs),

@@ -127,7 +127,7 @@ fn run(command: &Command, settings: &Settings, worker: WorkerCommand) -> Outcome
         Command::Db(args) => commands::db::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Landscape(args) => commands::landscape::run(args, worker),
-        Command::Model(args) => commands::model::run(args, worker),
+        Command::CostModel(args) => commands::cost_model::run(args, worker),
         Command::Compare(args) => commands::compare::run(args),
         Command::List(args) => commands::list::run(args),
         Command::Cache(args) => commands::cache::run(args, settings),

@@ -14,10 +14,10 @@ use support::{Case, nvrtc};
 use tensorwright_codegen_c::{Dialect, emit_device};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, Target};
 use tensorwright_policy::{lower_options, untuned_schedule};
 use tensorwright_reference::run;
 use tensorwright_schedule::{LoweredNest, canonical, lower_with};
-use tensorwright_target::{Goal, Target};
 
 /// Every definition with a golden result, at the sizes of the first one.
 fn examples() -> BTreeMap<String, Program> {

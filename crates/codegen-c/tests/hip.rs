@@ -10,8 +10,8 @@ use std::process::Command;
 use support::kernels::{GEMM, KERNELS, TILED, case};
 use support::scratch;
 use tensorwright_codegen_c::{Dialect, emit_device};
+use tensorwright_machine::Target;
 use tensorwright_schedule::interface::DeviceProgram;
-use tensorwright_target::Target;
 
 /// What clang says a kernel takes.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::path::Path;
 use tensorwright_codegen_c::{Requirement, header, rust_module};
 use tensorwright_lang::program::Program;
 use tensorwright_lang::{Def, Module};
+use tensorwright_machine::{Goal, Target};
 use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
 use tensorwright_schedule::{Interface, Schedule, canonical, lower};
-use tensorwright_target::{Goal, Target};
 
 const SIZES: [i64; 8] = [1, 2, 3, 5, 8, 16, 31, 64];
 

@@ -43,8 +43,8 @@ impl fmt::Display for Error {
 
 impl error::Error for Error {}
 
-impl From<tensorwright_target::TargetError> for Error {
-    fn from(error: tensorwright_target::TargetError) -> Self {
+impl From<tensorwright_machine::TargetError> for Error {
+    fn from(error: tensorwright_machine::TargetError) -> Self {
         Error::Target(error.to_string())
     }
 }

@@ -10,7 +10,7 @@ use inkwell::targets::{
     CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
 use inkwell::values::FunctionValue;
-use tensorwright_target::{Cpu, Target, TargetError, VectorIsa};
+use tensorwright_machine::{Cpu, Target, TargetError, VectorIsa};
 
 use crate::error::{Error, Result};
 

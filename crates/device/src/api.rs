@@ -1,6 +1,6 @@
 //! [`Api`]: an API that devices are programmed by, as the registry knows it.
 
-use tensorwright_target::GpuApi;
+use tensorwright_machine::GpuApi;
 
 use crate::{Description, Device, DeviceError};
 

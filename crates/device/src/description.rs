@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tensorwright_target::Gpu;
+use tensorwright_machine::Gpu;
 
 /// What a device is.
 #[derive(Debug, Clone, PartialEq, Eq)]

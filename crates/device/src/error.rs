@@ -4,7 +4,7 @@ use std::fmt;
 
 use std::time::Duration;
 
-use tensorwright_target::GpuApi;
+use tensorwright_machine::GpuApi;
 
 use crate::BuildLog;
 

@@ -63,7 +63,7 @@ macro_rules! functions {
         impl $table {
             /// Finds all functions in the first of some libraries of an API that can be loaded.
             pub(super) fn load<N: AsRef<std::ffi::OsStr>>(
-                api: tensorwright_target::GpuApi,
+                api: tensorwright_machine::GpuApi,
                 names: impl IntoIterator<Item = N>,
                 install: &'static str,
             ) -> Result<Self, $crate::DeviceError> {
@@ -98,7 +98,7 @@ pub(crate) use functions;
 mod tests {
     use std::ffi::{c_char, c_int};
 
-    use tensorwright_target::GpuApi;
+    use tensorwright_machine::GpuApi;
 
     use super::*;
     use crate::DeviceError;

@@ -2,9 +2,9 @@
 #![allow(unsafe_code, reason = "launches kernels of its own")]
 
 use tensorwright_lang::Module;
+use tensorwright_machine::GpuApi;
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::{Interface, canonical, lower};
-use tensorwright_target::GpuApi;
 
 use crate::{Device, DeviceError, DeviceProgram, Kernel, LaunchPlan, Memory};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use tensorwright_target::{GpuApi, Target, TargetError};
+use tensorwright_machine::{GpuApi, Target, TargetError};
 
 use crate::api::Api;
 use crate::{Description, Device, DeviceError, cuda, opencl};
@@ -88,7 +88,7 @@ pub fn shared(name: &str) -> Result<SharedDevice, DeviceError> {
 ///     Ok(device) => println!("{} units", device.gpu().map_or(0, |gpu| gpu.units)),
 ///     Err(error) => println!("{error}; {}", error.help()),
 /// }
-/// # Ok::<(), tensorwright_target::TargetError>(())
+/// # Ok::<(), tensorwright_machine::TargetError>(())
 /// ```
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{Module, Schedule, Target};
+use tensorwright::{Module, Schedule, Target};
 use tensorwright_measure::{Config, Measurer, WorkerCommand};
 use tensorwright_outcome::Tally;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tensorwright_kernel::Target;
+use tensorwright::Target;
 
 /// How to start a child process: a program whose `main` calls [`serve`](crate::serve) with the
 /// arguments that follow `args`.

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use tensorwright_kernel::{Target, Module, Schedule};
+//! use tensorwright::{Target, Module, Schedule};
 //! use tensorwright_measure::{Config, Measurer, WorkerCommand};
 //!
 //! let text = "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }";
@@ -31,7 +31,7 @@
 //! A candidate is blamed for the end of a runner only if the runner was new, or if it happens again in
 //! a new one: the damage may be of an earlier candidate.
 //!
-//! If the target is a device ([`Target::Gpu`](tensorwright_kernel::Target)), the runner opens it and compiles the
+//! If the target is a device ([`Target::Gpu`](tensorwright::Target)), the runner opens it and compiles the
 //! [programs](tensorwright_device::DeviceProgram) that it is given ([`Measurer::submit_program`]). Its runtime needs files, so
 //! that only memory is limited. Whatever a kernel does to the process or the device is an outcome of that kernel: a
 //! deadline that passes, a signal, a failed launch, a device that goes away.

@@ -284,7 +284,7 @@ mod tests {
     fn descriptions_come_back_as_they_were() {
         let text =
             "def f(float(N) A, const float(N) W, int32(N) I) -> (B) { B(i) = A(I(i)) * W(i) }";
-        let module = tensorwright_kernel::Module::parse("f.tc", text).unwrap();
+        let module = tensorwright::Module::parse("f.tc", text).unwrap();
         let program = module.def("f").unwrap().bind([("N", 3)]).unwrap();
         let lowered = program.compile().schedule_text("W: layout [d0/2, d0%2]").unwrap().lower();
         let interface = lowered.unwrap().interface().clone();

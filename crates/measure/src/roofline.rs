@@ -1,7 +1,7 @@
 //! [`Roofline`]: the best that the machine could do with a program.
 
 use serde::{Deserialize, Serialize};
-use tensorwright_kernel::Program;
+use tensorwright::Program;
 
 /// What the machine can do, what the program asks of it, and the time that this takes at best.
 ///

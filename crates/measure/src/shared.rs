@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use tensorwright_kernel::{Buffer, DType, Program};
+use tensorwright::{Buffer, DType, Program};
 
 /// The alignment of every part.
 const ALIGNMENT: u64 = 64;
@@ -128,7 +128,7 @@ fn round_up(tolerance: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tensorwright_kernel::Module;
+    use tensorwright::Module;
 
     #[test]
     fn parts_do_not_overlap() {

@@ -7,8 +7,8 @@ mod common;
 use std::time::Duration;
 
 use common::{LONG, Processes, config, next};
+use tensorwright::{Module, Program, Schedule, Target};
 use tensorwright_device::{Description, DeviceProgram, LaunchPlan};
-use tensorwright_kernel::{Module, Program, Schedule, Target};
 use tensorwright_measure::Measurer;
 use tensorwright_outcome::{Outcome, Phase};
 use tensorwright_schedule::Interface;

@@ -7,9 +7,9 @@ mod common;
 use std::time::Duration;
 
 use common::{config, next};
-use tensorwright_kernel::{Dialect, Module, Program, Target};
+use tensorwright::{Dialect, Module, Program, Target};
+use tensorwright_machine::GpuApi;
 use tensorwright_measure::Measurer;
-use tensorwright_target::GpuApi;
 
 /// The schedule of `docs/schedules.md`: copies of operands that the threads of a block share, results in registers.
 const GEMM: &str = "

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Processes, assert_well, children, config, good, matmul, next, object, schedule};
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_measure::Measurer;
 use tensorwright_outcome::{Outcome, Phase};
 

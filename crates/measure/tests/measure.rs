@@ -6,7 +6,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Processes, assert_well, config, good, matmul, next, program, schedule};
-use tensorwright_kernel::{DType, Schedule};
+use tensorwright::{DType, Schedule};
 use tensorwright_measure::{Config, Finalist, MeasureError, Measurer, TimingPlan, WorkerCommand};
 use tensorwright_outcome::Outcome;
 
@@ -223,7 +223,7 @@ fn cancelled_candidates_do_not_come_back() {
 
 #[test]
 fn what_cannot_start_is_an_error() {
-    let config = |worker| Config::new(worker, tensorwright_kernel::Target::native().unwrap());
+    let config = |worker| Config::new(worker, tensorwright::Target::native().unwrap());
     let missing = Measurer::start(&matmul(4), config(WorkerCommand::new("/nonexistent/worker")));
     assert!(matches!(missing, Err(MeasureError::Spawn { .. })), "{missing:?}");
     let other = Measurer::start(&matmul(4), config(WorkerCommand::new("true")));

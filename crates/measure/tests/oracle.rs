@@ -5,7 +5,7 @@
 mod common;
 
 use common::{config, next, object, program, schedule};
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_measure::Measurer;
 use tensorwright_outcome::Outcome;
 

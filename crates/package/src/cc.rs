@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 
 /// A C compiler, with a directory for files in between, which nobody else can foresee or write to, and
 /// which goes when it is dropped.

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tensorwright_kernel::schedule::Interface;
-use tensorwright_kernel::schedule::interface::{Function, Parameter as KernelParameter};
-use tensorwright_kernel::{
-    CodegenOptions, Diagnostics, Goal, LoweredProgram, Program, Schedule, Target,
-};
+use tensorwright::schedule::Interface;
+use tensorwright::schedule::interface::{Function, Parameter as KernelParameter};
+use tensorwright::{CodegenOptions, Diagnostics, Goal, LoweredProgram, Program, Schedule, Target};
 use tensorwright_policy::Untuned;
 use tensorwright_records::{Store, TrialId};
 use tensorwright_tuner::{Remembered, Wanted};

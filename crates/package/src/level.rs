@@ -1,6 +1,6 @@
 //! [`Level`]: a processor that a package has kernels for.
 
-use tensorwright_kernel::{Cpu, Diagnostics, Goal, Source, Target, TargetError, VectorIsa};
+use tensorwright::{Cpu, Diagnostics, Goal, Source, Target, TargetError, VectorIsa};
 
 /// A processor that a package has kernels for. Which one is used is decided when the library runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! [`Operator`]: a function of a package, with all sizes that it is for.
 
+use tensorwright::ir::TensorId;
+use tensorwright::schedule::canonical;
+use tensorwright::schedule::interface::in_order;
+use tensorwright::schedule::nest::Owner;
+use tensorwright::{DType, Def, Precision, Program};
 use tensorwright_codegen_c::{c_names, rust_names};
-use tensorwright_kernel::ir::TensorId;
-use tensorwright_kernel::schedule::canonical;
-use tensorwright_kernel::schedule::interface::in_order;
-use tensorwright_kernel::schedule::nest::Owner;
-use tensorwright_kernel::{DType, Def, Precision, Program};
 use tensorwright_tuner::SizeRange;
 
 use crate::buckets::{Buckets, Layout, Padding};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 
 use crate::archive::archive;
 use crate::cc::Compiler;

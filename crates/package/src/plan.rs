@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tensorwright::{Code, Def, Diagnostic, Diagnostics, Module};
 use tensorwright_codegen_c::rust_names;
-use tensorwright_kernel::{Code, Def, Diagnostic, Diagnostics, Module};
 use tensorwright_tuner::{Extent, Manifest};
 
 use crate::buckets::Ranged;

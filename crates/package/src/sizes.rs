@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::{Def, Diagnostics, Program};
+use tensorwright::{Def, Diagnostics, Program};
 use tensorwright_tuner::{Extent, SizeRange};
 
 use crate::buckets::Ranged;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::{Diagnostics, Inputs, Module, Target};
+use tensorwright::{Diagnostics, Inputs, Module, Target};
 use tensorwright_package::buckets::{BucketedKernel, Kind, Padding, Ranged, Variation};
 use tensorwright_tuner::{Extent, SizeRange};
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tensorwright_kernel::{Diagnostics, Module, Source};
+use tensorwright::{Diagnostics, Module, Source};
 use tensorwright_package::Plan;
 use tensorwright_tuner::Manifest;
 

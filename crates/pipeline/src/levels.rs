@@ -4,7 +4,7 @@
 //! `l`. On a processor these are tiles that workers share, tiles for the cache, and vectors; on a graphics processor
 //! blocks, threads and serial loops (sections 4.1 to 4.3). The search knows nothing else of a target.
 
-use tensorwright_target::{Cpu, Goal, Gpu};
+use tensorwright_machine::{Cpu, Goal, Gpu};
 
 /// One kind of loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Levels {
     ///
     /// ```
     /// use tensorwright_pipeline::Levels;
-    /// use tensorwright_target::{Cpu, Goal};
+    /// use tensorwright_machine::{Cpu, Goal};
     ///
     /// let levels = Levels::of_cpu(&Goal::new(Cpu::avx2()).with_workers(2));
     /// let names: Vec<&str> = levels.list.iter().map(|level| level.name).collect();
@@ -93,7 +93,7 @@ impl Levels {
     ///
     /// ```
     /// use tensorwright_pipeline::Levels;
-    /// use tensorwright_target::{Goal, Target};
+    /// use tensorwright_machine::{Goal, Target};
     ///
     /// let target = Target::named("cuda:sm_80")?;
     /// let gpu = target.gpu().ok_or("a graphics processor")?;

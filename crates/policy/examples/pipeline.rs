@@ -9,9 +9,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use tensorwright_lang::Module;
+use tensorwright_machine::{Goal, Target};
 use tensorwright_pipeline::Options;
 use tensorwright_policy::pipelined;
-use tensorwright_target::{Goal, Target};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

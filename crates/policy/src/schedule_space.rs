@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use num_bigint::BigUint;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, TargetError};
 use tensorwright_schedule::{Draft, Schedule, canonical};
 use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
-use tensorwright_target::{Goal, TargetError};
 
 use crate::sketch::{Sketch, Values};
 use crate::targets::policy;
@@ -24,7 +24,7 @@ const DRAWN: u32 = 20_000;
 /// use tensorwright_lang::Module;
 /// use tensorwright_policy::{Preset, ScheduleSpace};
 /// use tensorwright_space::Rng;
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 /// let module = Module::parse("gemm.tc", text)?;

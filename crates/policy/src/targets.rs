@@ -1,7 +1,7 @@
 //! The kinds of targets that there is policy for: one line each.
 
+use tensorwright_machine::{Goal, Target, TargetError};
 use tensorwright_schedule::LowerOptions;
-use tensorwright_target::{Goal, Target, TargetError};
 
 use crate::gpu;
 use crate::sketch::Policy;

@@ -2,8 +2,8 @@
 
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, TargetError};
 use tensorwright_schedule::{Draft, LoopNest, Schedule, Window, canonical};
-use tensorwright_target::{Goal, TargetError};
 
 use crate::algorithm::alternatives_of;
 use crate::pipelines::instead_of;
@@ -24,7 +24,7 @@ const MOST_STAGES: usize = 24;
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 /// use tensorwright_policy::untuned_schedule;
 ///
 /// let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";

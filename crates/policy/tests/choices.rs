@@ -7,11 +7,11 @@ mod common;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
 use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::{Point, Rng};
-use tensorwright_target::{Cpu, Goal};
 
 /// How many points of each space are looked at.
 const POINTS: usize = 3;

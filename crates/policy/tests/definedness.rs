@@ -7,12 +7,12 @@ use std::path::Path;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
 use tensorwright_schedule::check::{Verdict, check};
 use tensorwright_schedule::{Schedule, canonical, lower_traced};
 use tensorwright_space::Rng;
-use tensorwright_target::{Cpu, Goal};
 
 /// The most stores and elements that a check takes.
 const LIMIT: u64 = 200_000;

@@ -7,10 +7,10 @@ use std::path::Path;
 use tensorwright_lang::Module;
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, Target};
 use tensorwright_policy::{Preset, ScheduleSpace, lower_options, untuned_schedule};
 use tensorwright_schedule::{Schedule, canonical, lower_with};
 use tensorwright_space::Rng;
-use tensorwright_target::{Goal, Target};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 

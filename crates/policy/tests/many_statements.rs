@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::untuned_schedule;
 use tensorwright_schedule::{Schedule, Window, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
 
 /// A chain of element-wise statements.
 fn chain(count: usize) -> Program {

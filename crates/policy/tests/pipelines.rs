@@ -5,11 +5,11 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use tensorwright_machine::{Cpu, Goal, Target};
 use tensorwright_pipeline::Options;
 use tensorwright_policy::cpu::Pipeline;
 use tensorwright_policy::{Samples, lower_options, pipeline_schedules, pipelined};
 use tensorwright_schedule::{Schedule, canonical, lower, lower_with};
-use tensorwright_target::{Cpu, Goal, Target};
 
 /// Processors with one worker and with several, and a graphics processor.
 fn goals() -> [Goal; 3] {

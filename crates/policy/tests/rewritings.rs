@@ -5,10 +5,10 @@ use std::path::Path;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::precision::Precision;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::rewritings;
 use tensorwright_schedule::canonical;
-use tensorwright_target::{Cpu, Goal};
 
 /// The rewritings of an example, one line each, best guess first.
 fn found(file: &str, def: &str, sizes: &[(&str, i64)]) -> Vec<String> {

@@ -3,9 +3,9 @@
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
 use tensorwright_schedule::{LoopNest, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
 
 fn goal() -> Goal {
     Goal::new(Cpu::avx512()).into()

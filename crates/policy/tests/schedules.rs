@@ -7,10 +7,10 @@ mod common;
 use std::collections::BTreeMap;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::Rng;
-use tensorwright_target::{Cpu, Goal};
 
 /// How many points of each space are looked at.
 const POINTS: usize = 12;

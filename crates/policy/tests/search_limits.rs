@@ -6,9 +6,9 @@ use std::path::Path;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_pipeline::{Options, Outcome};
 use tensorwright_policy::cpu::Pipeline;
-use tensorwright_target::{Cpu, Goal};
 
 fn example(file: &str, def: &str, sizes: &[(&str, i64)]) -> Program {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(file);

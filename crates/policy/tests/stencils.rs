@@ -3,11 +3,11 @@
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::untuned_schedule;
 use tensorwright_schedule::nest::Node;
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{LoopNest, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
 
 fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     let module = Module::parse("stencils.tc", text).unwrap();

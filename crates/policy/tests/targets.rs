@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is how a test speaks")]
 
 use tensorwright_lang::Module;
+use tensorwright_machine::{Fpga, Goal, Target, TargetError};
 use tensorwright_pipeline::Options;
 use tensorwright_policy::{Preset, ScheduleSpace, Untuned, pipeline_schedules, untuned_schedule};
 use tensorwright_schedule::{Draft, canonical};
-use tensorwright_target::{Fpga, Goal, Target, TargetError};
 
 const TEXT: &str = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 

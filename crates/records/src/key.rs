@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use tensorwright_lang::precision::Precision;
-use tensorwright_target::fingerprint_parts;
+use tensorwright_machine::fingerprint_parts;
 
 use crate::program::ProgramInfo;
 
@@ -17,7 +17,7 @@ pub struct Key {
     pub program: String,
     /// The hash of the program without its numbers: the same for all sizes.
     pub family: String,
-    /// The [fingerprint](tensorwright_target::Target::fingerprint) of the target.
+    /// The [fingerprint](tensorwright_machine::Target::fingerprint) of the target.
     pub target: String,
     /// The threads that parallel loops use.
     pub threads: u32,
@@ -159,7 +159,7 @@ pub(crate) fn machine_difference(wanted: &str, stored: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tensorwright_target::fingerprint;
+    use tensorwright_machine::fingerprint;
 
     use super::*;
 

@@ -9,8 +9,8 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-pub use tensorwright_target::Caches;
-use tensorwright_target::{features, model};
+pub use tensorwright_machine::Caches;
+use tensorwright_machine::{features, model};
 
 use crate::affinity;
 

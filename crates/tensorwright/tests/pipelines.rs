@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use tensorwright::{Module, Target};
+use tensorwright_machine::Goal;
 use tensorwright_pipeline::Options;
 use tensorwright_policy::pipeline_schedules;
-use tensorwright_target::Goal;
 
 /// A file, a definition, and sizes.
 type Case = (&'static str, &'static str, &'static [(&'static str, i64)]);

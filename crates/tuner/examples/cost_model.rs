@@ -15,7 +15,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use tensorwright_kernel::{Goal, Module, Target};
+use tensorwright::{Goal, Module, Target};
 use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_records::{Options, RunFilter, SqliteStore, Store};
 use tensorwright_space::Point;

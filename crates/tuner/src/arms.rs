@@ -4,7 +4,7 @@
 //! common, so each has a search of its own; what a search over pipelines finds is in none of them. All begin; those
 //! that fall behind are asked seldom. They are never given up: a few trials do not tell how good the best of a space is.
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{Origin, Trial};
@@ -160,7 +160,7 @@ impl Arms {
 mod tests {
     use std::sync::Arc;
 
-    use tensorwright_kernel::{Cpu, Goal, Module};
+    use tensorwright::{Cpu, Goal, Module};
     use tensorwright_policy::Preset;
     use tensorwright_search::registry::STRATEGIES;
     use tensorwright_search::{Settings, Strategy};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tensorwright_kernel::printable;
-use tensorwright_kernel::{Schedule, VectorIsa};
+use tensorwright::printable;
+use tensorwright::{Schedule, VectorIsa};
+use tensorwright_machine::fingerprint_features;
 use tensorwright_outcome::Seconds;
 use tensorwright_records::{Best, Key, Miss, Near, Part, Store, TrialId};
-use tensorwright_target::fingerprint_features;
 
 use crate::identity::key_of;
 use crate::names::RecordNames;

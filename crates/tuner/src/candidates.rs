@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::arms::ArmPoint;
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::Origin;
 

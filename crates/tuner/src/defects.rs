@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
-use tensorwright_kernel::printable;
+use tensorwright::printable;
 use tensorwright_outcome::{Outcome, Phase};
 use tensorwright_records::Journal;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tensorwright_kernel::{Diagnostics, TargetError};
+use tensorwright::{Diagnostics, TargetError};
 use tensorwright_measure::MeasureError;
 use tensorwright_records::Error as RecordsError;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_outcome::{Outcome, Tally};
 use tensorwright_records::{Key, Origin};
 

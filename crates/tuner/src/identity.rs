@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tensorwright_kernel::{Goal, Program, Target};
+use tensorwright::{Goal, Program, Target};
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{Key, ProgramInfo};
 use tensorwright_space::SearchSpace;
@@ -53,7 +53,7 @@ pub(crate) fn installation() -> &'static str {
     NAME.get_or_init(|| {
         let mut hasher = Sha256::new();
         hasher.update("tensorwright verified schedules\n");
-        hasher.update(tensorwright_kernel::runtime::installation());
+        hasher.update(tensorwright::runtime::installation());
         hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     })
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tensorwright_kernel::Schedule;
-use tensorwright_kernel::runtime::Machine;
+use tensorwright::Schedule;
+use tensorwright::runtime::Machine;
 use tensorwright_landscape::{Landscape, Provenance};
 use tensorwright_measure::{Config, Measurer};
 use tensorwright_outcome::Outcome;

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tensorwright_kernel::{Code, Diagnostic, Diagnostics, Precision, Source, Span};
+use tensorwright::{Code, Diagnostic, Diagnostics, Precision, Source, Span};
 use toml::Spanned;
 
 use crate::extent::Extent;

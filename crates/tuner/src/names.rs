@@ -6,8 +6,8 @@
 
 use std::cell::OnceCell;
 
-use tensorwright_kernel::schedule::canonical;
-use tensorwright_kernel::{Module, Program, Schedule};
+use tensorwright::schedule::canonical;
+use tensorwright::{Module, Program, Schedule};
 use tensorwright_records::{ProgramInfo, Store};
 
 /// Translates schedules of the records of a program.

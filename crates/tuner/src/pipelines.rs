@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{Goal, Precision, Schedule};
+use tensorwright::{Goal, Precision, Schedule};
 use tensorwright_policy::{Preset, Samples, ScheduleSpace, pipelined};
 use tensorwright_records::Origin;
 use tensorwright_search::{Observation, Proposal};

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::Origin;
 use tensorwright_search::{Observation, Proposal, SearchStrategy};

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_records::{Key, Store, Verification};
 
 use crate::identity::installation;
@@ -105,7 +105,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
-    use tensorwright_kernel::{Goal, Module, Precision, Program, Target};
+    use tensorwright::{Goal, Module, Precision, Program, Target};
     use tensorwright_records::{Options, SqliteStore};
 
     use super::*;

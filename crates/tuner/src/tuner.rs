@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tensorwright_kernel::{Goal, Precision, Program, Schedule, Target};
+use tensorwright::{Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_outcome::Outcome;
 use tensorwright_pipeline::Weights;
@@ -155,7 +155,7 @@ impl Tuner {
     /// Lets a fleet try the candidates, whose queue is on the server of the records.
     ///
     /// ```no_run
-    /// use tensorwright_kernel::Module;
+    /// use tensorwright::Module;
     /// use tensorwright_measure::WorkerCommand;
     /// use tensorwright_records::Journal;
     /// use tensorwright_tuner::{Afar, Tuner};

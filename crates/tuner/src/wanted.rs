@@ -1,6 +1,6 @@
 //! [`Wanted`]: for what a schedule is wanted, and whether one serves.
 
-use tensorwright_kernel::{Goal, Program, Schedule, Target};
+use tensorwright::{Goal, Program, Schedule, Target};
 use tensorwright_records::Best;
 
 use crate::names::RecordNames;

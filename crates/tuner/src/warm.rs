@@ -1,6 +1,6 @@
 //! Where a run begins: what earlier runs found out about the program, and about similar ones.
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::{

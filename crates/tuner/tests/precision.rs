@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::{Goal, Module, Precision, Program, Target};
+use tensorwright::{Goal, Module, Precision, Program, Target};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{Options, Part, RunInfo, SqliteStore, Store, Trial};
 use tensorwright_tuner::{Remembered, Wanted, key_of, program_info};

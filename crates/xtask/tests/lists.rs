@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tensorwright_lang::builtin::{Builtin, CONSTANTS};
 use tensorwright_lang::dtype::DType;
-use tensorwright_target::Cpu;
+use tensorwright_machine::Cpu;
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path))

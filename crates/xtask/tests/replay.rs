@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use tensorwright_kernel::{Module, Precision, Program};
+use tensorwright::{Module, Precision, Program};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_outcome::{Outcome, Phase};
 use tensorwright_tuner::Tuner;

@@ -74,7 +74,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, conflicts_with_all = ["all", "manifest", "mode", "strategy", "trials", "time"])]
     model_only: bool,
 
-    /// Weights of `tensorwright model train`, for the cost model that chooses between pipelines
+    /// Weights of `tensorwright cost-model train`, for the cost model that chooses between pipelines
     #[arg(long, value_name = "WEIGHTS.json")]
     model: Option<PathBuf>,
 

@@ -10,7 +10,7 @@ use tensorwright_lang::program::Index;
 use super::ir::{Value, width};
 use super::{Active, Emitter};
 use crate::error::Result;
-use tensorwright_target::VectorIsa;
+use tensorwright_machine::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// Whether `a*b + c` of a type becomes one instruction. Without one it would be a slow call.

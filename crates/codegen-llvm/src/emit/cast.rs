@@ -9,7 +9,7 @@ use super::Emitter;
 use super::arith::is_signed;
 use super::ir::{Value, widened, width};
 use crate::error::Result;
-use tensorwright_target::VectorIsa;
+use tensorwright_machine::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// The integer type of expressions.

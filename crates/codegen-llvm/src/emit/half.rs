@@ -8,7 +8,7 @@ use tensorwright_lang::dtype::DType;
 use super::Emitter;
 use super::ir::Value;
 use crate::error::Result;
-use tensorwright_target::VectorIsa;
+use tensorwright_machine::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// What an expression works on, from what memory holds.

@@ -174,7 +174,7 @@ fn ternary<'a, 'ctx>(
 mod tests {
     use inkwell::context::Context;
     use inkwell::values::FunctionValue;
-    use tensorwright_target::Cpu;
+    use tensorwright_machine::Cpu;
 
     use super::*;
     use crate::object;

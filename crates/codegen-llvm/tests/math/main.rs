@@ -12,7 +12,7 @@ use kernel::{Element, Kernel};
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_lang::builtin::{Builtin, Signature};
-use tensorwright_target::Cpu;
+use tensorwright_machine::Cpu;
 
 /// A function with an implementation of our own, a reference and the error that is stated, in ulp.
 type Implemented = (Builtin, fn(f64) -> f64, f64);

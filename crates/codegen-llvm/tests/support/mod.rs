@@ -13,11 +13,11 @@ use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_codegen_llvm::{Compiled, JitKernel, Options, compile};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::Cpu;
 use tensorwright_reference::{Buffer, random_inputs, run};
 use tensorwright_runtime::abi::{Pool, Task};
 use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::{LoweredNest, Schedule, canonical, lower};
-use tensorwright_target::Cpu;
 
 pub(crate) type Inputs = BTreeMap<String, Buffer>;
 

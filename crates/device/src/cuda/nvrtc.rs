@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use tensorwright_target::GpuApi;
+use tensorwright_machine::GpuApi;
 
 use super::find::Roots;
 use super::resources::{self, Resources};

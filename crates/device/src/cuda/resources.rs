@@ -30,7 +30,7 @@ impl Resources {
     /// The warps of a multiprocessor that can be there at the same time, for blocks of so many threads; zero if
     /// not even one block fits.
     #[must_use]
-    pub fn warps_per_unit(&self, gpu: &tensorwright_target::Gpu, threads_per_block: u64) -> u64 {
+    pub fn warps_per_unit(&self, gpu: &tensorwright_machine::Gpu, threads_per_block: u64) -> u64 {
         /// The warps and blocks that a multiprocessor manages, on all that have tensor cores and are not
         /// the small ones of a generation.
         const MOST_WARPS: u64 = 64;
@@ -84,7 +84,7 @@ fn before(line: &str, words: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tensorwright_target::Target;
+    use tensorwright_machine::Target;
 
     const LOG: &str = "ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'one' for 'sm_80'

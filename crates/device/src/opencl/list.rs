@@ -1,6 +1,6 @@
 //! The devices of OpenCL, and what they say of themselves.
 
-use tensorwright_target::{Gpu, GpuApi};
+use tensorwright_machine::{Gpu, GpuApi};
 
 use super::calls::{self, DeviceId, Failure, Platform};
 use super::{INSTALL, ffi, functions};

@@ -14,7 +14,7 @@ mod list;
 
 use std::sync::OnceLock;
 
-use tensorwright_target::GpuApi;
+use tensorwright_machine::GpuApi;
 
 use self::ffi::Functions;
 use crate::DeviceError;

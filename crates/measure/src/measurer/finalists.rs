@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tensorwright::Schedule;
 use tensorwright_device::DeviceProgram;
-use tensorwright_kernel::Schedule;
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use tensorwright::{Program, Schedule};
 use tensorwright_device::DeviceProgram;
-use tensorwright_kernel::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
 use self::names::Names;

@@ -1,6 +1,6 @@
 //! The names that children know, and those of whoever measures.
 
-use tensorwright_kernel::{Program, Schedule};
+use tensorwright::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
 /// A program as it is named by whoever measures, and as children get it: with names that mean the same wherever

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tensorwright_kernel::Target;
+use tensorwright::Target;
 use tensorwright_runtime::affinity;
 
 use crate::Config;

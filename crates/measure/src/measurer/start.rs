@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::{Program, Target};
+use tensorwright::{Program, Target};
 
 use super::Measurer;
 use super::names::Names;

@@ -1,9 +1,9 @@
 //! The builder: schedules in, objects or texts of kernels out.
 
-use tensorwright_codegen_llvm as codegen;
-use tensorwright_kernel::{
+use tensorwright::{
     CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target, target,
 };
+use tensorwright_codegen_llvm as codegen;
 use tensorwright_schedule::ScheduleError;
 
 use super::{Connection, Served, expected};

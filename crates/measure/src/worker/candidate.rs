@@ -5,10 +5,10 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 
+use tensorwright::Program;
+use tensorwright::ir::TensorId;
 use tensorwright_codegen_llvm::JitKernel;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_kernel::Program;
-use tensorwright_kernel::ir::TensorId;
 use tensorwright_runtime::Pool;
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use tensorwright_kernel::{Buffer, DType};
+use tensorwright::{Buffer, DType};
 
 use super::memory::ReadOnlyRegion;
 use crate::shared::{Layout, Part};

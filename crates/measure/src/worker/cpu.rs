@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
+use tensorwright::Program;
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_kernel::Program;
 use tensorwright_runtime::probe::Probe;
 use tensorwright_runtime::{Machine, Pool};
 

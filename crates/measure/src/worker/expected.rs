@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use tensorwright_kernel::{Diagnostics, Inputs, Oracle, Output, Program};
+use tensorwright::{Diagnostics, Inputs, Oracle, Output, Program};
 
 use crate::shared::Layout;
 

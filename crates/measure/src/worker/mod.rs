@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 
 use serde::Serialize;
-use tensorwright_kernel::{Module, Program};
+use tensorwright::{Module, Program};
 
 use crate::protocol::{self, Frame, GREETING, Setup};
 use crate::system;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tensorwright_kernel::{DType, Program};
+use tensorwright::{DType, Program};
 use tensorwright_runtime::probe::{
     CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
 };

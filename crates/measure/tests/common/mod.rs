@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::schedule::interface::Function;
-use tensorwright_kernel::{Module, Program, Schedule, Target};
+use tensorwright::schedule::interface::Function;
+use tensorwright::{Module, Program, Schedule, Target};
 use tensorwright_measure::{Config, Finished, Measurer, WorkerCommand};
 use tensorwright_outcome::Outcome;
 

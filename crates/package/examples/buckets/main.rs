@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_kernel::{Module, Source, Target};
+use tensorwright::{Module, Source, Target};
 use tensorwright_package::buckets::choose;
 use tensorwright_package::{BuildOptions, Level, Plan};
 use tensorwright_space::Rng;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::ir::TensorId;
-use tensorwright_kernel::{
+use tensorwright::ir::TensorId;
+use tensorwright::{
     Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Program, Target,
 };
 use tensorwright_policy::Untuned;
@@ -20,7 +20,7 @@ pub type Results = BTreeMap<String, Buffer>;
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use tensorwright_kernel::{Target, Module};
+/// use tensorwright::{Target, Module};
 /// use tensorwright_package::buckets::BucketedKernel;
 /// use tensorwright_tuner::SizeRange;
 ///
@@ -157,7 +157,7 @@ impl BucketedKernel {
 
     fn problem(&self, code: Code, message: String) -> Diagnostics {
         let source = self.kernels.first().map(|kernel| kernel.program().ir().source.clone());
-        let source = source.unwrap_or_else(|| tensorwright_kernel::Source::new(&self.name, ""));
+        let source = source.unwrap_or_else(|| tensorwright::Source::new(&self.name, ""));
         Diagnostics::new(source, vec![Diagnostic::without_place(code, message)])
     }
 }

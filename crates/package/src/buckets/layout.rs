@@ -5,7 +5,7 @@
 //! B(n,k), N varies:  one row of N steps of 4 K bytes: any slice is a piece of memory
 //! ```
 
-use tensorwright_kernel::ir::Tensor;
+use tensorwright::ir::Tensor;
 
 use super::Padding;
 

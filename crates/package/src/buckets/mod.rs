@@ -34,8 +34,8 @@ pub use variation::{Kind, Padding, Refusal, Variation};
 
 use std::collections::BTreeMap;
 
-use tensorwright_kernel::ir::{self, TensorId};
-use tensorwright_kernel::{Code, Def, Diagnostic, Diagnostics, Program};
+use tensorwright::ir::{self, TensorId};
+use tensorwright::{Code, Def, Diagnostic, Diagnostics, Program};
 use tensorwright_tuner::SizeRange;
 
 use self::variation::Varying;
@@ -161,10 +161,7 @@ fn refused(name: &str, refusal: &Refusal, list: &[(i64, Program)]) -> Diagnostic
          as a scalar `len`, and mask the sum: `i < len ? ... : 0`"
     ));
     let source = list.first().map(|(_, program)| program.ir().source.clone());
-    Diagnostics::new(
-        source.unwrap_or_else(|| tensorwright_kernel::Source::new("", "")),
-        vec![diagnostic],
-    )
+    Diagnostics::new(source.unwrap_or_else(|| tensorwright::Source::new("", "")), vec![diagnostic])
 }
 
 impl Buckets {

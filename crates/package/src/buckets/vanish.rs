@@ -1,7 +1,7 @@
 //! Whether an expression is zero where the elements that it reads are.
 
-use tensorwright_kernel::DType;
-use tensorwright_kernel::ir::{Expr, TensorId};
+use tensorwright::DType;
+use tensorwright::ir::{Expr, TensorId};
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::ops::{ArithOp, UnaryOp};
 

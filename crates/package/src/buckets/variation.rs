@@ -12,8 +12,8 @@
 //! B(i) = A(N - 1 - i)           N cannot be a range: which element is read depends on its value
 //! ```
 
-use tensorwright_kernel::Span;
-use tensorwright_kernel::ir::{
+use tensorwright::Span;
+use tensorwright::ir::{
     Axis, AxisId, AxisKind, Combine, Expr, Index, Program, Read, Stage, TensorId,
 };
 use tensorwright_lang::ops::ReductionOp;

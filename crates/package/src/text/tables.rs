@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
-use tensorwright_kernel::schedule::interface::Function;
+use tensorwright::schedule::interface::Function;
 
 use crate::buckets::{Layout, Padding, Run, costs, covers, measured_cycles};
 use crate::compile::{Built, Kernels, Slot};

@@ -5,7 +5,7 @@
 //! blocks and threads; what is computed in a block is shared by its threads, what is computed in a thread is in registers. The
 //! constants are those of no device.
 
-use tensorwright_target::{Goal, Gpu};
+use tensorwright_machine::{Goal, Gpu};
 
 use crate::dag::{Dag, Source};
 use crate::levels::Levels;
@@ -43,7 +43,7 @@ const THREADS: usize = 1;
 /// ```
 /// use tensorwright_lang::Module;
 /// use tensorwright_pipeline::{Dag, Levels, OnDevice, Options, search};
-/// use tensorwright_target::{Goal, Target};
+/// use tensorwright_machine::{Goal, Target};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
 ///   bx(y,x) = in(y,x) + in(y,x+1)

@@ -1,6 +1,6 @@
 //! [`Machine`]: the numbers about a processor that the analytical model needs.
 
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_machine::{Cpu, Goal};
 
 /// Numbers about a processor, in cycles and bytes.
 #[derive(Debug, Clone, PartialEq)]

@@ -50,7 +50,7 @@ pub struct Statistics {
 /// ```
 /// use tensorwright_lang::Module;
 /// use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, search};
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
 ///   bx(y,x) = in(y,x) + in(y,x+1)
@@ -76,7 +76,7 @@ pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &Optio
 /// ```
 /// use tensorwright_lang::Module;
 /// use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, search_while};
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def twice(float(N) a) -> (c) { b(i) = a(i) + a(i+1)  c(i) = b(i) * b(i+1) }";
 /// let program = Module::parse("twice.tc", text)?.bind("twice", [("N", 2000)])?;

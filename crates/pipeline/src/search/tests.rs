@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use tensorwright_lang::Module;
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_machine::{Cpu, Goal};
 
 use super::*;
 use crate::cost::{Analytical, Machine};

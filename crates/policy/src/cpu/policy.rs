@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, lower};
-use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
 use crate::cpu::pipeline::Pipeline;

@@ -5,7 +5,7 @@
 //! which tiles are good; rules take the best one, searches start from it, and the ranking by the cost model
 //! compares a few.
 
-use tensorwright_target::Cpu;
+use tensorwright_machine::Cpu;
 
 /// The most rows of a register tile.
 const MOST_ROWS: i64 = 28;

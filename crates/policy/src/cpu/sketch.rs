@@ -1,10 +1,10 @@
 //! The sketch of processors: a program as groups of stages with knobs.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::primitives::stages;
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::Categorical;
-use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
 use crate::cpu::blocks::{self, BLOCK, Block, Shape};

@@ -3,7 +3,7 @@
 //! A block takes the larger of what its arithmetic and its memory take; blocks run on as many multiprocessors as there are.
 //! The constants are those of no device: they rank tilings, and measurements decide.
 
-use tensorwright_target::{Goal, Gpu};
+use tensorwright_machine::{Goal, Gpu};
 
 use super::group::Group;
 use super::tiling::Tiling;

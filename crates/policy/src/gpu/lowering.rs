@@ -1,8 +1,8 @@
 //! What can be lowered for a device.
 
+use tensorwright_machine::Gpu;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{DeviceLimits, LowerOptions, lower_with};
-use tensorwright_target::Gpu;
 
 /// What lowering has to know of a device.
 pub(crate) fn limits(gpu: &Gpu) -> DeviceLimits {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_pipeline::Weights;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::nest::LoopNest;
-use tensorwright_target::{Goal, Gpu};
 
 use super::lowering::lowers;
 use super::pipeline::Pipeline;

@@ -1,6 +1,6 @@
 //! The most promising tilings of a group.
 
-use tensorwright_target::{Goal, Gpu};
+use tensorwright_machine::{Goal, Gpu};
 
 use super::cost::cycles;
 use super::group::Group;

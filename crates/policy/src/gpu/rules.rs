@@ -1,10 +1,10 @@
 //! Schedules by rules: of stages that no tiling is for, and of all stages where nothing is searched.
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{Bind, Place, Split};
-use tensorwright_target::{Goal, Gpu};
 
 use super::group::Group;
 use super::lowering::lowers;

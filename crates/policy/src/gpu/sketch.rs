@@ -1,9 +1,9 @@
 //! The sketch of graphics processors: a program as groups of stages with knobs.
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::primitives::stages;
 use tensorwright_space::Parameter;
-use tensorwright_target::{Goal, Gpu};
 
 use super::group::Group;
 use super::groups::{groups, prepare};

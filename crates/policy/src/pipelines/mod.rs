@@ -17,8 +17,8 @@ mod samples;
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, TargetError};
 use tensorwright_pipeline::{Options, Weights};
-use tensorwright_target::{Goal, TargetError};
 
 use crate::targets::policy;
 
@@ -52,7 +52,7 @@ pub fn pipelined(
 /// use tensorwright_lang::Module;
 /// use tensorwright_pipeline::Options;
 /// use tensorwright_policy::pipeline_schedules;
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
 ///   bx(y,x) = in(y,x) + in(y,x+1)

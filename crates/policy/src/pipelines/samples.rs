@@ -14,7 +14,7 @@ use super::Pipelined;
 /// ```
 /// use tensorwright_lang::Module;
 /// use tensorwright_policy::{Samples, pipelined};
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
 ///   bx(y,x) = in(y,x) + in(y,x+1)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tensorwright::Schedule;
 use tensorwright_fleet::{
     Declaration, Driver, Fleet, Held, Item, Past as PastItem, Run, finals_text, passes,
 };
-use tensorwright_kernel::Schedule;
 use tensorwright_measure::{Finalist, Finished, Roofline, Spent};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{

@@ -6,7 +6,7 @@ mod fleet;
 
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_measure::{Config, Finalist, Finished, MeasureError, Measurer, Roofline};
 use tensorwright_records::{
     Best, Claim, Declared, Error, Journal, Kept, Key, ProgramInfo, Result, RunEnd, RunId, RunInfo,

@@ -2,15 +2,15 @@
 //!
 //! The *incumbent* is what was declared the best of the key, whether or not the run began with what
 //! records know; without one, the default schedule. It is measured beside the candidates and gives way only to
-//! one that a [paired test](tensorwright_kernel::runtime::timing::paired) finds faster. A declaration
+//! one that a [paired test](tensorwright::runtime::timing::paired) finds faster. A declaration
 //! names the best that it replaces. If another run has declared a best in the meantime, records refuse
 //! it, and the two are measured beside each other.
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tensorwright_kernel::Schedule;
-use tensorwright_kernel::runtime::timing::paired;
+use tensorwright::Schedule;
+use tensorwright::runtime::timing::paired;
 use tensorwright_measure::Finalist;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Best, Declared, Error, Origin, TrialId};

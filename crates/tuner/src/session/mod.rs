@@ -8,7 +8,7 @@ mod start;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Journal, Kept, Key, Origin, RunEnd, RunId, Trial, TrialId};
 use tracing::field::Empty;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tensorwright_kernel::Schedule;
+use tensorwright::Schedule;
 use tensorwright_measure::Finished;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Origin, TrialId};

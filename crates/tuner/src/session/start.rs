@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tensorwright_kernel::runtime::Machine;
-use tensorwright_kernel::{Goal, Schedule};
+use tensorwright::runtime::Machine;
+use tensorwright::{Goal, Schedule};
 use tensorwright_outcome::Outcome;
 use tensorwright_policy::{ScheduleSpace, untuned_schedule};
 use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial, TrialId};

@@ -6,11 +6,11 @@ use std::ptr;
 
 use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_codegen_llvm::{JitKernel, Options, Processor, compile};
+use tensorwright_machine::Cpu;
 use tensorwright_runtime::Pool as Threads;
 use tensorwright_runtime::abi::{Pool, Task};
 use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::workspace::ALIGNMENT;
-use tensorwright_target::Cpu;
 
 use super::failure::{Kind, Problem, Suspect};
 use super::memory::Guarded;

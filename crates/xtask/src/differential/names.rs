@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use tempfile::TempDir;
-use tensorwright_kernel::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target};
+use tensorwright::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target};
 use tensorwright_lang::program as ir;
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{Options, RunInfo, SqliteStore, Store, Trial};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tensorwright_kernel::allow_for_rewriting;
+use tensorwright::allow_for_rewriting;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, Run};
 use tensorwright_schedule::check::check;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tensorwright_kernel::{Module, Program};
+use tensorwright::{Module, Program};
 
 /// An application.
 pub(super) struct Application {

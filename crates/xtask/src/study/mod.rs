@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tensorwright_target::{Goal, Target};
+use tensorwright_machine::{Goal, Target};
 
 use crate::arguments::{self, number};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::Goal;
 use tensorwright_pipeline::{Options as Search, Outcome};
 use tensorwright_policy::{Pipelined, pipelined};
-use tensorwright_target::Goal;
 
 use crate::processor::thread_seconds;
 

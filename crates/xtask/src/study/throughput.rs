@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tensorwright_kernel::{Goal, Program};
+use tensorwright::{Goal, Program};
 use tensorwright_measure::{Config, Measurer, TimingPlan, WorkerCommand};
 use tensorwright_schedule::Schedule;
 

@@ -1,6 +1,6 @@
 //! The devices of CUDA, and what they say of themselves.
 
-use tensorwright_target::{Gpu, GpuApi};
+use tensorwright_machine::{Gpu, GpuApi};
 
 use super::calls::{DeviceId, Driver, Failure};
 use super::{INSTALL, ffi};

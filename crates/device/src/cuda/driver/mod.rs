@@ -15,7 +15,7 @@ mod list;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use tensorwright_target::GpuApi;
+use tensorwright_machine::GpuApi;
 
 use self::calls::Driver;
 use self::ffi::Functions;

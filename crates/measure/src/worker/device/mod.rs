@@ -6,11 +6,11 @@ mod verdict;
 
 use std::fs::File;
 
+use tensorwright::Program;
+use tensorwright::ir::TensorId;
 use tensorwright_device::{
     Device, DeviceError, DeviceProgram, Kernel, Memory, Probe, ProbeKind, open,
 };
-use tensorwright_kernel::Program;
-use tensorwright_kernel::ir::TensorId;
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 

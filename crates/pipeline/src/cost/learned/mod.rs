@@ -37,7 +37,7 @@ impl<'a> Learned<'a> {
     /// ```
     /// use tensorwright_lang::Module;
     /// use tensorwright_pipeline::{Dag, Learned, Levels, Machine, Options, Weights, search};
-    /// use tensorwright_target::{Cpu, Goal};
+    /// use tensorwright_machine::{Cpu, Goal};
     ///
     /// let text = "def twice(float(N) a) -> (c) { b(i) = a(i) + a(i+1)  c(i) = b(i) * b(i+1) }";
     /// let program = Module::parse("twice.tc", text)?.bind("twice", [("N", 2000)])?;

@@ -60,7 +60,7 @@ pub struct SamplesError {
 
 impl fmt::Display for SamplesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let help = "`tensorwright model measure` makes samples for this version";
+        let help = "`tensorwright cost-model measure` makes samples for this version";
         write!(f, "line {} is no sample of a cost model: {}\n  help: {help}", self.line, self.what)
     }
 }

@@ -57,7 +57,7 @@ pub struct WeightsError(String);
 
 impl fmt::Display for WeightsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let help = "`tensorwright model train` makes weights for this version";
+        let help = "`tensorwright cost-model train` makes weights for this version";
         write!(f, "{}\n  help: {help}", self.0)
     }
 }

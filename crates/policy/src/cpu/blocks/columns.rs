@@ -16,12 +16,12 @@
 //! A block of scores stays in the second-level cache, and so do many rows: the operands of the products are read once for
 //! all of them.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, ComputeWith, Primitive, Reorder, stages};
 use tensorwright_schedule::{Draft, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use super::cut::{Cut, VECTORS, cut, share};
 use super::product::{self, Product};

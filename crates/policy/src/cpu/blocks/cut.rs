@@ -1,8 +1,8 @@
 //! What all blocks have in common: rows that are cut, and workers that share them.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::{Parallel, Split, Tail, loops_of};
 use tensorwright_schedule::{Draft, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use super::Block;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, Owner, Role, for_each_store};
 use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
-use tensorwright_target::{Cpu, Goal};
 
 use super::cut::{cut, is_for_all};
 use super::product::is_product_unit;

@@ -1,5 +1,6 @@
 //! A product inside a block: register tiles of rows by vectors.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::reader_names;
@@ -7,7 +8,6 @@ use tensorwright_schedule::primitives::{
     CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Split, Tail, Unroll, Vectorize,
 };
 use tensorwright_schedule::{Draft, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use super::Unit;
 use crate::cpu::register_tile::{Along, register_tile};

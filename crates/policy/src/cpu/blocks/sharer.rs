@@ -13,11 +13,11 @@
 //!
 //! So nothing that is as large as rows by columns goes to memory.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{ComputeWith, Reorder, Split, Tail};
 use tensorwright_schedule::{Draft, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use super::cut::{Cut, cut_loop};
 use super::product::{self, Product, Tiles, is_product_unit};

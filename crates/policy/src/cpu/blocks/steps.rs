@@ -1,9 +1,9 @@
 //! From what is decided about a block to steps of a schedule.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::ComputeAt;
 use tensorwright_schedule::{Draft, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use super::cut::{Cut, VECTORS, cut, share};
 use super::product::{self, Product, is_product_unit};

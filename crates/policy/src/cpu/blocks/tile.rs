@@ -15,6 +15,7 @@
 
 use tensorwright_lang::ops::ArithOp;
 use tensorwright_lang::program::Expr;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::{reader_names, store_of};
@@ -22,7 +23,6 @@ use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Reorder, Split, Tail, Unroll, Vectorize,
 };
 use tensorwright_schedule::{Draft, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use super::cut::Cut;
 use super::{Block, Unit};

@@ -13,7 +13,7 @@ mod terms;
 
 pub(crate) use terms::{Constants, TERMS};
 
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_machine::{Cpu, Goal};
 
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::{PackAt, StoreBy, Tiling};

@@ -10,6 +10,7 @@ mod partial;
 mod tiled;
 
 use crate::cpu::rules::movement;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Role, Store};
 use tensorwright_schedule::placement::{latest_loop, store_of};
@@ -17,7 +18,6 @@ use tensorwright_schedule::primitives::{
     ComputeAt, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
 };
 use tensorwright_schedule::{Draft, Schedule, ScheduleError};
-use tensorwright_target::{Cpu, Goal};
 
 use crate::cpu::blocks::{self, BLOCK, Block, RowTilings};
 use crate::cpu::group::{Group, Vector};

@@ -1,7 +1,7 @@
 //! `order.middle`: the order of the loops between the outermost and the innermost terms.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Knob, Offer, Rule, Value, Wish, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED};

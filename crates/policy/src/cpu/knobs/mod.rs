@@ -21,9 +21,9 @@ pub(crate) mod vector;
 
 use std::fmt::Debug;
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::Rejection;
 use tensorwright_space::parameter::Domain;
-use tensorwright_target::{Cpu, Goal};
 
 use crate::Options;
 use crate::cpu::group::Group;

@@ -1,7 +1,7 @@
 //! `order.outer`: the order of the outermost loops over results.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Knob, Offer, Value, Wish, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED, Vector};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Owner};
 use tensorwright_space::parameter::{Categorical, Domain};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Beside, Knob, Offer, Rule, Value, Wish, rank_of};
 use crate::cpu::group::{Group, Packable, Vector};

@@ -1,7 +1,7 @@
 //! `parallel`: how many of the outermost loops over results workers share.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Discrete, Domain};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Knob, Offer, Rule, Value, Wish, check, one, rank_of_number};
 use crate::cpu::group::Group;

@@ -1,8 +1,8 @@
 //! `store`: how results go to memory whose rows are not along the vectors.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::MAX_LANES;
 use tensorwright_space::parameter::{Categorical, Domain};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Knob, Offer, Rule, Value, Wish, one, rank_of};
 use crate::cpu::group::{Group, Vector};

@@ -1,8 +1,8 @@
 //! `tail` and `tail.vector`: what becomes of the last tile where tiles do not divide a loop over results.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::Tail;
 use tensorwright_space::parameter::{Categorical, Domain, Splits};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Beside, Knob, Offer, Rule, Value, Wish, one, rank_of};
 use crate::cpu::group::{Group, Vector};

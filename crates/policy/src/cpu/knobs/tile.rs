@@ -4,9 +4,9 @@
 //! terms becomes blocks and the terms of a block. Splits are connected by moving a factor from one part to
 //! another (G-BFS section 3, OpEvo section 3).
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Beside, Knob, Offer, Rule, Value, Wish};
 use crate::Options;

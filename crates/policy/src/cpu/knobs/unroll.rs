@@ -1,8 +1,8 @@
 //! `unroll`: how many iterations of the innermost loop over terms are written out.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::Tail;
 use tensorwright_space::parameter::{Discrete, Domain};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Knob, Offer, Rule, Value, Wish, one, rank_of_number};
 use crate::cpu::group::Group;

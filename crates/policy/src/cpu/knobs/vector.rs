@@ -1,8 +1,8 @@
 //! `vector`: which loop becomes the lanes of vectors, and how many there are.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_space::parameter::{Categorical, Domain};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Knob, Offer, Rule, Value, Wish, one, rank_of};
 use crate::cpu::group::{Group, Vector};

@@ -16,6 +16,7 @@ mod hosts;
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_pipeline::{
     CostModel, Dag, Layout, Learned, Levels, Machine, Options, Outcome, Sample, Samples, State,
     Training, Weights, search_while, train,
@@ -23,7 +24,6 @@ use tensorwright_pipeline::{
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_space::Rejection;
-use tensorwright_target::{Cpu, Goal};
 
 use crate::pipelines::Pipelined;
 
@@ -36,7 +36,7 @@ const EPOCHS: usize = 40;
 /// use tensorwright_lang::Module;
 /// use tensorwright_pipeline::Options;
 /// use tensorwright_policy::cpu::Pipeline;
-/// use tensorwright_target::{Cpu, Goal};
+/// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
 ///   bx(y,x) = in(y,x) + in(y,x+1)

@@ -1,10 +1,10 @@
 //! Which stages go over the same rows, and how many vectors of each can be computed at a time.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::{reader_names, store_of};
-use tensorwright_target::{Cpu, Goal};
 
 use super::steps::{lane_axis, most_vectors};
 use super::{Chain, RowStage};

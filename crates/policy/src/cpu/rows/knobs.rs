@@ -1,8 +1,8 @@
 //! The parameters of chains.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::{Categorical, Discrete, Domain};
-use tensorwright_target::{Cpu, Goal};
 
 use super::{Chain, RowTiling};
 use crate::cpu::work::PARALLEL_WORK;

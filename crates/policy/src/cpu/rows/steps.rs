@@ -1,5 +1,6 @@
 //! From what is decided about a chain to steps of a schedule.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
@@ -8,7 +9,6 @@ use tensorwright_schedule::primitives::{
     ComputeAt, MAX_LANES, Parallel, Reorder, Rfactor, Split, Tail, Unroll, Vectorize,
 };
 use tensorwright_schedule::{ScheduleError, primitives::Primitive};
-use tensorwright_target::{Cpu, Goal};
 
 use super::phases::phases;
 use super::{Chain, RowStage, RowTiling};

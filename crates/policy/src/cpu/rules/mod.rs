@@ -25,9 +25,9 @@ mod transform;
 pub use tile::PACK_ROW_BYTES;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::{Draft, Schedule, canonical, lower};
-use tensorwright_target::{Cpu, Goal};
 
 use crate::alternatives;
 use crate::cpu::blocks::{self, Block, Shape};

@@ -1,5 +1,6 @@
 //! Recurrences: elements are computed in order along one loop, and all other loops are free.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
@@ -7,7 +8,6 @@ use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{
     MAX_LANES, Parallel, Rfactor, Segment, Split, Tail, Unroll, Vectorize, loops_of,
 };
-use tensorwright_target::{Cpu, Goal};
 
 use super::share::inner_work;
 use crate::cpu::work::PARALLEL_WORK;

@@ -1,11 +1,11 @@
 //! Scatters: terms go to elements that they decide, so loops over terms run one after the other, and loops over results
 //! are free.
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Split, Tail, Vectorize, loops_of};
-use tensorwright_target::{Cpu, Goal};
 
 use super::recurrence::VECTORS;
 use super::share::inner_work;

@@ -1,6 +1,7 @@
 //! Register tiles: which loops are unrolled and vectorized, how far, and what is packed.
 
 use super::groups::Group;
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
@@ -8,7 +9,6 @@ use tensorwright_schedule::primitives::{
     CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Rfactor, SetLayout, Split, Tail,
     Unroll, Vectorize,
 };
-use tensorwright_target::{Cpu, Goal};
 
 use crate::cpu::register_tile::{Along, register_tile};
 use crate::cpu::rows::{Row, lane_axis, phases};

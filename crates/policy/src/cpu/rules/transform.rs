@@ -12,6 +12,7 @@
 //!   for i { V(i, 0) = ..; V(i, 1) = ..; }
 //! ```
 
+use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, Role};
@@ -19,7 +20,6 @@ use tensorwright_schedule::placement::{only_reader, store_of};
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Fuse, Reorder, Split, Tail, Unroll, Vectorize, stages,
 };
-use tensorwright_target::{Cpu, Goal};
 
 use crate::stages::kinds::written_loops;
 

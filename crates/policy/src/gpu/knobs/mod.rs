@@ -13,9 +13,9 @@ mod x;
 
 use std::fmt::Debug;
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::Rejection;
 use tensorwright_space::parameter::Domain;
-use tensorwright_target::{Goal, Gpu};
 
 use super::group::Group;
 use super::tiling::Tiling;

@@ -1,7 +1,7 @@
 //! `sharers`: how many threads share the sum of a result.
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::parameter::{Discrete, Domain};
-use tensorwright_target::{Goal, Gpu};
 
 use super::{Knob, Offer, Rule};
 use crate::gpu::group::Group;

@@ -1,7 +1,7 @@
 //! `stage.TENSOR`: whether the threads of a block stage what they read of a tensor in shared memory.
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::parameter::{Categorical, Domain};
-use tensorwright_target::{Goal, Gpu};
 
 use super::{Knob, Offer, Rule};
 use crate::gpu::group::Group;

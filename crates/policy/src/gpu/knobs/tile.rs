@@ -1,8 +1,8 @@
 //! `tile.LOOP`: how a loop over results is split into blocks, virtual threads, threads and what a thread does.
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
-use tensorwright_target::{Goal, Gpu};
 
 use super::{Knob, Offer, Rule, of_tiles, read_tile, write_tile};
 use crate::Options;

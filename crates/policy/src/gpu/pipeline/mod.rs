@@ -13,13 +13,13 @@ mod decode;
 mod turns;
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_pipeline::{
     CostModel, Dag, Layout, Levels, OnDevice, Options, Outcome, State, search_while,
 };
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Schedule, canonical};
 use tensorwright_space::Rejection;
-use tensorwright_target::{Goal, Gpu};
 
 use super::lowering;
 use crate::pipelines::Pipelined;

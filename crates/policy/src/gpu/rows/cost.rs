@@ -1,6 +1,6 @@
 //! What a chain costs as one launch.
 
-use tensorwright_target::{Goal, Gpu};
+use tensorwright_machine::{Goal, Gpu};
 
 use super::{Chain, RowStage};
 use crate::gpu::cost::{BARRIER, BLOCK, LAUNCH, WARPS};

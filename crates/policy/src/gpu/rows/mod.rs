@@ -9,13 +9,13 @@
 mod cost;
 mod decode;
 
+use tensorwright_machine::Gpu;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::Discrete;
-use tensorwright_target::Gpu;
 
 use super::groups::operations;
 use crate::stages::ranks::number;

@@ -1,7 +1,7 @@
 //! What a product costs on tensor cores.
 
+use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::nest::{TILE, WARP};
-use tensorwright_target::{Goal, Gpu};
 
 use super::{Product, Shape};
 use crate::gpu::cost::{BARRIER, BLOCK, LAUNCH};

@@ -2,9 +2,9 @@
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::precision::Precision;
+use tensorwright_machine::{Goal, Gpu, GpuApi};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::nest::TILE;
-use tensorwright_target::{Goal, Gpu, GpuApi};
 
 use super::{Product, Shape};
 use crate::gpu::decode;

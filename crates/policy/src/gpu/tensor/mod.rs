@@ -13,10 +13,10 @@
 mod cost;
 mod find;
 
+use tensorwright_machine::Gpu;
 use tensorwright_schedule::nest::{TILE, WARP};
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::Discrete;
-use tensorwright_target::Gpu;
 
 use super::group::Group;
 use crate::stages::ranks::number;

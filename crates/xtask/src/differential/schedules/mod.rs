@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Cpu, Goal, Target, TargetError};
 use tensorwright_schedule::{LoopNest, Schedule, canonical};
-use tensorwright_target::{Cpu, Goal, Target, TargetError};
 use tensorwright_testkit::Rng;
 
 use super::tally::Tally;

@@ -1,9 +1,9 @@
 //! What the search over pipelines proposes.
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, TargetError};
 use tensorwright_pipeline::Options;
 use tensorwright_policy::pipeline_schedules;
-use tensorwright_target::{Goal, TargetError};
 use tensorwright_testkit::Rng;
 
 use super::{Made, small};

@@ -1,9 +1,9 @@
 //! The schedules of programs that nobody has tuned: by the cost model, and by rules.
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::TargetError;
 use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::untuned_schedule;
-use tensorwright_target::TargetError;
 use tensorwright_testkit::Rng;
 
 use super::{Made, device_goal, goal, small};

@@ -1,9 +1,9 @@
 //! Points of the spaces that searches work on, decoded.
 
 use tensorwright_lang::program::Program;
+use tensorwright_machine::{Goal, TargetError};
 use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_space::Rng as SpaceRng;
-use tensorwright_target::{Goal, TargetError};
 use tensorwright_testkit::Rng;
 
 use super::{Made, small};

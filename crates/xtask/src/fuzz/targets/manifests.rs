@@ -1,6 +1,6 @@
 //! Manifests of packages and of tuning, up to bound programs.
 
-use tensorwright_kernel::Module;
+use tensorwright::Module;
 use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics};
 use tensorwright_lang::source::Source;
 use tensorwright_package::Plan;

@@ -4,7 +4,7 @@ use super::super::super::features::Features;
 use super::super::{Sample, judge};
 use super::*;
 use crate::cost::Machine;
-use tensorwright_target::{Cpu, Goal};
+use tensorwright_machine::{Cpu, Goal};
 
 /// Schedules of made-up programs on a machine on which rows take four times what is expected, and bytes from memory half.
 fn samples(programs: usize) -> Samples {
@@ -115,7 +115,7 @@ fn samples_survive_a_file_and_a_writer_that_was_interrupted() {
     let error = Samples::parse(&text.replacen("\"seconds\":", "\"seconds\":-", 1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 2 is no sample of a cost model: its time is no time\n  help: `tensorwright model measure` makes samples \
+        "line 2 is no sample of a cost model: its time is no time\n  help: `tensorwright cost-model measure` makes samples \
          for this version"
     );
 }
@@ -128,7 +128,7 @@ fn the_shipped_weights_can_be_read() {
     let error = Weights::parse(&text.replacen("\"format\":1", "\"format\":2", 1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "these are no weights of a cost model: their format is 2, not 1\n  help: `tensorwright model train` makes weights \
+        "these are no weights of a cost model: their format is 2, not 1\n  help: `tensorwright cost-model train` makes weights \
          for this version"
     );
 }

@@ -1,0 +1,51 @@
+//! States of a program, good ones and bad ones.
+
+use std::collections::HashSet;
+
+use tensorwright::Schedule;
+use tensorwright_pipeline::{Analytical, CostModel, Machine, Noisy, Options, State, search};
+use tensorwright_policy::cpu::Pipeline;
+
+/// By how much the models of later searches are wrong, in turn.
+const NOISE: [f64; 4] = [0.3, 0.7, 1.2, 2.0];
+
+/// So many searches for each state that is wanted.
+const SEARCHES: usize = 4;
+
+/// States of a program with their schedules, at most so many and all different: the best by the analytical model first, then
+/// what searches find that believe [wrong costs](Noisy).
+#[must_use]
+pub fn candidates(
+    pipeline: &Pipeline,
+    machine: &Machine,
+    count: usize,
+    seed: u64,
+) -> Vec<(State, Schedule)> {
+    let model = Analytical::new(&pipeline.dag, &pipeline.levels, machine.clone());
+    let mut found: Vec<(State, Schedule)> = Vec::new();
+    let mut seen = HashSet::new();
+    for number in 0..count.saturating_mul(SEARCHES) {
+        if found.len() >= count {
+            break;
+        }
+        let seed = seed.wrapping_add(number as u64);
+        let noisy;
+        let (model, options, most): (&dyn CostModel, _, _) = match number {
+            0 => (&model, Options::beam(), count.div_ceil(4)),
+            _ => {
+                noisy = Noisy::new(&model, NOISE[number % NOISE.len()], seed);
+                (&noisy, Options::greedy(), 1)
+            }
+        };
+        let states =
+            search(&pipeline.dag, &pipeline.levels, model, &options.with_seed(seed)).states;
+        for (state, _) in states.into_iter().take(most) {
+            if let Ok(schedule) = pipeline.decode(&state)
+                && seen.insert(schedule.to_string())
+            {
+                found.push((state, schedule));
+            }
+        }
+    }
+    found
+}

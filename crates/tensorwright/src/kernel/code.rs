@@ -1,0 +1,166 @@
+//! Code for a processor or a device, which equal kernels share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tensorwright_codegen_llvm as codegen;
+use tensorwright_codegen_llvm::jit::Jit;
+use tensorwright_machine::Target;
+use tensorwright_runtime::Pool;
+use tensorwright_runtime::fork::hold_forks;
+use tensorwright_schedule::interface::DeviceProgram;
+use tracing::{debug_span, info_span};
+
+use super::diagnose::Diagnose;
+use super::engine::{Engine, OnDevice, OnProcessor};
+use super::lowered::LoweredProgram;
+use crate::{CodegenOptions, Diagnostics, ProgramHash};
+
+static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How many kernels this process has compiled. Kernels of equal programs, with the same
+/// schedule, processor and threads, share their code while one of them exists, and count once.
+#[must_use]
+pub fn compilations() -> u64 {
+    COMPILATIONS.load(Ordering::Relaxed)
+}
+
+/// Code, and the means to call it.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) text: Text,
+    /// Not there if this machine cannot run the code.
+    pub(super) engine: Option<Box<dyn Engine>>,
+}
+
+/// What was generated.
+#[derive(Debug)]
+pub(super) enum Text {
+    /// An object for a processor.
+    Object(codegen::Compiled),
+    /// Kernels for a device, which its runtime compiles, and how long it took to write them.
+    Kernels(DeviceProgram, Duration),
+}
+
+/// All that decides what the code is, and which places of the text its errors are about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    program: ProgramHash,
+    def: String,
+    text: Arc<str>,
+    symbol: String,
+    schedule: String,
+    target: Target,
+    threads: usize,
+    options: CodegenOptions,
+}
+
+impl Key {
+    fn new(lowered: &LoweredProgram) -> Self {
+        Self {
+            program: lowered.program.hash(),
+            def: lowered.program.name().to_owned(),
+            text: lowered.program.ir().source.text().into(),
+            symbol: lowered.symbol().to_owned(),
+            schedule: lowered.schedule.to_string(),
+            target: lowered.target.clone(),
+            threads: lowered.threads,
+            options: lowered.options.clone(),
+        }
+    }
+}
+
+impl Code {
+    /// The code of loops: that of an equal kernel, or new.
+    pub(super) fn of(lowered: &LoweredProgram) -> Result<Arc<Self>, Diagnostics> {
+        // LLVM has locks of its own, and a child must not inherit ours from a thread that it has not.
+        let _hold = hold_forks();
+        let key = Key::new(lowered);
+        if let Some(found) = known().get(&key).and_then(Weak::upgrade) {
+            return Ok(found);
+        }
+        // Not locked: others may compile meanwhile. Whoever compiles the same gets the first.
+        let made = Arc::new(Self::new(lowered)?);
+        let mut known = known();
+        known.retain(|_, code| code.strong_count() > 0);
+        if let Some(found) = known.get(&key).and_then(Weak::upgrade) {
+            return Ok(found);
+        }
+        known.insert(key, Arc::downgrade(&made));
+        Ok(made)
+    }
+
+    fn new(lowered: &LoweredProgram) -> Result<Self, Diagnostics> {
+        let target = lowered.target.name();
+        let _span = info_span!("compile", def = lowered.program.name(), target).entered();
+        let runs_here = lowered.target.check_runs_here().is_ok();
+        let made = match lowered.target.gpu() {
+            Some(_) => Self::for_device(lowered, runs_here),
+            None => Self::for_processor(lowered, runs_here),
+        };
+        let is_found = |code: &Self| matches!(&code.text, Text::Object(object) if object.is_cached);
+        if !made.as_ref().is_ok_and(is_found) {
+            COMPILATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn for_processor(lowered: &LoweredProgram, runs_here: bool) -> Result<Self, Diagnostics> {
+        let source = &lowered.program.ir().source;
+        let mut compiled = lowered.compile()?;
+        if !runs_here {
+            return Ok(Self { text: Text::Object(compiled), engine: None });
+        }
+        let pool = match lowered.threads {
+            1 => None,
+            threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
+        };
+        let _span = debug_span!("load").entered();
+        let load = |compiled: &codegen::Compiled| {
+            codegen::JitKernel::load(jit()?, &compiled.interface, &compiled.object)
+        };
+        let mut kernel = load(&compiled);
+        // Whatever is wrong with an object that was kept, the code is generated.
+        if kernel.is_err() && compiled.is_cached {
+            compiled = lowered.compile_again()?;
+            kernel = load(&compiled);
+        }
+        let kernel = kernel.map_err(|error| error.diagnose(source))?;
+        let engine = Box::new(OnProcessor::new(kernel, pool));
+        Ok(Self { text: Text::Object(compiled), engine: Some(engine) })
+    }
+
+    fn for_device(lowered: &LoweredProgram, runs_here: bool) -> Result<Self, Diagnostics> {
+        let source = &lowered.program.ir().source;
+        let start = Instant::now();
+        let program = lowered.kernels()?;
+        let emit = start.elapsed();
+        let mut engine: Option<Box<dyn Engine>> = None;
+        if runs_here {
+            let device = tensorwright_device::shared(lowered.target.name());
+            let loaded = device.and_then(|device| OnDevice::load(device, &program));
+            engine = Some(Box::new(loaded.map_err(|error| error.diagnose(source))?));
+        }
+        Ok(Self { text: Text::Kernels(program, emit), engine })
+    }
+}
+
+/// The code of the kernels that exist.
+fn known() -> MutexGuard<'static, HashMap<Key, Weak<Code>>> {
+    static KNOWN: OnceLock<Mutex<HashMap<Key, Weak<Code>>>> = OnceLock::new();
+    // Every change is one insertion or removal, so the map is whole even after a panic.
+    KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The session that links kernels into this process. Its code is for processors of this machine's
+/// kind, whatever their features.
+fn jit() -> codegen::error::Result<&'static Jit> {
+    static JIT: OnceLock<Jit> = OnceLock::new();
+    if let Some(jit) = JIT.get() {
+        return Ok(jit);
+    }
+    let jit = Jit::new(&codegen::Processor::native()?)?;
+    Ok(JIT.get_or_init(|| jit))
+}
