@@ -1,5 +1,8 @@
 # The commands of a working day. `just` lists them; `just ci` is what every change must pass.
 
+# What release archives have; the same everywhere, so that all share one build.
+features := "--features tensorwright-cli/fleet"
+
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
 # List the commands.
@@ -8,12 +11,12 @@ default:
 
 # Type-check everything, tests included.
 check:
-    cargo check --workspace --all-targets
+    cargo check --workspace --all-targets {{ features }}
 
 # Run all tests, then the examples in the documentation. Arguments go to nextest: `just test ranges`.
 test *args:
-    cargo nextest run --workspace {{ args }}
-    cargo test --workspace --doc
+    cargo nextest run --workspace --tests {{ features }} {{ args }}
+    cargo test --workspace --doc {{ features }}
 
 # Format the sources.
 fmt:
@@ -22,7 +25,7 @@ fmt:
 # The lints that CI denies.
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets {{ features }} -- -D warnings
 
 # Build the documentation; `just doc --open` shows it.
 doc *args:
@@ -51,7 +54,7 @@ campaign *args:
 
 # Accept the snapshots that the tests now produce; review them as a diff.
 bless *args:
-    INSTA_UPDATE=always cargo nextest run --workspace {{ args }}
+    INSTA_UPDATE=always cargo nextest run --workspace --tests {{ features }} {{ args }}
     git diff --stat -- '*.snap'
 
 # Licences, duplicate versions and sources of the dependencies.

@@ -12,7 +12,6 @@ use crate::commands::config::ConfigArgs;
 use crate::commands::cost_model::CostModelArgs;
 use crate::commands::db::DbArgs;
 use crate::commands::doctor::DoctorArgs;
-#[cfg(feature = "postgres")]
 use crate::commands::fleet::FleetArgs;
 use crate::commands::grad::GradArgs;
 use crate::commands::landscape::LandscapeArgs;
@@ -67,7 +66,6 @@ pub(crate) enum Command {
     Space(SpaceArgs),
     Tune(TuneArgs),
     Worker(WorkerArgs),
-    #[cfg(feature = "postgres")]
     Fleet(FleetArgs),
     Landscape(LandscapeArgs),
     #[command(alias = "model")]

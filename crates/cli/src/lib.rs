@@ -121,7 +121,6 @@ fn run(command: &Command, settings: &Settings, worker: WorkerCommand) -> Outcome
             tuned
         }
         Command::Worker(args) => commands::worker::run(args, worker),
-        #[cfg(feature = "postgres")]
         Command::Fleet(args) => commands::fleet::run(args),
         Command::Machine(args) => commands::machine::run(args),
         Command::Db(args) => commands::db::run(args),

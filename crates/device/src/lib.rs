@@ -46,6 +46,8 @@ mod limits;
 mod opencl;
 mod probe;
 mod registry;
+#[cfg(test)]
+mod tests;
 
 pub use build_log::{BuildLine, BuildLog};
 pub use deadline::{DEFAULT_DEADLINE, deadline, set_deadline, set_interrupt};

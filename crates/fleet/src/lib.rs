@@ -37,6 +37,8 @@ mod install;
 mod item;
 mod lease;
 mod row;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use driver::{Declaration, DeclaredBest, Driver, Finalist, Held, Past, finals_of, finals_text};

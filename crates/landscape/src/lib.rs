@@ -32,6 +32,8 @@ mod landscape;
 mod quartiles;
 mod replay;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use comparison::{After, Comparison, Experiment, Reach, Row};
 pub use error::LandscapeError;

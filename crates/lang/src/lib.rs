@@ -24,6 +24,8 @@ pub mod precision;
 pub mod program;
 pub mod source;
 pub mod syntax;
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub use module::{Def, Module, Signature};
 pub use program::Program;

@@ -43,6 +43,8 @@ mod boosted;
 mod matrix;
 mod mlp;
 mod optimiser;
+#[cfg(test)]
+mod tests;
 
 pub use boosted::{Boosted, Boosting, Objective};
 pub use mlp::{Mlp, Tape, softmax, squared_error};

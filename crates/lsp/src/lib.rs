@@ -14,6 +14,8 @@ mod convert;
 mod documents;
 mod position;
 mod server;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 pub use server::{Ending, run};

@@ -21,6 +21,8 @@ mod package;
 mod plan;
 mod sizes;
 pub mod system;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use level::Level;

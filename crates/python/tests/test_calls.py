@@ -242,6 +242,9 @@ def test_the_command_comes_with_the_package(tmp_path):
     assert done.returncode == 0, done.stderr
     bad = subprocess.run([sys.executable, "-m", "tensorwright", "chekc"], capture_output=True, text=True)
     assert bad.returncode == 2 and "check" in bad.stderr
+    fleet = subprocess.run([sys.executable, "-m", "tensorwright", "fleet", "status"], capture_output=True, text=True)
+    assert fleet.returncode == 1 and "this build has no client for servers" in fleet.stderr
+    assert "--features fleet" in fleet.stderr
 
 
 def test_nan_is_kept_as_numpy_keeps_it():

@@ -8,7 +8,7 @@
 //! server: then it stays there, and the next call with that place measures it again.
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
-#[path = "../tests/support/synthetic.rs"]
+#[path = "../tests/it/support/synthetic.rs"]
 mod synthetic;
 
 use std::time::Instant;

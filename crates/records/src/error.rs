@@ -9,6 +9,9 @@ use rusqlite::ErrorCode;
 use crate::location::Location;
 use crate::model::{RunId, TrialId};
 
+/// How to get a build that has a client for servers.
+pub const FLEET_FEATURE: &str = "take a release archive or the container, or build with `cargo install tensorwright-cli --features fleet`";
+
 /// The result of a question to records.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -191,9 +194,7 @@ impl Error {
                  postgres://USER@HOST:PORT/DATABASE?sslrootcert=FILE; docs/records.md has all \
                  options"
                 .into(),
-            Self::NoServers { .. } => {
-                "build it with the feature `postgres` of tensorwright-records".into()
-            }
+            Self::NoServers { .. } => FLEET_FEATURE.into(),
             Self::File { .. } => "check that the file may be read and written".into(),
             Self::Database { .. } => "repeat the command; if that does not help, try another \
                  database with --db"
@@ -313,7 +314,7 @@ impl fmt::Display for Error {
             Self::Conflict { at } => write!(f, "another process was in the way in {at}"),
             Self::Url { at, reason } => write!(f, "{at} cannot be used: {reason}"),
             Self::NoServers { at } => {
-                write!(f, "{at} is a server, and this build knows only files")
+                write!(f, "{at} is a server, and this build has no client for servers")
             }
             Self::File { path, reason } => {
                 write!(f, "{} cannot be used: {reason}", path.display())

@@ -61,7 +61,7 @@ mod usual;
 pub use answer::{Best, Damage, KeySummary, Miss, Near, RunSummary};
 pub use claim::{Claim, Claims};
 pub use codec::{decode_point, encode_point};
-pub use error::{Error, Result};
+pub use error::{Error, FLEET_FEATURE, Result};
 pub use event::{Applied, Event};
 pub use footprint::{Footprint, KeptFile};
 pub use journal::{Journal, Kept};

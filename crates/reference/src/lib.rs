@@ -39,6 +39,8 @@ mod running;
 pub mod sample;
 mod scatter;
 mod target;
+#[cfg(test)]
+mod tests;
 pub mod tolerance;
 
 pub use buffer::{Buffer, BufferError, MAX_BYTES, Stored};

@@ -36,6 +36,8 @@ mod importance;
 mod live;
 mod meta;
 mod model;
+#[cfg(test)]
+mod tests;
 mod text;
 mod thinned;
 

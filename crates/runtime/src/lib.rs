@@ -25,6 +25,8 @@ mod installation;
 pub mod machine;
 pub mod pool;
 pub mod probe;
+#[cfg(test)]
+mod tests;
 pub mod timing;
 pub mod view;
 

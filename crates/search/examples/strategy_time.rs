@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout, reason = "an example that prints")]
 
 #[allow(dead_code, reason = "tests use more of it")]
-#[path = "../tests/support/landscape.rs"]
+#[path = "../src/tests/support/landscape.rs"]
 mod landscape;
 
 use std::time::{Duration, Instant};

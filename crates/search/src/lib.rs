@@ -10,7 +10,13 @@ mod base;
 pub mod registry;
 pub mod strategies;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod visited;
+
+// Tests and an example share a file that names the crate.
+#[cfg(test)]
+extern crate self as tensorwright_search;
 
 pub use registry::{Strategy, find};
 pub use strategies::q_random_walk;

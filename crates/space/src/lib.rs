@@ -10,6 +10,8 @@ pub mod parameter;
 mod point;
 mod rules;
 mod search_space;
+#[cfg(test)]
+mod tests;
 
 pub use parameter::{Domain, Parameter};
 pub use point::Point;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tensorwright::{Diagnostics, TargetError};
 use tensorwright_measure::MeasureError;
-use tensorwright_records::Error as RecordsError;
+use tensorwright_records::{Error as RecordsError, FLEET_FEATURE};
 
 use crate::mode::Mode;
 
@@ -80,9 +80,9 @@ impl fmt::Display for TuneError {
                  instead",
                 time.as_secs_f64()
             ),
-            Self::NoFleet => f.write_str(
-                "this build cannot talk to servers\n  help: build it with the feature `postgres`",
-            ),
+            Self::NoFleet => {
+                write!(f, "this build has no client for servers\n  help: {FLEET_FEATURE}")
+            }
             Self::Landscape(what) => f.write_str(what),
         }
     }

@@ -33,6 +33,8 @@ mod pipelines;
 mod session;
 mod short;
 mod source;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod tuner;
 mod wanted;

@@ -10,7 +10,10 @@ pub(crate) mod cost_model;
 pub(crate) mod db;
 pub(crate) mod doctor;
 pub(crate) mod explain;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
+#[cfg(not(feature = "fleet"))]
+#[path = "no_fleet.rs"]
 pub(crate) mod fleet;
 pub(crate) mod grad;
 pub(crate) mod landscape;

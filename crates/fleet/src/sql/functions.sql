@@ -105,7 +105,7 @@ BEGIN
      OR p_flops IS NULL OR p_flops NOT BETWEEN 0 AND 1e300 OR p_bytes IS NULL OR p_bytes NOT BETWEEN 0 AND 1e300 OR p_seed IS NULL OR p_input_seed IS NULL THEN
     PERFORM refuse('22003', 'a number is missing or out of range'); END IF;
   SELECT id INTO v_class FROM classes WHERE name = p_class;
-  IF v_class IS NULL THEN PERFORM refuse('22023', 'there is no such class'); END IF;
+  IF v_class IS NULL THEN PERFORM refuse('22023', 'there is no class "' || left(p_class, 200) || '"'); END IF;
   IF EXISTS (SELECT FROM runs r JOIN fleet_runs f ON f.run_id = r.id WHERE r.uid = p_uid AND f.owner = session_user) THEN RETURN; END IF;
   IF (SELECT count(*) FROM fleet_runs WHERE owner = session_user) >= (quota()).runs THEN
     PERFORM refuse('53400', 'no more runs: the quota is used up'); END IF;

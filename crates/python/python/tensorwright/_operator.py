@@ -333,7 +333,7 @@ class Operator(_native.Operator):
         one, or to those that are named, and the forward pass that keeps values for it, each with a budget of its own.
 
         With ``fleet`` the workers of a fleet try the candidates, by the server of the records (``db``). The name of a run
-        instead of True goes on with that run, whose process is gone.
+        instead of True goes on with that run, whose process is gone. It takes a wheel that was built with the feature ``fleet``.
         """
         for what, number in (("trials", trials), ("seed", seed)):
             if number is not None and not 0 <= number < 2**64:

@@ -1,11 +1,11 @@
 //! `tensorwright worker`: tries candidates of a fleet. With other arguments it is the child process in which candidates are
 //! built and run.
 
-#[cfg(feature = "postgres")]
+#[cfg(feature = "fleet")]
 mod heart;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "fleet")]
 mod serve;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "fleet")]
 mod trying;
 
 use std::time::Duration;
@@ -13,6 +13,8 @@ use std::time::Duration;
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_measure::WorkerCommand;
+#[cfg(not(feature = "fleet"))]
+use tensorwright_records::FLEET_FEATURE;
 use tensorwright_records::Location;
 use tensorwright_tuner::parse_duration;
 
@@ -89,21 +91,20 @@ pub(crate) fn run(args: &WorkerArgs, worker: WorkerCommand) -> Outcome {
 }
 
 /// The class of this machine: what results depend on.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "fleet")]
 pub(crate) fn class_here(threads: usize) -> Result<String, String> {
     let target = tensorwright::Target::native().map_err(|error| error.to_string())?;
     Ok(tensorwright_tuner::class_of(&target, threads))
 }
 
-#[cfg(feature = "postgres")]
+#[cfg(feature = "fleet")]
 fn served(args: &WorkerArgs, url: &tensorwright_records::Url, worker: WorkerCommand) -> Outcome {
     serve::run(args, url, worker).map_err(|trouble| problem(trouble.message, &trouble.help))
 }
 
-#[cfg(not(feature = "postgres"))]
+#[cfg(not(feature = "fleet"))]
 fn served(_: &WorkerArgs, _: &tensorwright_records::Url, _: WorkerCommand) -> Outcome {
-    let help = "build it with the feature `postgres`";
-    Err(problem("this build cannot talk to servers".to_owned(), help))
+    Err(problem("this build has no client for servers".to_owned(), FLEET_FEATURE))
 }
 
 /// A problem that has no place in a text.

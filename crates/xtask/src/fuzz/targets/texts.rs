@@ -18,8 +18,7 @@ pub(super) const TARGET: Target = Target {
 };
 
 /// Where programs are found, from the root of the workspace.
-const FOLDERS: [&str; 3] =
-    ["examples/kernels", "tests/diagnostics", "crates/lang/tests/diagnostics"];
+const FOLDERS: [&str; 2] = ["examples/kernels", "tests/diagnostics"];
 
 /// How many generated programs there are to splice with.
 const GENERATED: u64 = 200;

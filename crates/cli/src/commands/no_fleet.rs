@@ -1,0 +1,24 @@
+//! `tensorwright fleet` of builds without the feature `fleet`: how to get it
+
+use clap::Args;
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
+use tensorwright_records::FLEET_FEATURE;
+
+use crate::args::Format;
+use crate::failure::{Failure, Outcome};
+
+/// Tune on many machines (not in this build)
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct FleetArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<String>,
+}
+
+/// Says how to get a build with the command.
+pub(crate) fn run(_: &FleetArgs) -> Outcome {
+    let message = "this build has no client for servers";
+    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(FLEET_FEATURE);
+    let diagnostics = Diagnostics::new(Source::new("fleet", ""), vec![diagnostic]);
+    Err(Failure::Diagnostics(diagnostics, Format::Text))
+}

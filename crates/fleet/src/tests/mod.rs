@@ -1,0 +1,13 @@
+//! Tests of the public interface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is how a test speaks"
+)]
+
+mod driving;
+mod faults;
+mod queue;
+mod roles;
+mod support;

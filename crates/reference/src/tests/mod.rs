@@ -1,0 +1,14 @@
+//! Tests of the public interface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is how a test speaks"
+)]
+
+mod bounding;
+mod functions;
+mod running;
+mod sample;
+mod scatter;
+mod tolerance;

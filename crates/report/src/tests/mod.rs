@@ -1,0 +1,9 @@
+//! Tests of the public interface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is how a test speaks"
+)]
+
+mod page;

@@ -1,0 +1,11 @@
+//! Tests of the public interface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is how a test speaks"
+)]
+
+mod pool;
+mod timing;
+mod view;

@@ -1,0 +1,11 @@
+//! Tests of the crate through its public interface, one program for all.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is how a test speaks"
+)]
+
+mod learned;
+mod q_random_walk;
+mod strategies;

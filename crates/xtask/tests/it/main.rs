@@ -1,0 +1,13 @@
+//! Tests of the crate through its public interface, one program for all.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is how a test speaks"
+)]
+
+mod circles;
+mod lists;
+mod modules;
+mod pages;
+mod replay;
