@@ -168,8 +168,8 @@ impl Helper {
                      return tw_load_{dtype}(tw_pack_{dtype}_from_double(x));\n}}\n"
             ),
             Helper::Arith(operation, dtype) => arithmetic(&name, operation, dtype),
-            Helper::Min(dtype) => extreme(&name, dtype, '<'),
-            Helper::Max(dtype) => extreme(&name, dtype, '>'),
+            Helper::Min(dtype) => extreme(&name, dtype, '<', dialect),
+            Helper::Max(dtype) => extreme(&name, dtype, '>', dialect),
             Helper::Abs(dtype) => {
                 let (t, u) = (memory_type(dtype), unsigned(dtype));
                 format!(
@@ -229,8 +229,12 @@ fn unsigned(dtype: DType) -> &'static str {
 }
 
 /// The lesser or the greater. In this form compilers find the instruction that takes all but NaN into account.
-fn extreme(name: &str, dtype: DType, wins: char) -> String {
+fn extreme(name: &str, dtype: DType, wins: char, dialect: &dyn Syntax) -> String {
     if !dtype.is_float() {
+        if let Some([min, max]) = dialect.integer_extremes() {
+            let builtin = if wins == '<' { min } else { max };
+            return two_numbers(name, dtype, &format!("return {builtin}(a, b);"));
+        }
         return two_numbers(name, dtype, &format!("return a {wins} b ? a : b;"));
     }
     let t = memory_type(dtype);

@@ -25,6 +25,11 @@ pub(crate) trait Syntax: std::fmt::Debug {
     /// A function of `math.h` by its name there without a suffix.
     fn math(&self, name: &str, is_single: bool) -> String;
 
+    /// The built-in `min` and `max` of integers, if the language has them.
+    fn integer_extremes(&self) -> Option<[&'static str; 2]> {
+        None
+    }
+
     /// A statement that sets a `uint32_t` to the bits of a `float`.
     fn to_bits(&self, bits: &str, value: &str) -> String;
 

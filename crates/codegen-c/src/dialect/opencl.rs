@@ -20,6 +20,11 @@ impl Syntax for OpenCl {
         name.to_owned()
     }
 
+    // Intel's compiler for processors crashes on subscripts of private arrays that choose by `?:`.
+    fn integer_extremes(&self) -> Option<[&'static str; 2]> {
+        Some(["min", "max"])
+    }
+
     fn to_bits(&self, bits: &str, value: &str) -> String {
         format!("{bits} = as_uint({value});")
     }
