@@ -4,7 +4,7 @@
 //! An example is a program (`.tc`), or a schedule (`.sched`) or a manifest (`.toml`) for the programs
 //! in `tests/diagnostics/programs/`; `FILE` in its first line stands for itself.
 //!
-//! `INSTA_UPDATE=always cargo test -p tensorwright-cli --test diagnostics` writes the snapshots
+//! `just bless diagnostics` writes the snapshots
 //! anew; the change is then reviewed as a diff.
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Runs over a fleet, as processes.
 //!
-//! `TENSORWRIGHT_FLEET_ITEMS=10000 cargo nextest run -p tensorwright-cli --test fleet_tune killed` kills a run with more candidates.
+//! `TENSORWRIGHT_FLEET_ITEMS=10000 cargo nextest run -p tensorwright-cli --features fleet killed` kills a run with more candidates.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
 
 use std::path::PathBuf;

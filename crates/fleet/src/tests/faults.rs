@@ -1,6 +1,6 @@
 //! Whatever dies, every item ends with exactly one outcome.
 //!
-//! `TENSORWRIGHT_FLEET_ITEMS=10000 cargo nextest run -p tensorwright-fleet --test faults` does the same with more items.
+//! `TENSORWRIGHT_FLEET_ITEMS=10000 cargo nextest run -p tensorwright-fleet faults` does the same with more items.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
 
 use crate::tests::support;

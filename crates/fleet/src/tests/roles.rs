@@ -1,6 +1,6 @@
 //! What a hostile user of each role asks for is refused, whatever it is.
 //!
-//! `TENSORWRIGHT_FLEET_REQUESTS=10000 cargo nextest run -p tensorwright-fleet --test roles` asks more often.
+//! `TENSORWRIGHT_FLEET_REQUESTS=10000 cargo nextest run -p tensorwright-fleet roles` asks more often.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
 
 use crate::tests::support;

@@ -96,7 +96,7 @@ fn time_grows_with_the_statements() {
     assert!(slow.is_empty(), "{slow:?}");
 }
 
-/// `cargo nextest run --release -p tensorwright --test many_statements --run-ignored only --no-capture`
+/// `cargo nextest run --release -p tensorwright many_statements --run-ignored only --no-capture`
 #[test]
 #[ignore = "a measurement"]
 fn twenty_thousand_statements() {
