@@ -1,10 +1,10 @@
-//! What CONTRIBUTING.md and ARCHITECTURE.md name is there: files, folders, and definitions in the files that
-//! they are said to be in.
+//! Checks that files, folders and definitions that contributors' pages name exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 2] = ["CONTRIBUTING.md", "ARCHITECTURE.md"];
+const PAGES: [&str; 4] =
+    ["CONTRIBUTING.md", "ARCHITECTURE.md", "docs/adding.md", "docs/internals.md"];
 
 /// What ends the name of a file.
 const ENDS: [&str; 9] = [".rs", ".py", ".md", ".tc", ".json", ".js", ".toml", ".c", ".test"];
