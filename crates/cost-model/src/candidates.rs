@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use tensorwright::Schedule;
-use tensorwright_pipeline::{Analytical, CostModel, Machine, Noisy, Options, State, search};
+use tensorwright_pipeline::{
+    AnalyticalModel, BeamOptions, CostModel, Machine, NoisyModel, State, search,
+};
 use tensorwright_policy::cpu::Pipeline;
 
 /// By how much the models of later searches are wrong, in turn.
@@ -13,7 +15,7 @@ const NOISE: [f64; 4] = [0.3, 0.7, 1.2, 2.0];
 const SEARCHES: usize = 4;
 
 /// States of a program with their schedules, at most so many and all different: the best by the analytical model first, then
-/// what searches find that believe [wrong costs](Noisy).
+/// what searches find that believe [wrong costs](NoisyModel).
 #[must_use]
 pub fn candidates(
     pipeline: &Pipeline,
@@ -21,7 +23,7 @@ pub fn candidates(
     count: usize,
     seed: u64,
 ) -> Vec<(State, Schedule)> {
-    let model = Analytical::new(&pipeline.dag, &pipeline.levels, machine.clone());
+    let model = AnalyticalModel::new(&pipeline.dag, &pipeline.levels, machine.clone());
     let mut found: Vec<(State, Schedule)> = Vec::new();
     let mut seen = HashSet::new();
     for number in 0..count.saturating_mul(SEARCHES) {
@@ -31,10 +33,10 @@ pub fn candidates(
         let seed = seed.wrapping_add(number as u64);
         let noisy;
         let (model, options, most): (&dyn CostModel, _, _) = match number {
-            0 => (&model, Options::beam(), count.div_ceil(4)),
+            0 => (&model, BeamOptions::beam(), count.div_ceil(4)),
             _ => {
-                noisy = Noisy::new(&model, NOISE[number % NOISE.len()], seed);
-                (&noisy, Options::greedy(), 1)
+                noisy = NoisyModel::new(&model, NOISE[number % NOISE.len()], seed);
+                (&noisy, BeamOptions::greedy(), 1)
             }
         };
         let states =

@@ -1,6 +1,6 @@
 //! [`replay`]: a search on a landscape.
 
-use tensorwright_search::{Observation, Proposal, Settings, Strategy};
+use tensorwright_search::{Observation, Proposal, Strategy, StrategySettings};
 use tensorwright_space::Point;
 
 use crate::Landscape;
@@ -69,7 +69,7 @@ pub fn replay(
     clock: &dyn Fn() -> f64,
 ) -> Trace {
     let start = if how.start { landscape.origin().start.clone() } else { Vec::new() };
-    let settings = Settings { seed: how.seed, start };
+    let settings = StrategySettings { seed: how.seed, start };
     let begin = clock();
     let mut search = strategy.start(landscape.space(), &settings);
     let mut own_seconds = clock() - begin;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tensorwright::schedule::Interface;
 use tensorwright::schedule::interface::{Function, Parameter as KernelParameter};
 use tensorwright::{CodegenOptions, Diagnostics, Goal, LoweredProgram, Program, Schedule, Target};
-use tensorwright_policy::Untuned;
+use tensorwright_policy::DefaultSchedule;
 use tensorwright_records::{Store, TrialId};
 use tensorwright_tuner::{Remembered, Wanted};
 
@@ -197,7 +197,8 @@ impl Job<'_> {
 
     fn build(&self) -> Result<Built, Diagnostics> {
         let sizes = self.level.goal(self.case.threads).with_precision(self.case.precision);
-        let untuned = Untuned::of(self.program.ir(), &sizes).map_err(|e| unavailable(&e))?;
+        let untuned =
+            DefaultSchedule::of(self.program.ir(), &sizes).map_err(|e| unavailable(&e))?;
         let (schedule, origin) = match &self.remembered {
             Some((schedule, origin)) => (schedule.clone(), origin.clone()),
             None => (untuned.schedule, Origin::Untuned),

@@ -10,7 +10,7 @@
 //! | `levels.rs` | [`Levels`]: the kinds of loops that a target has, outermost first |
 //! | `state/` | [`State`]: what is decided so far; its structural hash and its [layout](Layout) of groups and regions |
 //! | `enumerate/` | the options of a stage: where it is computed, in which tiles (4.1 to 4.3), and what is pruned (4.6) |
-//! | `cost/` | [`CostModel`]: an [analytical one](Analytical) for processors, one that is [learned](Learned), one for [devices](OnDevice) |
+//! | `cost/` | [`CostModel`]: an [analytical one](AnalyticalModel) for processors, one that is [learned](LearnedModel), one for [devices](GpuModel) |
 //! | `search/` | [`search`]: beam search with hierarchical sampling, freezing and memoization |
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
@@ -25,11 +25,11 @@ mod search;
 mod state;
 
 pub use cost::{
-    Amounts, Analytical, CostModel, Describer, Description, Features, Judgement, Kind, Learned,
-    Machine, Noisy, OnDevice, Provenance, Sample, Samples, SamplesError, Training, Weights,
-    WeightsError, judge, train,
+    Amounts, AnalyticalModel, CostModel, Describer, Description, Features, GpuModel, Kind,
+    LearnedModel, Machine, ModelEvaluation, NoisyModel, Provenance, Sample, Samples, SamplesError,
+    Training, Weights, WeightsError, judge, train,
 };
 pub use dag::{Dag, Edge, Footprint, Input, Reach, Source, Stage};
 pub use levels::{Level, LevelKind, Levels};
-pub use search::{Options, Outcome, Statistics, search, search_while};
+pub use search::{BeamOptions, Outcome, Statistics, search, search_while};
 pub use state::{Decision, Layout, Member, State, Tiling};

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use tensorwright_lang::Module;
 use tensorwright_machine::{Goal, Target};
-use tensorwright_pipeline::Options;
-use tensorwright_policy::pipelined;
+use tensorwright_pipeline::BeamOptions;
+use tensorwright_policy::pipeline_search;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sizes: Vec<(String, i64)> = sizes.collect::<Result<_, std::num::ParseIntError>>()?;
     let program = Module::parse(file, &std::fs::read_to_string(file)?)?.bind(def, sizes)?;
     let has = |flag: &str| flags.iter().any(|known| known == flag);
-    let mut options = if has("greedy") { Options::greedy() } else { Options::beam() };
+    let mut options = if has("greedy") { BeamOptions::greedy() } else { BeamOptions::beam() };
     options.sampling = !has("no-sampling");
     options.freezing = !has("no-freezing");
     options.memoization = !has("no-memoization");
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let target = named.map_or_else(Target::native, |name| Target::named(name))?;
     let goal = Goal::new(target).with_threads(2);
     let start = Instant::now();
-    let pipeline = pipelined(&program, &goal, None)?;
+    let pipeline = pipeline_search(&program, &goal, None)?;
     let found = pipeline.search_while(&options, &mut || true);
     let searched = start.elapsed();
     for (state, cycles) in &found.states {

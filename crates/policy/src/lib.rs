@@ -13,7 +13,7 @@
 //! | `targets.rs` | the kinds of targets that there is policy for: one line each |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
 //! | `pipelines/` | [`pipeline_schedules`], [`Samples`]: what searches over where stages are computed find |
-//! | `untuned.rs` | [`untuned_schedule`]: the schedule of a program of which nothing was measured |
+//! | `default_schedule.rs` | [`default_schedule`]: the schedule of a program of which nothing was measured |
 //!
 //! What is named here takes a goal of any target, and says which kinds it knows nothing of.
 //!
@@ -23,6 +23,7 @@
 
 mod algorithm;
 pub mod cpu;
+mod default_schedule;
 mod gpu;
 mod options;
 mod pipelines;
@@ -31,12 +32,13 @@ mod schedule_space;
 mod sketch;
 mod stages;
 mod targets;
-mod untuned;
 
 pub use algorithm::alternatives;
-pub use options::{Options, Preset};
-pub use pipelines::{PipelineSchedules, Pipelined, Samples, pipeline_schedules, pipelined};
+pub use default_schedule::{DefaultSchedule, default_schedule};
+pub use options::{Preset, SpaceOptions};
+pub use pipelines::{
+    PipelineSchedules, PipelineSearch, Samples, pipeline_schedules, pipeline_search,
+};
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
 pub use targets::lower_options;
-pub use untuned::{Untuned, untuned_schedule};

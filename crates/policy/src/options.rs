@@ -1,11 +1,11 @@
-//! [`Options`]: what a space of schedules covers.
+//! [`SpaceOptions`]: what a space of schedules covers.
 
 use tensorwright_space::parameter::Splits;
 
 /// What a space of schedules covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct SpaceOptions {
     /// Which splits of loops there are.
     pub splits: Splits,
     /// Into how many nested loops a loop over results is split.
@@ -48,30 +48,30 @@ impl Preset {
 
     /// What it stands for.
     #[must_use]
-    pub fn options(self) -> Options {
-        let full = Options::default();
+    pub fn options(self) -> SpaceOptions {
+        let full = SpaceOptions::default();
         let tiles = Some(vec!["tile".to_owned()]);
         match self {
             Self::Full => full,
-            Self::Divisible => Options { splits: Splits::Divisible, ..full },
-            Self::Gbfs => Options {
+            Self::Divisible => SpaceOptions { splits: Splits::Divisible, ..full },
+            Self::Gbfs => SpaceOptions {
                 splits: Splits::Divisible,
                 spatial_levels: 4,
                 reduce_levels: 2,
                 only: tiles,
             },
-            Self::Tiles => Options { splits: Splits::Divisible, only: tiles, ..full },
+            Self::Tiles => SpaceOptions { splits: Splits::Divisible, only: tiles, ..full },
         }
     }
 }
 
-impl Default for Options {
+impl Default for SpaceOptions {
     fn default() -> Self {
         Self { splits: Splits::Covering, spatial_levels: 3, reduce_levels: 2, only: None }
     }
 }
 
-impl Options {
+impl SpaceOptions {
     /// Whether a parameter is free. A name counts with and without the stage before it.
     #[must_use]
     pub(crate) fn is_free(&self, name: &str) -> bool {

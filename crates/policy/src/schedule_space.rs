@@ -10,7 +10,7 @@ use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 
 use crate::sketch::{Sketch, Values};
 use crate::targets::policy;
-use crate::{Options, alternatives};
+use crate::{SpaceOptions, alternatives};
 
 /// Spaces up to this size are counted point by point.
 const COUNTED: u64 = 1 << 21;
@@ -89,7 +89,11 @@ impl ScheduleSpace {
     ///
     /// # Errors
     /// A kind of target that there is no policy for.
-    pub fn new(program: &Program, goal: &Goal, options: &Options) -> Result<Self, TargetError> {
+    pub fn new(
+        program: &Program,
+        goal: &Goal,
+        options: &SpaceOptions,
+    ) -> Result<Self, TargetError> {
         Self::of(Draft::new(canonical(program)), goal, options)
     }
 
@@ -101,7 +105,7 @@ impl ScheduleSpace {
     pub fn alternatives(
         program: &Program,
         goal: &Goal,
-        options: &Options,
+        options: &SpaceOptions,
     ) -> Result<Vec<Self>, TargetError> {
         // Spaces of tiles alone are the papers': the program as it is written.
         if options.only.is_some() {
@@ -115,7 +119,7 @@ impl ScheduleSpace {
     ///
     /// # Errors
     /// A kind of target that there is no policy for.
-    pub fn of(begun: Draft, goal: &Goal, options: &Options) -> Result<Self, TargetError> {
+    pub fn of(begun: Draft, goal: &Goal, options: &SpaceOptions) -> Result<Self, TargetError> {
         let sketch = policy(goal)?.sketch(begun, options);
         let all = sketch.parameters().iter();
         let free: Vec<bool> = all.clone().map(|p| options.is_free(p.name())).collect();

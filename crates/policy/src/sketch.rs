@@ -9,13 +9,13 @@ use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, Schedule};
 use tensorwright_space::{Parameter, Point, Rejection};
 
-use crate::Options;
-use crate::pipelines::Pipelined;
+use crate::SpaceOptions;
+use crate::pipelines::PipelineSearch;
 
 /// What there is for a kind of target. Goals of that kind have it.
 pub(crate) trait Policy {
     /// What the target makes of what a draft has begun: it may have rewritten stages, and nothing else.
-    fn sketch(&self, begun: Draft, options: &Options) -> Box<dyn Sketch>;
+    fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch>;
 
     /// What rules alone make of what a draft has begun.
     fn by_rules(&self, begun: Draft) -> Draft;
@@ -30,7 +30,8 @@ pub(crate) trait Policy {
     fn cache(&self) -> i64;
 
     /// A program of several stages as searches over where they are computed see it, with what a cost model has learned.
-    fn pipeline(&self, program: &Program, weights: Option<Arc<Weights>>) -> Box<dyn Pipelined>;
+    fn pipeline(&self, program: &Program, weights: Option<Arc<Weights>>)
+    -> Box<dyn PipelineSearch>;
 }
 
 /// The values of all parameters of a sketch, fixed and free.

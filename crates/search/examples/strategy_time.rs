@@ -12,7 +12,7 @@ mod landscape;
 use std::time::{Duration, Instant};
 
 use tensorwright_search::registry::STRATEGIES;
-use tensorwright_search::{Observation, Proposal, Settings, Strategy};
+use tensorwright_search::{Observation, Proposal, Strategy, StrategySettings};
 use tensorwright_space::SearchSpace;
 
 fn main() {
@@ -40,7 +40,7 @@ fn run(
     seed: u64,
 ) -> (f64, Duration) {
     let start = Instant::now();
-    let settings = Settings { seed, ..Settings::default() };
+    let settings = StrategySettings { seed, ..StrategySettings::default() };
     let mut search = strategy.start(space.clone(), &settings);
     let (mut used, mut best, mut done) = (start.elapsed(), f64::INFINITY, 0);
     while done < trials {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tensorwright_space::{Domain, Parameter, Point, Rng, SearchSpace};
 
-use crate::{Observation, Proposal, Settings, Visited};
+use crate::{Observation, Proposal, StrategySettings, Visited};
 
 /// What every strategy keeps: its space, its randomness, what it knows, and where it was told to
 /// start. All points that leave a strategy pass through [`Base::claim`], so that none is illegal
@@ -14,13 +14,13 @@ pub(crate) struct Base {
     pub(crate) space: Arc<SearchSpace>,
     pub(crate) rng: Rng,
     pub(crate) visited: Visited,
-    /// The points of [`Settings::start`] that are left, the next one last.
+    /// The points of [`StrategySettings::start`] that are left, the next one last.
     start: Vec<Point>,
 }
 
 impl Base {
     /// What a strategy has at its start.
-    pub(crate) fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    pub(crate) fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let start = settings.start.iter().rev().cloned().collect();
         Self { space, rng: Rng::new(settings.seed), visited: Visited::default(), start }
     }

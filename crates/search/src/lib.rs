@@ -20,5 +20,5 @@ extern crate self as tensorwright_search;
 
 pub use registry::{Strategy, find};
 pub use strategies::q_random_walk;
-pub use strategy::{Observation, Proposal, SearchStrategy, Settings};
+pub use strategy::{Observation, Proposal, SearchStrategy, StrategySettings};
 pub use visited::Visited;

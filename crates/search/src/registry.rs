@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tensorwright_space::SearchSpace;
 
-use crate::{SearchStrategy, Settings, strategies};
+use crate::{SearchStrategy, StrategySettings, strategies};
 
 /// A strategy that can be started.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub struct Strategy {
     pub name: &'static str,
     /// What it is, or where it is described, in a few words.
     pub summary: &'static str,
-    start: fn(Arc<SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
+    start: fn(Arc<SearchSpace>, &StrategySettings) -> Box<dyn SearchStrategy>,
 }
 
 /// All strategies; the default is the last.
@@ -43,14 +43,18 @@ impl Strategy {
     pub(crate) const fn new(
         name: &'static str,
         summary: &'static str,
-        start: fn(Arc<SearchSpace>, &Settings) -> Box<dyn SearchStrategy>,
+        start: fn(Arc<SearchSpace>, &StrategySettings) -> Box<dyn SearchStrategy>,
     ) -> Self {
         Self { name, summary, start }
     }
 
     /// Starts the strategy on a space.
     #[must_use]
-    pub fn start(&self, space: Arc<SearchSpace>, settings: &Settings) -> Box<dyn SearchStrategy> {
+    pub fn start(
+        &self,
+        space: Arc<SearchSpace>,
+        settings: &StrategySettings,
+    ) -> Box<dyn SearchStrategy> {
         (self.start)(space, settings)
     }
 }

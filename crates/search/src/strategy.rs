@@ -59,7 +59,7 @@ impl Observation {
 
 /// What every strategy can be told at its start.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct StrategySettings {
     /// Decides every random choice.
     pub seed: u64,
     /// Points worth trying first, best first: those of similar programs, or a point near the default

@@ -15,6 +15,6 @@ mod tests;
 
 pub use parameter::{Domain, Parameter};
 pub use point::Point;
-pub use rules::{Anything, Rejection, Rules};
+pub use rules::{NoRules, Rejection, Rules};
 pub use search_space::SearchSpace;
 pub use tensorwright_random::Rng;

@@ -46,9 +46,9 @@ pub trait Rules: Debug + Send + Sync {
 
 /// The rules of a space in which everything is legal.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Anything;
+pub struct NoRules;
 
-impl Rules for Anything {
+impl Rules for NoRules {
     fn check(&self, _: &[Parameter], _: &Point) -> Result<(), Rejection> {
         Ok(())
     }

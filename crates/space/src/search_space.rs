@@ -7,7 +7,7 @@ use num_bigint::BigUint;
 use crate::Rng;
 use crate::parameter::Parameter;
 use crate::point::Point;
-use crate::rules::{Anything, Rejection, Rules};
+use crate::rules::{NoRules, Rejection, Rules};
 
 /// How often a legal point is drawn for before giving up.
 const MOST_DRAWS: usize = 100_000;
@@ -23,7 +23,7 @@ impl SearchSpace {
     /// The space of these parameters, all points legal.
     #[must_use]
     pub fn new(parameters: Vec<Parameter>) -> Self {
-        Self::with_rules(parameters, Arc::new(Anything))
+        Self::with_rules(parameters, Arc::new(NoRules))
     }
 
     /// The space of these parameters under rules.

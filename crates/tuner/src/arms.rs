@@ -163,7 +163,7 @@ mod tests {
     use tensorwright::{Cpu, Goal, Module};
     use tensorwright_policy::Preset;
     use tensorwright_search::registry::STRATEGIES;
-    use tensorwright_search::{Settings, Strategy};
+    use tensorwright_search::{Strategy, StrategySettings};
     use tensorwright_space::Rng;
 
     use super::*;
@@ -183,7 +183,7 @@ mod tests {
         let seeds: Vec<(Point, Origin)> =
             [(near, Origin::Near)].into_iter().chain(ranked).collect();
         let start = seeds.iter().map(|(point, _)| point.clone()).collect();
-        let settings = Settings { seed: 1, start };
+        let settings = StrategySettings { seed: 1, start };
         let strategy = strategy.start(Arc::clone(space.search_space()), &settings);
         let mut arms = Arms::new(vec![Box::new(Searched { space, strategy, seeds })]);
         let next = || {

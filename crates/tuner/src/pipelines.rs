@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tensorwright::{Goal, Precision, Schedule};
-use tensorwright_policy::{Preset, Samples, ScheduleSpace, pipelined};
+use tensorwright_policy::{Preset, Samples, ScheduleSpace, pipeline_search};
 use tensorwright_records::Origin;
 use tensorwright_search::{Observation, Proposal};
 use tensorwright_space::{Point, Rejection};
@@ -60,7 +60,7 @@ impl Pipelines {
         }
         let goes_on = tuner.mode == Mode::Autotune;
         let (share, longest) = if goes_on { (SHARES.0, LONGEST.0) } else { (SHARES.1, LONGEST.1) };
-        let pipeline = pipelined(program, goal, tuner.weights.clone()).ok()?;
+        let pipeline = pipeline_search(program, goal, tuner.weights.clone()).ok()?;
         Some(Self {
             samples: Samples::new(pipeline, tuner.seed),
             precision: tuner.goal.precision,

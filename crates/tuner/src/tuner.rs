@@ -8,7 +8,7 @@ use tensorwright::{Goal, Precision, Program, Schedule, Target};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_outcome::Outcome;
 use tensorwright_pipeline::Weights;
-use tensorwright_policy::{Options, Preset, ScheduleSpace};
+use tensorwright_policy::{Preset, ScheduleSpace, SpaceOptions};
 
 use crate::afar::Afar;
 use crate::budget::Budget;
@@ -36,7 +36,7 @@ pub struct Tuner {
     pub(crate) strategy: Option<String>,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
-    pub(crate) options: Options,
+    pub(crate) options: SpaceOptions,
     pub(crate) command: String,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
@@ -129,7 +129,7 @@ impl Tuner {
     }
 
     /// Searches another space.
-    pub fn options(mut self, options: Options) -> Self {
+    pub fn options(mut self, options: SpaceOptions) -> Self {
         self.options = options;
         self
     }
@@ -210,7 +210,7 @@ impl Tuner {
     }
 
     /// What is searched of a program with names by position: parameters that somebody asks for have names of the text.
-    pub(crate) fn options_of(&self, program: &Program) -> Result<Options, TuneError> {
+    pub(crate) fn options_of(&self, program: &Program) -> Result<SpaceOptions, TuneError> {
         if self.options.only.is_none() {
             return Ok(self.options.clone());
         }

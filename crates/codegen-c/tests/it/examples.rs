@@ -12,7 +12,7 @@ use tensorwright_codegen_c::{Dialect, emit_device};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, Target};
-use tensorwright_policy::{lower_options, untuned_schedule};
+use tensorwright_policy::{default_schedule, lower_options};
 use tensorwright_reference::run;
 use tensorwright_schedule::{LoweredNest, canonical, lower_with};
 
@@ -42,7 +42,7 @@ fn examples() -> BTreeMap<String, Program> {
 /// A program with the schedule that it has on an architecture where nothing was measured.
 fn untuned(program: &Program, architecture: &str) -> LoweredNest {
     let target = Target::named(&format!("cuda:{architecture}")).unwrap();
-    let schedule = untuned_schedule(program, &Goal::new(target.clone())).unwrap();
+    let schedule = default_schedule(program, &Goal::new(target.clone())).unwrap();
     let nest = schedule.apply(canonical(program)).unwrap();
     lower_with(nest, &lower_options(&target), &mut |_, _| {}).unwrap()
 }

@@ -7,7 +7,7 @@ use tensorwright_codegen_c::{Requirement, header, rust_module};
 use tensorwright_lang::program::Program;
 use tensorwright_lang::{Def, Module};
 use tensorwright_machine::{Goal, Target};
-use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
+use tensorwright_policy::{Preset, ScheduleSpace, default_schedule};
 use tensorwright_schedule::{Interface, Schedule, canonical, lower};
 
 const SIZES: [i64; 8] = [1, 2, 3, 5, 8, 16, 31, 64];
@@ -58,7 +58,7 @@ fn schedules(program: &Program) -> Vec<Schedule> {
     if program.stages.len() > MANY_STAGES {
         return schedules;
     }
-    schedules.extend(["avx2", "neon"].map(|name| untuned_schedule(program, &goal(name)).unwrap()));
+    schedules.extend(["avx2", "neon"].map(|name| default_schedule(program, &goal(name)).unwrap()));
     let options = Preset::Full.options();
     for space in ScheduleSpace::alternatives(program, &goal("avx512"), &options).unwrap() {
         let points = space.ranked(2).into_iter().chain([space.start()]);

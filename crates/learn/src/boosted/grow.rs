@@ -28,7 +28,7 @@ pub(super) struct Grower<'a> {
 }
 
 /// A node that may be split.
-struct Open {
+struct OpenNode {
     node: usize,
     rows: Range<usize>,
     sums: Sums,
@@ -36,7 +36,7 @@ struct Open {
 }
 
 /// The best split of a node.
-struct Found {
+struct BestSplit {
     gain: f64,
     feature: usize,
     bin: usize,
@@ -63,7 +63,7 @@ impl<'a> Grower<'a> {
         let rows = 0..self.rows.len();
         let sums = self.gather(&rows, derivatives);
         let histogram = self.histogram(&rows);
-        let mut level = vec![Open { node: 0, rows, sums, histogram }];
+        let mut level = vec![OpenNode { node: 0, rows, sums, histogram }];
         for depth in 1..=self.depth {
             let mut next = Vec::new();
             for open in level {
@@ -136,7 +136,7 @@ impl<'a> Grower<'a> {
     }
 
     /// The split that gains most, if any is allowed (XGBoost, equation 7).
-    fn best_split(&self, open: &Open) -> Option<Found> {
+    fn best_split(&self, open: &OpenNode) -> Option<BestSplit> {
         let l2 = self.boosting.l2;
         let whole = open.sums[0] * open.sums[0] / (open.sums[1] + l2);
         // The sum of both sides' scores, with one division: divisions are what this loop costs.
@@ -150,7 +150,7 @@ impl<'a> Grower<'a> {
         if open.sums[1] < 2.0 * least {
             return None;
         }
-        let mut best: Option<Found> = None;
+        let mut best: Option<BestSplit> = None;
         for feature in &self.features {
             let columns = &self.data.features[*feature];
             let bins = &open.histogram[columns.start..columns.start + columns.cuts.len()];
@@ -165,8 +165,12 @@ impl<'a> Grower<'a> {
                 let gained = scores(left, right);
                 if gained > best_scores {
                     best_scores = gained;
-                    best =
-                        Some(Found { gain: 0.5 * (gained - whole), feature: *feature, bin, left });
+                    best = Some(BestSplit {
+                        gain: 0.5 * (gained - whole),
+                        feature: *feature,
+                        bin,
+                        left,
+                    });
                 }
             }
         }
@@ -182,11 +186,11 @@ impl<'a> Grower<'a> {
     /// Splits a node. The children get histograms if they may be split in turn.
     fn divide(
         &mut self,
-        open: Open,
-        found: &Found,
+        open: OpenNode,
+        found: &BestSplit,
         derivatives: &[Sums],
         deeper: bool,
-    ) -> [Open; 2] {
+    ) -> [OpenNode; 2] {
         let middle = self.partition(&open.rows, found);
         let (left, right) = (open.rows.start..middle, middle..open.rows.end);
         let rest = [open.sums[0] - found.left[0], open.sums[1] - found.left[1]];
@@ -207,14 +211,14 @@ impl<'a> Grower<'a> {
         let [of_left, of_right] = histograms;
         let node = 2 * open.node;
         [
-            Open { node: node + 1, rows: left, sums: found.left, histogram: of_left },
-            Open { node: node + 2, rows: right, sums: rest, histogram: of_right },
+            OpenNode { node: node + 1, rows: left, sums: found.left, histogram: of_left },
+            OpenNode { node: node + 2, rows: right, sums: rest, histogram: of_right },
         ]
     }
 
     /// Puts the rows that go left before those that go right, both in order, and says where the
     /// latter start.
-    fn partition(&mut self, rows: &Range<usize>, found: &Found) -> usize {
+    fn partition(&mut self, rows: &Range<usize>, found: &BestSplit) -> usize {
         let column = &self.data.features[found.feature].column;
         self.moved.clear();
         let mut end = rows.start;

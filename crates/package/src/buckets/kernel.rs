@@ -6,7 +6,7 @@ use tensorwright::ir::TensorId;
 use tensorwright::{
     Buffer, Code, Def, Diagnostic, Diagnostics, Goal, Inputs, Kernel, Program, Target,
 };
-use tensorwright_policy::Untuned;
+use tensorwright_policy::DefaultSchedule;
 use tensorwright_tuner::SizeRange;
 
 use super::layout::Slice;
@@ -69,7 +69,7 @@ impl BucketedKernel {
         let ranged = Ranged::of(def, fixed, name, range)?;
         let goal = Goal::new(target.clone()).on_this_machine();
         let build = |(_, program): &(i64, Program)| {
-            let untuned = Untuned::of(program.ir(), &goal).map_err(|e| unavailable(&e))?;
+            let untuned = DefaultSchedule::of(program.ir(), &goal).map_err(|e| unavailable(&e))?;
             let builder = program.compile().target(target.clone()).schedule(untuned.schedule);
             Ok((builder.build()?, untuned.cycles))
         };

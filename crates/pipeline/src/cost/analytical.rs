@@ -1,4 +1,4 @@
-//! [`Analytical`]: a model that is computed, the baseline for those that are learned.
+//! [`AnalyticalModel`]: a model that is computed, the baseline for those that are learned.
 //!
 //! A stage takes as long as its instructions or its loads, whichever take longer, and what it moves between the levels of
 //! memory on top of that. What is computed twice counts twice.
@@ -11,11 +11,11 @@ use super::{CostModel, Describer, Machine};
 
 /// Costs in cycles: amounts at the [prices](super::Kind::price) of a machine.
 #[derive(Debug, Clone)]
-pub struct Analytical<'a> {
+pub struct AnalyticalModel<'a> {
     describer: Describer<'a>,
 }
 
-impl<'a> Analytical<'a> {
+impl<'a> AnalyticalModel<'a> {
     /// The model of a machine.
     #[must_use]
     pub fn new(dag: &'a Dag, levels: &'a Levels, machine: Machine) -> Self {
@@ -23,7 +23,7 @@ impl<'a> Analytical<'a> {
     }
 }
 
-impl CostModel for Analytical<'_> {
+impl CostModel for AnalyticalModel<'_> {
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
         let prices = &self.describer.prices;
         let cost = |amounts: &[f64]| amounts.iter().zip(prices).map(|(a, price)| a * price).sum();

@@ -4,7 +4,7 @@ use crate::dag::{Dag, Source};
 use crate::levels::{LevelKind, Levels};
 use crate::state::{Layout, Load, Member};
 
-use super::features::{Features, Seen};
+use super::features::{Features, StageContext};
 use super::{Amounts, Kind, Machine};
 
 /// The bytes of a line of a cache.
@@ -60,7 +60,8 @@ impl<'a> Describer<'a> {
                 amounts[Kind::Launches] = 1.0;
             }
             let held = self.held(&members, member.host);
-            let seen = Seen { member, loads: &loads, operations, held, members: members.len() };
+            let seen =
+                StageContext { member, loads: &loads, operations, held, members: members.len() };
             let stage = &self.dag.stages[member.stage];
             let features = Features::of(stage, &seen, &self.machine, parallel, &amounts);
             Description { stage: member.stage, amounts, features }

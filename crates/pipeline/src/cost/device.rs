@@ -1,4 +1,4 @@
-//! [`OnDevice`]: a model for graphics processors, which is computed.
+//! [`GpuModel`]: a model for graphics processors, which is computed.
 //!
 //! The terms follow from what Appendix A counts: instructions of warps, loads from shared memory and from memory by the
 //! lines that they touch, occupancy by shared memory, idle lanes, waves of blocks, launches. A group is a launch: its root has
@@ -42,7 +42,7 @@ const THREADS: usize = 1;
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_pipeline::{Dag, Levels, OnDevice, Options, search};
+/// use tensorwright_pipeline::{Dag, Levels, GpuModel, BeamOptions, search};
 /// use tensorwright_machine::{Goal, Target};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
@@ -53,13 +53,13 @@ const THREADS: usize = 1;
 /// let target = Target::named("cuda:sm_80")?;
 /// let goal = Goal::new(target.gpu().ok_or("a graphics processor")?.clone());
 /// let (dag, levels) = (Dag::new(&program), Levels::of_gpu(&goal));
-/// let found = search(&dag, &levels, &OnDevice::new(&dag, &levels, &goal), &Options::greedy());
+/// let found = search(&dag, &levels, &GpuModel::new(&dag, &levels, &goal), &BeamOptions::greedy());
 /// // One launch: `bx` is computed in the blocks of `out`, or wherever it is read.
 /// assert!(!found.states[0].0.text(&dag, &levels).contains("bx: root"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct OnDevice<'a> {
+pub struct GpuModel<'a> {
     dag: &'a Dag,
     levels: &'a Levels,
     gpu: &'a Gpu,
@@ -75,7 +75,7 @@ struct Launch {
     waves: f64,
 }
 
-impl<'a> OnDevice<'a> {
+impl<'a> GpuModel<'a> {
     /// The model of a device.
     #[must_use]
     pub fn new(dag: &'a Dag, levels: &'a Levels, goal: &'a Goal<Gpu>) -> Self {
@@ -224,7 +224,7 @@ fn elements(region: &[i64]) -> f64 {
     region.iter().map(|extent| *extent as f64).product::<f64>().max(1.0)
 }
 
-impl CostModel for OnDevice<'_> {
+impl CostModel for GpuModel<'_> {
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
         let members = layout.members(group);
         let Some(root) = members.first() else { return Vec::new() };

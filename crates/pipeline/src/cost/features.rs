@@ -41,7 +41,7 @@ pub(super) const COUNT: usize = NAMES.len() + Kind::ALL.len();
 pub struct Features([f32; COUNT]);
 
 /// A stage of a state and what is around it.
-pub(super) struct Seen<'a> {
+pub(super) struct StageContext<'a> {
     pub(super) member: &'a Member,
     pub(super) loads: &'a [Load],
     pub(super) operations: f64,
@@ -66,12 +66,12 @@ impl Features {
 
     pub(super) fn of(
         stage: &Stage,
-        seen: &Seen<'_>,
+        seen: &StageContext<'_>,
         machine: &Machine,
         parallel: f64,
         amounts: &Amounts,
     ) -> Self {
-        let Seen { member, loads, operations, held, members } = seen;
+        let StageContext { member, loads, operations, held, members } = seen;
         let (row, rows) = match member.region.split_last() {
             Some((last, others)) => {
                 (*last as f64, others.iter().map(|extent| *extent as f64).product())

@@ -2,7 +2,7 @@
 //!
 //! A cost is a sum over groups of stages that share loops, each of which depends on its own decisions alone: so a search
 //! computes it once for all states that have the group (section 3.3). Every model puts prices on the same
-//! [amounts](Amounts): [`Analytical`] those that follow from a machine, [`Learned`] those of a network. [`OnDevice`] is
+//! [amounts](Amounts): [`AnalyticalModel`] those that follow from a machine, [`LearnedModel`] those of a network. [`GpuModel`] is
 //! computed for graphics processors.
 
 mod amounts;
@@ -15,16 +15,16 @@ mod machine;
 mod noisy;
 
 pub use amounts::{Amounts, Kind};
-pub use analytical::Analytical;
+pub use analytical::AnalyticalModel;
 pub use describe::{Describer, Description};
-pub use device::OnDevice;
+pub use device::GpuModel;
 pub use features::Features;
 pub use learned::{
-    Judgement, Learned, Provenance, Sample, Samples, SamplesError, Training, Weights, WeightsError,
-    judge, train,
+    LearnedModel, ModelEvaluation, Provenance, Sample, Samples, SamplesError, Training, Weights,
+    WeightsError, judge, train,
 };
 pub use machine::Machine;
-pub use noisy::Noisy;
+pub use noisy::NoisyModel;
 
 use crate::state::Layout;
 

@@ -1,4 +1,4 @@
-//! [`Noisy`]: a model that is wrong on purpose.
+//! [`NoisyModel`]: a model that is wrong on purpose.
 
 use tensorwright_random::SplitMix;
 
@@ -7,13 +7,13 @@ use crate::state::Layout;
 
 /// Another model whose costs of groups are wrong by a factor that depends on the group: searches that believe it find other
 /// states, good ones and bad ones, as training needs them (section 5.3).
-pub struct Noisy<'a> {
+pub struct NoisyModel<'a> {
     inner: &'a dyn CostModel,
     strength: f64,
     seed: u64,
 }
 
-impl<'a> Noisy<'a> {
+impl<'a> NoisyModel<'a> {
     /// A model that is wrong by up to `e` to the power of `strength` either way.
     #[must_use]
     pub fn new(inner: &'a dyn CostModel, strength: f64, seed: u64) -> Self {
@@ -21,7 +21,7 @@ impl<'a> Noisy<'a> {
     }
 }
 
-impl CostModel for Noisy<'_> {
+impl CostModel for NoisyModel<'_> {
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
         let key = layout.keys().into_iter().find(|(of, _)| *of == group).map_or(0, |(_, key)| key);
         let noise = 2.0 * SplitMix::of(self.seed, key).unit() - 1.0;

@@ -9,7 +9,7 @@ use crate::enumerate::Space;
 use crate::state::{Decision, State};
 
 use super::costs::Costs;
-use super::options::Options;
+use super::options::BeamOptions;
 use super::sampling::sample;
 
 /// A state that is waiting for its turn.
@@ -47,7 +47,7 @@ impl Ord for Pending {
 /// The beam, and what it has learned in earlier passes.
 pub(super) struct Beam<'a> {
     space: &'a Space<'a>,
-    options: &'a Options,
+    options: &'a BeamOptions,
     frozen: &'a [Option<Decision>],
     /// Whether stages may be computed inside of others.
     fuses: bool,
@@ -65,7 +65,7 @@ enum Phase {
 impl<'a> Beam<'a> {
     pub(super) fn new(
         space: &'a Space<'a>,
-        options: &'a Options,
+        options: &'a BeamOptions,
         frozen: &'a [Option<Decision>],
         fuses: bool,
     ) -> Self {

@@ -13,13 +13,13 @@ pub(super) struct Costs<'a> {
     pub(super) dag: &'a Dag,
     pub(super) model: &'a dyn CostModel,
     /// What is remembered; `None` if nothing is.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<CostCache>,
     pub(super) statistics: Statistics,
 }
 
 /// Costs that are remembered.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct CostCache {
     /// Of groups, by key.
     groups: HashMap<(usize, u64), f64>,
     /// Of states, by their hash.

@@ -14,7 +14,7 @@ use crate::state::Decision;
 
 use super::beam::Beam;
 use super::costs::Costs;
-use super::options::Options;
+use super::options::BeamOptions;
 
 /// Programs with so many stages have none that are frozen.
 const SHORT: usize = 12;
@@ -27,7 +27,7 @@ pub(super) fn frozen(
     space: &Space<'_>,
     costs: &mut Costs<'_>,
     rng: &mut Rng,
-    options: &Options,
+    options: &BeamOptions,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Vec<Option<Decision>> {
     let count = space.dag.stages.len();
@@ -35,7 +35,7 @@ pub(super) fn frozen(
     if count <= SHORT {
         return open;
     }
-    let greedy = Options { width: 1, passes: 1, ..options.clone() };
+    let greedy = BeamOptions { width: 1, passes: 1, ..options.clone() };
     let found = Beam::new(space, &greedy, &open, false).pass(0, costs, rng, goes_on);
     let Some((state, _)) = found.first() else { return open };
     let of_stages = costs.of_stages(state);

@@ -17,9 +17,9 @@ use crate::levels::Levels;
 use crate::state::State;
 
 use beam::Beam;
-use costs::{Costs, Known};
+use costs::{CostCache, Costs};
 
-pub use options::Options;
+pub use options::BeamOptions;
 
 /// What a search found.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ pub struct Statistics {
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, search};
+/// use tensorwright_pipeline::{AnalyticalModel, Dag, Levels, Machine, BeamOptions, search};
 /// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
@@ -59,14 +59,14 @@ pub struct Statistics {
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
 /// let goal = Goal::new(Cpu::avx512()).with_workers(2);
 /// let (dag, levels) = (Dag::new(&program), Levels::of_cpu(&goal));
-/// let model = Analytical::new(&dag, &levels, Machine::of(&goal));
-/// let found = search(&dag, &levels, &model, &Options::beam());
+/// let model = AnalyticalModel::new(&dag, &levels, Machine::of(&goal));
+/// let found = search(&dag, &levels, &model, &BeamOptions::beam());
 /// let (best, _) = &found.states[0];
 /// assert!(!best.text(&dag, &levels).contains("bx: root"), "two passes over memory");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &Options) -> Outcome {
+pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &BeamOptions) -> Outcome {
     search_while(dag, levels, model, options, &mut || true)
 }
 
@@ -75,15 +75,15 @@ pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &Optio
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_pipeline::{Analytical, Dag, Levels, Machine, Options, search_while};
+/// use tensorwright_pipeline::{AnalyticalModel, Dag, Levels, Machine, BeamOptions, search_while};
 /// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def twice(float(N) a) -> (c) { b(i) = a(i) + a(i+1)  c(i) = b(i) * b(i+1) }";
 /// let program = Module::parse("twice.tc", text)?.bind("twice", [("N", 2000)])?;
 /// let goal = Goal::new(Cpu::avx512());
 /// let (dag, levels) = (Dag::new(&program), Levels::of_cpu(&goal));
-/// let model = Analytical::new(&dag, &levels, Machine::of(&goal));
-/// let found = search_while(&dag, &levels, &model, &Options::beam(), &mut || false);
+/// let model = AnalyticalModel::new(&dag, &levels, Machine::of(&goal));
+/// let found = search_while(&dag, &levels, &model, &BeamOptions::beam(), &mut || false);
 /// assert!(found.states.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -92,11 +92,11 @@ pub fn search_while(
     dag: &Dag,
     levels: &Levels,
     model: &dyn CostModel,
-    options: &Options,
+    options: &BeamOptions,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Outcome {
     let space = Space { dag, levels, recompute: options.recompute };
-    let known = options.memoization.then(Known::default);
+    let known = options.memoization.then(CostCache::default);
     let mut costs = Costs { dag, model, known, statistics: Statistics::default() };
     let mut rng = Rng::new(options.seed);
     let frozen = match options.freezing {

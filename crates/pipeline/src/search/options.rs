@@ -4,14 +4,14 @@
 /// (section 6.3).
 ///
 /// ```
-/// use tensorwright_pipeline::Options;
+/// use tensorwright_pipeline::BeamOptions;
 ///
-/// assert_eq!((Options::beam().width, Options::beam().passes), (32, 5));
-/// assert_eq!((Options::greedy().width, Options::greedy().passes), (1, 1));
+/// assert_eq!((BeamOptions::beam().width, BeamOptions::beam().passes), (32, 5));
+/// assert_eq!((BeamOptions::greedy().width, BeamOptions::greedy().passes), (1, 1));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct BeamOptions {
     /// How many states go on from one decision to the next.
     pub width: usize,
     /// How often the beam goes through the program; later passes look at finer structure (section 4.5).
@@ -28,7 +28,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Options {
+impl BeamOptions {
     /// A beam of 32 and 5 passes.
     #[must_use]
     pub fn beam() -> Self {

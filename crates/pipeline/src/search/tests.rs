@@ -4,7 +4,7 @@ use tensorwright_lang::Module;
 use tensorwright_machine::{Cpu, Goal};
 
 use super::*;
-use crate::cost::{Analytical, Machine};
+use crate::cost::{AnalyticalModel, Machine};
 
 fn chain(stages: usize) -> Dag {
     let all: String = (1..=stages)
@@ -22,29 +22,32 @@ fn chain(stages: usize) -> Dag {
     Dag::new(&Module::parse("t.tc", &text).unwrap().bind("f", [("H", 1600), ("W", 2600)]).unwrap())
 }
 
-fn run(dag: &Dag, options: &Options) -> Outcome {
+fn run(dag: &Dag, options: &BeamOptions) -> Outcome {
     let goal = Goal::new(Cpu::avx512()).with_workers(2);
     let levels = Levels::of_cpu(&goal);
-    let model = Analytical::new(dag, &levels, Machine::of(&goal));
+    let model = AnalyticalModel::new(dag, &levels, Machine::of(&goal));
     search(dag, &levels, &model, options)
 }
 
 #[test]
 fn searches_depend_on_their_seed_alone() {
     let dag = chain(6);
-    let text = |options: &Options| {
+    let text = |options: &BeamOptions| {
         let levels = Levels::of_cpu(&Goal::new(Cpu::avx512()));
         run(&dag, options).states[0].0.text(&dag, &levels)
     };
-    assert_eq!(text(&Options::beam()), text(&Options::beam()));
-    assert_eq!(text(&Options::greedy().with_seed(3)), text(&Options::greedy().with_seed(3)));
+    assert_eq!(text(&BeamOptions::beam()), text(&BeamOptions::beam()));
+    assert_eq!(
+        text(&BeamOptions::greedy().with_seed(3)),
+        text(&BeamOptions::greedy().with_seed(3))
+    );
 }
 
 #[test]
 fn memory_of_costs_changes_no_choice() {
     let dag = chain(5);
-    let forgetful = Options { memoization: false, ..Options::beam() };
-    let (a, b) = (run(&dag, &Options::beam()), run(&dag, &forgetful));
+    let forgetful = BeamOptions { memoization: false, ..BeamOptions::beam() };
+    let (a, b) = (run(&dag, &BeamOptions::beam()), run(&dag, &forgetful));
     assert_eq!(a.states[0].1, b.states[0].1);
     assert_eq!(a.statistics.states, b.statistics.states);
     assert_eq!(b.statistics.states, b.statistics.computed);
@@ -55,8 +58,8 @@ fn memory_of_costs_changes_no_choice() {
 #[test]
 fn samples_ask_for_fewer_costs() {
     let dag = chain(5);
-    let all = Options { sampling: false, ..Options::beam() };
-    let (some, all) = (run(&dag, &Options::beam()), run(&dag, &all));
+    let all = BeamOptions { sampling: false, ..BeamOptions::beam() };
+    let (some, all) = (run(&dag, &BeamOptions::beam()), run(&dag, &all));
     assert!(some.statistics.states * 2 < all.statistics.states);
     assert!(some.states[0].1 < all.states[0].1 * 1.2);
 }
@@ -65,7 +68,7 @@ fn samples_ask_for_fewer_costs() {
 fn beams_fuse_stages() {
     let dag = chain(5);
     let levels = Levels::of_cpu(&Goal::new(Cpu::avx512()));
-    let found = run(&dag, &Options::beam());
+    let found = run(&dag, &BeamOptions::beam());
     let text = found.states[0].0.text(&dag, &levels);
     assert!(text.matches(": at ").count() >= 2, "{text}");
     assert!(found.states.windows(2).all(|pair| pair[0].1 <= pair[1].1));
@@ -73,7 +76,7 @@ fn beams_fuse_stages() {
 
 #[test]
 fn long_chains_are_searched() {
-    let found = run(&chain(32), &Options::greedy());
+    let found = run(&chain(32), &BeamOptions::greedy());
     assert!(!found.states.is_empty());
 }
 
@@ -82,10 +85,10 @@ fn a_search_that_is_ended_keeps_the_passes_that_it_finished() {
     let dag = chain(5);
     let goal = Goal::new(Cpu::avx512()).with_workers(2);
     let levels = Levels::of_cpu(&goal);
-    let model = Analytical::new(&dag, &levels, Machine::of(&goal));
+    let model = AnalyticalModel::new(&dag, &levels, Machine::of(&goal));
     let until = |most: usize| {
         let mut asked = 0;
-        let found = search_while(&dag, &levels, &model, &Options::beam(), &mut || {
+        let found = search_while(&dag, &levels, &model, &BeamOptions::beam(), &mut || {
             asked += 1;
             asked <= most
         });

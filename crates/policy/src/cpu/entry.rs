@@ -6,10 +6,10 @@ use tensorwright_space::{Parameter, Point, Rejection};
 use crate::cpu::blocks::{BLOCK, Block};
 use crate::cpu::cost::{self, TERMS};
 use crate::cpu::group::{Group, Vector};
-use crate::cpu::knobs::place::{Misplaced, Place, RULES};
-use crate::cpu::knobs::{self, Beside, KNOBS};
+use crate::cpu::knobs::place::{Place, PlacementError, RULES};
+use crate::cpu::knobs::{self, KNOBS, KnobContext};
 use crate::cpu::rows::{Chain, ROWS, RowKnob};
-use crate::cpu::sketch::{CpuSketch, Setting};
+use crate::cpu::sketch::{CpuSketch, GroupParameter};
 use crate::cpu::tiling::Tiling;
 use crate::cpu::{decode, features, rank};
 use crate::sketch::{Sketch, Values};
@@ -21,9 +21,9 @@ fn of_places() -> impl Iterator<Item = &'static str> {
 
 impl CpuSketch {
     /// Why stages cannot be computed where the values say, if that is so.
-    fn misplaced(&self, values: Values<'_>) -> Option<Misplaced> {
+    fn placement_error(&self, values: Values<'_>) -> Option<PlacementError> {
         self.places
-            .misplaced(values.ranks)
+            .placement_error(values.ranks)
             .or_else(|| self.displaced(values))
             .or_else(|| self.outside_block(values))
     }
@@ -92,7 +92,7 @@ impl Sketch for CpuSketch {
     }
 
     fn refusal(&self, values: Values<'_>) -> Option<(usize, Rejection)> {
-        if let Some(Misplaced { rule, reason, .. }) = self.misplaced(values) {
+        if let Some(PlacementError { rule, reason, .. }) = self.placement_error(values) {
             let place = of_places().position(|name| name == rule).unwrap_or(0);
             return Some((place, Rejection { rule, reason }));
         }
@@ -109,7 +109,7 @@ impl Sketch for CpuSketch {
 
     /// Groups have no parameter in common.
     fn to_blame(&self, values: Values<'_>) -> Vec<usize> {
-        if let Some(Misplaced { parameters, .. }) = self.misplaced(values) {
+        if let Some(PlacementError { parameters, .. }) = self.placement_error(values) {
             return parameters;
         }
         let refused = |(group, tiling): &(&Group, Tiling)| {
@@ -126,10 +126,12 @@ impl Sketch for CpuSketch {
             let moved = is_inside(&group.root).then_some("the stage is computed where it is read");
             let together = self.is_together(&group.root, values);
             let moved = moved.or(together.then_some("the stage is computed by rows"));
-            let idle = |(at, _, Setting { knob, place }): (usize, &Parameter, Setting)| {
-                let beside = Beside { tiling: &tiling, group, place, is_inside: &is_inside };
-                Some((at, moved.or_else(|| knob.idle(beside))?))
-            };
+            let idle =
+                |(at, _, GroupParameter { knob, place }): (usize, &Parameter, GroupParameter)| {
+                    let context =
+                        KnobContext { tiling: &tiling, group, place, is_inside: &is_inside };
+                    Some((at, moved.or_else(|| knob.idle(context))?))
+                };
             self.of_group(group).filter_map(idle).collect::<Vec<_>>()
         };
         let of_groups = self.groups.iter().flat_map(of_group);

@@ -7,7 +7,7 @@ use tensorwright_schedule::nest::{LoopNest, Role};
 use tensorwright_schedule::placement::with_epilogues;
 
 use crate::cpu::group::Group;
-use crate::cpu::knobs::{Wish, pack, tile, vector};
+use crate::cpu::knobs::{SpaceRequest, pack, tile, vector};
 use crate::stages::kinds::{is_in_order, is_movement};
 use crate::stages::operand::Operand;
 use crate::stages::split::{FEWEST, terms};
@@ -21,14 +21,14 @@ pub(crate) struct Groups {
 }
 
 /// The groups of a draft: every stage that is left, with the reduction that it reads in place.
-pub(crate) fn groups(draft: &Draft, wish: Wish<'_>, is_rewritten: bool) -> Groups {
+pub(crate) fn groups(draft: &Draft, request: SpaceRequest<'_>, is_rewritten: bool) -> Groups {
     let nest = &draft.nest;
     let is_fixed = |(root, reduction): &(String, Option<String>)| {
         let is_moved = is_rewritten && reduction.is_none() && is_movement(draft, root);
         is_moved || is_in_order(draft, root)
     };
     let (fixed, tiled): (Vec<_>, Vec<_>) = with_epilogues(nest).into_iter().partition(is_fixed);
-    let of = |(root, reduction)| describe(nest, root, reduction, wish);
+    let of = |(root, reduction)| describe(nest, root, reduction, request);
     Groups {
         tiled: tiled.into_iter().filter_map(of).collect(),
         // Readers first: what they leave undone is then known.
@@ -41,7 +41,7 @@ fn describe(
     nest: &LoopNest,
     root: String,
     epilogue: Option<String>,
-    wish: Wish<'_>,
+    request: SpaceRequest<'_>,
 ) -> Option<Group> {
     let stage = epilogue.clone().unwrap_or_else(|| root.clone());
     let accesses = Accesses::of(nest, &stage)?;
@@ -51,7 +51,7 @@ fn describe(
     let root_loops: Vec<String> =
         root_axes.into_iter().filter(|a| a.role == Role::Spatial).map(|a| a.name).collect();
     let element_bytes = nest.dtype(accesses.write.buffer).bytes() as i64;
-    let lanes = wish.goal.target.lanes(element_bytes);
+    let lanes = request.goal.target.lanes(element_bytes);
     let vectors = vector::candidates(&accesses, &spatial, &reduce, lanes);
     let operand = |access: &Access| Operand::new(nest, access, &spatial, &reduce);
     Some(Group {
@@ -64,8 +64,8 @@ fn describe(
         operands: operands(&accesses),
         reads: accesses.reads.iter().map(operand).collect(),
         write: operand(&accesses.write),
-        spatial: tile::results(spatial, &vectors, lanes, wish.options),
-        reduce: terms(reduce, wish.options),
+        spatial: tile::results(spatial, &vectors, lanes, request.options),
+        reduce: terms(reduce, request.options),
         vectors,
         parameters: 0..0,
     })

@@ -8,15 +8,15 @@ use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Draft, lower};
 
-use crate::Options;
+use crate::SpaceOptions;
 use crate::cpu::pipeline::Pipeline;
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
-use crate::pipelines::Pipelined;
+use crate::pipelines::PipelineSearch;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {
-    fn sketch(&self, begun: Draft, options: &Options) -> Box<dyn Sketch> {
+    fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch> {
         Box::new(CpuSketch::of(begun, self, options))
     }
 
@@ -39,7 +39,11 @@ impl Policy for Goal<Cpu> {
         self.target.caches().l2
     }
 
-    fn pipeline(&self, program: &Program, weights: Option<Arc<Weights>>) -> Box<dyn Pipelined> {
+    fn pipeline(
+        &self,
+        program: &Program,
+        weights: Option<Arc<Weights>>,
+    ) -> Box<dyn PipelineSearch> {
         let pipeline = Pipeline::new(program, self);
         Box::new(match weights {
             Some(weights) => pipeline.with_weights(weights),

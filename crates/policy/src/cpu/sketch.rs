@@ -6,19 +6,19 @@ use tensorwright_schedule::primitives::stages;
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::Categorical;
 
-use crate::Options;
+use crate::SpaceOptions;
 use crate::cpu::blocks::{self, BLOCK, Block, Shape};
 use crate::cpu::group::Group;
 use crate::cpu::groups::groups;
-use crate::cpu::knobs::place::{self, Misplaced, Place, Placement, Places};
-use crate::cpu::knobs::{KNOBS, Knob, Value, Wish};
+use crate::cpu::knobs::place::{self, Place, Placement, PlacementError, Places};
+use crate::cpu::knobs::{KNOBS, Knob, SpaceRequest, Value};
 use crate::cpu::rows::{self, Chain, ROWS, RowTiling};
 use crate::cpu::tiling::Tiling;
 use crate::sketch::Values;
 
 /// A parameter of a group.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting {
+pub(crate) struct GroupParameter {
     /// The knob that knows what its values mean.
     pub(crate) knob: &'static dyn Knob,
     /// The loop or the tensor that it is about, by place among the group's.
@@ -34,7 +34,7 @@ pub(crate) struct CpuSketch {
     /// The parameters: of the placements, then of the groups, the chains and the blocks.
     pub(crate) parameters: Vec<Parameter>,
     /// What the parameters of groups are about: those after the placements'.
-    settings: Vec<Setting>,
+    settings: Vec<GroupParameter>,
     /// Where stages are computed.
     pub(crate) places: Places,
     /// Groups in the order of the program.
@@ -49,8 +49,8 @@ pub(crate) struct CpuSketch {
 
 impl CpuSketch {
     /// The sketch of what a draft has begun: it may have rewritten stages, and nothing else.
-    pub(crate) fn of(begun: Draft, goal: &Goal<Cpu>, options: &Options) -> Self {
-        let wish = Wish { goal, options };
+    pub(crate) fn of(begun: Draft, goal: &Goal<Cpu>, options: &SpaceOptions) -> Self {
+        let request = SpaceRequest { goal, options };
         // A program of one stage needs no mention of its name.
         let is_alone = stages(&begun.nest).len() == 1;
         let name_of = |stage: &str, name: &str| match is_alone {
@@ -59,7 +59,7 @@ impl CpuSketch {
         };
         let (draft, mut placements) = place::candidates(&begun);
         let is_rewritten = !begun.schedule.steps.is_empty();
-        let found = groups(&draft, wish, is_rewritten);
+        let found = groups(&draft, request, is_rewritten);
         // Only groups have loops in which others may be computed.
         let root_of = |reader: &str| found.tiled.iter().find(|group| group.has(reader));
         let root_of = |reader: &str| root_of(reader).map(|group| group.root.clone());
@@ -84,12 +84,14 @@ impl CpuSketch {
         for group in &mut sketch.groups {
             let first = sketch.parameters.len();
             for knob in KNOBS {
-                for offer in knob.offers(group, wish) {
+                for parameter in knob.knob_parameters(group, request) {
                     let parameter =
-                        Parameter::new(name_of(group.stage(), &offer.name), offer.domain);
+                        Parameter::new(name_of(group.stage(), &parameter.name), parameter.domain);
                     if parameter.count() > 1 {
                         sketch.parameters.push(parameter);
-                        sketch.settings.push(Setting { knob: *knob, place: offer.place });
+                        sketch
+                            .settings
+                            .push(GroupParameter { knob: *knob, place: parameter.place });
                     }
                 }
             }
@@ -116,7 +118,7 @@ impl CpuSketch {
     /// What the values of all parameters say about a group.
     pub(crate) fn tiling(&self, group: &Group, values: Values<'_>) -> Tiling {
         let mut tiling = Tiling::plain(group);
-        for (at, parameter, Setting { knob, place }) in self.of_group(group) {
+        for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
             let (domain, rank) = (parameter.domain(), values.ranks.get(at).copied().unwrap_or(0));
             let is_free = values.free.get(at).copied().unwrap_or(true);
             knob.read(&mut tiling, group, place, Value { domain, rank, is_free });
@@ -126,7 +128,7 @@ impl CpuSketch {
 
     /// Sets the parameters of a group to what a tiling says.
     pub(crate) fn write(&self, group: &Group, tiling: &Tiling, ranks: &mut [u32]) {
-        for (at, parameter, Setting { knob, place }) in self.of_group(group) {
+        for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
             if let Some(rank) = ranks.get_mut(at) {
                 *rank = knob.write(tiling, group, place, parameter.domain());
             }
@@ -137,7 +139,7 @@ impl CpuSketch {
     pub(crate) fn of_group(
         &self,
         group: &Group,
-    ) -> impl Iterator<Item = (usize, &Parameter, Setting)> {
+    ) -> impl Iterator<Item = (usize, &Parameter, GroupParameter)> {
         let first = group.parameters.start - self.places.placements.len();
         let settings = self.settings.get(first..).unwrap_or_default();
         let parameters = self.parameters.get(group.parameters.clone()).unwrap_or_default();
@@ -201,7 +203,7 @@ impl CpuSketch {
     }
 
     /// A stage that is to be computed in a block, and somewhere else as well.
-    pub(crate) fn outside_block(&self, values: Values<'_>) -> Option<Misplaced> {
+    pub(crate) fn outside_block(&self, values: Values<'_>) -> Option<PlacementError> {
         let moved = |placement: &Placement| self.place_of(&placement.stage, values) != Place::Root;
         let mut placements = self.places.placements.iter().enumerate().filter(|(_, p)| moved(p));
         let placed = placements.find_map(|(at, Placement { stage, .. })| {
@@ -221,17 +223,21 @@ impl CpuSketch {
             })
         };
         let (block, reason, at) = placed.or_else(apart)?;
-        Some(Misplaced { rule: BLOCK, reason, parameters: vec![at, block.parameter] })
+        Some(PlacementError { rule: BLOCK, reason, parameters: vec![at, block.parameter] })
     }
 
     /// A stage that is to be computed row by row, and somewhere else as well.
-    pub(crate) fn displaced(&self, values: Values<'_>) -> Option<Misplaced> {
+    pub(crate) fn displaced(&self, values: Values<'_>) -> Option<PlacementError> {
         let is_inside = |placement: &Placement| self.place_of(&placement.stage, values).is_inside();
         let mut inside = self.places.placements.iter().enumerate().filter(|(_, p)| is_inside(p));
         inside.find_map(|(at, Placement { stage, .. })| {
             let chain = self.fused(stage, values)?;
             let reason = format!("{stage} is computed in the rows of {}", chain.root);
-            Some(Misplaced { rule: ROWS, reason, parameters: vec![at, chain.parameters.start] })
+            Some(PlacementError {
+                rule: ROWS,
+                reason,
+                parameters: vec![at, chain.parameters.start],
+            })
         })
     }
 

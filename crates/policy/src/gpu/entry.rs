@@ -6,7 +6,7 @@ use tensorwright_space::{Parameter, Point, Rejection};
 use super::cost::{self, TERMS};
 use super::group::Group;
 use super::rows::{self, Chain};
-use super::sketch::{GpuSketch, Setting};
+use super::sketch::{GpuSketch, GroupParameter};
 use super::tensor::{Product, Shape};
 use super::{decode, knobs, rank, rules, tensor};
 use crate::sketch::{Sketch, Values};
@@ -82,9 +82,10 @@ impl Sketch for GpuSketch {
                 return group.parameters.clone().map(|at| (at, why)).collect();
             }
             let tiling = self.tiling(group, values);
-            let idle = |(at, _, Setting { knob, place }): (usize, &Parameter, Setting)| {
-                Some((at, knob.idle(&tiling, group, place)?))
-            };
+            let idle =
+                |(at, _, GroupParameter { knob, place }): (usize, &Parameter, GroupParameter)| {
+                    Some((at, knob.idle(&tiling, group, place)?))
+                };
             self.of_group(group).filter_map(idle).collect::<Vec<_>>()
         };
         let of_product = |product: &Product| {

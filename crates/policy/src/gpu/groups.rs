@@ -9,7 +9,7 @@ use tensorwright_schedule::primitives::Fuse;
 
 use super::group::Group;
 use super::knobs::tile;
-use crate::Options;
+use crate::SpaceOptions;
 use crate::stages::kinds::{is_in_order, is_movement};
 use crate::stages::operand::Operand;
 use crate::stages::split::terms;
@@ -54,7 +54,7 @@ fn flatten(draft: &mut Draft, stage: &str) {
 }
 
 /// The groups of a draft: every stage that is left, with the reduction that it reads in place.
-pub(crate) fn groups(draft: &Draft, options: &Options) -> Groups {
+pub(crate) fn groups(draft: &Draft, options: &SpaceOptions) -> Groups {
     let mut groups = Groups { tiled: Vec::new(), fixed: Vec::new() };
     for (root, reduction) in with_epilogues(&draft.nest) {
         let is_fixed = is_in_order(draft, &root)
@@ -76,7 +76,7 @@ pub(crate) fn describe(
     nest: &LoopNest,
     root: &str,
     epilogue: Option<String>,
-    options: &Options,
+    options: &SpaceOptions,
 ) -> Option<Group> {
     let stage = epilogue.as_deref().unwrap_or(root);
     let accesses = Accesses::of(nest, stage)?;

@@ -12,12 +12,12 @@ use super::lowering::lowers;
 use super::pipeline::Pipeline;
 use super::rules;
 use super::sketch::GpuSketch;
-use crate::Options;
-use crate::pipelines::Pipelined;
+use crate::SpaceOptions;
+use crate::pipelines::PipelineSearch;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Gpu> {
-    fn sketch(&self, begun: Draft, options: &Options) -> Box<dyn Sketch> {
+    fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch> {
         Box::new(GpuSketch::of(begun, self, options))
     }
 
@@ -40,7 +40,7 @@ impl Policy for Goal<Gpu> {
     }
 
     /// Its cost model is computed and has learned nothing.
-    fn pipeline(&self, program: &Program, _: Option<Arc<Weights>>) -> Box<dyn Pipelined> {
+    fn pipeline(&self, program: &Program, _: Option<Arc<Weights>>) -> Box<dyn PipelineSearch> {
         Box::new(Pipeline::new(program, self))
     }
 }

@@ -21,7 +21,7 @@ const TRIES: usize = 6;
 
 /// Schedules all stages of what a draft has begun. Whatever is refused is left out, so the result always applies.
 pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
-    let sketch = GpuSketch::of(begun.clone(), goal, &crate::Options::default());
+    let sketch = GpuSketch::of(begun.clone(), goal, &crate::SpaceOptions::default());
     let mut draft = sketch.prepared.clone();
     let mut in_rows: Vec<&Chain> = Vec::new();
     for chain in &sketch.chains {

@@ -11,12 +11,12 @@ use super::knobs::{KNOBS, Knob};
 use super::rows::{self, Chain};
 use super::tensor::{self, Product, Shape};
 use super::tiling::Tiling;
-use crate::Options;
+use crate::SpaceOptions;
 use crate::sketch::Values;
 
 /// A parameter of a group.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting {
+pub(crate) struct GroupParameter {
     /// The knob that knows what its values mean.
     pub(crate) knob: &'static dyn Knob,
     /// The loop or the tensor that it is about, by place among the group's.
@@ -32,7 +32,7 @@ pub(crate) struct GpuSketch {
     pub(crate) prepared: Draft,
     pub(crate) goal: Goal<Gpu>,
     pub(crate) parameters: Vec<Parameter>,
-    settings: Vec<Setting>,
+    settings: Vec<GroupParameter>,
     /// Groups in the order of the program.
     pub(crate) groups: Vec<Group>,
     /// Stages that rules schedule.
@@ -45,7 +45,7 @@ pub(crate) struct GpuSketch {
 
 impl GpuSketch {
     /// The sketch of what a draft has begun: it may have rewritten stages, and nothing else.
-    pub(crate) fn of(begun: Draft, goal: &Goal<Gpu>, options: &Options) -> Self {
+    pub(crate) fn of(begun: Draft, goal: &Goal<Gpu>, options: &SpaceOptions) -> Self {
         let mut prepared = begun.clone();
         prepare(&mut prepared);
         // A program of one stage needs no mention of its name.
@@ -70,22 +70,24 @@ impl GpuSketch {
         for group in &mut sketch.groups {
             let first = sketch.parameters.len();
             for knob in KNOBS {
-                for offer in knob.offers(group) {
+                for parameter in knob.knob_parameters(group) {
                     let name = match is_alone {
-                        true => offer.name,
-                        false => format!("{}:{}", group.stage(), offer.name),
+                        true => parameter.name,
+                        false => format!("{}:{}", group.stage(), parameter.name),
                     };
-                    let parameter = Parameter::new(name, offer.domain);
+                    let parameter = Parameter::new(name, parameter.domain);
                     if parameter.count() > 1 {
                         sketch.parameters.push(parameter);
-                        sketch.settings.push(Setting { knob: *knob, place: offer.place });
+                        sketch
+                            .settings
+                            .push(GroupParameter { knob: *knob, place: parameter.place });
                     }
                 }
             }
             group.parameters = first..sketch.parameters.len();
         }
         for chain in &mut sketch.chains {
-            let parameter = chain.offer();
+            let parameter = chain.parameter();
             if parameter.count() > 1 {
                 chain.parameter = sketch.parameters.len();
                 sketch.parameters.push(parameter);
@@ -94,7 +96,7 @@ impl GpuSketch {
         for product in &mut sketch.products {
             product.parameter = sketch.parameters.len();
             let stage = sketch.groups[product.group].stage();
-            sketch.parameters.extend(product.offers(stage, is_alone));
+            sketch.parameters.extend(product.knob_parameters(stage, is_alone));
         }
         sketch
     }
@@ -139,7 +141,7 @@ impl GpuSketch {
     pub(crate) fn of_group(
         &self,
         group: &Group,
-    ) -> impl Iterator<Item = (usize, &Parameter, Setting)> {
+    ) -> impl Iterator<Item = (usize, &Parameter, GroupParameter)> {
         let all = group.parameters.clone();
         all.filter_map(|at| Some((at, self.parameters.get(at)?, *self.settings.get(at)?)))
     }
@@ -147,7 +149,7 @@ impl GpuSketch {
     /// What values say about a group.
     pub(crate) fn tiling(&self, group: &Group, values: Values<'_>) -> Tiling {
         let mut tiling = Tiling::plain(group);
-        for (at, parameter, Setting { knob, place }) in self.of_group(group) {
+        for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
             let rank = values.ranks.get(at).copied().unwrap_or(0);
             knob.read(&mut tiling, group, place, parameter.domain(), rank);
         }
@@ -156,7 +158,7 @@ impl GpuSketch {
 
     /// Writes a tiling of a group into the ranks of all parameters.
     pub(crate) fn write(&self, group: &Group, tiling: &Tiling, ranks: &mut [u32]) {
-        for (at, parameter, Setting { knob, place }) in self.of_group(group) {
+        for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
             if let Some(rank) = ranks.get_mut(at) {
                 *rank = knob.write(tiling, group, place, parameter.domain());
             }

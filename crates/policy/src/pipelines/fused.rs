@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tensorwright_lang::program::Program;
-use tensorwright_pipeline::Options;
+use tensorwright_pipeline::BeamOptions;
 use tensorwright_schedule::nest::{BufferId, LoopNest, for_each_loop, for_each_store};
 use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::stage_map::MappedStage;
@@ -37,7 +37,7 @@ pub(crate) fn instead_of(
         return None;
     }
     let canonical = canonical(program);
-    let other = Moved::of(&canonical, schedule)?;
+    let other = Traffic::of(&canonical, schedule)?;
     let cache = policy.cache() as f64;
     let least = program.outputs.iter().map(|output| program.tensor(*output).bytes() as f64);
     // What is read and written in any case is not worth a search.
@@ -46,26 +46,26 @@ pub(crate) fn instead_of(
     }
     let pipeline = policy.pipeline(program, None);
     let mut asked = 0;
-    let found = pipeline.search_while(&Options::greedy(), &mut || {
+    let found = pipeline.search_while(&BeamOptions::greedy(), &mut || {
         asked += 1;
         asked <= MOST_ASKED
     });
     let (state, _) = found.states.first()?;
     let schedule = pipeline.decode(state).ok()?;
-    let own = Moved::of(&canonical, &schedule)?;
+    let own = Traffic::of(&canonical, &schedule)?;
     let is_less = own.bytes <= LESS_MOVED * other.bytes && other.bytes - own.bytes >= 2.0 * cache;
     (is_less && own.terms <= MORE_WORK * other.terms).then_some(schedule)
 }
 
 /// What a schedule moves and computes.
-struct Moved {
+struct Traffic {
     /// The bytes of whole tensors that loops at the root read and write, once for each of these loops.
     bytes: f64,
     /// The elements that are computed, or the terms of those that are reductions.
     terms: f64,
 }
 
-impl Moved {
+impl Traffic {
     fn of(canonical: &LoopNest, schedule: &Schedule) -> Option<Self> {
         let nest = schedule.apply(canonical.clone()).ok()?;
         let mut locals: BTreeSet<BufferId> = BTreeSet::new();

@@ -2,7 +2,7 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `pipelined.rs` | [`Pipelined`]: what each kind of target has |
+//! | `pipeline_search.rs` | [`PipelineSearch`]: what each kind of target has |
 //! | `samples.rs` | [`Samples`]: what one search after another finds |
 //! | `proposals.rs` | [`PipelineSchedules`]: what one search proposes |
 //! | `begin.rs` | what the schedules of all states begin with |
@@ -10,7 +10,7 @@
 
 mod begin;
 mod fused;
-mod pipelined;
+mod pipeline_search;
 mod proposals;
 mod samples;
 
@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
-use tensorwright_pipeline::{Options, Weights};
+use tensorwright_pipeline::{BeamOptions, Weights};
 
 use crate::targets::policy;
 
 pub(crate) use begin::begin;
 pub(crate) use fused::instead_of;
-pub use pipelined::Pipelined;
+pub use pipeline_search::PipelineSearch;
 pub use proposals::PipelineSchedules;
 pub use samples::Samples;
 
@@ -36,11 +36,11 @@ const TRIES: usize = 16;
 ///
 /// # Errors
 /// A kind of target that there is no policy for.
-pub fn pipelined(
+pub fn pipeline_search(
     program: &Program,
     goal: &Goal,
     weights: Option<Arc<Weights>>,
-) -> Result<Box<dyn Pipelined>, TargetError> {
+) -> Result<Box<dyn PipelineSearch>, TargetError> {
     Ok(policy(goal)?.pipeline(program, weights))
 }
 
@@ -50,7 +50,7 @@ pub fn pipelined(
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_pipeline::Options;
+/// use tensorwright_pipeline::BeamOptions;
 /// use tensorwright_policy::pipeline_schedules;
 /// use tensorwright_machine::{Cpu, Goal};
 ///
@@ -60,7 +60,7 @@ pub fn pipelined(
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
 /// let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
-/// let found = pipeline_schedules(&program, &goal, &Options::beam(), 5)?;
+/// let found = pipeline_schedules(&program, &goal, &BeamOptions::beam(), 5)?;
 /// assert!(!found.schedules.is_empty() && found.schedules.is_sorted_by(|(_, a), (_, b)| a <= b));
 /// assert!(found.refused.is_empty(), "{:?}", found.refused);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,10 +71,10 @@ pub fn pipelined(
 pub fn pipeline_schedules(
     program: &Program,
     goal: &Goal,
-    options: &Options,
+    options: &BeamOptions,
     count: usize,
 ) -> Result<PipelineSchedules, TargetError> {
-    let pipeline = pipelined(program, goal, None)?;
+    let pipeline = pipeline_search(program, goal, None)?;
     let mut found = PipelineSchedules::default();
     let states = pipeline.search_while(options, &mut || true).states;
     for (state, cost) in states.iter().take(count.saturating_mul(TRIES)) {

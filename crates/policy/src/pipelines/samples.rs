@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use tensorwright_pipeline::{Options, State};
+use tensorwright_pipeline::{BeamOptions, State};
 use tensorwright_schedule::Schedule;
 use tensorwright_space::Rejection;
 
-use super::Pipelined;
+use super::PipelineSearch;
 
 /// What one search after another finds (section 6). The second is a beam; all others are greedy and differ by their seed, so
 /// that there is an answer at once. States are numbered as they are found; none is found twice.
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_policy::{Samples, pipelined};
+/// use tensorwright_policy::{Samples, pipeline_search};
 /// use tensorwright_machine::{Cpu, Goal};
 ///
 /// let text = "def blur(float(H,W) in) -> (out) {
@@ -21,7 +21,7 @@ use super::Pipelined;
 ///   out(y,x) = bx(y,x) + bx(y+1,x) + bx(y+2,x)
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
-/// let pipeline = pipelined(&program, &Goal::new(Cpu::avx512()).into(), None)?;
+/// let pipeline = pipeline_search(&program, &Goal::new(Cpu::avx512()).into(), None)?;
 /// let mut samples = Samples::new(pipeline, 0);
 /// for _ in 0..Samples::BATCH {
 ///     let _ = samples.search(&mut || true);
@@ -33,7 +33,7 @@ use super::Pipelined;
 /// ```
 #[derive(Debug)]
 pub struct Samples {
-    pipeline: Box<dyn Pipelined>,
+    pipeline: Box<dyn PipelineSearch>,
     seed: u64,
     searches: usize,
     /// All that was found, with costs.
@@ -51,7 +51,7 @@ impl Samples {
 
     /// No search so far. `seed` decides every random choice.
     #[must_use]
-    pub fn new(pipeline: Box<dyn Pipelined>, seed: u64) -> Self {
+    pub fn new(pipeline: Box<dyn PipelineSearch>, seed: u64) -> Self {
         let (states, left, seen) = (Vec::new(), Vec::new(), HashSet::new());
         Self { pipeline, seed, searches: 0, states, left, seen, measured: Vec::new() }
     }
@@ -97,7 +97,7 @@ impl Samples {
 
     /// Searches once more, as long as it is told to go on; the number of the best state that is new, if there is one.
     pub fn search(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<usize> {
-        let options = if self.searches == 1 { Options::beam() } else { Options::greedy() };
+        let options = if self.searches == 1 { BeamOptions::beam() } else { BeamOptions::greedy() };
         let options = options.with_seed(self.seed.wrapping_add(self.searches as u64));
         self.searches += 1;
         let first = self.states.len();
@@ -131,7 +131,7 @@ impl Samples {
     /// The schedule of a state.
     ///
     /// # Errors
-    /// Why it has none, as [`Pipelined::decode`] says, or that there is no such state.
+    /// Why it has none, as [`PipelineSearch::decode`] says, or that there is no such state.
     pub fn decode(&self, number: usize) -> Result<Schedule, Rejection> {
         match self.states.get(number) {
             Some((state, _)) => self.pipeline.decode(state),

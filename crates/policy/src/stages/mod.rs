@@ -6,14 +6,14 @@
 //! | `operand.rs` | how operands move with loops, and what of them loops touch |
 //! | `split.rs` | loops, and how they may be split |
 //! | `rows.rs` | which stages go over the same rows |
-//! | `beside.rs` | which stages share loops over rows without one being computed for the other |
+//! | `sibling_fusion.rs` | which stages share loops over rows without one being computed for the other |
 //! | `ranks.rs` | from the ranks of parameters to values and back |
 //! | `steps.rs` | steps that schedules of all targets are made of |
 
-pub(crate) mod beside;
 pub(crate) mod kinds;
 pub(crate) mod operand;
 pub(crate) mod ranks;
 pub(crate) mod rows;
+pub(crate) mod sibling_fusion;
 pub(crate) mod split;
 pub(crate) mod steps;

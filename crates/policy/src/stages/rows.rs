@@ -6,8 +6,8 @@ use tensorwright_schedule::nest::{BufferId, Owner, Role};
 use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, stages};
 
-use super::beside::{self, Beside};
 use super::kinds::{is_in_order, is_written_out};
+use super::sibling_fusion::{self, Sibling};
 
 /// Programs with more stages are not looked at: every stage that is tried copies the nest.
 const MOST_STAGES: usize = 128;
@@ -26,7 +26,7 @@ pub(crate) struct Rows {
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<String>,
     /// Those of them that share the loops over rows with the root and are not computed for it.
-    pub(crate) beside: Vec<Beside>,
+    pub(crate) siblings: Vec<Sibling>,
     /// The bytes of the rows that they hold, beside those of results.
     pub(crate) bytes: i64,
     /// What it is when they are computed in that loop.
@@ -46,7 +46,7 @@ pub(crate) struct Limits {
     /// The most bytes of the rows that they hold.
     pub(crate) room: i64,
     /// The workers that share the rows, where stages may go beside the root.
-    pub(crate) beside: Option<i64>,
+    pub(crate) sibling_workers: Option<i64>,
 }
 
 /// The stages of a program that go over the same rows and are not scheduled yet. No stage is in two of the answers.
@@ -82,35 +82,35 @@ fn rows(draft: &Draft, root: &str, taken: &[String], limits: Limits) -> Option<R
         let rows: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
         let row = spatial[depth - 1].name.clone();
         let mut fused = draft.clone();
-        let beside = limits.beside.map_or_else(Vec::new, |workers| {
+        let siblings = limits.sibling_workers.map_or_else(Vec::new, |workers| {
             let may_join = |stage: &str| {
                 !taken.iter().any(|other| other == stage) && may_go_by_rows(draft, stage)
             };
-            beside::join(&mut fused, root, &spatial[..depth], workers, may_join)
+            sibling_fusion::join(&mut fused, root, &spatial[..depth], workers, may_join)
         });
-        let held = beside.iter().map(|stage| stage.bytes).fold(0i64, i64::saturating_add);
+        let held = siblings.iter().map(|stage| stage.bytes).fold(0i64, i64::saturating_add);
         let room = limits.room.saturating_sub(held);
-        let together = Together { root, row: &row, rows, beside: &beside };
+        let together = FusionLoop { root, row: &row, rows, siblings: &siblings };
         let Some((stages, bytes, fused)) = stages_of(draft, fused, together, taken, room) else {
             continue;
         };
         if best.as_ref().is_none_or(|best| best.stages.len() < stages.len()) {
             let root = root.to_owned();
-            best = Some(Rows { root, row, depth, rows, stages, beside, bytes, fused });
+            best = Some(Rows { root, row, depth, rows, stages, siblings, bytes, fused });
         }
     }
     best
 }
 
 /// The loop of a root in which others may be computed.
-struct Together<'a> {
+struct FusionLoop<'a> {
     root: &'a str,
     /// The loop.
     row: &'a str,
     /// Its iterations with those of the loops around it.
     rows: i64,
     /// The stages that share it already.
-    beside: &'a [Beside],
+    siblings: &'a [Sibling],
 }
 
 /// The stages that can be computed in a loop of the root without anything being computed twice, and the root;
@@ -118,12 +118,12 @@ struct Together<'a> {
 fn stages_of(
     draft: &Draft,
     mut fused: Draft,
-    Together { root, row, rows, beside }: Together<'_>,
+    FusionLoop { root, row, rows, siblings }: FusionLoop<'_>,
     taken: &[String],
     room: i64,
 ) -> Option<(Vec<String>, i64, Draft)> {
     let mut inside: Vec<String> = vec![root.to_owned()];
-    inside.extend(beside.iter().map(|stage| stage.stage.clone()));
+    inside.extend(siblings.iter().map(|stage| stage.stage.clone()));
     let mut bytes = 0i64;
     for stage in stages(&draft.nest).iter().rev() {
         if inside.contains(stage) {

@@ -3,7 +3,7 @@
 use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
 
-use crate::Options;
+use crate::SpaceOptions;
 
 /// Loops with fewer iterations are not split.
 pub(crate) const FEWEST: i64 = 4;
@@ -17,7 +17,7 @@ pub(crate) struct Split {
 }
 
 /// The loops over terms, with the ways to split each. Windows are walked through whole.
-pub(crate) fn terms(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
+pub(crate) fn terms(axes: Vec<Axis>, options: &SpaceOptions) -> Vec<Split> {
     let split = |axis: Axis| {
         let extent = axis.extent.max(1) as u64;
         let tile = (axis.extent >= 4 * FEWEST)

@@ -8,7 +8,7 @@ use crate::common;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
+use tensorwright_policy::{Preset, ScheduleSpace, default_schedule};
 use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::{Point, Rng};
@@ -128,7 +128,7 @@ fn loops_of_a_fused_product_have_names_of_their_own() {
         let sizes = [("B", batch), ("N", 384), ("I", 256), ("O", 256)];
         let program = module.bind("f", sizes).unwrap();
         let goal = Goal::new(Cpu::avx512()).into();
-        let schedule = untuned_schedule(&program, &goal).unwrap();
+        let schedule = default_schedule(&program, &goal).unwrap();
         let nest = schedule.apply(canonical(&program)).unwrap();
         let mut names: Vec<&str> =
             loops_of(&nest, "y.0").iter().map(|l| nest.var_name(l.var)).collect();

@@ -8,7 +8,7 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::cpu::rules::schedule_by_rules;
-use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
+use tensorwright_policy::{Preset, ScheduleSpace, default_schedule};
 use tensorwright_schedule::check::{Verdict, check};
 use tensorwright_schedule::{Schedule, canonical, lower_traced};
 use tensorwright_space::Rng;
@@ -95,7 +95,7 @@ fn rules_make_nests_that_read_what_was_written() {
             complete += usize::from(sound(&example, "default", &rules));
             all += 1;
         }
-        let untuned = untuned_schedule(&example.program, &Goal::new(Cpu::avx2()).into()).unwrap();
+        let untuned = default_schedule(&example.program, &Goal::new(Cpu::avx2()).into()).unwrap();
         complete += usize::from(sound(&example, "untuned", &untuned));
         all += 1;
     }

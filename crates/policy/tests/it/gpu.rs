@@ -7,7 +7,7 @@ use tensorwright_lang::Module;
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, Target};
-use tensorwright_policy::{Preset, ScheduleSpace, lower_options, untuned_schedule};
+use tensorwright_policy::{Preset, ScheduleSpace, default_schedule, lower_options};
 use tensorwright_schedule::{Schedule, canonical, lower_with};
 use tensorwright_space::Rng;
 
@@ -84,7 +84,7 @@ fn legal_points_of_examples_are_schedules() {
 fn untuned_schedules_of_examples_bind_loops() {
     let goal = goal();
     for program in examples() {
-        let schedule = untuned_schedule(&program, &goal).unwrap();
+        let schedule = default_schedule(&program, &goal).unwrap();
         assert_eq!(refusal(&schedule, &program, &goal), None);
         let results: i64 = program.outputs.iter().map(|id| program.tensor(*id).elements()).sum();
         let is_scan = program.stages.iter().any(|stage| stage.scan.is_some());
@@ -132,7 +132,7 @@ fn products_are_computed_on_tensor_cores() {
     let (goal, mut rng) = (goal(), Rng::new(3));
     for (name, text, sizes) in PRODUCTS {
         let program = product(text, sizes);
-        let untuned = untuned_schedule(&program, &goal).unwrap().to_string();
+        let untuned = default_schedule(&program, &goal).unwrap().to_string();
         assert!(untuned.contains("tensorize"), "{name}: {untuned}");
         let space = ScheduleSpace::new(&program, &goal, &Preset::Full.options()).unwrap();
         let mut parameters = space.search_space().parameters().iter();
@@ -159,7 +159,7 @@ fn float_is_rounded_for_tensor_cores_only_where_that_is_allowed() {
     let program = gemm(1024);
     let has_tensors = |target: &str, precision: Precision| {
         let goal = Goal::new(Target::named(target).unwrap()).with_precision(precision);
-        let schedule = untuned_schedule(&program, &goal).unwrap().to_string();
+        let schedule = default_schedule(&program, &goal).unwrap().to_string();
         assert_eq!(refusal(&Schedule::parse(&schedule).unwrap(), &program, &goal), None);
         schedule.contains("in tf32")
     };

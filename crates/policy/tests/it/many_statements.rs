@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_policy::untuned_schedule;
+use tensorwright_policy::default_schedule;
 use tensorwright_schedule::{Schedule, Window, canonical, lower};
 
 /// A chain of element-wise statements.
@@ -41,8 +41,8 @@ fn bind(text: &str) -> Program {
     Module::parse("f.tc", text).unwrap().bind("f", [("N", 20)]).unwrap()
 }
 
-fn default_schedule(program: &Program) -> Schedule {
-    untuned_schedule(program, &Goal::new(Cpu::avx2()).into()).unwrap()
+fn schedule_of(program: &Program) -> Schedule {
+    default_schedule(program, &Goal::new(Cpu::avx2()).into()).unwrap()
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_schedule_in_pieces_is_that_of_the_whole_nest() {
     for program in [chain(700), sums(560), apart(320)] {
         let nest = canonical(&program);
         assert!(Window::suits(&nest), "{} trees", nest.body.len());
-        let schedule = default_schedule(&program);
+        let schedule = schedule_of(&program);
         assert!(!schedule.steps.is_empty());
         let mut whole = nest.clone();
         for step in &schedule.steps {
@@ -64,9 +64,9 @@ fn a_schedule_in_pieces_is_that_of_the_whole_nest() {
 
 #[test]
 fn what_other_pieces_read_stays_where_it_is() {
-    let text = default_schedule(&apart(320)).to_string();
+    let text = schedule_of(&apart(320)).to_string();
     assert!(!text.contains(": inline") && !text.contains(": compute_at"), "{text}");
-    let text = default_schedule(&chain(700)).to_string();
+    let text = schedule_of(&chain(700)).to_string();
     assert!(text.matches(": inline").count() > 600, "{text}");
 }
 

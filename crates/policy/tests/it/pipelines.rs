@@ -6,9 +6,9 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use tensorwright_machine::{Cpu, Goal, Target};
-use tensorwright_pipeline::Options;
+use tensorwright_pipeline::BeamOptions;
 use tensorwright_policy::cpu::Pipeline;
-use tensorwright_policy::{Samples, lower_options, pipeline_schedules, pipelined};
+use tensorwright_policy::{Samples, lower_options, pipeline_schedules, pipeline_search};
 use tensorwright_schedule::{Schedule, canonical, lower, lower_with};
 
 /// Processors with one worker and with several, and a graphics processor.
@@ -30,7 +30,7 @@ fn stages_share_the_blocks_of_a_device() {
     let module = tensorwright_lang::Module::parse("blur.tc", text).unwrap();
     let program = module.bind("blur", [("H", 2050), ("W", 2050)]).unwrap();
     let goal = Goal::new(Target::named("cuda:sm_80").unwrap());
-    let found = pipeline_schedules(&program, &goal, &Options::beam(), 1).unwrap();
+    let found = pipeline_schedules(&program, &goal, &BeamOptions::beam(), 1).unwrap();
     let (schedule, _) = &found.schedules[0];
     let nest = schedule.apply(canonical(&program)).unwrap();
     let lowered = lower_with(nest, &lower_options(&goal.target), &mut |_, _| {}).unwrap();
@@ -48,8 +48,8 @@ fn examples_of_several_stages_are_scheduled() {
             continue;
         }
         for goal in goals() {
-            for options in [Options::greedy(), Options::beam()] {
-                let pipeline = pipelined(&program, &goal, None).unwrap();
+            for options in [BeamOptions::greedy(), BeamOptions::beam()] {
+                let pipeline = pipeline_search(&program, &goal, None).unwrap();
                 let found = pipeline.search_while(&options, &mut || true);
                 let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
                 let mut good = 0;
@@ -84,7 +84,8 @@ fn examples_of_several_stages_are_scheduled() {
 fn schedules_come_best_first_and_differ() {
     let example = common::examples().into_iter().find(|e| e.name.contains("harris")).unwrap();
     let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
-    let found = pipeline_schedules(&example.program, &goal, &Options::beam(), 5).unwrap().schedules;
+    let found =
+        pipeline_schedules(&example.program, &goal, &BeamOptions::beam(), 5).unwrap().schedules;
     assert!(found.len() > 1);
     assert!(found.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 != pair[1].0));
 }
@@ -121,7 +122,7 @@ fn large_tensors_that_rules_leave_whole_are_placed_by_a_search() {
         [("h", 192), ("w", 320), ("H", 1536), ("W", 2560), ("f", 8), ("s", 16), ("bins", 8)];
     let program = module.unwrap().bind("bgu", sizes).unwrap();
     let goal = Goal::new(Cpu::avx512()).into();
-    let schedule = tensorwright_policy::untuned_schedule(&program, &goal).unwrap();
+    let schedule = tensorwright_policy::default_schedule(&program, &goal).unwrap();
     let canonical = canonical(&program);
     let nest = schedule.apply(canonical.clone()).unwrap();
     let map = tensorwright_schedule::StageMap::of(&canonical, &nest);
@@ -146,7 +147,7 @@ fn filters_that_alternate_have_lanes_apart() {
         .bind("demosaic", [("H", 512), ("W", 1024)])
         .unwrap();
     let goal = Goal::new(Cpu::avx512());
-    let found = pipeline_schedules(&program, &goal.into(), &Options::greedy(), 1).unwrap();
+    let found = pipeline_schedules(&program, &goal.into(), &BeamOptions::greedy(), 1).unwrap();
     let schedule = found.schedules[0].0.to_string();
     let has = |line: &str| schedule.lines().any(|found| found.starts_with(line));
     assert!(has("colour: unroll c") && has("colour: vectorize x.lanes"), "{schedule}");

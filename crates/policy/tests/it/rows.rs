@@ -3,7 +3,7 @@
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_policy::{Preset, ScheduleSpace, untuned_schedule};
+use tensorwright_policy::{Preset, ScheduleSpace, default_schedule};
 use tensorwright_schedule::{LoopNest, canonical, lower};
 
 fn goal() -> Goal {
@@ -16,7 +16,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 fn untuned(program: &Program) -> LoopNest {
-    untuned_schedule(program, &goal()).unwrap().apply(canonical(program)).unwrap()
+    default_schedule(program, &goal()).unwrap().apply(canonical(program)).unwrap()
 }
 
 /// The loops that are around nothing else: one pass over memory each.
@@ -36,7 +36,7 @@ fn functions_are_work_for_several_workers() {
     let goal: Goal = Goal::new(Cpu::avx512()).with_workers(2).into();
     let is_shared = |text: &str, rows: i64| {
         let program = program(text, &[("N", rows), ("D", 256)]);
-        untuned_schedule(&program, &goal).unwrap().to_string().contains("parallel")
+        default_schedule(&program, &goal).unwrap().to_string().contains("parallel")
     };
     let sum = "def f(float(N,D) x, float(D) b) -> (y) { y(n,d) = max(x(n,d) + b(d), 0) }";
     assert!(!is_shared(sum, 128) && is_shared(sum, 256));
@@ -89,13 +89,13 @@ fn products_keep_their_tiles() {
       y(m,n) = exp(C(m,n) - top(m))
     }";
     let small = program(text, &[("M", 256), ("N", 256), ("K", 256)]);
-    let schedule = untuned_schedule(&small, &goal()).unwrap().to_string();
+    let schedule = default_schedule(&small, &goal()).unwrap().to_string();
     assert!(schedule.contains("C: compute_at y m.block"), "{schedule}");
     assert!(schedule.contains("top: compute_at y m.row"), "{schedule}");
     assert_eq!(passes(&small), 1);
     // No cache holds the second operand, which every block would read again.
     let large = program(text, &[("M", 256), ("N", 4096), ("K", 4096)]);
-    let schedule = untuned_schedule(&large, &goal()).unwrap().to_string();
+    let schedule = default_schedule(&large, &goal()).unwrap().to_string();
     assert!(!schedule.contains("C: compute_at"), "{schedule}");
     assert!(schedule.contains("top: compute_at y m"), "{schedule}");
     assert_eq!(passes(&large), 2);
@@ -154,7 +154,7 @@ fn the_gradient_of_attention_is_one_pass() {
         let sizes = [("H", 8), ("L", rows), ("S", 300), ("D", 64), ("E", 64)];
         let program = program(GRADIENT, &sizes);
         assert_eq!(passes(&program), 1);
-        let schedule = untuned_schedule(&program, &goal()).unwrap().to_string();
+        let schedule = default_schedule(&program, &goal()).unwrap().to_string();
         for step in ["d_K: compute_with d_Q l.block", "d_V: compute_with d_Q l.block"] {
             assert!(schedule.contains(step), "{schedule}");
         }
@@ -166,7 +166,7 @@ fn workers_share_heads_and_not_sums_over_rows() {
     let workers = Goal { workers: 2, ..Goal::new(Cpu::avx512()) }.into();
     let schedule = |heads| {
         let sizes = [("H", heads), ("L", 300), ("S", 300), ("D", 64), ("E", 64)];
-        untuned_schedule(&program(GRADIENT, &sizes), &workers).unwrap().to_string()
+        default_schedule(&program(GRADIENT, &sizes), &workers).unwrap().to_string()
     };
     let (one, many) = (schedule(1), schedule(8));
     assert!(many.contains("d_K: compute_with d_Q l.block"), "{many}");
@@ -190,7 +190,7 @@ const NORM_GRADIENT: &str = "def f(float(N,D) x, float(D) g, float(N,D) d_y) -> 
 fn the_gradient_of_a_norm_is_one_pass() {
     let program = program(NORM_GRADIENT, &[("N", 250), ("D", 768)]);
     assert_eq!(passes(&program), 1);
-    let schedule = untuned_schedule(&program, &goal()).unwrap().to_string();
+    let schedule = default_schedule(&program, &goal()).unwrap().to_string();
     for step in ["d_g: compute_with d_x n", "d_b: compute_with d_x n", "s: compute_at d_x n"] {
         assert!(schedule.contains(step), "{schedule}");
     }
@@ -201,7 +201,7 @@ fn workers_add_to_copies_of_sums_over_rows() {
     let workers = Goal { workers: 2, ..Goal::new(Cpu::avx512()) }.into();
     let schedule = |rows| {
         let program = program(NORM_GRADIENT, &[("N", rows), ("D", 768)]);
-        let schedule = untuned_schedule(&program, &workers).unwrap();
+        let schedule = default_schedule(&program, &workers).unwrap();
         let nest = schedule.apply(canonical(&program)).unwrap();
         (schedule.to_string(), nest.body.len())
     };
@@ -234,7 +234,7 @@ fn results_beside_each_other_share_what_they_need() {
       top(n) max=! x(n,d)
       y(n,d) = (x(n,d) - top(n)) / total(d)
     }";
-    let schedule = untuned_schedule(&program(text, &[("N", 64), ("D", 1000)]), &goal()).unwrap();
+    let schedule = default_schedule(&program(text, &[("N", 64), ("D", 1000)]), &goal()).unwrap();
     assert!(!schedule.to_string().contains("compute_with"), "{schedule}");
 }
 
@@ -247,7 +247,7 @@ fn what_would_be_computed_twice_stays_apart() {
       y(i,j) = b(i,j) + b(i+1,j) - s(i)
     }";
     let program = program(text, &[("H", 65), ("W", 256)]);
-    let schedule = untuned_schedule(&program, &goal()).unwrap().to_string();
+    let schedule = default_schedule(&program, &goal()).unwrap().to_string();
     assert!(!schedule.contains("b: compute_at"), "{schedule}");
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_pipeline::{Options, Outcome};
+use tensorwright_pipeline::{BeamOptions, Outcome};
 use tensorwright_policy::cpu::Pipeline;
 
 fn example(file: &str, def: &str, sizes: &[(&str, i64)]) -> Program {
@@ -29,7 +29,7 @@ fn chain(stages: usize) -> Program {
     Module::parse("chain.tc", &text).unwrap().bind("chain", [("H", 1536), ("W", 2560)]).unwrap()
 }
 
-fn search(program: &Program, options: &Options) -> Outcome {
+fn search(program: &Program, options: &BeamOptions) -> Outcome {
     let found = Pipeline::new(program, &Goal::new(Cpu::avx512())).search(options);
     println!("{:?}, {:?}", found.states.first().map(|(_, cost)| cost), found.statistics);
     found
@@ -40,7 +40,7 @@ fn search(program: &Program, options: &Options) -> Outcome {
 fn the_full_beam_asks_about_few_states_of_a_chain_of_32_stencils() {
     let sizes = [("H", 2560), ("W", 1536)];
     let program = example("kernels/stencil_chain.tc", "stencil_chain", &sizes);
-    let taken = search(&program, &Options::beam()).statistics;
+    let taken = search(&program, &BeamOptions::beam()).statistics;
     assert!(taken.states < 120_000 && taken.groups < 60_000, "{taken:?}");
 }
 
@@ -49,14 +49,14 @@ fn the_full_beam_asks_about_few_states_of_a_chain_of_32_stencils() {
 fn the_full_beam_asks_about_few_states_of_a_local_laplacian() {
     let sizes = [("H", 1536), ("W", 2560), ("K", 8)];
     let program = example("pipelines/local_laplacian.tc", "local_laplacian", &sizes);
-    let taken = search(&program, &Options::beam()).statistics;
+    let taken = search(&program, &BeamOptions::beam()).statistics;
     assert!(taken.states < 200_000 && taken.groups < 60_000, "{taken:?}");
     assert!(taken.frozen * 2 > program.stages.len(), "coarse levels are cheap: {taken:?}");
 }
 
 #[test]
 fn what_is_asked_about_grows_as_the_stages_do() {
-    let states = |stages| search(&chain(stages), &Options::beam()).statistics.states;
+    let states = |stages| search(&chain(stages), &BeamOptions::beam()).statistics.states;
     let (few, many) = (states(12), states(48));
     assert!(many < 6 * few, "{few} of 12 stages, {many} of 48");
 }
@@ -75,9 +75,9 @@ fn what_makes_the_search_fast_loses_little_and_leaves_a_tenth_of_the_states() {
     ];
     let mut share = 1.0;
     for program in &programs {
-        let mut slow = Options::beam();
+        let mut slow = BeamOptions::beam();
         (slow.sampling, slow.freezing) = (false, false);
-        let (all, some) = (search(program, &slow), search(program, &Options::beam()));
+        let (all, some) = (search(program, &slow), search(program, &BeamOptions::beam()));
         let (all_cost, some_cost) = (all.states[0].1, some.states[0].1);
         assert!(some_cost < 1.05 * all_cost, "{some_cost} for {all_cost}");
         share *= some.statistics.computed as f64 / all.statistics.states as f64;
@@ -91,9 +91,9 @@ fn what_makes_the_search_fast_loses_little_and_leaves_a_tenth_of_the_states() {
 #[test]
 fn stages_that_cost_about_the_same_are_not_frozen() {
     let program = example("pipelines/camera_pipe.tc", "camera_pipe", &[("H", 984), ("W", 1296)]);
-    let mut open = Options::beam();
+    let mut open = BeamOptions::beam();
     open.freezing = false;
-    let (open, frozen) = (search(&program, &open), search(&program, &Options::beam()));
+    let (open, frozen) = (search(&program, &open), search(&program, &BeamOptions::beam()));
     assert!(frozen.statistics.frozen < program.stages.len() / 3, "{:?}", frozen.statistics);
     assert!(frozen.states[0].1 < 1.3 * open.states[0].1);
 }

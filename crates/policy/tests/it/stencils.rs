@@ -3,7 +3,7 @@
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_policy::untuned_schedule;
+use tensorwright_policy::default_schedule;
 use tensorwright_schedule::nest::Node;
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{LoopNest, canonical, lower};
@@ -15,7 +15,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
 
 fn untuned(program: &Program) -> LoopNest {
     let goal = Goal::new(Cpu::avx512()).into();
-    untuned_schedule(program, &goal).unwrap().apply(canonical(program)).unwrap()
+    default_schedule(program, &goal).unwrap().apply(canonical(program)).unwrap()
 }
 
 /// The loops that are around nothing else: one pass over memory each.
@@ -85,7 +85,7 @@ fn what_is_read_in_place_is_computed_there() {
     }";
     let program = program(text, &[("H", 2000), ("W", 1500)]);
     let schedule =
-        untuned_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
+        default_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     assert!(schedule.contains("blurred: inline"), "{schedule}");
 }
 
@@ -96,7 +96,7 @@ fn stages_share_the_memory_of_a_long_chain() {
         Module::parse("stencil_chain.tc", &std::fs::read_to_string(path).unwrap()).unwrap();
     let program = module.bind("stencil_chain", [("H", 1536), ("W", 2560)]).unwrap();
     let goal = Goal::new(Cpu::avx512()).with_workers(2).into();
-    let nest = untuned_schedule(&program, &goal).unwrap().apply(canonical(&program)).unwrap();
+    let nest = default_schedule(&program, &goal).unwrap().apply(canonical(&program)).unwrap();
     let bytes = WorkspaceLayout::of(&lower(nest).unwrap()).size.bytes(2);
     assert!(bytes < 64 << 20, "{bytes} bytes");
 }
@@ -118,7 +118,7 @@ fn sums_over_windows_are_computed_in_the_vectors_of_their_reader() {
       out(y,x) = sxx(y,x) * syy(y,x) - sxy(y,x) * sxy(y,x)
     }";
     let large = program(text, &[("H", 2000), ("W", 1500)]);
-    let schedule = untuned_schedule(&large, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
+    let schedule = default_schedule(&large, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     for step in ["p: inline", "xx: inline", "xy: inline", "gx: compute_at out y.block"] {
         assert!(schedule.contains(step), "{step}\n{schedule}");
     }
@@ -137,7 +137,7 @@ fn several_gathered_tensors_are_no_reason_for_scalars() {
     }";
     let gathered = program(text, &[("N", 31), ("W", 4096)]);
     let schedule =
-        untuned_schedule(&gathered, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
+        default_schedule(&gathered, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     assert!(schedule.contains("out: vectorize"), "{schedule}");
 }
 
@@ -147,7 +147,7 @@ fn rows_that_are_read_again_stay_in_registers() {
     let blur = BLUR.replace("/ 3", "/ 4");
     let schedule = |text: &str| {
         let program = program(text, &[("H", 2000), ("W", 1500)]);
-        untuned_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string()
+        default_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string()
     };
     let cheap = schedule(&blur);
     assert!(cheap.contains("-> y.row.tile y.row.rows"), "{cheap}");
@@ -165,7 +165,7 @@ fn windows_share_what_they_read_with_the_next_rows() {
     }";
     let program = program(text, &[("H", 2024), ("W", 1500)]);
     let schedule =
-        untuned_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
+        default_schedule(&program, &Goal::new(Cpu::avx512()).into()).unwrap().to_string();
     assert!(schedule.contains("out: unroll i.1"), "{schedule}");
     assert!(
         schedule.contains("out: split y 1 16") || schedule.contains("out: split y 1 8"),

@@ -2,8 +2,10 @@
 
 use tensorwright_lang::Module;
 use tensorwright_machine::{Fpga, Goal, Target, TargetError};
-use tensorwright_pipeline::Options;
-use tensorwright_policy::{Preset, ScheduleSpace, Untuned, pipeline_schedules, untuned_schedule};
+use tensorwright_pipeline::BeamOptions;
+use tensorwright_policy::{
+    DefaultSchedule, Preset, ScheduleSpace, default_schedule, pipeline_schedules,
+};
 use tensorwright_schedule::{Draft, canonical};
 
 const TEXT: &str = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
@@ -15,14 +17,14 @@ fn said(goal: &Goal) -> Vec<Option<TargetError>> {
     let full = Preset::Full.options();
     let begun = Draft::new(canonical(&program));
     vec![
-        untuned_schedule(&program, goal).err(),
-        Untuned::of(&program, goal).err(),
+        default_schedule(&program, goal).err(),
+        DefaultSchedule::of(&program, goal).err(),
         ScheduleSpace::new(&program, goal, &full).err(),
         ScheduleSpace::new(&program, goal, &Preset::Tiles.options()).err(),
         ScheduleSpace::alternatives(&program, goal, &full).err(),
         ScheduleSpace::alternatives(&program, goal, &Preset::Tiles.options()).err(),
         ScheduleSpace::of(begun, goal, &full).err(),
-        pipeline_schedules(&program, goal, &Options::greedy(), 1).err(),
+        pipeline_schedules(&program, goal, &BeamOptions::greedy(), 1).err(),
     ]
 }
 

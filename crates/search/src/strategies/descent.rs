@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tensorwright_space::{Point, SearchSpace};
 
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -43,7 +43,7 @@ struct Gain {
 }
 
 impl Descent {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let gains = vec![Gain { sum: 0.0, steps: 1.0 }; space.directions()];
         Self { base: Base::new(space, settings), steps: HashMap::new(), gains }
     }

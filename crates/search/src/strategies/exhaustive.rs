@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tensorwright_space::{Point, SearchSpace};
 
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -26,7 +26,7 @@ struct Exhaustive {
 }
 
 impl Exhaustive {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let next = Some(space.first());
         Self { base: Base::new(space, settings), next }
     }

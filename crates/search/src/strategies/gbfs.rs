@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tensorwright_space::{Point, SearchSpace};
 
 use crate::base::{Base, propose, untiled};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl GBfs {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         Self { base: Base::new(space, settings), queue: BinaryHeap::new(), drawn: VecDeque::new() }
     }
 

@@ -24,7 +24,7 @@ use tensorwright_space::{Point, SearchSpace};
 
 use super::learned::{Encoding, news, open_directions};
 use crate::base::{Base, propose, untiled};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use actor_critic::{ActorCritic, Transition};
 use length::Length;
 
@@ -66,7 +66,7 @@ struct NA2c {
 }
 
 impl NA2c {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let mut base = Base::new(space, settings);
         let encoding = Encoding::new(&base.space, &mut base.rng);
         let learner = ActorCritic::new(encoding.len(), base.space.directions(), base.rng.fork());

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tensorwright_space::{Parameter, Point, Rng, SearchSpace};
 
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -51,7 +51,7 @@ struct OpEvo {
 }
 
 impl OpEvo {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         Self {
             base: Base::new(space, settings),
             parents: Vec::with_capacity(LAMBDA + 1),

@@ -14,7 +14,7 @@ use tensorwright_space::{Point, SearchSpace};
 use super::annealed::{Evaluated, GAMMA, WARM_UP};
 use super::learned::news;
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -32,7 +32,7 @@ struct PMethod {
 }
 
 impl PMethod {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         Self {
             base: Base::new(space, settings),
             evaluated: Evaluated::default(),

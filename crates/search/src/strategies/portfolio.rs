@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tensorwright_space::{Point, SearchSpace};
 
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy, registry};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings, registry};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -70,11 +70,11 @@ struct Member {
 }
 
 impl Portfolio {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let mut base = Base::new(space.clone(), settings);
         let mut arm = |(name, prior): &(&'static str, f64)| {
             // The portfolio itself hands out the points to start from.
-            let settings = Settings { seed: base.rng.next_u64(), start: Vec::new() };
+            let settings = StrategySettings { seed: base.rng.next_u64(), start: Vec::new() };
             let strategy = registry::find(name)?.start(space.clone(), &settings);
             Some(Member { name, strategy, prior: *prior, out: 0 })
         };

@@ -18,7 +18,7 @@ use tensorwright_space::{Point, SearchSpace};
 use super::annealed::{Evaluated, GAMMA, WARM_UP};
 use super::learned::{Encoding, news, open_directions};
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use network::{QNetwork, Step};
 
 /// The registry's line.
@@ -57,7 +57,7 @@ struct Move {
 }
 
 impl QMethod {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let mut base = Base::new(space, settings);
         let encoding = Encoding::new(&base.space, &mut base.rng);
         let network = QNetwork::new(encoding.len(), base.space.directions(), base.rng.fork());

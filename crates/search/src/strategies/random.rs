@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tensorwright_space::SearchSpace;
 
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
@@ -20,7 +20,7 @@ struct Random {
 }
 
 impl Random {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         Self { base: Base::new(space, settings) }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Other than there:
 //! - Features are those of the space, not of loops in lowered code: they cost microseconds.
-//! - Annealing takes [`Options::evaluations`] per point of the batch, a quarter of AutoTVM's.
+//! - Annealing takes [`SurrogateOptions::evaluations`] per point of the batch, a quarter of AutoTVM's.
 //! - When a batch went out the next one is planned from what came back by then; nobody waits.
 
 mod annealing;
@@ -22,18 +22,18 @@ use tensorwright_space::{Point, SearchSpace};
 
 use super::learned::news;
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use annealing::Annealing;
 
 /// The registry's line.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("surrogate", "boosted trees, after AutoTVM", |space, settings| {
-        Box::new(Surrogate::new(space, settings, Options::default()))
+        Box::new(Surrogate::new(space, settings, SurrogateOptions::default()))
     });
 
 /// What may differ between uses.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct SurrogateOptions {
     /// The points of a batch. The model is trained anew after each, so smaller batches learn sooner
     /// and cost more.
     pub(crate) batch: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Options {
     pub(crate) evaluations: usize,
 }
 
-impl Default for Options {
+impl Default for SurrogateOptions {
     fn default() -> Self {
         Self { batch: 64, epsilon: 0.05, evaluations: 256 }
     }
@@ -56,7 +56,7 @@ const CANDIDATES: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Surrogate {
     base: Base,
-    options: Options,
+    options: SurrogateOptions,
     /// What was learnt from: the features of points, row by row, and their performance.
     rows: Vec<f32>,
     values: Vec<f64>,
@@ -69,7 +69,11 @@ pub(crate) struct Surrogate {
 
 impl Surrogate {
     /// Starts on a space.
-    pub(crate) fn new(space: Arc<SearchSpace>, settings: &Settings, options: Options) -> Self {
+    pub(crate) fn new(
+        space: Arc<SearchSpace>,
+        settings: &StrategySettings,
+        options: SurrogateOptions,
+    ) -> Self {
         Self {
             base: Base::new(space, settings),
             options,

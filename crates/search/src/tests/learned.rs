@@ -6,14 +6,14 @@ mod landscape;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::{Observation, Proposal, SearchStrategy, Settings, find};
+use crate::{Observation, Proposal, SearchStrategy, StrategySettings, find};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_space::{Point, Rng, SearchSpace};
 
 const LEARNED: [&str; 4] = ["p-method", "q-method", "n-a2c", "surrogate"];
 
 fn start(name: &str, space: &Arc<SearchSpace>, seed: u64) -> Box<dyn SearchStrategy> {
-    let settings = Settings { seed, ..Settings::default() };
+    let settings = StrategySettings { seed, ..StrategySettings::default() };
     find(name).expect(name).start(space.clone(), &settings)
 }
 
@@ -168,7 +168,7 @@ fn given_points_come_first() {
     let mut start = vec![Point::new([1, 2])];
     start.extend(given.iter().cloned());
     for name in LEARNED {
-        let settings = Settings { seed: 9, start: start.clone() };
+        let settings = StrategySettings { seed: 9, start: start.clone() };
         let mut strategy = find(name).unwrap().start(space.clone(), &settings);
         assert_eq!(strategy.propose(3), Proposal::Points(given.clone()), "{name}");
     }

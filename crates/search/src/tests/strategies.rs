@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::registry::STRATEGIES;
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_space::parameter::{Categorical, Discrete, Factorization, Permutation, Splits};
 use tensorwright_space::{Domain, Parameter, Point, Rejection, Rng, Rules, SearchSpace};
@@ -70,7 +70,7 @@ fn anything(rng: &mut Rng) -> Outcome {
 }
 
 fn start(strategy: &Strategy, space: &Arc<SearchSpace>, seed: u64) -> Box<dyn SearchStrategy> {
-    strategy.start(space.clone(), &Settings { seed, start: Vec::new() })
+    strategy.start(space.clone(), &StrategySettings { seed, start: Vec::new() })
 }
 
 /// Asks and tells until so many points were tried; checks what was asked.
@@ -211,7 +211,7 @@ fn points_to_start_from_come_first_and_wrong_ones_are_left_out() {
     let wrong = [illegal, Point::new([1]), Point::new([u32::MAX; 5])];
     let both = [&wrong[..], &good[..2], &good[..1], &wrong[..], &good[2..]].concat();
     for strategy in STRATEGIES {
-        let settings = Settings { seed: 8, start: both.clone() };
+        let settings = StrategySettings { seed: 8, start: both.clone() };
         let mut search = strategy.start(space.clone(), &settings);
         let tried = run(search.as_mut(), &space, 20, 1, |p| Some(measured(bowl(&space, p))));
         assert_eq!(tried[..3], good, "{}", strategy.name);

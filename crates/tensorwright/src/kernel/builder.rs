@@ -5,7 +5,7 @@ use std::time::Instant;
 use tensorwright_codegen_llvm::{ObjectCache, Options, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_machine::{Goal, Target};
-use tensorwright_policy::{lower_options, untuned_schedule};
+use tensorwright_policy::{default_schedule, lower_options};
 use tensorwright_schedule::interface::stem;
 use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower_with};
 use tracing::{debug_span, info_span};
@@ -20,7 +20,7 @@ const UNNAMED: &str = "<schedule>";
 
 /// Compiles a program; made by [`Program::compile`].
 ///
-/// Without a schedule the [most promising one](untuned_schedule) is used, without
+/// Without a schedule the [most promising one](default_schedule) is used, without
 /// a target this machine, without a number of threads one.
 ///
 /// ```
@@ -202,7 +202,7 @@ impl KernelBuilder<'_> {
             let given = match self.schedule {
                 Some(given) => given,
                 None => {
-                    let choose = || untuned_schedule(program.ir(), &goal);
+                    let choose = || default_schedule(program.ir(), &goal);
                     spelled(debug_span!("choose schedule").in_scope(choose)?)
                 }
             };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tensorwright::{Module, Target};
 use tensorwright_machine::Goal;
-use tensorwright_pipeline::Options;
+use tensorwright_pipeline::BeamOptions;
 use tensorwright_policy::pipeline_schedules;
 
 /// A file, a definition, and sizes.
@@ -53,7 +53,7 @@ fn schedules_of_pipelines_compute_what_the_reference_does() {
     let programs = programs();
     assert!(programs.len() > 40, "{} programs", programs.len());
     for (name, program) in programs {
-        for options in [Options::greedy().with_seed(1), Options::beam()] {
+        for options in [BeamOptions::greedy().with_seed(1), BeamOptions::beam()] {
             let found = pipeline_schedules(program.ir(), &goal, &options, 3).unwrap().schedules;
             assert!(!found.is_empty(), "{name}");
             for (schedule, _) in found {

@@ -8,9 +8,9 @@ use serde_json::json;
 use tensorwright::runtime::Machine;
 use tensorwright::{Goal, Schedule};
 use tensorwright_outcome::Outcome;
-use tensorwright_policy::{ScheduleSpace, untuned_schedule};
+use tensorwright_policy::{ScheduleSpace, default_schedule};
 use tensorwright_records::{Journal, Origin, RunId, RunInfo, Trial, TrialId};
-use tensorwright_search::{SearchStrategy, Settings};
+use tensorwright_search::{SearchStrategy, StrategySettings};
 use tensorwright_space::Point;
 
 use super::{FINALISTS, Session};
@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
             let start = seeds.iter().map(|(point, _)| point.clone()).collect();
             // One that goes on draws other numbers: with the same it would propose what it knows, again and again.
             let seed = tuner.seed.wrapping_add(resumed.map_or(0, |(next, _)| next));
-            let settings = Settings { seed, start };
+            let settings = StrategySettings { seed, start };
             strategy.start(Arc::clone(space.search_space()), &settings)
         };
         let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
             candidates: Candidates::default(),
             spans: HashMap::new(),
             measured: Vec::new(),
-            default: (untuned_schedule(tuner.program.ir(), &goal)?, None),
+            default: (default_schedule(tuner.program.ir(), &goal)?, None),
             chosen: 0,
             next_trial,
             refused: 0,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::Goal;
-use tensorwright_pipeline::{Options as Search, Outcome};
-use tensorwright_policy::{Pipelined, pipelined};
+use tensorwright_pipeline::{BeamOptions as Search, Outcome};
+use tensorwright_policy::{PipelineSearch, pipeline_search};
 
 use crate::processor::thread_seconds;
 
@@ -62,7 +62,7 @@ pub(super) struct Found {
     pub(super) time: Duration,
     /// Whether it was ended before it was done.
     pub(super) is_ended: bool,
-    pub(super) pipeline: Box<dyn Pipelined>,
+    pub(super) pipeline: Box<dyn PipelineSearch>,
 }
 
 /// Searches with a full beam, for a limited time.
@@ -76,7 +76,7 @@ pub(super) fn search(
     // Others on the machine add nothing to it.
     let start = thread_seconds();
     let taken = || Duration::from_secs_f64((thread_seconds() - start).max(0.0));
-    let pipeline = pipelined(program, goal, None).map_err(|error| error.to_string())?;
+    let pipeline = pipeline_search(program, goal, None).map_err(|error| error.to_string())?;
     let mut is_ended = false;
     let outcome = pipeline.search_while(&switches.options(seed), &mut || {
         is_ended |= taken() > longest;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use tensorwright_pipeline::{Judgement, Samples, Training, Weights, judge, train};
+use tensorwright_pipeline::{ModelEvaluation, Samples, Training, Weights, judge, train};
 
 use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
@@ -50,8 +50,8 @@ pub(super) fn run(args: &EvalArgs) -> Outcome {
         Format::Text => text(&learned, &computed)?,
         Format::Json => {
             let both = learned.iter().zip(&computed);
-            let row = |(learned, computed): (&Judgement, &Judgement)| {
-                let numbers = |of: &Judgement| {
+            let row = |(learned, computed): (&ModelEvaluation, &ModelEvaluation)| {
+                let numbers = |of: &ModelEvaluation| {
                     serde_json::json!({
                         "correlation": of.correlation, "first": of.first, "best_of_five": of.best_of_five,
                     })
@@ -68,7 +68,7 @@ pub(super) fn run(args: &EvalArgs) -> Outcome {
 }
 
 /// Judges each program by what was learned from programs of other folds, in the order of the samples.
-fn cross_validated(samples: &Samples, folds: usize) -> Vec<Judgement> {
+fn cross_validated(samples: &Samples, folds: usize) -> Vec<ModelEvaluation> {
     let programs = samples.programs();
     let of_fold = |fold: usize, inside: bool| {
         let is_there = |(place, _): &(usize, &(_, Vec<usize>))| (place % folds == fold) == inside;
@@ -81,12 +81,12 @@ fn cross_validated(samples: &Samples, folds: usize) -> Vec<Judgement> {
         let weights = train(&of_fold(fold, false), &Training::default(), None, &mut |_, _, _| true);
         judge(&of_fold(fold, true), &weights)
     };
-    let mut all: Vec<Vec<Judgement>> = (0..folds).map(judged).collect();
+    let mut all: Vec<Vec<ModelEvaluation>> = (0..folds).map(judged).collect();
     all.iter_mut().for_each(|fold| fold.reverse());
     (0..programs.len()).filter_map(|place| all.get_mut(place % folds)?.pop()).collect()
 }
 
-fn text(learned: &[Judgement], computed: &[Judgement]) -> std::io::Result<()> {
+fn text(learned: &[ModelEvaluation], computed: &[ModelEvaluation]) -> std::io::Result<()> {
     let mut out = crate::terminal::out();
     let width = learned.iter().map(|of| of.program.chars().count()).max().unwrap_or(0).max(8);
     writeln!(
@@ -109,14 +109,14 @@ fn text(learned: &[Judgement], computed: &[Judgement]) -> std::io::Result<()> {
             b.correlation
         )?;
     }
-    let mean = |list: &[Judgement], of: fn(&Judgement) -> f64| {
+    let mean = |list: &[ModelEvaluation], of: fn(&ModelEvaluation) -> f64| {
         let sum: f64 = list.iter().map(|judgement| of(judgement).ln()).sum();
         (sum / list.len().max(1) as f64).exp()
     };
-    let rank = |list: &[Judgement]| {
+    let rank = |list: &[ModelEvaluation]| {
         list.iter().map(|of| of.correlation).sum::<f64>() / list.len().max(1) as f64
     };
-    let (first, five) = (|of: &Judgement| of.first, |of: &Judgement| of.best_of_five);
+    let (first, five) = (|of: &ModelEvaluation| of.first, |of: &ModelEvaluation| of.best_of_five);
     let schedules: usize = learned.iter().map(|of| of.schedules).sum();
     writeln!(
         out,

@@ -8,7 +8,7 @@ use super::weights::Weights;
 /// How good the choices of a model are on one program.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Judgement {
+pub struct ModelEvaluation {
     /// The program.
     pub program: String,
     /// The threads.
@@ -25,7 +25,7 @@ pub struct Judgement {
 
 /// Judges weights by samples, program by program.
 #[must_use]
-pub fn judge(samples: &Samples, weights: &Weights) -> Vec<Judgement> {
+pub fn judge(samples: &Samples, weights: &Weights) -> Vec<ModelEvaluation> {
     let network = weights.network();
     let of = |((program, threads), numbers): &((&str, usize), Vec<usize>)| {
         let expected: Vec<f64> =
@@ -39,7 +39,7 @@ pub fn judge(samples: &Samples, weights: &Weights) -> Vec<Judgement> {
             let chosen = order.iter().take(count).map(|place| seconds[*place]);
             chosen.fold(f64::INFINITY, f64::min) / best
         };
-        Judgement {
+        ModelEvaluation {
             program: (*program).to_owned(),
             threads: *threads,
             schedules: numbers.len(),

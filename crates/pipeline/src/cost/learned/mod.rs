@@ -1,4 +1,4 @@
-//! [`Learned`]: a model whose prices come from a network (section 5.2 and Appendix B).
+//! [`LearnedModel`]: a model whose prices come from a network (section 5.2 and Appendix B).
 //!
 //! The network sees the features of a stage and says by how much the price of each kind differs from that of the analytical
 //! model; a stage costs its amounts at these prices, and a state the sum over its stages. A network that has learned
@@ -13,7 +13,7 @@ mod samples;
 mod train;
 mod weights;
 
-pub use judge::{Judgement, judge};
+pub use judge::{ModelEvaluation, judge};
 pub use samples::{Sample, Samples, SamplesError};
 pub use train::{Training, train};
 pub use weights::{Provenance, Weights, WeightsError};
@@ -26,17 +26,17 @@ use super::{CostModel, Describer, Description, Kind, Machine};
 
 /// Costs in cycles: amounts at prices that a network has learned.
 #[derive(Debug, Clone)]
-pub struct Learned<'a> {
+pub struct LearnedModel<'a> {
     describer: Describer<'a>,
     weights: &'a Weights,
 }
 
-impl<'a> Learned<'a> {
+impl<'a> LearnedModel<'a> {
     /// The model of a machine, with what was learned.
     ///
     /// ```
     /// use tensorwright_lang::Module;
-    /// use tensorwright_pipeline::{Dag, Learned, Levels, Machine, Options, Weights, search};
+    /// use tensorwright_pipeline::{Dag, LearnedModel, Levels, Machine, BeamOptions, Weights, search};
     /// use tensorwright_machine::{Cpu, Goal};
     ///
     /// let text = "def twice(float(N) a) -> (c) { b(i) = a(i) + a(i+1)  c(i) = b(i) * b(i+1) }";
@@ -44,8 +44,8 @@ impl<'a> Learned<'a> {
     /// let goal = Goal::new(Cpu::avx512());
     /// let (dag, levels) = (Dag::new(&program), Levels::of_cpu(&goal));
     /// let weights = Weights::shipped();
-    /// let model = Learned::new(&dag, &levels, Machine::of(&goal), weights);
-    /// assert!(search(&dag, &levels, &model, &Options::beam()).states[0].1 > 0.0);
+    /// let model = LearnedModel::new(&dag, &levels, Machine::of(&goal), weights);
+    /// assert!(search(&dag, &levels, &model, &BeamOptions::beam()).states[0].1 > 0.0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -54,7 +54,7 @@ impl<'a> Learned<'a> {
     }
 }
 
-impl CostModel for Learned<'_> {
+impl CostModel for LearnedModel<'_> {
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)> {
         let found = self.describer.group(layout, group);
         let features: Vec<f32> =

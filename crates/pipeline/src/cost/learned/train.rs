@@ -91,10 +91,10 @@ struct Program {
     features: Vec<f32>,
     /// Costs of all stages by the analytical model, kind by kind.
     costs: Vec<f64>,
-    samples: Vec<Measured>,
+    samples: Vec<TrainingSample>,
 }
 
-struct Measured {
+struct TrainingSample {
     /// How many stages it has.
     stages: usize,
     /// The logarithm of its time.
@@ -107,7 +107,7 @@ fn programs(samples: &Samples) -> Vec<Program> {
         let list = || numbers.iter().map(|number| &samples.list[*number]);
         let best = list().map(|sample| sample.seconds).fold(f64::INFINITY, f64::min);
         let weights: f64 = list().map(|sample| best / sample.seconds).sum();
-        let measured = |sample: &super::Sample| Measured {
+        let measured = |sample: &super::Sample| TrainingSample {
             stages: sample.features.len(),
             log: libm::log(sample.seconds),
             weight: best / sample.seconds / weights,

@@ -96,12 +96,12 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
     let sizes = SIZES.into_iter().rev().filter(fits);
     let shapes: Vec<Shape> = sizes.map(Shape::by_rows).collect();
     let row = row.name.clone();
-    let (units, sharers, columns) = (Vec::new(), Vec::new(), Some(columns));
+    let (units, row_reductions, columns) = (Vec::new(), Vec::new(), Some(columns));
     (!shapes.is_empty()).then_some(Block {
         root,
         row,
         units,
-        sharers,
+        row_reductions,
         columns,
         stages,
         shapes,

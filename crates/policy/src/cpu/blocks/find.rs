@@ -11,7 +11,7 @@ use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 
 use super::cut::{cut, is_for_all};
 use super::product::is_product_unit;
-use super::sharer::Sharer;
+use super::row_reduction::RowReduction;
 use super::steps::{RowTilings, in_tiles};
 use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, tile};
 use crate::cpu::rows::{self, Chain, RowTiling};
@@ -128,7 +128,7 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
     let mut found = Vec::new();
     for (root, reduction) in with_epilogues(&draft.nest) {
         match chains.iter().position(|chain| chain.has(&root)) {
-            Some(place) if chains[place].root == root && chains[place].beside.is_empty() => {
+            Some(place) if chains[place].root == root && chains[place].siblings.is_empty() => {
                 found.push(Unit::Chain(place));
             }
             // What shares loops has them already.
@@ -165,33 +165,37 @@ fn block(
     let try_at = |depth: usize| {
         let row = spatial.get(depth)?;
         let around: i64 = spatial[..depth].iter().map(|axis| axis.extent).product();
-        let sharers = sharers(program, units, (row, &spatial[..depth]), taken, goal);
+        let row_reductions = row_reductions(program, units, (row, &spatial[..depth]), taken, goal);
         let fits = |rows: &i64| {
-            let host = Host { root, row: &row.name, extent: row.extent, around, rows: *rows };
-            host.units_with(program, units, sharers.clone(), taken, goal)
+            let host = BlockLoop { root, row: &row.name, extent: row.extent, around, rows: *rows };
+            host.units_with(program, units, row_reductions.clone(), taken, goal)
         };
         // Every worker gets a block.
         let suits = |rows: &i64| {
             *rows <= row.extent && around * ((row.extent + rows - 1) / rows) >= goal.workers
         };
         let sizes = SIZES.into_iter().filter(suits);
-        let found: Vec<(i64, Inside)> =
+        let found: Vec<(i64, BlockContents)> =
             sizes.filter_map(|rows| Some((rows, fits(&rows)?))).collect();
         // The one to start with comes first: that with the most stages and, of these, the largest up to a limit.
-        let start = |rows: i64, Inside { units, sharers }: &Inside| {
+        let start = |rows: i64, BlockContents { units, row_reductions }: &BlockContents| {
             let limit = if has_product(draft, units) { START } else { STENCIL_START };
-            (units.len() + sharers.len(), -(rows - limit).max(0), rows)
+            (units.len() + row_reductions.len(), -(rows - limit).max(0), rows)
         };
         let (first, inside) = found.iter().max_by_key(|(rows, inside)| start(*rows, inside))?;
         let others = found.iter().filter(|(rows, other)| rows != first && other == inside);
         let sizes = std::iter::once(*first).chain(others.map(|(rows, _)| *rows));
         let shapes = sizes.map(Shape::by_rows).collect();
-        let Inside { units, sharers } = inside.clone();
+        let BlockContents { units, row_reductions } = inside.clone();
         let stages = units.iter().flat_map(|unit| unit.stages(chains));
-        let stages = stages.chain(sharers.iter().map(|sharer| &sharer.stage)).cloned().collect();
+        let stages = stages
+            .chain(row_reductions.iter().map(|reduction| &reduction.stage))
+            .cloned()
+            .collect();
         let (root, row) = (root.clone(), row.name.clone());
         let (columns, parameter) = (None, 0);
-        let mut block = Block { root, row, units, sharers, columns, stages, shapes, parameter };
+        let mut block =
+            Block { root, row, units, row_reductions, columns, stages, shapes, parameter };
         add_tiles(&mut block, draft, chains, goal);
         Some(block)
     };
@@ -200,13 +204,13 @@ fn block(
 
 /// The products that may share the loop over rows of the last unit, inside of the loops around it. They keep workers from
 /// sharing blocks.
-fn sharers(
+fn row_reductions(
     program: &Stages<'_>,
     units: &[Unit],
     (row, around): (&Axis, &[&Axis]),
     taken: &[String],
     goal: &Goal<Cpu>,
-) -> Vec<Sharer> {
+) -> Vec<RowReduction> {
     let Stages { draft, chains, later, .. } = *program;
     let is_for_all = around.first().is_some_and(|axis| is_for_all(axis.extent, goal));
     let Some((last, before)) = units.split_last() else { return Vec::new() };
@@ -214,7 +218,7 @@ fn sharers(
         return Vec::new();
     }
     let free = before.iter().chain(later).filter(|unit| !taken.contains(unit.root(chains)));
-    free.filter_map(|unit| Sharer::of(draft, unit, row, around)).collect()
+    free.filter_map(|unit| RowReduction::of(draft, unit, row, around)).collect()
 }
 
 /// Adds shapes with register tiles of several rows to those of a block of stencils; they come first where they cost little.
@@ -251,13 +255,13 @@ fn add_tiles(block: &mut Block, draft: &Draft, chains: &[Chain], goal: &Goal<Cpu
 
 /// What can be computed in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Inside {
+struct BlockContents {
     units: Vec<Unit>,
-    sharers: Vec<Sharer>,
+    row_reductions: Vec<RowReduction>,
 }
 
 /// A loop of a root that is taken in blocks.
-struct Host<'a> {
+struct BlockLoop<'a> {
     root: &'a str,
     row: &'a str,
     extent: i64,
@@ -266,26 +270,31 @@ struct Host<'a> {
     rows: i64,
 }
 
-impl Host<'_> {
+impl BlockLoop<'_> {
     /// What can be computed in a block with those of some products that read something of it.
     fn units_with(
         &self,
         program: &Stages<'_>,
         units: &[Unit],
-        sharers: Vec<Sharer>,
+        row_reductions: Vec<RowReduction>,
         taken: &[String],
         goal: &Goal<Cpu>,
-    ) -> Option<Inside> {
-        let inside = self.units(program, units, sharers, taken, goal)?;
+    ) -> Option<BlockContents> {
+        let inside = self.units(program, units, row_reductions, taken, goal)?;
         let stages = inside.units.iter().flat_map(|unit| unit.stages(program.chains));
         let stages: Vec<&String> = stages.collect();
-        let gains = |sharer: &Sharer| {
-            stages.iter().any(|stage| readers(program.draft, stage).contains(&sharer.stage))
+        let gains = |reduction: &RowReduction| {
+            stages.iter().any(|stage| readers(program.draft, stage).contains(&reduction.stage))
         };
-        match inside.sharers.iter().all(gains) {
+        match inside.row_reductions.iter().all(gains) {
             true => Some(inside),
             false => {
-                let some = inside.sharers.iter().filter(|sharer| gains(sharer)).cloned().collect();
+                let some = inside
+                    .row_reductions
+                    .iter()
+                    .filter(|reduction| gains(reduction))
+                    .cloned()
+                    .collect();
                 self.units(program, units, some, taken, goal)
             }
         }
@@ -296,10 +305,10 @@ impl Host<'_> {
         &self,
         program: &Stages<'_>,
         units: &[Unit],
-        mut sharers: Vec<Sharer>,
+        mut row_reductions: Vec<RowReduction>,
         taken: &[String],
         goal: &Goal<Cpu>,
-    ) -> Option<Inside> {
+    ) -> Option<BlockContents> {
         let Stages { draft, chains, .. } = *program;
         let (last, before) = units.split_last()?;
         let mut fused = draft.clone();
@@ -309,12 +318,12 @@ impl Host<'_> {
         if !fused.step(self.root, split) {
             return None;
         }
-        sharers.retain(|sharer| sharer.join(&mut fused, self.root, &at, self.rows));
-        let room = match sharers.is_empty() {
+        row_reductions.retain(|reduction| reduction.join(&mut fused, self.root, &at, self.rows));
+        let room = match row_reductions.is_empty() {
             true => room(goal),
             false => SHARED_ROOM * goal.target.caches().l2,
         };
-        let mut held = Held::default();
+        let mut held = BlockBytes::default();
         match last {
             Unit::Chain(place) => {
                 let row = format!("{}.row", self.row);
@@ -329,7 +338,8 @@ impl Host<'_> {
                 continue;
             };
             let own = inside.iter().flat_map(|unit| unit.stages(chains));
-            let own: Vec<&String> = own.chain(sharers.iter().map(|sharer| &sharer.stage)).collect();
+            let own: Vec<&String> =
+                own.chain(row_reductions.iter().map(|reduction| &reduction.stage)).collect();
             let is_ours = !readers.is_empty() && readers.iter().all(|reader| own.contains(&reader));
             let owner = draft.nest.buffer(buffer).owner;
             let is_taken = taken.contains(root) || own.contains(&root);
@@ -367,11 +377,17 @@ impl Host<'_> {
         let has_chain = inside.iter().any(|unit| matches!(unit, Unit::Chain(_)));
         // What a cache holds anyway gains nothing from blocks.
         let pays = if has_product(draft, &inside) { has_chain } else { held.whole > room };
-        pays.then_some(Inside { units: inside, sharers })
+        pays.then_some(BlockContents { units: inside, row_reductions })
     }
 
     /// Computes a stage in the block; `None` if that is refused or too much of it is computed twice.
-    fn place(&self, draft: &Draft, trial: &mut Draft, stage: &str, most: f64) -> Option<Held> {
+    fn place(
+        &self,
+        draft: &Draft,
+        trial: &mut Draft,
+        stage: &str,
+        most: f64,
+    ) -> Option<BlockBytes> {
         let buffer = store_of(&draft.nest, stage)?.buffer;
         let at = format!("{}.block", self.row);
         let place = ComputeAt { consumer: self.root.to_owned(), at };
@@ -379,16 +395,16 @@ impl Host<'_> {
             return None;
         }
         let bytes = |draft: &Draft| draft.nest.buffer(buffer).bytes();
-        Some(Held { bytes: bytes(trial), whole: bytes(draft) })
+        Some(BlockBytes { bytes: bytes(trial), whole: bytes(draft) })
     }
 
     /// Computes the reduction of a stage that is no product in the block as well: it has no tiles to share.
-    fn reduction(&self, draft: &Draft, trial: &mut Draft, unit: &Unit) -> Option<Held> {
+    fn reduction(&self, draft: &Draft, trial: &mut Draft, unit: &Unit) -> Option<BlockBytes> {
         match unit {
             Unit::Group { reduction: Some(reduction), .. } if !is_product_unit(draft, unit) => {
                 self.place(draft, trial, reduction, OVERLAP_OF_TERMS)
             }
-            _ => Some(Held::default()),
+            _ => Some(BlockBytes::default()),
         }
     }
 
@@ -415,12 +431,12 @@ fn has_whole_rows(draft: &Draft, trial: &Draft, chain: &Chain) -> bool {
 
 /// What a block holds of its stages, and how much they are altogether.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct BlockBytes {
     bytes: i64,
     whole: i64,
 }
 
-impl Held {
+impl BlockBytes {
     fn and(self, other: Self) -> Self {
         let bytes = self.bytes.saturating_add(other.bytes);
         Self { bytes, whole: self.whole.saturating_add(other.whole) }

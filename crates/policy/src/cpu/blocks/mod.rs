@@ -15,7 +15,7 @@
 //! together instead of through memory one after another. Where a stage reads rows around its own, neighbouring blocks
 //! compute these twice; blocks are as large as that takes to be little.
 //!
-//! Products that add up over the rows of a block share its loop ([`sharer`]): those of gradients.
+//! Products that add up over the rows of a block share its loop ([`reduction`]): those of gradients.
 //!
 //! A softmax that was rewritten to need a block of its terms at a time ([`columns`]) is computed in blocks of columns as well.
 //!
@@ -25,14 +25,14 @@ mod columns;
 mod cut;
 mod find;
 mod product;
-mod sharer;
+mod row_reduction;
 mod steps;
 mod tile;
 
 use std::fmt;
 
 use columns::Columns;
-use sharer::Sharer;
+use row_reduction::RowReduction;
 
 use crate::cpu::rows::Chain;
 
@@ -119,7 +119,7 @@ pub(crate) struct Block {
     /// What is computed, in the order of the program; the root's is the last.
     pub(crate) units: Vec<Unit>,
     /// The products that add up over its rows.
-    pub(crate) sharers: Vec<Sharer>,
+    pub(crate) row_reductions: Vec<RowReduction>,
     /// The blocks of columns that it is computed in, if its softmax was rewritten; these are all units then.
     pub(crate) columns: Option<Columns>,
     /// All stages.

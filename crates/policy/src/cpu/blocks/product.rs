@@ -43,12 +43,12 @@ pub(super) struct Tiles {
     /// The loops of the reduction over rows and vectors.
     rows: Option<String>,
     vector: String,
-    turned: Vec<Turned>,
+    turned: Vec<TransposedOperand>,
 }
 
 /// A tensor whose elements along the vectors are apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Turned {
+struct TransposedOperand {
     tensor: String,
     rank: usize,
     /// The dimension along the vectors.
@@ -227,11 +227,11 @@ impl Terms {
 }
 
 /// The tensors whose elements along the vectors are apart.
-fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<Turned> {
+fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<TransposedOperand> {
     let is_apart = |read: &&Access| !matches!(read.stride(axis), Some(0 | 1));
     let of = |read: &Access| {
         let buffer = draft.nest.buffer(read.buffer);
-        Some(Turned {
+        Some(TransposedOperand {
             tensor: buffer.name.clone(),
             rank: buffer.shape.len(),
             dimension: read.dimension_of(axis)?,
@@ -248,7 +248,7 @@ fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<Turned> {
 fn turn(
     draft: &mut Draft,
     stage: &str,
-    Turned { tensor, rank, dimension, is_alone }: &Turned,
+    TransposedOperand { tensor, rank, dimension, is_alone }: &TransposedOperand,
     tiles: &Tiles,
     copies: &str,
 ) {

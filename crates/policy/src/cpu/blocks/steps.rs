@@ -50,9 +50,10 @@ pub(crate) fn compute(
     if let Some(Unit::Chain(place)) = last {
         rows_inside(draft, &chains[*place], row, row_tiling, goal)?;
     }
-    let sharers = block.sharers.iter();
-    let sharers = sharers.map(|sharer| sharer.compute(draft, block, (&cut, shape.rows), goal));
-    let sharers = sharers.collect::<Result<Vec<_>, _>>()?;
+    let row_reductions = block.row_reductions.iter();
+    let row_reductions =
+        row_reductions.map(|reduction| reduction.compute(draft, block, (&cut, shape.rows), goal));
+    let row_reductions = row_reductions.collect::<Result<Vec<_>, _>>()?;
     let mut by_rows = Vec::new();
     for unit in units {
         let inside = ComputeAt { consumer: block.root.clone(), at: at.clone() };
@@ -81,7 +82,7 @@ pub(crate) fn compute(
         let depth = if *stage == block.root { rows::depth(draft, stage, row) } else { 0 };
         Row { draft, stage, at, depth, vectors: VECTORS, is_short: false, goal }.schedule()?;
     }
-    for tiles in tiles.into_iter().chain(sharers.into_iter().flatten()) {
+    for tiles in tiles.into_iter().chain(row_reductions.into_iter().flatten()) {
         product::finish(draft, &tiles, all)?;
     }
     share(draft, block, cut, goal)

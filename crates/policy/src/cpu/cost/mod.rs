@@ -27,7 +27,7 @@ const L2_PERIOD: f64 = 65_536.0;
 
 /// A loop around register tiles.
 #[derive(Debug, Clone, Copy)]
-struct Around {
+struct OuterLoop {
     mover: Mover,
     trips: i64,
 }
@@ -38,7 +38,7 @@ struct Model<'a> {
     tiling: &'a Tiling,
     goal: &'a Goal<Cpu>,
     /// The loops around a register tile, outermost first.
-    around: Vec<Around>,
+    around: Vec<OuterLoop>,
     /// How many of them are outermost loops over results, and how many are not loops over innermost
     /// terms.
     outer: usize,
@@ -74,28 +74,29 @@ pub(crate) fn cycles(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> f64 {
 
 impl<'a> Model<'a> {
     fn new(group: &'a Group, tiling: &'a Tiling, goal: &'a Goal<Cpu>) -> Self {
-        let mut around: Vec<Around> = Vec::new();
+        let mut around: Vec<OuterLoop> = Vec::new();
         for axis in &tiling.outer_order {
             let whole = Mover::Spatial(*axis, 1);
-            around.push(Around { mover: whole, trips: outer_trips(group, tiling, *axis) });
+            around.push(OuterLoop { mover: whole, trips: outer_trips(group, tiling, *axis) });
         }
         let outer = around.len();
-        let mut middle: Vec<Option<Around>> = Vec::new();
+        let mut middle: Vec<Option<OuterLoop>> = Vec::new();
         for (axis, parts) in tiling.spatial.iter().enumerate() {
             if parts.len() > 3 {
                 let between = parts[1..parts.len() - 2].iter();
-                around
-                    .extend(between.map(|t| Around { mover: Mover::Spatial(axis, 1), trips: *t }));
+                around.extend(
+                    between.map(|t| OuterLoop { mover: Mover::Spatial(axis, 1), trips: *t }),
+                );
             }
             if parts.len() > 1 {
                 let trips = parts[parts.len() - 2];
                 let mover = Mover::Spatial(axis, 1);
-                middle.push((parts.len() > 2).then_some(Around { mover, trips }));
+                middle.push((parts.len() > 2).then_some(OuterLoop { mover, trips }));
             }
         }
         for (axis, parts) in tiling.reduce.iter().enumerate() {
             if parts.len() > 1 {
-                middle.push(Some(Around { mover: Mover::Reduce(axis, 1), trips: parts[0] }));
+                middle.push(Some(OuterLoop { mover: Mover::Reduce(axis, 1), trips: parts[0] }));
             }
         }
         let order = tiling.middle_order.iter();
@@ -109,7 +110,7 @@ impl<'a> Model<'a> {
                 _ => 1,
             };
             let trips = (inner + lanes - 1) / lanes.max(1);
-            around.push(Around { mover: Mover::Reduce(*axis, 1), trips });
+            around.push(OuterLoop { mover: Mover::Reduce(*axis, 1), trips });
         }
         let register = |axis: usize| match tiling.vector {
             Vector::Spatial { axis: vector, lanes } if vector == axis => {
@@ -314,7 +315,7 @@ impl<'a> Model<'a> {
 
     /// The cycles in which register tiles are started and written back.
     fn stores(&self) -> f64 {
-        let is_result = |l: &Around| matches!(l.mover, Mover::Spatial(..));
+        let is_result = |l: &OuterLoop| matches!(l.mover, Mover::Spatial(..));
         let host = self.around[..self.places].iter().rposition(is_result).map_or(0, |at| at + 1);
         let accumulates = self.around[..host].iter().any(|l| !is_result(l) && l.trips > 1);
         let accumulators = self.tiling.accumulators().max(1) as f64;

@@ -2,7 +2,7 @@
 
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Beside, Knob, Offer, Value, Wish, one, rank_of};
+use super::{Knob, KnobContext, KnobParameter, SpaceRequest, Value, one, rank_of};
 use crate::cpu::group::Group;
 use crate::cpu::tiling::{FuseAt, Tiling};
 
@@ -13,7 +13,7 @@ pub(super) struct FuseKnob;
 const CHOICES: &[FuseAt] = &[FuseAt::Tile, FuseAt::Apart];
 
 impl Knob for FuseKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
         let name = |choice: &FuseAt| match choice {
             FuseAt::Tile => "tile",
             FuseAt::Apart => "apart",
@@ -32,8 +32,8 @@ impl Knob for FuseKnob {
         rank_of(CHOICES, &tiling.fuse)
     }
 
-    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
-        beside
+    fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
+        context
             .tiling
             .sums_in_lanes()
             .then_some("vectors along terms are combined before they are read")

@@ -3,7 +3,7 @@
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
 
-use super::{Knob, Offer, Rule, Value, Wish, one, rank_of_order};
+use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED};
 use crate::cpu::tiling::Tiling;
 
@@ -12,10 +12,10 @@ use crate::cpu::tiling::Tiling;
 pub(super) struct MiddleOrderKnob;
 
 impl Knob for MiddleOrderKnob {
-    fn offers(&self, group: &Group, wish: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter> {
         let split = group.spatial.iter().chain(&group.reduce).filter(|split| split.is_tiled());
         let names: Vec<String> = split.map(|split| split.axis.name.clone()).collect();
-        if names.len() > MOST_ORDERED || wish.options.spatial_levels < 3 {
+        if names.len() > MOST_ORDERED || request.options.spatial_levels < 3 {
             return Vec::new();
         }
         one("order.middle", Permutation::new(names))

@@ -25,7 +25,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::Rejection;
 use tensorwright_space::parameter::Domain;
 
-use crate::Options;
+use crate::SpaceOptions;
 use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
 use crate::stages::ranks::{number, rank_of, rank_of_number};
@@ -50,14 +50,14 @@ pub(crate) const KNOBS: &[&dyn Knob] = &[
 
 /// What a space is made for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct SpaceRequest<'a> {
     pub(crate) goal: &'a Goal<Cpu>,
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a SpaceOptions,
 }
 
 /// A parameter of a knob.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct KnobParameter {
     /// Its name, without that of the stage.
     pub(crate) name: String,
     /// The loop or the tensor that it is about, by place among the group's; zero if the knob has one parameter.
@@ -77,7 +77,7 @@ pub(crate) struct Value<'a> {
 
 /// A parameter beside all that is decided.
 #[derive(Clone, Copy)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct KnobContext<'a> {
     pub(crate) tiling: &'a Tiling,
     pub(crate) group: &'a Group,
     /// The loop or the tensor that the parameter is about.
@@ -92,7 +92,7 @@ pub(crate) type Rule = (&'static str, fn(&Group, &Tiling, &Goal<Cpu>) -> Option<
 /// A kind of decision about a group of stages.
 pub(crate) trait Knob: Debug + Sync {
     /// The parameters of a group.
-    fn offers(&self, group: &Group, wish: Wish<'_>) -> Vec<Offer>;
+    fn knob_parameters(&self, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter>;
 
     /// Decides what the value of a parameter says.
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>);
@@ -111,7 +111,7 @@ pub(crate) trait Knob: Debug + Sync {
 
     /// Why the value of a parameter makes no difference beside what else is decided, if that is so. All other
     /// values of a legal point can be found in its schedule.
-    fn idle(&self, _beside: Beside<'_>) -> Option<&'static str> {
+    fn idle(&self, _context: KnobContext<'_>) -> Option<&'static str> {
         None
     }
 }
@@ -137,8 +137,8 @@ pub(crate) fn check(
 }
 
 /// One parameter of a knob that has no other.
-fn one(name: &str, domain: impl Into<Domain>) -> Vec<Offer> {
-    vec![Offer { name: name.to_owned(), place: 0, domain: domain.into() }]
+fn one(name: &str, domain: impl Into<Domain>) -> Vec<KnobParameter> {
+    vec![KnobParameter { name: name.to_owned(), place: 0, domain: domain.into() }]
 }
 
 impl Value<'_> {

@@ -3,7 +3,7 @@
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
 
-use super::{Knob, Offer, Value, Wish, one, rank_of_order};
+use super::{Knob, KnobParameter, SpaceRequest, Value, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED, Vector};
 use crate::cpu::tiling::{PackAt, Tiling};
 
@@ -12,7 +12,7 @@ use crate::cpu::tiling::{PackAt, Tiling};
 pub(super) struct OuterOrderKnob;
 
 impl Knob for OuterOrderKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
         if group.spatial.len() > MOST_ORDERED {
             return Vec::new();
         }

@@ -7,7 +7,7 @@ use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Owner};
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Beside, Knob, Offer, Rule, Value, Wish, rank_of};
+use super::{Knob, KnobContext, KnobParameter, Rule, SpaceRequest, Value, rank_of};
 use crate::cpu::group::{Group, Packable, Vector};
 use crate::cpu::rules::PACK_ROW_BYTES;
 use crate::cpu::tiling::{PackAt, Tiling};
@@ -92,13 +92,13 @@ pub(crate) fn candidates(
 }
 
 impl Knob for PackKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
-        let offer = |(place, pack): (usize, &Packable)| {
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
+        let parameter = |(place, pack): (usize, &Packable)| {
             let names = pack.choices().iter().map(|choice| choice.name());
             let domain = Categorical::new(names).into();
-            Offer { name: format!("pack.{}", pack.tensor), place, domain }
+            KnobParameter { name: format!("pack.{}", pack.tensor), place, domain }
         };
-        group.packs.iter().enumerate().map(offer).collect()
+        group.packs.iter().enumerate().map(parameter).collect()
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>) {
@@ -122,8 +122,8 @@ impl Knob for PackKnob {
         &[("pack", fits)]
     }
 
-    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
-        (beside.is_inside)(&beside.group.packs[beside.place].tensor)
+    fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
+        (context.is_inside)(&context.group.packs[context.place].tensor)
             .then_some("the tensor is computed where it is read, and needs no copy")
     }
 }

@@ -3,7 +3,7 @@
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Discrete, Domain};
 
-use super::{Knob, Offer, Rule, Value, Wish, check, one, rank_of_number};
+use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, check, one, rank_of_number};
 use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
 
@@ -15,8 +15,8 @@ const MOST: usize = 3;
 pub(super) struct ParallelKnob;
 
 impl Knob for ParallelKnob {
-    fn offers(&self, group: &Group, wish: Wish<'_>) -> Vec<Offer> {
-        match wish.goal.workers > 1 {
+    fn knob_parameters(&self, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter> {
+        match request.goal.workers > 1 {
             true => one("parallel", Discrete::new(0..=most(group))),
             false => Vec::new(),
         }

@@ -102,7 +102,7 @@ pub(crate) struct Places {
 
 /// Why stages cannot be computed where the values say.
 #[derive(Debug, Clone)]
-pub(crate) struct Misplaced {
+pub(crate) struct PlacementError {
     /// The rule.
     pub(crate) rule: &'static str,
     pub(crate) reason: String,
@@ -126,13 +126,13 @@ impl Places {
     }
 
     /// Why stages cannot be computed where the values say, if that is so.
-    pub(crate) fn misplaced(&self, ranks: &[u32]) -> Option<Misplaced> {
+    pub(crate) fn placement_error(&self, ranks: &[u32]) -> Option<PlacementError> {
         self.homeless(ranks).or_else(|| self.inlined_too_often(ranks))
     }
 
     /// A stage that is to be computed inside loops of its reader that are not there, since the reader is
     /// itself computed where it is read.
-    fn homeless(&self, ranks: &[u32]) -> Option<Misplaced> {
+    fn homeless(&self, ranks: &[u32]) -> Option<PlacementError> {
         let mut chosen = self.placements.iter().zip(ranks).enumerate();
         let is_homeless = |placement: &Placement, rank: u32| {
             let is_moved = |root: &str| self.of(root, ranks) != Place::Root;
@@ -145,11 +145,11 @@ impl Places {
             "{stage} cannot be computed inside the loops of {root}, which is itself computed where it is read"
         );
         let parameters = std::iter::once(at).chain(self.parameters.get(root).copied()).collect();
-        Some(Misplaced { rule: NAME, reason, parameters })
+        Some(PlacementError { rule: NAME, reason, parameters })
     }
 
     /// A stage whose value reads too much, since what it reads is inlined, and what that reads, and so on.
-    fn inlined_too_often(&self, ranks: &[u32]) -> Option<Misplaced> {
+    fn inlined_too_often(&self, ranks: &[u32]) -> Option<PlacementError> {
         let mut reads: Vec<u64> = Vec::with_capacity(self.reads.len());
         for (stage, of) in &self.reads {
             let is_inlined = |at: &usize| self.of(&self.reads[*at].0, ranks) == Place::Inline;
@@ -165,7 +165,7 @@ impl Places {
                 let chosen = self.placements.iter().zip(ranks).enumerate();
                 let inlined = chosen.filter(|(_, (p, rank))| p.place(**rank) == Place::Inline);
                 let parameters = inlined.map(|(at, _)| at).collect();
-                return Some(Misplaced { rule: INLINE, reason, parameters });
+                return Some(PlacementError { rule: INLINE, reason, parameters });
             }
             reads.push(all);
         }

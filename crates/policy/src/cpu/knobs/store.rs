@@ -4,7 +4,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::MAX_LANES;
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Knob, Offer, Rule, Value, Wish, one, rank_of};
+use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::{StoreBy, Tiling};
 
@@ -24,7 +24,7 @@ pub(crate) fn is_open(group: &Group) -> bool {
 }
 
 impl Knob for StoreKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
         let name = |choice: &StoreBy| match choice {
             StoreBy::Direct => "direct",
             StoreBy::Transposed => "transposed",

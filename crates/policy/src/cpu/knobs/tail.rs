@@ -4,7 +4,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::Tail;
 use tensorwright_space::parameter::{Categorical, Domain, Splits};
 
-use super::{Beside, Knob, Offer, Rule, Value, Wish, one, rank_of};
+use super::{Knob, KnobContext, KnobParameter, Rule, SpaceRequest, Value, one, rank_of};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::Tiling;
 
@@ -24,16 +24,16 @@ fn choices(group: &Group) -> &'static [Tail] {
     }
 }
 
-fn offers(name: &str, group: &Group, wish: Wish<'_>) -> Vec<Offer> {
-    if wish.options.splits != Splits::Covering {
+fn knob_parameters(name: &str, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter> {
+    if request.options.splits != Splits::Covering {
         return Vec::new();
     }
     one(name, Categorical::new(choices(group).iter().map(|tail| tail.name())))
 }
 
 impl Knob for TailKnob {
-    fn offers(&self, group: &Group, wish: Wish<'_>) -> Vec<Offer> {
-        offers("tail", group, wish)
+    fn knob_parameters(&self, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter> {
+        knob_parameters("tail", group, request)
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, _: usize, value: Value<'_>) {
@@ -48,20 +48,20 @@ impl Knob for TailKnob {
         &[("tail", tails)]
     }
 
-    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
+    fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
         let mut others =
-            (0..beside.tiling.spatial.len()).filter(|axis| !beside.tiling.is_vector(*axis));
-        let is_split = others.any(|axis| beside.tiling.spatial[axis].len() > 1);
+            (0..context.tiling.spatial.len()).filter(|axis| !context.tiling.is_vector(*axis));
+        let is_split = others.any(|axis| context.tiling.spatial[axis].len() > 1);
         (!is_split).then_some("no loop but the vectorized one is split")
     }
 }
 
 impl Knob for VectorTailKnob {
-    fn offers(&self, group: &Group, wish: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter> {
         if group.vectors.len() < 2 {
             return Vec::new();
         }
-        offers("tail.vector", group, wish)
+        knob_parameters("tail.vector", group, request)
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, _: usize, value: Value<'_>) {
@@ -72,8 +72,8 @@ impl Knob for VectorTailKnob {
         rank_of(choices(group), &tiling.vector_tail)
     }
 
-    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
-        (!matches!(beside.tiling.vector, Vector::Spatial { .. }))
+    fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
+        (!matches!(context.tiling.vector, Vector::Spatial { .. }))
             .then_some("no vectors are along results")
     }
 }

@@ -8,8 +8,8 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
 
-use super::{Beside, Knob, Offer, Rule, Value, Wish};
-use crate::Options;
+use super::{Knob, KnobContext, KnobParameter, Rule, SpaceRequest, Value};
+use crate::SpaceOptions;
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::register_tile::{Along, RegisterTile, register_tiles};
 use crate::cpu::tiling::Tiling;
@@ -35,7 +35,7 @@ pub(crate) fn results(
     axes: Vec<Axis>,
     vectors: &[Vector],
     lanes: i64,
-    options: &Options,
+    options: &SpaceOptions,
 ) -> Vec<Split> {
     let is_vector = |place: usize| {
         vectors.iter().any(|v| matches!(v, Vector::Spatial { axis, .. } if *axis == place))
@@ -54,8 +54,8 @@ pub(crate) fn results(
 }
 
 impl Knob for ResultsKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
-        offers(&group.spatial)
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
+        knob_parameters(&group.spatial)
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>) {
@@ -94,8 +94,8 @@ impl Knob for ResultsKnob {
 }
 
 impl Knob for TermsKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
-        offers(&group.reduce)
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
+        knob_parameters(&group.reduce)
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>) {
@@ -106,13 +106,13 @@ impl Knob for TermsKnob {
         tiling.reduce.get(place).map_or(0, |parts| rank_of_parts(domain, parts))
     }
 
-    fn idle(&self, beside: Beside<'_>) -> Option<&'static str> {
-        beside.tiling.sums_in_lanes().then_some("vectors along terms take them whole")
+    fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
+        context.tiling.sums_in_lanes().then_some("vectors along terms take them whole")
     }
 }
 
-fn offers(splits: &[Split]) -> Vec<Offer> {
-    tiles(splits).map(|(name, place, domain)| Offer { name, place, domain }).collect()
+fn knob_parameters(splits: &[Split]) -> Vec<KnobParameter> {
+    tiles(splits).map(|(name, place, domain)| KnobParameter { name, place, domain }).collect()
 }
 
 fn read(to: &mut [Vec<i64>], splits: &[Split], place: usize, value: Value<'_>) {

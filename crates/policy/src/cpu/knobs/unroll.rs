@@ -4,7 +4,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::Tail;
 use tensorwright_space::parameter::{Discrete, Domain};
 
-use super::{Knob, Offer, Rule, Value, Wish, one, rank_of_number};
+use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of_number};
 use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
 
@@ -20,7 +20,7 @@ const MOST_OF_WINDOW: i64 = 32;
 pub(super) struct UnrollKnob;
 
 impl Knob for UnrollKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
         let Some(longest) = group.reduce.iter().map(|split| split.axis.extent).max() else {
             return Vec::new();
         };

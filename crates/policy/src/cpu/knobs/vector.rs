@@ -4,7 +4,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Knob, Offer, Rule, Value, Wish, one, rank_of};
+use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::Tiling;
 
@@ -50,7 +50,7 @@ pub(crate) fn candidates(
 }
 
 impl Knob for VectorKnob {
-    fn offers(&self, group: &Group, _: Wish<'_>) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group, _: SpaceRequest<'_>) -> Vec<KnobParameter> {
         let name = |vector: &Vector| match *vector {
             Vector::Scalar => "none".to_owned(),
             Vector::Spatial { axis, lanes } => format!("{}:{lanes}", group.spatial[axis].axis.name),

@@ -11,7 +11,7 @@ use crate::cpu::rows::Row;
 use crate::cpu::rules::complete_stages;
 
 use super::Pipeline;
-use super::hosts::{Hosts, cut};
+use super::tiled_loops::{TiledLoops, cut};
 use crate::pipelines::begin;
 use crate::stages::steps::apply;
 
@@ -23,7 +23,7 @@ pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<
     let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
     let count = names.len();
     // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
-    let mut hosts: Vec<Hosts> = vec![Hosts::default(); count];
+    let mut hosts: Vec<TiledLoops> = vec![TiledLoops::default(); count];
     let mut tiled: Vec<(usize, &Tiling)> = Vec::new();
     for stage in (0..count).rev() {
         let tiling = match state.decision(stage) {
@@ -80,7 +80,7 @@ fn vectors(
     of: &Pipeline,
     stage: &str,
     (vectors, is_short): (i64, bool),
-    hosts: &Hosts,
+    hosts: &TiledLoops,
 ) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let Some(row) = accesses.of_role(Role::Spatial).last().map(|axis| axis.name.clone()) else {
@@ -98,7 +98,7 @@ fn share(
     of: &Pipeline,
     (number, stage): (usize, &str),
     tiling: &Tiling,
-    hosts: &Hosts,
+    hosts: &TiledLoops,
 ) -> Result<(), Rejection> {
     let is_small = of.dag.stages[number].points() < of.levels.worth_sharing as f64;
     let parallel = of.levels.list.iter().position(|level| level.kind == LevelKind::Parallel);

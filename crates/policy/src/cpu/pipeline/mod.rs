@@ -11,21 +11,21 @@
 //! is computed at a time.
 
 mod decode;
-mod hosts;
+mod tiled_loops;
 
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_pipeline::{
-    CostModel, Dag, Layout, Learned, Levels, Machine, Options, Outcome, Sample, Samples, State,
-    Training, Weights, search_while, train,
+    BeamOptions, CostModel, Dag, Layout, LearnedModel, Levels, Machine, Outcome, Sample, Samples,
+    State, Training, Weights, search_while, train,
 };
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_space::Rejection;
 
-use crate::pipelines::Pipelined;
+use crate::pipelines::PipelineSearch;
 
 /// How often a model that is retrained sees what was measured.
 const EPOCHS: usize = 40;
@@ -34,7 +34,7 @@ const EPOCHS: usize = 40;
 ///
 /// ```
 /// use tensorwright_lang::Module;
-/// use tensorwright_pipeline::Options;
+/// use tensorwright_pipeline::BeamOptions;
 /// use tensorwright_policy::cpu::Pipeline;
 /// use tensorwright_machine::{Cpu, Goal};
 ///
@@ -44,7 +44,7 @@ const EPOCHS: usize = 40;
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
 /// let pipeline = Pipeline::new(&program, &Goal::new(Cpu::avx512()));
-/// let found = pipeline.search(&Options::greedy());
+/// let found = pipeline.search(&BeamOptions::greedy());
 /// let (best, cycles) = &found.states[0];
 /// println!("{}{cycles} cycles", best.text(&pipeline.dag, &pipeline.levels));
 /// let schedule = pipeline.decode(best).map_err(|refused| refused.reason)?;
@@ -92,8 +92,8 @@ impl Pipeline {
         Machine::of(&self.goal)
     }
 
-    fn model(&self) -> Learned<'_> {
-        Learned::new(&self.dag, &self.levels, self.machine(), &self.weights)
+    fn model(&self) -> LearnedModel<'_> {
+        LearnedModel::new(&self.dag, &self.levels, self.machine(), &self.weights)
     }
 
     /// The cycles that the cost model expects of a state.
@@ -104,13 +104,17 @@ impl Pipeline {
 
     /// Searches by the cost model.
     #[must_use]
-    pub fn search(&self, options: &Options) -> Outcome {
+    pub fn search(&self, options: &BeamOptions) -> Outcome {
         self.search_while(options, &mut || true)
     }
 
     /// Searches by the cost model [as long as it is told to go on](search_while).
     #[must_use]
-    pub fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+    pub fn search_while(
+        &self,
+        options: &BeamOptions,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Outcome {
         search_while(&self.dag, &self.levels, &self.model(), options, goes_on)
     }
 
@@ -133,7 +137,7 @@ impl Pipeline {
     }
 }
 
-impl Pipelined for Pipeline {
+impl PipelineSearch for Pipeline {
     fn dag(&self) -> &Dag {
         &self.dag
     }
@@ -146,7 +150,7 @@ impl Pipelined for Pipeline {
         self.cycles(state)
     }
 
-    fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+    fn search_while(&self, options: &BeamOptions, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
         self.search_while(options, goes_on)
     }
 

@@ -31,12 +31,12 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
             rows: of.rows,
             work: of.stages.iter().map(|stage| work(draft, stage)).fold(0, i128::saturating_add),
             stages,
-            beside: of.beside,
+            siblings: of.siblings,
             parameters,
             knobs,
         }
     };
-    let limits = Limits { room: goal.target.caches().l2 / 2, beside: Some(goal.workers) };
+    let limits = Limits { room: goal.target.caches().l2 / 2, sibling_workers: Some(goal.workers) };
     rows::find(draft, limits).into_iter().map(chain).collect()
 }
 

@@ -21,7 +21,7 @@ mod steps;
 
 use std::ops::Range;
 
-use crate::stages::beside::Beside;
+use crate::stages::sibling_fusion::Sibling;
 
 pub(crate) use find::{MOST_TERMS, find};
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
@@ -42,7 +42,7 @@ pub(crate) struct Chain {
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<RowStage>,
     /// Those of them that share the loops over rows with the root and are not computed for it.
-    pub(crate) beside: Vec<Beside>,
+    pub(crate) siblings: Vec<Sibling>,
     /// The parameters that decide about it, by place among those of the sketch, and what each decides.
     pub(crate) parameters: Range<usize>,
     pub(crate) knobs: Vec<RowKnob>,
@@ -79,8 +79,8 @@ impl RowTiling {
 
 impl Chain {
     /// The stages beside the root that add up over rows.
-    pub(crate) fn adding_up(&self) -> impl Iterator<Item = &Beside> {
-        self.beside.iter().filter(|stage| stage.adds_up)
+    pub(crate) fn adding_up(&self) -> impl Iterator<Item = &Sibling> {
+        self.siblings.iter().filter(|stage| stage.adds_up)
     }
 
     /// Whether a stage is one of them.

@@ -12,7 +12,7 @@ use tensorwright_schedule::{ScheduleError, primitives::Primitive};
 
 use super::phases::phases;
 use super::{Chain, RowStage, RowTiling};
-use crate::stages::beside::Shares;
+use crate::stages::sibling_fusion::RowShares;
 
 /// Computes the stages of a chain row by row.
 ///
@@ -29,7 +29,7 @@ pub(crate) fn compute(
     let (tiled, by_rows): (Vec<_>, Vec<_>) = all
         .filter(|(stage, _)| store_of(&draft.nest, &stage.name).is_some())
         .partition(|(stage, _)| stage.in_tile);
-    let Joined { row, copied } = join(draft, chain, tiling, goal)?;
+    let SharedRowLoop { row, copied } = join(draft, chain, tiling, goal)?;
     place_some(draft, chain, &row, |stage| !stage.in_tile)?;
     let tile = tile_of(draft, &chain.root, &row);
     for (stage, vectors) in by_rows {
@@ -55,7 +55,7 @@ pub(crate) fn compute(
 }
 
 /// What became of the loops of a chain once others share them.
-struct Joined {
+struct SharedRowLoop {
     /// The loop in which all stages are computed.
     row: String,
     /// The stages that add up over rows in copies, each with the stage that adds to these.
@@ -71,24 +71,24 @@ fn join(
     chain: &Chain,
     tiling: &RowTiling,
     goal: &Goal<Cpu>,
-) -> Result<Joined, ScheduleError> {
-    let mut joined = Joined { row: chain.row.clone(), copied: Vec::new() };
-    if chain.beside.is_empty() {
+) -> Result<SharedRowLoop, ScheduleError> {
+    let mut joined = SharedRowLoop { row: chain.row.clone(), copied: Vec::new() };
+    if chain.siblings.is_empty() {
         return Ok(joined);
     }
     let rows = Accesses::of(&draft.nest, &chain.root).map_or_else(Vec::new, |own| own.axes);
     let first = rows.first().filter(|_| tiling.is_parallel && chain.adding_up().next().is_some());
-    let shares = first.and_then(|first| Shares::of(first.extent, goal.workers));
+    let shares = first.and_then(|first| RowShares::of(first.extent, goal.workers));
     if let (Some(shares), Some(first)) = (shares, first) {
         let [_, inner] = shares.cut(draft, &chain.root, &first.name)?;
         if first.name == joined.row {
             joined.row = inner;
         }
     }
-    for beside in &chain.beside {
-        let stage = beside.join(draft, (&chain.root, &joined.row), shares)?;
-        if stage != beside.stage {
-            joined.copied.push((beside.stage.clone(), stage));
+    for sibling in &chain.siblings {
+        let stage = sibling.join(draft, (&chain.root, &joined.row), shares)?;
+        if stage != sibling.stage {
+            joined.copied.push((sibling.stage.clone(), stage));
         }
     }
     Ok(joined)
@@ -152,7 +152,7 @@ fn place_some(
     which: impl Fn(&RowStage) -> bool,
 ) -> Result<(), ScheduleError> {
     let is_placed = |stage: &&RowStage| {
-        stage.name != chain.root && !chain.beside.iter().any(|other| other.stage == stage.name)
+        stage.name != chain.root && !chain.siblings.iter().any(|other| other.stage == stage.name)
     };
     let others = chain.stages.iter().rev().filter(is_placed);
     for stage in others.filter(|stage| which(stage)) {

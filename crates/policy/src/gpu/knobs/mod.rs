@@ -35,7 +35,7 @@ pub(crate) const KNOBS: &[&dyn Knob] = &[
 
 /// A parameter of a knob.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct KnobParameter {
     /// Its name, without that of the stage.
     pub(crate) name: String,
     /// The loop or the tensor that it is about, by place among the group's; zero if the knob has one parameter.
@@ -50,7 +50,7 @@ pub(crate) type Rule = (&'static str, fn(&Group, &Tiling, &Goal<Gpu>) -> Option<
 /// A kind of decision.
 pub(crate) trait Knob: Debug + Send + Sync {
     /// Its parameters for a group.
-    fn offers(&self, group: &Group) -> Vec<Offer>;
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter>;
 
     /// Writes what a value means into a tiling.
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, domain: &Domain, rank: u32);
@@ -87,8 +87,8 @@ pub(crate) fn refusal(
 }
 
 /// A parameter per loop that is split.
-fn of_tiles(splits: &[Split]) -> Vec<Offer> {
-    tiles(splits).map(|(name, place, domain)| Offer { name, place, domain }).collect()
+fn of_tiles(splits: &[Split]) -> Vec<KnobParameter> {
+    tiles(splits).map(|(name, place, domain)| KnobParameter { name, place, domain }).collect()
 }
 
 /// The parts that a rank stands for.

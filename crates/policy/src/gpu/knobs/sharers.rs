@@ -3,7 +3,7 @@
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::parameter::{Discrete, Domain};
 
-use super::{Knob, Offer, Rule};
+use super::{Knob, KnobParameter, Rule};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::ranks::{number, rank_of_number};
@@ -16,7 +16,7 @@ const VALUES: [i64; 6] = [1, 16, 32, 64, 128, 256];
 pub(super) struct SharersKnob;
 
 impl Knob for SharersKnob {
-    fn offers(&self, group: &Group) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         let terms = group.shared_sum.and_then(|place| group.reduce.get(place));
         // A reduction that is computed in the blocks of its reader has its own threads there.
         let most = match &group.epilogue_of {
@@ -24,7 +24,7 @@ impl Knob for SharersKnob {
             None => terms.map_or(1, |split| split.extent()),
         };
         let domain = Discrete::new(VALUES.into_iter().filter(|value| *value <= most)).into();
-        vec![Offer { name: "sharers".to_owned(), place: 0, domain }]
+        vec![KnobParameter { name: "sharers".to_owned(), place: 0, domain }]
     }
 
     fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, domain: &Domain, rank: u32) {

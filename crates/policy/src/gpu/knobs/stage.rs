@@ -3,7 +3,7 @@
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Knob, Offer, Rule};
+use super::{Knob, KnobParameter, Rule};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 
@@ -12,13 +12,13 @@ use crate::gpu::tiling::Tiling;
 pub(super) struct StageKnob;
 
 impl Knob for StageKnob {
-    fn offers(&self, group: &Group) -> Vec<Offer> {
-        let offer = |(place, tensor): (usize, &String)| Offer {
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
+        let parameter = |(place, tensor): (usize, &String)| KnobParameter {
             name: format!("stage.{tensor}"),
             place,
             domain: Categorical::new(["no", "shared"]).into(),
         };
-        group.staged.iter().enumerate().map(offer).collect()
+        group.staged.iter().enumerate().map(parameter).collect()
     }
 
     fn read(&self, tiling: &mut Tiling, _: &Group, place: usize, _: &Domain, rank: u32) {

@@ -2,7 +2,7 @@
 
 use tensorwright_space::parameter::Domain;
 
-use super::{Knob, Offer, of_tiles, read_tile, write_tile};
+use super::{Knob, KnobParameter, of_tiles, read_tile, write_tile};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 
@@ -11,7 +11,7 @@ use crate::gpu::tiling::Tiling;
 pub(super) struct TermsKnob;
 
 impl Knob for TermsKnob {
-    fn offers(&self, group: &Group) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         of_tiles(&group.reduce)
     }
 

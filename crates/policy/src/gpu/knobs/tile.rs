@@ -4,8 +4,8 @@ use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
 
-use super::{Knob, Offer, Rule, of_tiles, read_tile, write_tile};
-use crate::Options;
+use super::{Knob, KnobParameter, Rule, of_tiles, read_tile, write_tile};
+use crate::SpaceOptions;
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::split::{FEWEST, Split};
@@ -30,7 +30,7 @@ const MOST_WRITTEN: i64 = 512;
 pub(super) struct TileKnob;
 
 /// The loops over results, with the ways to split each.
-pub(crate) fn results(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
+pub(crate) fn results(axes: Vec<Axis>, options: &SpaceOptions) -> Vec<Split> {
     // A space of tiles alone is the papers': nothing is left out.
     let tiles_only = options.only.is_some();
     let allow = |parts: &[u64]| {
@@ -49,7 +49,7 @@ pub(crate) fn results(axes: Vec<Axis>, options: &Options) -> Vec<Split> {
 }
 
 impl Knob for TileKnob {
-    fn offers(&self, group: &Group) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         of_tiles(&group.spatial)
     }
 

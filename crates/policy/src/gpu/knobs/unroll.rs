@@ -2,7 +2,7 @@
 
 use tensorwright_space::parameter::{Discrete, Domain};
 
-use super::{Knob, Offer};
+use super::{Knob, KnobParameter};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::ranks::{number, rank_of_number};
@@ -18,13 +18,13 @@ pub(crate) const MOST_WINDOW: i64 = 8;
 pub(super) struct UnrollKnob;
 
 impl Knob for UnrollKnob {
-    fn offers(&self, group: &Group) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         let terms = group.reduce.last().map_or(1, |split| split.extent()).max(1);
         let values = VALUES.into_iter().filter(|value| *value <= terms);
         // A few terms, such as those of a window, are best written out all.
         let all = (terms <= MOST_WINDOW && !VALUES.contains(&terms)).then_some(terms);
         let domain = Discrete::new(values.chain(all)).into();
-        vec![Offer { name: "unroll".to_owned(), place: 0, domain }]
+        vec![KnobParameter { name: "unroll".to_owned(), place: 0, domain }]
     }
 
     fn read(&self, tiling: &mut Tiling, _: &Group, _: usize, domain: &Domain, rank: u32) {

@@ -2,7 +2,7 @@
 
 use tensorwright_space::parameter::{Categorical, Domain};
 
-use super::{Knob, Offer};
+use super::{Knob, KnobParameter};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::ranks::rank_of;
@@ -19,10 +19,10 @@ fn candidates(group: &Group) -> Vec<usize> {
 }
 
 impl Knob for XKnob {
-    fn offers(&self, group: &Group) -> Vec<Offer> {
+    fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         let names = candidates(group).into_iter().map(|place| &group.spatial[place].axis.name);
         let domain = Categorical::new(names.cloned()).into();
-        vec![Offer { name: "x".to_owned(), place: 0, domain }]
+        vec![KnobParameter { name: "x".to_owned(), place: 0, domain }]
     }
 
     fn read(&self, tiling: &mut Tiling, group: &Group, _: usize, _: &Domain, rank: u32) {

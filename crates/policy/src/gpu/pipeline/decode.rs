@@ -28,7 +28,7 @@ struct Root {
 
 /// Where the loops of a stage are.
 #[derive(Default)]
-struct Host {
+struct StageLoops {
     /// The stage whose blocks they are in, by place among the roots.
     root: usize,
     /// The innermost loop over blocks, of a root.
@@ -47,7 +47,7 @@ pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
     // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
     let mut roots: Vec<Root> = Vec::new();
     let mut in_blocks: Vec<(usize, usize)> = Vec::new();
-    let mut hosts: Vec<Option<Host>> = (0..count).map(|_| None).collect();
+    let mut hosts: Vec<Option<StageLoops>> = (0..count).map(|_| None).collect();
     for stage in (0..count).rev() {
         match state.decision(stage) {
             Some(Decision::Root(Some(tiles))) => {
@@ -58,7 +58,7 @@ pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
                 let Some(root) = open(&mut draft, &names[stage], tiles, holds)? else { continue };
                 let last = |loops: &[String]| loops.last().cloned();
                 let (block, thread) = (last(&root.loops.blocks), last(&root.loops.threads));
-                hosts[stage] = Some(Host { root: roots.len(), block, thread });
+                hosts[stage] = Some(StageLoops { root: roots.len(), block, thread });
                 roots.push(root);
             }
             Some(Decision::At { consumer, level, .. }) => {
@@ -73,7 +73,7 @@ pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
                     BLOCKS => in_blocks.push((stage, root)),
                     _ => in_registers(&mut draft, &names[stage])?,
                 }
-                hosts[stage] = Some(Host { root, block: None, thread: None });
+                hosts[stage] = Some(StageLoops { root, block: None, thread: None });
             }
             _ => {}
         }
@@ -101,7 +101,7 @@ fn rest(draft: &mut Draft, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
     if stages(&draft.nest).iter().all(|stage| is_placed(stage)) {
         return;
     }
-    let left = groups(draft, &crate::Options::default());
+    let left = groups(draft, &crate::SpaceOptions::default());
     let is_left = |group: &&Group| {
         !group.epilogue_of.iter().chain([&group.root]).any(|stage| is_placed(stage))
     };
@@ -128,7 +128,7 @@ fn open(
     tiles: &tensorwright_pipeline::Tiling,
     holds: bool,
 ) -> Result<Option<Root>, Rejection> {
-    let options = crate::Options::default();
+    let options = crate::SpaceOptions::default();
     let Some(group) = describe(&draft.nest, stage, None, &options) else { return Ok(None) };
     let mut tiling = Tiling::plain(&group);
     let of = |level: usize, axis: usize| {

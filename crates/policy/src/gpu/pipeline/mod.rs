@@ -15,14 +15,14 @@ mod turns;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_pipeline::{
-    CostModel, Dag, Layout, Levels, OnDevice, Options, Outcome, State, search_while,
+    BeamOptions, CostModel, Dag, GpuModel, Layout, Levels, Outcome, State, search_while,
 };
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{Schedule, canonical};
 use tensorwright_space::Rejection;
 
 use super::lowering;
-use crate::pipelines::Pipelined;
+use crate::pipelines::PipelineSearch;
 
 /// A program of several stages as searches over pipelines see it.
 #[derive(Debug, Clone)]
@@ -41,12 +41,12 @@ impl Pipeline {
         Self { nest: canonical(program), goal: goal.clone(), dag, levels }
     }
 
-    fn model(&self) -> OnDevice<'_> {
-        OnDevice::new(&self.dag, &self.levels, &self.goal)
+    fn model(&self) -> GpuModel<'_> {
+        GpuModel::new(&self.dag, &self.levels, &self.goal)
     }
 }
 
-impl Pipelined for Pipeline {
+impl PipelineSearch for Pipeline {
     fn dag(&self) -> &Dag {
         &self.dag
     }
@@ -59,7 +59,7 @@ impl Pipelined for Pipeline {
         self.model().state(&Layout::new(&self.dag, state))
     }
 
-    fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+    fn search_while(&self, options: &BeamOptions, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
         search_while(&self.dag, &self.levels, &self.model(), options, goes_on)
     }
 

@@ -56,7 +56,7 @@ struct RowStage {
 /// The chains of a draft whose stages are not scheduled.
 pub(crate) fn find(draft: &Draft, gpu: &Gpu) -> Vec<Chain> {
     // Partial sums need room as well.
-    let limits = Limits { room: gpu.declared_shared() * 3 / 4, beside: None };
+    let limits = Limits { room: gpu.declared_shared() * 3 / 4, sibling_workers: None };
     let found = rows::find(draft, limits);
     found.into_iter().filter_map(|of| chain(draft, of, gpu)).collect()
 }

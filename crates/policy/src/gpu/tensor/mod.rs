@@ -110,15 +110,15 @@ impl Shape {
 
 impl Product {
     /// Its parameters.
-    pub(crate) fn offers(&self, stage: &str, is_alone: bool) -> Vec<Parameter> {
+    pub(crate) fn knob_parameters(&self, stage: &str, is_alone: bool) -> Vec<Parameter> {
         let named = |name: &str| match is_alone {
             true => name.to_owned(),
             false => format!("{stage}:{name}"),
         };
-        let offer = |(name, values): (&str, &[i64])| {
+        let parameter = |(name, values): (&str, &[i64])| {
             Parameter::new(named(name), Discrete::new(values.iter().copied()))
         };
-        PARAMETERS.into_iter().map(offer).collect()
+        PARAMETERS.into_iter().map(parameter).collect()
     }
 
     /// The places of its parameters among those of the sketch, that of the switch first.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tensorwright_space::{Point, SearchSpace};
 
 use crate::base::{Base, propose};
-use crate::{Observation, Proposal, SearchStrategy, Settings, Strategy};
+use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use geometry::{Coordinates, Geometry};
 use model::{Lengths, Model};
 
@@ -58,27 +58,27 @@ struct Gaussian {
     base: Base,
     geometry: Geometry,
     lengths: Lengths,
-    known: Vec<Known>,
+    known: Vec<EvaluatedPoint>,
     out: Vec<Point>,
     /// The number of observations at the last fit.
     fitted: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct EvaluatedPoint {
     point: Point,
     place: Coordinates,
     fitness: f64,
 }
 
 /// A model with the value that is to be exceeded.
-struct Outlook {
+struct Acquisition {
     model: Model,
     best: f64,
 }
 
 impl Gaussian {
-    fn new(space: Arc<SearchSpace>, settings: &Settings) -> Self {
+    fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let geometry = Geometry::new(&space);
         let lengths = Lengths::new(&geometry);
         let base = Base::new(space, settings);
@@ -99,12 +99,12 @@ impl Gaussian {
         if self.known.len() < FIRST || !measured {
             return self.spread();
         }
-        let outlook = self.outlook()?;
+        let acquisition = self.acquisition()?;
         let candidates = self.candidates();
-        let mut best = self.most_promising(&outlook, candidates)?;
+        let mut best = self.most_promising(&acquisition, candidates)?;
         for _ in 0..CLIMB {
             let near = self.base.space.neighbours(&best.0);
-            match self.most_promising(&outlook, near) {
+            match self.most_promising(&acquisition, near) {
                 Some(better) if better.1 > best.1 => best = better,
                 _ => break,
             }
@@ -132,7 +132,7 @@ impl Gaussian {
     }
 
     /// The model of what is known, and of what is out as it is predicted.
-    fn outlook(&mut self) -> Option<Outlook> {
+    fn acquisition(&mut self) -> Option<Acquisition> {
         let mut places: Vec<Coordinates> =
             self.known.iter().map(|known| known.place.clone()).collect();
         let mut values = standardised(&self.known);
@@ -145,7 +145,7 @@ impl Gaussian {
         }
         let model = self.lengths.model(&self.geometry, &places, &values)?;
         if self.out.is_empty() {
-            return Some(Outlook { model, best });
+            return Some(Acquisition { model, best });
         }
         for point in &self.out {
             let place = self.geometry.place(&self.base.space, point);
@@ -153,13 +153,14 @@ impl Gaussian {
             places.push(place);
         }
         let model = self.lengths.model(&self.geometry, &places, &values)?;
-        Some(Outlook { model, best })
+        Some(Acquisition { model, best })
     }
 
     /// Random points, and moves and pairs of moves from the best.
     fn candidates(&mut self) -> Vec<Point> {
         let Self { base, known, .. } = self;
-        let mut bests: Vec<&Known> = known.iter().filter(|known| known.fitness > 0.0).collect();
+        let mut bests: Vec<&EvaluatedPoint> =
+            known.iter().filter(|known| known.fitness > 0.0).collect();
         bests.sort_by(|a, b| b.fitness.total_cmp(&a.fitness));
         bests.truncate(BESTS);
         let mut near: Vec<Point> = Vec::new();
@@ -177,14 +178,18 @@ impl Gaussian {
     }
 
     /// The new and legal one of some points whose expected improvement is largest.
-    fn most_promising(&self, outlook: &Outlook, points: Vec<Point>) -> Option<(Point, f64)> {
+    fn most_promising(
+        &self,
+        acquisition: &Acquisition,
+        points: Vec<Point>,
+    ) -> Option<(Point, f64)> {
         let Base { space, visited, .. } = &self.base;
         let new = points.into_iter().filter(|p| !visited.contains(p) && space.is_legal(p));
         let mut best: Option<(Point, f64)> = None;
         for point in new {
             let place = self.geometry.place(space, &point);
-            let (mean, variance) = outlook.model.predict(&self.geometry, &place);
-            let promise = expected_improvement(mean - outlook.best, variance.sqrt());
+            let (mean, variance) = acquisition.model.predict(&self.geometry, &place);
+            let promise = expected_improvement(mean - acquisition.best, variance.sqrt());
             if best.as_ref().is_none_or(|(_, other)| promise > *other) {
                 best = Some((point, promise));
             }
@@ -206,9 +211,9 @@ impl Gaussian {
 
 /// The logarithms of fitness, not further below the best than makes a difference, with mean 0 and
 /// variance 1.
-fn standardised(known: &[Known]) -> Vec<f64> {
+fn standardised(known: &[EvaluatedPoint]) -> Vec<f64> {
     let best = known.iter().map(|known| known.fitness).fold(0.0, f64::max);
-    let depth = |known: &Known| (known.fitness / best).ln().max(-DEPTH);
+    let depth = |known: &EvaluatedPoint| (known.fitness / best).ln().max(-DEPTH);
     let mut values: Vec<f64> = known.iter().map(depth).collect();
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -254,7 +259,7 @@ impl SearchStrategy for Gaussian {
             let point = observation.point.clone();
             let place = self.geometry.place(&self.base.space, &point);
             self.known.retain(|known| known.point != point);
-            self.known.push(Known { point, place, fitness });
+            self.known.push(EvaluatedPoint { point, place, fitness });
             self.forget();
         }
     }

@@ -2,7 +2,7 @@
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
-use tensorwright_pipeline::Options;
+use tensorwright_pipeline::BeamOptions;
 use tensorwright_policy::pipeline_schedules;
 use tensorwright_testkit::Rng;
 
@@ -16,7 +16,7 @@ pub(super) fn draw(
     rng: &mut Rng,
     tally: &mut Tally,
 ) -> Result<Option<Made>, TargetError> {
-    let options = if rng.percent(70) { Options::greedy() } else { Options::beam() };
+    let options = if rng.percent(70) { BeamOptions::greedy() } else { BeamOptions::beam() };
     let options = options.with_seed(rng.next_u64());
     let mut found = pipeline_schedules(program, goal, &options, 4)?.schedules;
     tally.count("[pipeline]", !found.is_empty());

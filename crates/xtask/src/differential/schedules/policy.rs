@@ -3,7 +3,7 @@
 use tensorwright_lang::program::Program;
 use tensorwright_machine::TargetError;
 use tensorwright_policy::cpu::rules::schedule_by_rules;
-use tensorwright_policy::untuned_schedule;
+use tensorwright_policy::default_schedule;
 use tensorwright_testkit::Rng;
 
 use super::{Made, device_goal, goal, small};
@@ -17,7 +17,7 @@ pub(super) fn draw(
 ) -> Result<Option<Made>, TargetError> {
     let goal = goal(rng);
     let (name, schedule) = if rng.percent(60) {
-        ("[untuned]", untuned_schedule(program, &goal.into())?)
+        ("[untuned]", default_schedule(program, &goal.into())?)
     } else {
         ("[default]", schedule_by_rules(program, &goal))
     };
@@ -32,7 +32,7 @@ pub(super) fn for_device(
     rng: &mut Rng,
     tally: &mut Tally,
 ) -> Result<Option<Made>, TargetError> {
-    let schedule = untuned_schedule(program, &device_goal(rng))?;
+    let schedule = default_schedule(program, &device_goal(rng))?;
     let made = small(schedule, program, tally);
     tally.count("[untuned]", made.is_some());
     Ok(made)

@@ -25,33 +25,33 @@ const MOST_STAGES: usize = 24;
 /// ```
 /// use tensorwright_lang::Module;
 /// use tensorwright_machine::{Cpu, Goal};
-/// use tensorwright_policy::untuned_schedule;
+/// use tensorwright_policy::default_schedule;
 ///
 /// let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 /// let program = Module::parse("gemm.tc", text)?.bind("gemm", [("M", 64), ("N", 64), ("K", 64)])?;
-/// let schedule = untuned_schedule(&program, &Goal::new(Cpu::avx512()).into())?;
+/// let schedule = default_schedule(&program, &Goal::new(Cpu::avx512()).into())?;
 /// assert!(schedule.to_string().contains("vectorize"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// A kind of target that there is no policy for.
-pub fn untuned_schedule(program: &Program, goal: &Goal) -> Result<Schedule, TargetError> {
-    Ok(Untuned::of(program, goal)?.schedule)
+pub fn default_schedule(program: &Program, goal: &Goal) -> Result<Schedule, TargetError> {
+    Ok(DefaultSchedule::of(program, goal)?.schedule)
 }
 
 /// A schedule of which nothing was measured, and what the model expects of it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Untuned {
-    /// The schedule that [`untuned_schedule`] says.
+pub struct DefaultSchedule {
+    /// The schedule that [`default_schedule`] says.
     pub schedule: Schedule,
     /// The cycles of a call: by the cost model if it chose the schedule, otherwise as many as the
     /// arithmetic and the bytes need at least.
     pub cycles: f64,
 }
 
-impl Untuned {
+impl DefaultSchedule {
     /// The schedule of a program, with its cost.
     ///
     /// # Errors
@@ -101,7 +101,11 @@ fn in_pieces(nest: LoopNest, precision: Precision, policy: &dyn Policy) -> Sched
 }
 
 /// What the model chooses; `None` where there is nothing to model, or nothing of it applies.
-fn modelled(program: &Program, space: &ScheduleSpace, policy: &dyn Policy) -> Option<Untuned> {
+fn modelled(
+    program: &Program,
+    space: &ScheduleSpace,
+    policy: &dyn Policy,
+) -> Option<DefaultSchedule> {
     if !space.has_sums() {
         return None;
     }
@@ -112,5 +116,5 @@ fn modelled(program: &Program, space: &ScheduleSpace, policy: &dyn Policy) -> Op
     let decoded = |point| Some((space.decode(point).ok()?, point));
     let mut schedules = points.iter().filter_map(decoded);
     let (schedule, point) = schedules.find(|(schedule, _)| applies(schedule))?;
-    Some(Untuned { schedule, cycles: space.estimate(point) })
+    Some(DefaultSchedule { schedule, cycles: space.estimate(point) })
 }

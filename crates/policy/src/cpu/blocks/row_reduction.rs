@@ -25,14 +25,14 @@ use super::{Block, Unit};
 
 /// A product that adds up over the rows of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sharer {
+pub(crate) struct RowReduction {
     /// The stage.
     pub(crate) stage: String,
     /// Its loop over the rows.
     pub(crate) terms: String,
 }
 
-impl Sharer {
+impl RowReduction {
     /// A unit that adds up over as many rows as a root has, inside of the loops that are around these; `None` if it does not.
     pub(super) fn of(draft: &Draft, unit: &Unit, row: &Axis, around: &[&Axis]) -> Option<Self> {
         let Unit::Group { root, reduction: None } = unit else { return None };

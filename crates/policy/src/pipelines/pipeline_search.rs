@@ -1,13 +1,13 @@
-//! [`Pipelined`]: a program as searches over pipelines see it, for one kind of target.
+//! [`PipelineSearch`]: a program as searches over pipelines see it, for one kind of target.
 
 use std::fmt::Debug;
 
-use tensorwright_pipeline::{Dag, Levels, Options, Outcome, State};
+use tensorwright_pipeline::{BeamOptions, Dag, Levels, Outcome, State};
 use tensorwright_schedule::Schedule;
 use tensorwright_space::Rejection;
 
 /// A program of several stages as searches over pipelines see it, and what the states that they find mean for a target.
-pub trait Pipelined: Debug {
+pub trait PipelineSearch: Debug {
     /// The program.
     fn dag(&self) -> &Dag;
 
@@ -18,7 +18,7 @@ pub trait Pipelined: Debug {
     fn cycles(&self, state: &State) -> f64;
 
     /// Searches by the cost model as long as it is told to go on.
-    fn search_while(&self, options: &Options, goes_on: &mut dyn FnMut() -> bool) -> Outcome;
+    fn search_while(&self, options: &BeamOptions, goes_on: &mut dyn FnMut() -> bool) -> Outcome;
 
     /// The schedule of a state.
     ///

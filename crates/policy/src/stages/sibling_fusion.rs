@@ -25,7 +25,7 @@ const MOST_COPIES: i64 = 8;
 
 /// A stage that shares the loops over rows of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct Sibling {
     pub(crate) stage: String,
     /// Its own loops over rows, outermost first.
     rows: Vec<String>,
@@ -37,12 +37,12 @@ pub(crate) struct Beside {
 
 /// How rows are shared among workers, each of which adds to a copy of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shares {
+pub(crate) struct RowShares {
     /// The iterations of the outermost loop over rows that have a copy.
     pub(crate) each: i64,
 }
 
-impl Shares {
+impl RowShares {
     /// Shares of equal size, at least one for each worker; `None` if there are none.
     pub(crate) fn of(extent: i64, workers: i64) -> Option<Self> {
         let most = workers.saturating_mul(MOST_COPIES).min(extent);
@@ -68,7 +68,7 @@ impl Shares {
     }
 }
 
-impl Beside {
+impl Sibling {
     /// A stage whose first loops over results, or all whose loops over terms, are as long as the rows of another.
     fn of(draft: &Draft, stage: &str, rows: &[&Axis]) -> Option<Self> {
         let accesses = Accesses::of(&draft.nest, stage)?;
@@ -108,7 +108,7 @@ impl Beside {
         &self,
         draft: &mut Draft,
         (root, at): (&str, &str),
-        shares: Option<Shares>,
+        shares: Option<RowShares>,
     ) -> Result<String, ScheduleError> {
         let (mut stage, mut order) = (self.stage.clone(), self.rows.clone());
         if let (Some(shares), Some(first)) = (shares, self.rows.first()) {
@@ -137,20 +137,20 @@ pub(super) fn join(
     rows: &[&Axis],
     workers: i64,
     may_join: impl Fn(&str) -> bool,
-) -> Vec<Beside> {
+) -> Vec<Sibling> {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Vec::new() };
-    let can_share = workers <= 1 || Shares::of(first.extent, workers).is_some();
+    let can_share = workers <= 1 || RowShares::of(first.extent, workers).is_some();
     let is_result = |buffer: BufferId| draft.nest.buffer(buffer).owner == Owner::Output;
     if !store_of(&draft.nest, root).is_some_and(|store| is_result(store.buffer)) {
         return Vec::new();
     }
     let mut needed = needs(&draft.nest, root);
-    let mut joined: Vec<(Beside, BufferId)> = Vec::new();
+    let mut joined: Vec<(Sibling, BufferId)> = Vec::new();
     for stage in stages(&draft.nest) {
         if stage == root || !may_join(&stage) {
             continue;
         }
-        let Some(found) = Beside::of(draft, &stage, rows) else { continue };
+        let Some(found) = Sibling::of(draft, &stage, rows) else { continue };
         let Some(store) = store_of(&draft.nest, &stage) else { continue };
         let (buffer, own) = (store.buffer, needs(&draft.nest, &stage));
         let needs_sum = joined.iter().any(|(by, made)| by.adds_up && own.contains(made));

@@ -11,11 +11,11 @@ use crate::stages::steps::apply;
 
 /// The loops of each level of a stage, outermost first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Hosts {
+pub(super) struct TiledLoops {
     levels: Vec<Vec<String>>,
 }
 
-impl Hosts {
+impl TiledLoops {
     /// The loop of a level in which others are computed.
     pub(super) fn loop_of(&self, level: usize) -> Option<&String> {
         self.levels.get(level)?.last()
@@ -38,8 +38,8 @@ pub(super) fn cut(
     stage: &str,
     tiling: &Tiling,
     levels: &Levels,
-) -> Result<Hosts, Rejection> {
-    let mut hosts = Hosts { levels: vec![Vec::new(); levels.count()] };
+) -> Result<TiledLoops, Rejection> {
+    let mut hosts = TiledLoops { levels: vec![Vec::new(); levels.count()] };
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(hosts) };
     let spatial: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
     let mut inner = Vec::new();
