@@ -1,4 +1,4 @@
-//! Prints a random pipeline and the schedules that a cost model would be trained with.
+//! Prints a random pipeline and its training schedules.
 //!
 //! ```sh
 //! cargo run -p tensorwright-cost-model --example random_pipeline -- 3 2    # seed, schedules

@@ -1,4 +1,4 @@
-//! States of a program, good ones and bad ones.
+//! Training states of a program, good ones and bad ones.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use tensorwright_pipeline::{
 };
 use tensorwright_policy::cpu::Pipeline;
 
-/// By how much the models of later searches are wrong, in turn.
+/// The noise levels of the cost models of later searches, in turn.
 const NOISE: [f64; 4] = [0.3, 0.7, 1.2, 2.0];
 
-/// So many searches for each state that is wanted.
+/// The number of searches per requested state.
 const SEARCHES: usize = 4;
 
-/// States of a program with their schedules, at most so many and all different: the best by the analytical model first, then
-/// what searches find that believe [wrong costs](NoisyModel).
+/// At most `count` distinct states of a program with their schedules: the best by the analytical
+/// model first, then the results of searches with [noisy costs](NoisyModel).
 #[must_use]
 pub fn candidates(
     pipeline: &Pipeline,

@@ -1,12 +1,12 @@
-//! What cost models of pipelines learn from (Anderson et al. 2021, section 5.3).
+//! Training data of the pipeline cost model (Anderson et al. 2021, section 5.3).
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `programs/` | [`RandomPipeline`]: programs made of the building blocks of image processing and networks |
-//! | `candidates.rs` | [`candidates`]: states of a program, good ones and bad ones |
-//! | `measure.rs` | [`measure`]: what their schedules take on this machine |
+//! | `programs/` | [`RandomPipeline`]: random programs from building blocks of image processing and networks |
+//! | `candidates.rs` | [`candidates`]: training states of a program, good ones and bad ones |
+//! | `measure.rs` | [`measure`]: times of their schedules on this machine |
 //!
-//! Learning itself, and judging what was learned, are in `tensorwright-pipeline`.
+//! Training and evaluation are in `tensorwright-pipeline`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What schedules of a program take on this machine.
+//! Measures training schedules on this machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,32 +10,32 @@ use tensorwright_policy::cpu::Pipeline;
 
 use crate::candidates::candidates;
 
-/// How often a caller is asked whether to go on.
+/// The interval at which the caller is asked whether to continue.
 const TICK: Duration = Duration::from_millis(200);
 
-/// So many times the best time are measured a second time.
+/// Schedules slower than this multiple of the best time are measured twice.
 const DOUBTFUL: f64 = 4.0;
 
-/// What is measured, and how.
+/// What to measure, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How to start the processes that build and run.
     pub worker: WorkerCommand,
-    /// What code is made for.
+    /// The target and options of code generation.
     pub goal: Goal,
-    /// Schedules of each program, at most.
+    /// The maximum number of schedules per program.
     pub schedules: usize,
-    /// How long one program may take: what is not measured then is left out.
+    /// The time limit per program; schedules not measured by then are dropped.
     pub longest: Duration,
-    /// Decides which schedules, and the inputs.
+    /// The seed for schedules and inputs.
     pub seed: u64,
 }
 
-/// Measures schedules of a program; each is verified first, and what fails or is not measured in time is no sample. Programs
-/// for other targets than processors have no samples.
+/// Measures schedules of a program. Each is verified first; failed or unmeasured schedules yield no
+/// samples, nor do programs for other targets than CPUs.
 ///
 /// # Errors
-/// If candidates cannot be measured at all.
+/// If measuring is impossible.
 pub fn measure(
     name: &str,
     program: &Program,
@@ -49,7 +49,7 @@ pub fn measure(
     let mut config = Config::new(plan.worker.clone(), plan.goal.target.clone());
     config.threads = plan.goal.threads();
     config.seed = plan.seed;
-    // Slow schedules are to be learned from as well.
+    // Training needs slow schedules too.
     config.timing = TimingPlan { cut: 8.0, glance: 4.0, hopeless: 16.0, ..TimingPlan::default() };
     let begun = Instant::now();
     let mut measurer = Measurer::start(program, config)?;
@@ -61,7 +61,8 @@ pub fn measure(
     let mut best = f64::INFINITY;
     loop {
         if measurer.in_flight() == 0 {
-            // What seems hopeless was glanced at once, and may have been interrupted: the lesser of two counts.
+            // Slow schedules are timed once and may have been interrupted: the lesser of two times
+            // counts.
             let doubtful = taken.iter().enumerate().filter(|(number, seconds)| {
                 seconds.is_some_and(|seconds| seconds > DOUBTFUL * best) && !again.contains(number)
             });

@@ -1,4 +1,6 @@
-//! How long the models take: `cargo run --release -p tensorwright-learn --example learn_timing`.
+//! Times training and prediction.
+//!
+//! Run `cargo run --release -p tensorwright-learn --example learn_timing`.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
 use std::time::Instant;
@@ -11,7 +13,7 @@ fn main() {
     network();
 }
 
-/// The seconds of the fastest call: other work on the machine only ever adds to them.
+/// The seconds of the fastest call: other load on the machine only adds time.
 fn fastest<T>(calls: usize, mut call: impl FnMut() -> T) -> f64 {
     let time = |_| {
         let start = Instant::now();

@@ -1,13 +1,11 @@
-//! The two kinds of models that searches learn with: small networks and boosted trees.
+//! Small machine-learning models: neural networks and boosted trees.
 //!
-//! Both are small on purpose. A search trains them between measurements of some hundred
-//! milliseconds, on hundreds of rows, so what counts is that a step costs microseconds and that the
-//! same seed gives the same model. Everything here is plain arithmetic in a fixed order, without
-//! fused operations, threads or the system's mathematical library: **the same bits on every
-//! machine**, which is what makes a search that was replayed on a recorded landscape replayable by
-//! anybody.
+//! Searches train these models between measurements of some hundred milliseconds, on hundreds of
+//! rows, so training steps must cost microseconds, and the same seed must give the same model. All
+//! arithmetic has a fixed order, without fused operations, threads or the system's math library:
+//! **the same bits on every machine**, so anybody can replay a search on a recorded landscape.
 //!
-//! [`Mlp`] learns a function by following gradients:
+//! [`Mlp`] learns a function by gradient descent:
 //!
 //! ```
 //! use tensorwright_learn::{AdaDelta, Mlp, squared_error};
@@ -28,7 +26,7 @@
 //! assert!(loss < 0.01);
 //! ```
 //!
-//! [`Boosted`] learns it by adding up trees:
+//! [`Boosted`] learns a function by adding up trees:
 //!
 //! ```
 //! use tensorwright_learn::{Boosted, Boosting};

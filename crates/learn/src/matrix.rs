@@ -1,18 +1,18 @@
-//! Products of small matrices in safe, portable Rust.
+//! Small matrix products in safe, portable Rust.
 //!
-//! Both factors are packed into panels as wide as a tile of registers, so the inner loop has a fixed
-//! shape of which the compiler makes vectors on every target, and each element is summed in the
-//! order of `k`, so the result has the same bits on all of them. Libraries pick fused kernels by the
-//! processor, which is faster and not reproducible; at these sizes it would save a fraction of a
-//! millisecond per training step.
+//! Both factors are packed into panels as wide as a register tile. The inner loop has a fixed shape
+//! that compilers vectorize on every target, and each element is summed in the order of `k`, so the
+//! result has the same bits on all targets. Libraries choose fused kernels per CPU, which is faster
+//! and not reproducible; at these sizes it would save a fraction of a millisecond per training
+//! step.
 
-/// Columns of a tile: two vectors of the narrowest common kind.
+/// The columns of a tile: two vectors of the narrowest common SIMD width.
 const LANES: usize = 8;
 
-/// Rows of a tile.
+/// The rows of a tile.
 const ROWS: usize = 4;
 
-/// A matrix; strides make the transpose of one another view of it.
+/// A matrix view; strides express transposition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     data: &'a [f32],
@@ -23,7 +23,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// A matrix that is stored row by row.
+    /// A row-major matrix.
     pub(crate) fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self { data, rows, columns, row_stride: columns, column_stride: 1 }
     }
@@ -43,16 +43,16 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Packed factors, kept from product to product.
+/// Buffers for packed factors, reused between products.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Packs {
     /// `ROWS` rows of the left factor.
     band: Vec<[f32; ROWS]>,
-    /// All of the right factor: one panel of `LANES` columns after the other.
+    /// The right factor, in panels of `LANES` columns.
     panels: Vec<[f32; LANES]>,
 }
 
-/// Adds the product of `left` and `right` to `sum`, which is stored row by row.
+/// Adds the product of `left` and `right` to the row-major matrix `sum`.
 pub(crate) fn multiply_add(
     left: Matrix<'_>,
     right: Matrix<'_>,
@@ -82,8 +82,8 @@ pub(crate) fn multiply_add(
     }
 }
 
-/// One row: the right factor is read once, in order, and not at all where the row is zero, as half
-/// of the activations behind a ReLU are.
+/// A single row: the right factor is read once, in order, and skipped where the row is zero, as
+/// half of the activations after a ReLU are.
 fn row_times_matrix(left: Matrix<'_>, right: Matrix<'_>, sum: &mut [f32]) {
     for (k, line) in right.data.chunks_exact(right.columns).enumerate() {
         let factor = left.at(0, k);
@@ -95,7 +95,7 @@ fn row_times_matrix(left: Matrix<'_>, right: Matrix<'_>, sum: &mut [f32]) {
     }
 }
 
-/// Packs a factor into panels; columns beyond its own are zero.
+/// Packs a factor into panels, padded with zero columns.
 fn pack_right(right: Matrix<'_>, panels: &mut Vec<[f32; LANES]>) {
     panels.clear();
     for column in (0..right.columns).step_by(LANES) {
@@ -106,7 +106,7 @@ fn pack_right(right: Matrix<'_>, panels: &mut Vec<[f32; LANES]>) {
     }
 }
 
-/// Adds the product of a band and a panel to the tile at `column`, as far as there are rows in `sum`.
+/// Adds the product of a band and a panel to the tile at `column`, as far as `sum` has rows.
 fn add_tile(
     band: &[[f32; ROWS]],
     panel: &[[f32; LANES]],

@@ -4,16 +4,16 @@ use crate::matrix::{Matrix, Packs, multiply_add};
 use crate::optimiser::Optimiser;
 use tensorwright_random::SplitMix;
 
-/// A fully connected network: ReLU between the layers, nothing after the last one.
+/// A fully connected network: ReLU between the layers, no activation after the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
     layers: Vec<Layer>,
-    /// Weights (input by input) and biases of the layers, in order: one vector, so that optimisers,
-    /// copies and gradients need not know of layers.
+    /// Weights (input by input) and biases of the layers, in order: a single vector, so that
+    /// optimisers, copies and gradients do not depend on the layers.
     parameters: Vec<f32>,
 }
 
-/// Where a layer's parameters are.
+/// The location of a layer's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layer {
     inputs: usize,
@@ -38,28 +38,27 @@ impl Layer {
     }
 }
 
-/// What a pass through a network leaves behind: the activations, and the gradient once the pass was
-/// followed backwards. It is reused, so training allocates nothing after the first step.
+/// The record of a pass through a network: the activations, and the gradient after a backward pass.
+/// It is reused, so training allocates nothing after the first step.
 #[derive(Debug, Clone, Default)]
 pub struct Tape {
     rows: usize,
-    /// The input, and behind it the output of each layer, after its ReLU.
+    /// The input, then the output of each layer after its ReLU.
     activations: Vec<Vec<f32>>,
     gradient: Vec<f32>,
-    /// The gradient at the output of the layer at hand, and at its input.
+    /// The gradients at the output and the input of the current layer.
     slopes: (Vec<f32>, Vec<f32>),
     packs: Packs,
 }
 
 impl Tape {
-    /// The gradient with respect to the parameters that [`Mlp::backward`] left.
+    /// The gradient by the parameters, from [`Mlp::backward`].
     #[must_use]
     pub fn gradient(&self) -> &[f32] {
         &self.gradient
     }
 
-    /// Shortens the gradient to the given length if it is longer: one strange reward must not undo
-    /// what a network has learnt.
+    /// Clips the gradient to a maximum norm: an outlier must not destroy a trained network.
     pub fn clip(&mut self, longest: f32) {
         let length = self.gradient.iter().map(|slope| slope * slope).sum::<f32>().sqrt();
         if length > longest {
@@ -70,8 +69,8 @@ impl Tape {
 }
 
 impl Mlp {
-    /// A network with layers of the given sizes, the input first. Weights are uniform with the
-    /// variance of He et al. (2015), biases are zero, and both follow from the seed.
+    /// A network with the given layer sizes, the input first. Weights are uniform with the variance
+    /// of He et al. (2015), biases are zero; the seed determines both.
     #[must_use]
     pub fn new(sizes: &[usize], seed: u64) -> Self {
         let mut random = SplitMix::new(seed);
@@ -88,8 +87,8 @@ impl Mlp {
         Self { layers, parameters }
     }
 
-    /// A network with layers of the given sizes and these [parameters](Self::parameters), if there are as many as that
-    /// takes.
+    /// A network with the given layer sizes and [parameters](Self::parameters); `None` if their
+    /// number is wrong.
     ///
     /// ```
     /// use tensorwright_learn::Mlp;
@@ -129,12 +128,12 @@ impl Mlp {
         &self.parameters
     }
 
-    /// The parameters, to be changed.
+    /// Mutable access to the parameters.
     pub fn parameters_mut(&mut self) -> &mut [f32] {
         &mut self.parameters
     }
 
-    /// Becomes a copy of another network, as target networks do from time to time.
+    /// Copies another network, as target networks do periodically.
     pub fn copy_from(&mut self, other: &Self) {
         self.layers.clone_from(&other.layers);
         self.parameters.clone_from(&other.parameters);
@@ -146,7 +145,7 @@ impl Mlp {
         Tape { activations: vec![Vec::new(); self.layers.len() + 1], ..Tape::default() }
     }
 
-    /// The outputs for rows of inputs, row by row. Inputs that make no whole row are left out.
+    /// The outputs for rows of inputs, row-major. Inputs of an incomplete last row are ignored.
     ///
     /// A row's output does not depend on the other rows, to the bit.
     pub fn forward<'tape>(&self, rows: &[f32], tape: &'tape mut Tape) -> &'tape [f32] {
@@ -171,9 +170,8 @@ impl Mlp {
         &tape.activations[self.layers.len()]
     }
 
-    /// Follows the last forward pass backwards, from a gradient with respect to the outputs, of any
-    /// loss, to the gradient with respect to the parameters, which it leaves on the tape. Outputs
-    /// beyond the given gradient count as if theirs were zero.
+    /// Backpropagates a gradient by the outputs, of any loss, through the last forward pass; leaves
+    /// the gradient by the parameters on the tape. Missing output gradients count as zero.
     pub fn backward(&self, output_gradient: &[f32], tape: &mut Tape) {
         let Tape { rows, activations, gradient, slopes: (slopes, below), packs } = tape;
         gradient.clear();
@@ -195,7 +193,7 @@ impl Mlp {
                 below.resize(*rows * layer.inputs, 0.0);
                 let weights = layer.weights(&self.parameters).transposed();
                 multiply_add(outer, weights, below, packs);
-                // The ReLU of the layer below passes slopes where it passed a value.
+                // The ReLU of the layer below passes gradients where it passed a value.
                 for (slope, value) in below.iter_mut().zip(input) {
                     *slope = if *value > 0.0 { *slope } else { 0.0 };
                 }
@@ -204,13 +202,13 @@ impl Mlp {
         }
     }
 
-    /// Takes one step along the gradient that [`Mlp::backward`] left.
+    /// Takes one optimiser step with the gradient from [`Mlp::backward`].
     pub fn descend(&mut self, tape: &Tape, optimiser: &mut impl Optimiser) {
         optimiser.step(&mut self.parameters, &tape.gradient);
     }
 }
 
-/// The mean of the squared differences, and its gradient with respect to the outputs.
+/// The mean squared error, and its gradient by the outputs.
 pub fn squared_error(outputs: &[f32], targets: &[f32], gradient: &mut Vec<f32>) -> f32 {
     let scale = 1.0 / outputs.len().max(1) as f32;
     let differences = || outputs.iter().zip(targets).map(|(output, target)| output - target);
@@ -219,8 +217,8 @@ pub fn squared_error(outputs: &[f32], targets: &[f32], gradient: &mut Vec<f32>) 
     scale * differences().map(|difference| difference * difference).sum::<f32>()
 }
 
-/// Turns logits into probabilities, in place. Exponentials come from code of this workspace's
-/// choosing, not from the system, so that they too are the same everywhere.
+/// Turns logits into probabilities, in place. The exponential function is implemented in this
+/// workspace, so it has the same results everywhere.
 pub fn softmax(logits: &mut [f32]) {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     logits.iter_mut().for_each(|value| *value = libm::expf(*value - highest));

@@ -1,20 +1,20 @@
-//! How parameters follow a gradient: [`AdaDelta`] and [`Adam`].
+//! Optimisers: [`AdaDelta`] and [`Adam`].
 
-/// How parameters follow a gradient.
+/// A gradient-descent optimiser.
 pub trait Optimiser {
     /// Moves the parameters against the gradient. An optimiser belongs to one set of parameters.
     fn step(&mut self, parameters: &mut [f32], gradient: &[f32]);
 }
 
-/// AdaDelta (Zeiler, "ADADELTA: an adaptive learning rate method", 2012), algorithm 1: steps as large
-/// as recent steps were, in units of recent gradients. It needs no learning rate.
+/// AdaDelta (Zeiler, "ADADELTA: an adaptive learning rate method", 2012), algorithm 1: steps are as
+/// large as recent steps, relative to recent gradients. It needs no learning rate.
 #[derive(Debug, Clone)]
 pub struct AdaDelta {
-    /// How slowly the averages forget: the paper's 0.95.
+    /// The decay rate of the averages: the paper's 0.95.
     pub rho: f32,
-    /// What keeps the first step from being nothing: the paper's 1e-6.
+    /// Makes the first step nonzero: the paper's 1e-6.
     pub epsilon: f32,
-    /// A factor of every step; 1 in the paper.
+    /// A factor on every step; 1 in the paper.
     pub rate: f32,
     gradients: Vec<f32>,
     steps: Vec<f32>,
@@ -46,13 +46,13 @@ impl Optimiser for AdaDelta {
 /// Adam (Kingma and Ba, 2015), algorithm 1, with the paper's parameters.
 #[derive(Debug, Clone)]
 pub struct Adam {
-    /// The size of a step.
+    /// The learning rate.
     pub rate: f32,
-    /// How slowly the average of gradients forgets.
+    /// The decay rate of the average gradient.
     pub beta1: f32,
-    /// How slowly the average of squared gradients forgets.
+    /// The decay rate of the average squared gradient.
     pub beta2: f32,
-    /// What keeps divisions finite.
+    /// Avoids divisions by zero.
     pub epsilon: f32,
     first: Vec<f32>,
     second: Vec<f32>,
@@ -69,7 +69,7 @@ impl Default for Adam {
 }
 
 impl Adam {
-    /// Adam with another size of steps.
+    /// Adam with another learning rate.
     #[must_use]
     pub fn with_rate(rate: f32) -> Self {
         Self { rate, ..Self::default() }

@@ -1,59 +1,59 @@
-//! [`Levels`]: the kinds of loops that a target has, outermost first.
+//! [`Levels`]: the loop levels of a target, outermost first.
 //!
-//! A stage on its own has loops of every level; one that is computed inside a loop of level `l` of another has those after
-//! `l`. On a processor these are tiles that workers share, tiles for the cache, and vectors; on a graphics processor
-//! blocks, threads and serial loops (sections 4.1 to 4.3). The search knows nothing else of a target.
+//! A root stage has loops of every level; a stage inside a loop of level `l` has those after `l`.
+//! On a CPU the levels are parallel tiles, cache tiles and vectors; on a GPU they are blocks,
+//! threads and serial loops (sections 4.1 to 4.3). The search knows nothing else about a target.
 
 use tensorwright_machine::{Cpu, Goal, Gpu};
 
-/// One kind of loops.
+/// A loop level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// What people call it.
+    /// Its name.
     pub name: &'static str,
-    /// What its loops are for.
+    /// The kind of its loops.
     pub kind: LevelKind,
-    /// The bytes that one iteration may allocate.
+    /// The maximum allocation per iteration in bytes.
     pub bytes: i64,
-    /// Extents of a tile along the last dimension; elements are next to each other there.
+    /// Candidate tile extents along the last dimension, which is contiguous.
     pub inner: Vec<i64>,
-    /// Extents of a tile along the last but one.
+    /// Candidate tile extents along the second last dimension.
     pub outer: Vec<i64>,
-    /// Whether a tile may also be all of what is around it, so that there is no loop.
+    /// Whether a tile may also span its whole region, without a loop.
     pub is_optional: bool,
-    /// The fewest and the most iterations of all loops of the level, for a stage that is computed on its own: blocks have a
-    /// limited number of threads.
+    /// The minimum and maximum iterations of all loops of the level, for a root stage: blocks have
+    /// a limited number of threads.
     pub iterations: (i64, i64),
-    /// Whether stages that are computed inside of another take turns on the iterations that it has of this level, so that
-    /// there are no tiles to choose: the threads of a block.
+    /// Whether stages inside another one are distributed over its iterations of this level, so that
+    /// they have no tiles of their own: the threads of a block.
     pub is_shared: bool,
 }
 
-/// What loops of a level are for.
+/// The kind of loops of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelKind {
-    /// Iterations run at the same time.
+    /// Parallel iterations.
     Parallel,
-    /// Tiles one after another.
+    /// Sequential tiles.
     Tiles,
-    /// The last level: one tile is one block of straight code.
+    /// The last level: one tile is one block of straight-line code.
     Body,
 }
 
-/// The levels of a target, outermost first, and what it takes to keep it busy.
+/// The levels of a target, outermost first, and its limits of parallelism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
     /// The levels.
     pub list: Vec<Level>,
-    /// The fewest iterations of parallel loops of a stage that is worth sharing (4.3: at least twice the number of
-    /// multiprocessors; 4.6: states that leave too many idle).
+    /// The minimum iterations of parallel loops of a parallel stage (4.3: at least twice the number
+    /// of multiprocessors; 4.6: states that leave too many idle).
     pub least_parallel: i64,
-    /// How many elements a stage has that is worth sharing.
+    /// The minimum number of elements of a parallel stage.
     pub worth_sharing: i64,
 }
 
 impl Levels {
-    /// The levels of a processor: parallel tiles, cache tiles, vectors.
+    /// The levels of a CPU: parallel tiles, cache tiles, vectors.
     ///
     /// ```
     /// use tensorwright_pipeline::Levels;
@@ -88,15 +88,15 @@ impl Levels {
         Self { list, least_parallel: goal.workers, worth_sharing: 1 << 16 }
     }
 
-    /// The levels of a graphics processor (4.1 to 4.3): blocks, whose stages share memory; threads, which hold what they need
-    /// in registers; and what a thread does one after another.
+    /// The levels of a GPU (4.1 to 4.3): blocks, which share memory between their stages; threads,
+    /// which hold data in registers; and serial loops of a thread.
     ///
     /// ```
     /// use tensorwright_pipeline::Levels;
     /// use tensorwright_machine::{Goal, Target};
     ///
     /// let target = Target::named("cuda:sm_80")?;
-    /// let gpu = target.gpu().ok_or("a graphics processor")?;
+    /// let gpu = target.gpu().ok_or("a GPU")?;
     /// let levels = Levels::of_gpu(&Goal::new(gpu.clone()));
     /// let names: Vec<&str> = levels.list.iter().map(|level| level.name).collect();
     /// assert_eq!(names, ["block", "thread", "serial"]);
@@ -104,7 +104,7 @@ impl Levels {
     /// ```
     #[must_use]
     pub fn of_gpu(goal: &Goal<Gpu>) -> Self {
-        /// The bytes of results that a thread holds in registers.
+        /// The maximum bytes of results that a thread holds in registers.
         const REGISTERS: i64 = 64;
         let gpu = &goal.target;
         let level = |name, kind, bytes, inner: &[i64], outer: &[i64]| Level {
@@ -118,7 +118,7 @@ impl Levels {
             is_shared: false,
         };
         let (columns, rows) = ([16, 32, 64, 128, 256], [1, 2, 4, 8, 16, 32]);
-        // Pruning allows half as much again, for caches that are not as strict.
+        // Pruning allows 50 % more, for caches, which are less strict.
         let shared = gpu.declared_shared() * 2 / 3;
         let threads = level("thread", LevelKind::Parallel, REGISTERS, &[1, 2, 4], &[1, 2, 4, 8]);
         let iterations = (gpu.warp.min(gpu.threads_per_block), gpu.threads_per_block);
@@ -127,7 +127,7 @@ impl Levels {
             Level { iterations, is_shared: true, ..threads },
             level("serial", LevelKind::Body, 4, &[1], &[1]),
         ];
-        // Section 4.3: at least two blocks for each multiprocessor.
+        // Section 4.3: at least two blocks per multiprocessor.
         Self { list, least_parallel: gpu.units.saturating_mul(2), worth_sharing: 1 << 14 }
     }
 
@@ -137,7 +137,7 @@ impl Levels {
         self.list.len()
     }
 
-    /// Whether other stages may be computed inside loops of a level: not inside straight code.
+    /// Whether other stages may be computed inside loops of a level: not inside straight-line code.
     #[must_use]
     pub fn is_host(&self, level: usize) -> bool {
         self.list.get(level).is_some_and(|level| level.kind != LevelKind::Body)

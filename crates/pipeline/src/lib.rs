@@ -1,19 +1,21 @@
-//! Where the stages of a pipeline are computed, and in which tiles: the autoscheduler of Anderson et al., "Efficient
-//! Automatic Scheduling of Imaging and Vision Pipelines for the GPU" (2021), which extends Adams et al. (2019).
+//! The pipeline autoscheduler: beam search over compute locations and tilings.
 //!
-//! The search works on light states and never touches a loop nest; policy makes schedules of those that survive.
-//! Sections in comments are those of the paper.
+//! It implements Anderson et al., "Efficient Automatic Scheduling of Imaging and Vision Pipelines
+//! for the GPU" (2021), which extends Adams et al. (2019).
+//!
+//! The search works on compact states and never touches a loop nest; `tensorwright-policy` turns
+//! the best states into schedules. Section numbers in comments refer to the paper.
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `dag/` | [`Dag`]: stages, edges, and which region of a producer a region of a consumer needs |
-//! | `levels.rs` | [`Levels`]: the kinds of loops that a target has, outermost first |
-//! | `state/` | [`State`]: what is decided so far; its structural hash and its [layout](Layout) of groups and regions |
-//! | `enumerate/` | the options of a stage: where it is computed, in which tiles (4.1 to 4.3), and what is pruned (4.6) |
-//! | `cost/` | [`CostModel`]: an [analytical one](AnalyticalModel) for processors, one that is [learned](LearnedModel), one for [devices](GpuModel) |
+//! | `dag/` | [`Dag`]: stages, edges and footprints |
+//! | `levels.rs` | [`Levels`]: the loop levels of a target, outermost first |
+//! | `state/` | [`State`]: the decisions so far; its structural hash and its [layout](Layout) of groups and regions |
+//! | `enumerate/` | the options of a stage: compute location, tiles (4.1 to 4.3) and pruning (4.6) |
+//! | `cost/` | [`CostModel`]: an [analytical](AnalyticalModel) and a [learned](LearnedModel) model for CPUs, an analytical one for [GPUs](GpuModel) |
 //! | `search/` | [`search`]: beam search with hierarchical sampling, freezing and memoization |
 //!
-//! Nothing here does I/O, reads a clock or panics on what it is given.
+//! This crate does no I/O, reads no clock and does not panic on its inputs.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The schedule of a program of which nothing was measured.
+//! The default schedule of a program, chosen without measurements.
 
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
@@ -11,16 +11,16 @@ use crate::sketch::Policy;
 use crate::targets::policy;
 use crate::{Preset, ScheduleSpace, alternatives};
 
-/// Points that are tried until one can be lowered.
+/// The maximum number of points to try until one can be lowered.
 const TRIES: usize = 16;
 
 /// Programs with more stages are scheduled by rules alone: the model takes milliseconds per stage.
 const MOST_STAGES: usize = 24;
 
-/// The schedule of a program of which nothing was measured: the best point of its space by the cost
-/// model if it has sums to tile, what [rules](crate::cpu::rules) say otherwise; and where that leaves large
-/// tensors of several stages whole, what a greedy search over pipelines finds. It applies to the program's
-/// canonical nest, and the result can be lowered.
+/// The default schedule of a program. If the program has sums to tile, it is the best point of its
+/// search space by the cost model, otherwise the schedule by [rules](crate::cpu::rules). If that
+/// leaves large intermediate tensors in memory, a greedy pipeline search may replace it. The
+/// schedule applies to the program's canonical nest, and the result can be lowered.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -35,27 +35,27 @@ const MOST_STAGES: usize = 24;
 /// ```
 ///
 /// # Errors
-/// A kind of target that there is no policy for.
+/// An unsupported kind of target.
 pub fn default_schedule(program: &Program, goal: &Goal) -> Result<Schedule, TargetError> {
     Ok(DefaultSchedule::of(program, goal)?.schedule)
 }
 
-/// A schedule of which nothing was measured, and what the model expects of it.
+/// A default schedule and its estimated cost.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DefaultSchedule {
-    /// The schedule that [`default_schedule`] says.
+    /// The schedule that [`default_schedule`] returns.
     pub schedule: Schedule,
-    /// The cycles of a call: by the cost model if it chose the schedule, otherwise as many as the
-    /// arithmetic and the bytes need at least.
+    /// The estimated cycles of a call: from the cost model if it chose the schedule, otherwise a
+    /// lower bound from arithmetic and bytes.
     pub cycles: f64,
 }
 
 impl DefaultSchedule {
-    /// The schedule of a program, with its cost.
+    /// The default schedule of a program, with its cost.
     ///
     /// # Errors
-    /// A kind of target that there is no policy for.
+    /// An unsupported kind of target.
     pub fn of(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
         let policy = policy(goal)?;
         let mut found = Self::alone(program, goal)?;
@@ -65,7 +65,7 @@ impl DefaultSchedule {
         Ok(found)
     }
 
-    /// The schedule by the model of a space, or by rules.
+    /// The schedule by the cost model or by rules, without pipeline search.
     fn alone(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
         let policy = policy(goal)?;
         let nest = canonical(program);
@@ -85,7 +85,8 @@ impl DefaultSchedule {
     }
 }
 
-/// The schedule of a large program by rules, piece by piece: what is computed for several pieces stays where it is.
+/// Schedules a large program by rules, piece by piece. Stages that several pieces read are not
+/// fused.
 fn in_pieces(nest: LoopNest, precision: Precision, policy: &dyn Policy) -> Schedule {
     let mut window = Window::new(nest);
     let mut schedule = Schedule::default();
@@ -96,11 +97,11 @@ fn in_pieces(nest: LoopNest, precision: Precision, policy: &dyn Policy) -> Sched
         schedule.steps.extend(piece.schedule.steps);
         window.set(piece.nest);
     }
-    // Plain loops always can be lowered.
+    // Plain loops can always be lowered.
     if policy.lowers(window.whole()) { schedule } else { Schedule::default() }
 }
 
-/// What the model chooses; `None` where there is nothing to model, or nothing of it applies.
+/// The best schedule by the cost model; `None` if the program has no sums, or no point applies.
 fn modelled(
     program: &Program,
     space: &ScheduleSpace,

@@ -1,23 +1,24 @@
-//! Policy: which schedules to consider for a program, what they cost, and where to start.
+//! Scheduling policy: search spaces, cost models and default schedules.
 //!
-//! `tensorwright-schedule` has the mechanism: primitives that change loops and refuse what would be
-//! wrong. Nothing there knows which schedule is good. That is here, in one folder per kind of target:
+//! `tensorwright-schedule` is the mechanism: primitives that transform loops and refuse unsafe
+//! transformations. This crate decides which schedules are good. It has one folder per kind of
+//! target:
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `rewriting/`, `algorithm.rs` | other ways to compute a program, for all targets: beginnings of schedules |
-//! | `cpu/` | the sketch of processors: groups of stages, knobs, decoding, rules, cost, ranking |
-//! | `gpu/` | the sketch of graphics processors: blocks, threads, operands in shared memory |
-//! | `stages/` | what is known of stages, whatever they are scheduled for |
-//! | `sketch.rs` | `Policy` and `Sketch`: what a kind of target has, and what it makes of a program: parameters and their meaning |
-//! | `targets.rs` | the kinds of targets that there is policy for: one line each |
-//! | `schedule_space.rs` | [`ScheduleSpace`]: a sketch as a space that searches work on |
-//! | `pipelines/` | [`pipeline_schedules`], [`Samples`]: what searches over where stages are computed find |
-//! | `default_schedule.rs` | [`default_schedule`]: the schedule of a program of which nothing was measured |
+//! | `rewriting/`, `algorithm.rs` | algorithmic rewritings of a program, for all targets |
+//! | `cpu/` | the CPU sketch: groups of stages, knobs, decoding, rules, cost, ranking |
+//! | `gpu/` | the GPU sketch: blocks, threads, operands in shared memory |
+//! | `stages/` | target-independent analyses of stages |
+//! | `sketch.rs` | the traits `Policy` (one per kind of target) and `Sketch` (parameters of a program and their meaning) |
+//! | `targets.rs` | supported kinds of targets: one line each |
+//! | `schedule_space.rs` | [`ScheduleSpace`]: the search space of a sketch |
+//! | `pipelines/` | [`pipeline_schedules`], [`Samples`]: beam search over compute locations |
+//! | `default_schedule.rs` | [`default_schedule`]: the default schedule of a program |
 //!
-//! What is named here takes a goal of any target, and says which kinds it knows nothing of.
+//! Public functions take a goal for any target and return an error for unsupported kinds.
 //!
-//! Nothing here does I/O, reads a clock or panics on what it is given.
+//! This crate does no I/O, reads no clock and does not panic on its inputs.
 
 #![forbid(unsafe_code)]
 

@@ -1,33 +1,34 @@
-//! [`SpaceOptions`]: what a space of schedules covers.
+//! [`SpaceOptions`]: which schedules a search space contains.
 
 use tensorwright_space::parameter::Splits;
 
-/// What a space of schedules covers.
+/// Options of a schedule space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceOptions {
-    /// Which splits of loops there are.
+    /// The allowed loop splits.
     pub splits: Splits,
-    /// Into how many nested loops a loop over results is split.
+    /// The number of nested loops that a spatial loop is split into.
     pub spatial_levels: usize,
-    /// Into how many nested loops a loop over terms of a reduction is split.
+    /// The number of nested loops that a reduction loop is split into.
     pub reduce_levels: usize,
-    /// The parameters that are free, by name or by what their name begins with; all others are fixed at
-    /// the value of the starting point. `None`: all are free.
+    /// The free parameters, by name or prefix; all others are fixed at the starting point. `None`:
+    /// all are free.
     pub only: Option<Vec<String>>,
 }
 
-/// Named options.
+/// Named sets of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
     /// Everything.
     #[default]
     Full,
-    /// Splits that divide only, as FlexTensor section 4.2 prunes.
+    /// Divisible splits only (the pruning of FlexTensor, section 4.2).
     Divisible,
-    /// The tiling space of the G-BFS paper: four levels for results, two for reductions.
+    /// The tiling space of the G-BFS paper: four levels for spatial loops, two for reductions.
     Gbfs,
-    /// Tiling alone, three levels and two, splits that divide: small enough to be measured whole.
+    /// Tiling only, with divisible splits in three and two levels: small enough to measure
+    /// exhaustively.
     Tiles,
 }
 
@@ -40,13 +41,13 @@ impl Preset {
         ("tiles", Self::Tiles),
     ];
 
-    /// The preset of a name.
+    /// Finds a preset by name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(found, _)| *found == name).map(|(_, preset)| *preset)
     }
 
-    /// What it stands for.
+    /// The options of this preset.
     #[must_use]
     pub fn options(self) -> SpaceOptions {
         let full = SpaceOptions::default();
@@ -72,7 +73,7 @@ impl Default for SpaceOptions {
 }
 
 impl SpaceOptions {
-    /// Whether a parameter is free. A name counts with and without the stage before it.
+    /// Whether a parameter is free. Names match with and without the stage prefix.
     #[must_use]
     pub(crate) fn is_free(&self, name: &str) -> bool {
         let Some(only) = &self.only else { return true };

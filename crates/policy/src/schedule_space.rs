@@ -1,4 +1,4 @@
-//! [`ScheduleSpace`]: all schedules of a program that searches consider.
+//! [`ScheduleSpace`]: the search space of schedules of a program.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::sketch::{Sketch, Values};
 use crate::targets::policy;
 use crate::{SpaceOptions, alternatives};
 
-/// Spaces up to this size are counted point by point.
+/// Spaces up to this size are enumerated.
 const COUNTED: u64 = 1 << 21;
 
-/// Of larger spaces so many points are drawn.
+/// The number of samples drawn from larger spaces.
 const DRAWN: u32 = 20_000;
 
-/// All schedules of a program that searches consider, for a goal.
+/// The search space of schedules of a program for a goal.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -58,23 +58,23 @@ struct Inner {
     free: Vec<bool>,
 }
 
-/// The number of points that are left after a rule.
+/// The number of points left after a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pruning {
     /// The rule.
     pub rule: &'static str,
-    /// The points that are left, exactly if the space was counted.
+    /// The remaining points: exact if the space was enumerated.
     pub left: Count,
 }
 
 /// A number of points.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
-    /// Exactly so many.
+    /// An exact count.
     Exact(BigUint),
-    /// The share of uniform draws that is left, and its standard error.
+    /// The legal fraction of uniform samples, with its standard error.
     Share {
-        /// The share.
+        /// The fraction.
         share: f64,
         /// Its standard error.
         error: f64,
@@ -82,13 +82,13 @@ pub enum Count {
 }
 
 impl ScheduleSpace {
-    /// What [`algorithm`](Self::algorithm) says of a program that is not rewritten.
+    /// The [`algorithm`](Self::algorithm) of a program without rewritings.
     pub const AS_WRITTEN: &'static str = "as written";
 
-    /// The space of a program, computed as it is written.
+    /// The space of a program without rewritings.
     ///
     /// # Errors
-    /// A kind of target that there is no policy for.
+    /// An unsupported kind of target.
     pub fn new(
         program: &Program,
         goal: &Goal,
@@ -97,17 +97,17 @@ impl ScheduleSpace {
         Self::of(Draft::new(canonical(program)), goal, options)
     }
 
-    /// One space per algorithm that is worth a try for a program, the most promising first: as it is
-    /// written, and as [rewritings](crate::alternatives) make it.
+    /// One space per algorithm worth trying, most promising first: the program as written and its
+    /// [rewritings](crate::alternatives).
     ///
     /// # Errors
-    /// A kind of target that there is no policy for.
+    /// An unsupported kind of target.
     pub fn alternatives(
         program: &Program,
         goal: &Goal,
         options: &SpaceOptions,
     ) -> Result<Vec<Self>, TargetError> {
-        // Spaces of tiles alone are the papers': the program as it is written.
+        // Tiling-only spaces reproduce the papers: the program as written.
         if options.only.is_some() {
             return Ok(vec![Self::new(program, goal, options)?]);
         }
@@ -115,10 +115,10 @@ impl ScheduleSpace {
         drafts.map(|draft| Self::of(draft, goal, options)).collect()
     }
 
-    /// The space of what a draft has begun: it may have rewritten stages, and nothing else.
+    /// The space of a draft, which may contain rewritings only.
     ///
     /// # Errors
-    /// A kind of target that there is no policy for.
+    /// An unsupported kind of target.
     pub fn of(begun: Draft, goal: &Goal, options: &SpaceOptions) -> Result<Self, TargetError> {
         let sketch = policy(goal)?.sketch(begun, options);
         let all = sketch.parameters().iter();
@@ -130,13 +130,13 @@ impl ScheduleSpace {
         Ok(Self { inner, search: Arc::new(SearchSpace::with_rules(parameters, rules)) })
     }
 
-    /// The space as searches see it.
+    /// The search space for strategies.
     #[must_use]
     pub fn search_space(&self) -> &Arc<SearchSpace> {
         &self.search
     }
 
-    /// All parameters, those that are fixed included, with the text of their value at the start.
+    /// All parameters with whether they are free and the text of their starting value.
     pub fn all_parameters(&self) -> impl Iterator<Item = (&Parameter, bool, String)> {
         let inner = &self.inner;
         let ranks = inner.base.ranks().iter();
@@ -144,41 +144,40 @@ impl ScheduleSpace {
         all.map(|((parameter, free), rank)| (parameter, *free, parameter.text(*rank)))
     }
 
-    /// Where a search may start: the point nearest to the default schedule.
+    /// The starting point of a search: the point nearest to the default schedule.
     #[must_use]
     pub fn start(&self) -> Point {
         self.inner.narrow(&self.inner.base)
     }
 
-    /// The most promising points by the cost model, best first. Nothing is measured. Primitives may
-    /// still refuse one.
+    /// The most promising points by the cost model, best first. Primitives may still refuse one.
     #[must_use]
     pub fn ranked(&self, count: usize) -> Vec<Point> {
         let points = self.inner.sketch.ranked(self.inner.values(&self.inner.base), count);
         points.iter().map(|point| self.inner.narrow(point)).collect()
     }
 
-    /// The estimated cycles of a point by the cost model; infinite for one that a rule forbids.
+    /// The estimated cycles of a point; infinite if a rule forbids it.
     #[must_use]
     pub fn estimate(&self, point: &Point) -> f64 {
         self.inner.sketch.estimate(self.inner.values(&self.inner.expand(point)))
     }
 
-    /// What the estimate of a point is made of, summed over all stages, with names: for fitting the
-    /// model and for explaining it.
+    /// The terms of the estimate, summed over all stages, with names: for fitting and explaining
+    /// the model.
     #[must_use]
     pub fn estimate_terms(&self, point: &Point) -> Vec<(&'static str, f64)> {
         self.inner.sketch.estimate_terms(self.inner.values(&self.inner.expand(point)))
     }
 
-    /// Whether some stage sums over loops that the space tiles.
+    /// Whether some stage has reduction loops that the space tiles.
     #[must_use]
     pub fn has_sums(&self) -> bool {
         self.inner.sketch.has_sums()
     }
 
-    /// Parameters whose value makes no difference at a point, by place, with the reason. Every other choice
-    /// of a point that [decodes](Self::decode) can be found in its schedule.
+    /// The indices of parameters without effect at a point, with reasons. Every other choice of a
+    /// point that [decodes](Self::decode) is visible in its schedule.
     #[must_use]
     pub fn idle(&self, point: &Point) -> Vec<(usize, &'static str)> {
         let idle = self.inner.sketch.idle(self.inner.values(&self.inner.expand(point)));
@@ -191,14 +190,13 @@ impl ScheduleSpace {
     /// The schedule of a point.
     ///
     /// # Errors
-    /// Why the point is illegal: a rule, or a primitive that is refused.
+    /// The rule that the point violates, or the primitive that is refused.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         self.search.check(point)?;
         self.inner.sketch.decode(self.inner.values(&self.inner.expand(point)))
     }
 
-    /// The algorithm: the rewritings that the program goes through first, as text; `as written` if
-    /// there are none.
+    /// The rewritings applied before all other steps, as text; `as written` if there are none.
     #[must_use]
     pub fn algorithm(&self) -> String {
         let steps = self.inner.sketch.begun().steps.iter();
@@ -206,7 +204,7 @@ impl ScheduleSpace {
         if steps.is_empty() { Self::AS_WRITTEN.to_owned() } else { steps.join("; ") }
     }
 
-    /// How many points each rule leaves, in their order.
+    /// The number of points left after each rule, in order.
     #[must_use]
     pub fn prunings(&self, seed: u64) -> Vec<Pruning> {
         let size = self.search.size();
@@ -241,20 +239,20 @@ impl Inner {
         Values { ranks: point.ranks(), free: &self.free }
     }
 
-    /// The values of the free parameters from those of all.
+    /// Extracts the values of the free parameters.
     fn narrow(&self, point: &Point) -> Point {
         let ranks = point.ranks().iter().zip(&self.free);
         Point::new(ranks.filter(|(_, free)| **free).map(|(rank, _)| *rank).collect::<Box<[u32]>>())
     }
 
-    /// The places of parameters among the free ones.
+    /// The indices of parameters among the free ones.
     fn free_places(&self, parameters: &[usize]) -> Vec<usize> {
         let free = self.free.iter().enumerate().filter(|(_, free)| **free);
         let numbered = free.enumerate().filter(|(_, (at, _))| parameters.contains(at));
         numbered.map(|(place, _)| place).collect()
     }
 
-    /// The values of all parameters from those of the free ones.
+    /// Completes the values of the free parameters with the fixed ones.
     fn expand(&self, point: &Point) -> Point {
         let mut free = point.ranks().iter();
         let ranks = self.base.ranks().iter().zip(&self.free);

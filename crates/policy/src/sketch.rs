@@ -1,4 +1,4 @@
-//! What a kind of target has: [`Policy`], and [`Sketch`], what it makes of a program.
+//! [`Policy`] and [`Sketch`]: the interface of a kind of target.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,24 +12,25 @@ use tensorwright_space::{Parameter, Point, Rejection};
 use crate::SpaceOptions;
 use crate::pipelines::PipelineSearch;
 
-/// What there is for a kind of target. Goals of that kind have it.
+/// The scheduling policy of a kind of target, implemented by its goals.
 pub(crate) trait Policy {
-    /// What the target makes of what a draft has begun: it may have rewritten stages, and nothing else.
+    /// The sketch of a draft, which may contain rewritings only.
     fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch>;
 
-    /// What rules alone make of what a draft has begun.
+    /// Schedules a draft by rules only.
     fn by_rules(&self, begun: Draft) -> Draft;
 
     /// Whether a nest can be lowered for the target.
     fn lowers(&self, nest: LoopNest) -> bool;
 
-    /// The cycles that arithmetic and bytes of a program need at least.
+    /// A lower bound on the cycles of a program from its arithmetic and bytes.
     fn least_cycles(&self, program: &Program) -> f64;
 
-    /// The bytes of the cache beyond which memory is slow.
+    /// The size of the last fast cache in bytes.
     fn cache(&self) -> i64;
 
-    /// A program of several stages as searches over where they are computed see it, with what a cost model has learned.
+    /// Prepares a program of several stages for pipeline search, with trained weights of the cost
+    /// model.
     fn pipeline(&self, program: &Program, weights: Option<Arc<Weights>>)
     -> Box<dyn PipelineSearch>;
 }
@@ -39,51 +40,51 @@ pub(crate) trait Policy {
 pub(crate) struct Values<'a> {
     /// The rank of each value.
     pub(crate) ranks: &'a [u32],
-    /// Whether each parameter is free. A fixed one gives way where the free ones leave it no choice.
+    /// Whether each parameter is free. Fixed parameters yield to free ones where they conflict.
     pub(crate) free: &'a [bool],
 }
 
-/// What a kind of target makes of a program: parameters, and what their values mean.
+/// The parameters of a program on a kind of target, and their meaning.
 ///
-/// Searches see only the parameters ([`ScheduleSpace`](crate::ScheduleSpace)). A sketch knows which rules
-/// forbid a point before anything is built, what a point costs by a model, and which schedule it stands for.
+/// Searches see only the parameters ([`ScheduleSpace`](crate::ScheduleSpace)). A sketch checks
+/// rules without building anything, estimates costs, and decodes points to schedules.
 pub(crate) trait Sketch: Debug + Send + Sync {
     /// The parameters, in the order of a point's ranks.
     fn parameters(&self) -> &[Parameter];
 
-    /// The values at which a search may start, and at which parameters stay that are not free.
+    /// The starting values of a search, and the values of fixed parameters.
     fn start(&self, free: &[bool]) -> Point;
 
-    /// The names of the rules, in the order in which they are applied.
+    /// The names of the rules, in the order of application.
     fn rules(&self) -> Vec<&'static str>;
 
-    /// The first rule that refuses the values, by its place in [`Sketch::rules`].
+    /// The first rule that refuses the values, by index in [`Sketch::rules`].
     fn refusal(&self, values: Values<'_>) -> Option<(usize, Rejection)>;
 
-    /// The parameters that the rule looks at that refuses the values; none if no rule does.
+    /// The parameters that the violated rule depends on; empty if the values are legal.
     fn to_blame(&self, values: Values<'_>) -> Vec<usize>;
 
-    /// Parameters whose value makes no difference beside the others, with the reason.
+    /// The parameters without effect given the others, with reasons.
     fn idle(&self, values: Values<'_>) -> Vec<(usize, &'static str)>;
 
     /// The most promising values by the cost model, best first.
     fn ranked(&self, base: Values<'_>, count: usize) -> Vec<Point>;
 
-    /// The estimated cycles; infinite where a rule forbids the values.
+    /// The estimated cycles; infinite if a rule forbids the values.
     fn estimate(&self, values: Values<'_>) -> f64;
 
-    /// What the estimate is made of, with names.
+    /// The named terms of the estimate.
     fn estimate_terms(&self, values: Values<'_>) -> Vec<(&'static str, f64)>;
 
-    /// Whether some stage sums over loops that are tiled.
+    /// Whether some stage has tiled reduction loops.
     fn has_sums(&self) -> bool;
 
     /// The schedule of the values.
     fn decode(&self, values: Values<'_>) -> Result<Schedule, Rejection>;
 
-    /// Numbers that help a model to predict the cost, beyond the parameters; always as many.
+    /// Additional features for cost prediction, of constant length.
     fn features(&self, values: Values<'_>) -> Vec<f32>;
 
-    /// The steps that the program went through before: its algorithm.
+    /// The rewritings applied first: the algorithm.
     fn begun(&self) -> &Schedule;
 }

@@ -1,4 +1,4 @@
-//! The kinds of targets that there is policy for: one line each.
+//! Supported kinds of targets: one line each.
 
 use tensorwright_machine::{Goal, Target, TargetError};
 use tensorwright_schedule::LowerOptions;
@@ -6,7 +6,7 @@ use tensorwright_schedule::LowerOptions;
 use crate::gpu;
 use crate::sketch::Policy;
 
-/// How loops are lowered for a target.
+/// The lowering options of a target.
 #[must_use]
 pub fn lower_options(target: &Target) -> LowerOptions {
     match target.gpu() {
@@ -15,10 +15,11 @@ pub fn lower_options(target: &Target) -> LowerOptions {
     }
 }
 
-/// The policy for a goal's kind of target. Every entry to this crate that takes a goal asks here.
+/// The policy for a goal's kind of target. Every public function of this crate that takes a goal
+/// calls this.
 ///
 /// # Errors
-/// A kind of target without a sketch.
+/// An unsupported kind of target.
 pub(crate) fn policy(goal: &Goal) -> Result<Box<dyn Policy>, TargetError> {
     match &goal.target {
         Target::Cpu(cpu) => Ok(Box::new(goal.for_target(cpu.clone()))),

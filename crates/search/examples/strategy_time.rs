@@ -1,4 +1,4 @@
-//! The time that strategies themselves use, on a made-up landscape:
+//! Measures the time per trial that strategies need, on a synthetic landscape:
 //!
 //! ```text
 //! cargo run --release -p tensorwright-search --example strategy_time [TRIALS]
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// The best time that is found, and the time that the strategy used for itself.
+/// The best time found, and the time used by the strategy.
 fn run(
     strategy: &Strategy,
     space: &std::sync::Arc<SearchSpace>,

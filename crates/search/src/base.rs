@@ -1,4 +1,4 @@
-//! [`Base`]: what every strategy keeps.
+//! [`Base`]: the common state of strategies.
 
 use std::sync::Arc;
 
@@ -6,37 +6,36 @@ use tensorwright_space::{Domain, Parameter, Point, Rng, SearchSpace};
 
 use crate::{Observation, Proposal, StrategySettings, Visited};
 
-/// What every strategy keeps: its space, its randomness, what it knows, and where it was told to
-/// start. All points that leave a strategy pass through [`Base::claim`], so that none is illegal
-/// and none goes out twice.
+/// The common state of strategies: space, random numbers, known points and starting points. Every
+/// proposed point passes through [`Base::claim`], so that none is illegal or proposed twice.
 #[derive(Debug)]
 pub(crate) struct Base {
     pub(crate) space: Arc<SearchSpace>,
     pub(crate) rng: Rng,
     pub(crate) visited: Visited,
-    /// The points of [`StrategySettings::start`] that are left, the next one last.
+    /// The remaining points of [`StrategySettings::start`], the next one last.
     start: Vec<Point>,
 }
 
 impl Base {
-    /// What a strategy has at its start.
+    /// The initial state of a strategy.
     pub(crate) fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let start = settings.start.iter().rev().cloned().collect();
         Self { space, rng: Rng::new(settings.seed), visited: Visited::default(), start }
     }
 
-    /// Takes a point if it is legal and new.
+    /// Claims a point if it is legal and new.
     pub(crate) fn claim(&mut self, point: &Point) -> bool {
         let new = !self.visited.contains(point) && self.space.is_legal(point);
         new && self.visited.propose(point)
     }
 
-    /// Notes what became of a point and returns its fitness; `None` if it is not one of the space.
+    /// Records the outcome of a point and returns its fitness; `None` if it is not in the space.
     pub(crate) fn observe(&mut self, observation: &Observation) -> Option<f64> {
         self.space.contains(&observation.point).then(|| self.visited.observe(observation))
     }
 
-    /// The next point that the settings asked for.
+    /// The next starting point from the settings.
     pub(crate) fn start(&mut self) -> Option<Point> {
         while let Some(point) = self.start.pop() {
             if self.claim(&point) {
@@ -46,7 +45,7 @@ impl Base {
         None
     }
 
-    /// A new legal point, each equally likely.
+    /// A new legal point, uniformly distributed.
     pub(crate) fn random(&mut self) -> Option<Point> {
         let point = self.visited.sample_new(&self.space, &mut self.rng)?;
         self.visited.propose(&point);
@@ -54,7 +53,7 @@ impl Base {
     }
 }
 
-/// At most so many of the points that a function gives; exhausted if it gives none.
+/// Proposes at most `at_most` points from a function; exhausted if it returns none.
 pub(crate) fn propose(at_most: usize, next: impl FnMut() -> Option<Point>) -> Proposal {
     if at_most == 0 {
         return Proposal::Wait;
@@ -63,8 +62,8 @@ pub(crate) fn propose(at_most: usize, next: impl FnMut() -> Option<Point>) -> Pr
     if points.is_empty() { Proposal::Exhausted } else { Proposal::Points(points) }
 }
 
-/// The point without tiles, where G-BFS and N-A2C start: every extent whole in its outermost loop,
-/// every other parameter at its first value.
+/// The untiled point, where G-BFS and N-A2C start: every loop unsplit, every other parameter at its
+/// first value.
 pub(crate) fn untiled(space: &SearchSpace) -> Point {
     let rank = |parameter: &Parameter| match parameter.domain() {
         Domain::Factorization(splits) => splits.plain(),

@@ -1,8 +1,8 @@
-//! Searches: five papers' strategies, and what joins them, on one kind of space.
+//! Search strategies of five papers, and more, on a common search space.
 //!
-//! A [`SearchStrategy`] is asked for points and told what became of them. It knows nothing of
-//! clocks, devices or programs, never blocks, and is deterministic for a seed; the same strategies
-//! therefore drive a tuning run, a fleet, and the replay of a recorded landscape.
+//! A [`SearchStrategy`] proposes points and observes their outcomes. It never blocks, is
+//! deterministic for a seed, and knows nothing of clocks, devices or programs. So the same
+//! strategies drive a tuning run, a fleet, and the replay of a recorded landscape.
 //!
 //! [`registry`] lists them; a new strategy is one file in `strategies` and one line there.
 
@@ -14,7 +14,7 @@ mod strategy;
 mod tests;
 mod visited;
 
-// Tests and an example share a file that names the crate.
+// Tests and an example share a file that refers to the crate by name.
 #[cfg(test)]
 extern crate self as tensorwright_search;
 

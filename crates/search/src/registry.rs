@@ -1,4 +1,4 @@
-//! The strategies by name.
+//! The registry of strategies.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use tensorwright_space::SearchSpace;
 
 use crate::{SearchStrategy, StrategySettings, strategies};
 
-/// A strategy that can be started.
+/// A registered strategy.
 #[derive(Clone, Copy)]
 pub struct Strategy {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, or where it is described, in a few words.
+    /// A short description or reference.
     pub summary: &'static str,
     start: fn(Arc<SearchSpace>, &StrategySettings) -> Box<dyn SearchStrategy>,
 }
@@ -32,14 +32,14 @@ pub const STRATEGIES: &[Strategy] = &[
     strategies::portfolio::STRATEGY,
 ];
 
-/// The strategy of a name.
+/// Finds a strategy by name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Strategy> {
     STRATEGIES.iter().find(|strategy| strategy.name == name)
 }
 
 impl Strategy {
-    /// A strategy with these words, started by this function.
+    /// Registers a strategy with its constructor.
     pub(crate) const fn new(
         name: &'static str,
         summary: &'static str,

@@ -1,53 +1,54 @@
-//! [`SearchStrategy`]: ask and tell.
+//! [`SearchStrategy`]: the ask-and-tell interface of searches.
 
 use tensorwright_outcome::Outcome;
 use tensorwright_space::Point;
 
-/// A search: it is asked for points and told what became of them.
+/// A search strategy: it proposes points and observes their outcomes.
 ///
-/// - Every point that it proposes is one of its space, is allowed by the space's rules, and was
-///   neither proposed nor observed before.
-/// - It may be told of points that it did not propose: the default schedule, records of an earlier
-///   run, what another strategy of a portfolio tried.
-/// - Several points may be out at a time, and outcomes come back in any order, or never.
-/// - For one seed and one sequence of calls it always answers the same.
+/// - Every proposed point belongs to its space, satisfies the space's rules, and was neither
+/// proposed
+///   nor observed before.
+/// - It may observe points that it did not propose: the default schedule, records of an earlier
+///   run, trials of another strategy in a portfolio.
+/// - Several points may be pending, and outcomes arrive in any order, or never.
+/// - It is deterministic for a seed and a sequence of calls.
 pub trait SearchStrategy: Send {
-    /// Points to try next, at most so many.
+    /// Proposes points to try next, at most `at_most`.
     fn propose(&mut self, at_most: usize) -> Proposal;
 
-    /// What became of points.
+    /// Observes outcomes of points.
     fn observe(&mut self, observations: &[Observation]);
 
-    /// The strategy inside this one that proposed a point which is out; `None` if it was this one.
+    /// The inner strategy that proposed a pending point; `None` if it was this one.
     fn proposer(&self, point: &Point) -> Option<&'static str> {
         let _ = point;
         None
     }
 }
 
-/// What a strategy wants.
+/// The answer of a strategy to a request for points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
-    /// These points tried; at least one.
+    /// Points to try; at least one.
     Points(Vec<Point>),
-    /// Outcomes of points that are out; it can say nothing before.
+    /// No proposal until outcomes of pending points arrive.
     Wait,
-    /// Nothing: there is no point left that it would try.
+    /// No points left to try.
     Exhausted,
 }
 
-/// What became of a point.
+/// The outcome of a point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     /// The point.
     pub point: Point,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 impl Observation {
-    /// What strategies maximise: calls per second, and zero for a candidate that was not measured,
-    /// so that its traits are not inherited (OpEvo section 4.2).
+    /// The fitness that strategies maximise: calls per second, and zero for unmeasured candidates,
+    /// so that their traits are not inherited (OpEvo section 4.2).
     #[must_use]
     pub fn fitness(&self) -> f64 {
         match self.outcome.cost() {
@@ -57,12 +58,12 @@ impl Observation {
     }
 }
 
-/// What every strategy can be told at its start.
+/// The initial settings of a strategy.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StrategySettings {
-    /// Decides every random choice.
+    /// The random seed.
     pub seed: u64,
-    /// Points worth trying first, best first: those of similar programs, or a point near the default
-    /// schedule. Points outside the space or its rules are left out.
+    /// Points to try first, best first: those of similar programs, or a point near the default
+    /// schedule. Illegal points are skipped.
     pub start: Vec<Point>,
 }

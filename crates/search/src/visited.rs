@@ -1,4 +1,4 @@
-//! [`Visited`]: which points are known, and what became of them.
+//! [`Visited`]: the known points and their outcomes.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,16 @@ use tensorwright_space::{Point, Rng, SearchSpace};
 
 use crate::Observation;
 
-/// How often a new point is drawn for before the whole space is looked through.
+/// The number of samples for a new point before the whole space is scanned.
 const MOST_DRAWS: usize = 1_000;
 
-/// How often a new point is drawn for from a list of legal points before the list is looked through.
+/// The number of samples from a list of legal points before the list is scanned.
 const FEW_DRAWS: usize = 100;
 
-/// Spaces up to this size are looked through before a search says that it is exhausted.
+/// Spaces up to this size are scanned before a search reports that it is exhausted.
 const SMALL: u64 = 1 << 20;
 
-/// The points that are out or came back, with the fitness of those that came back.
+/// The pending and observed points, with the fitness of the latter.
 #[derive(Debug, Clone, Default)]
 pub struct Visited {
     points: HashMap<Point, Option<f64>>,
@@ -24,7 +24,7 @@ pub struct Visited {
 }
 
 impl Visited {
-    /// Marks a point as out; says whether it is new.
+    /// Marks a point as pending; returns whether it is new.
     pub fn propose(&mut self, point: &Point) -> bool {
         let new = !self.points.contains_key(point);
         if new {
@@ -34,7 +34,7 @@ impl Visited {
         new
     }
 
-    /// Notes what became of a point, and returns its fitness.
+    /// Records an outcome, and returns its fitness.
     pub fn observe(&mut self, observation: &Observation) -> f64 {
         let fitness = observation.fitness();
         let before = self.points.insert(observation.point.clone(), Some(fitness));
@@ -47,31 +47,31 @@ impl Visited {
         fitness
     }
 
-    /// Whether a point is out or came back.
+    /// Whether a point is pending or observed.
     #[must_use]
     pub fn contains(&self, point: &Point) -> bool {
         self.points.contains_key(point)
     }
 
-    /// The fitness of a point that came back.
+    /// The fitness of an observed point.
     #[must_use]
     pub fn fitness(&self, point: &Point) -> Option<f64> {
         self.points.get(point).copied().flatten()
     }
 
-    /// The best point that came back, with its fitness.
+    /// The best observed point, with its fitness.
     #[must_use]
     pub fn best(&self) -> Option<&(Point, f64)> {
         self.best.as_ref()
     }
 
-    /// The number of points that are out.
+    /// The number of pending points.
     #[must_use]
     pub fn out(&self) -> usize {
         self.out
     }
 
-    /// The number of points that are out or came back.
+    /// The number of pending and observed points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.points.len()
@@ -83,8 +83,8 @@ impl Visited {
         self.points.is_empty()
     }
 
-    /// A legal point that is not known, each equally likely; `None` if none can be found. Only a
-    /// small space is known to have none.
+    /// Samples a new legal point uniformly; `None` if none is found. Only small spaces are known to
+    /// have none.
     pub fn sample_new(&self, space: &SearchSpace, rng: &mut Rng) -> Option<Point> {
         if let Some(points) = space.legal_points() {
             return self.choose_new(points, rng);
@@ -98,7 +98,7 @@ impl Visited {
         rng.choose(&left).cloned()
     }
 
-    /// One of a list of points that is not known, each equally likely.
+    /// Samples a new point from a list uniformly.
     fn choose_new(&self, points: &[Point], rng: &mut Rng) -> Option<Point> {
         let is_new = |point: &&Point| !self.contains(point);
         let drawn = (0..FEW_DRAWS).filter_map(|_| rng.choose(points)).find(is_new);

@@ -1,10 +1,10 @@
-//! Search spaces: products of parameters that know nothing of tensors.
+//! Search spaces: products of parameters, independent of tensors.
 //!
-//! A [`SearchSpace`] is a product of [`Parameter`]s, each a finite set with the topology of OpEvo section 3
-//! and the directions of FlexTensor section 5.1; it knows its exact size, samples uniformly, and walks. All
-//! searches work on it, so they work on every program, on every target, and on recorded landscapes. What
-//! the parameters of a program are, and which schedule a [`Point`] stands for, is policy
-//! (`tensorwright-policy`).
+//! A [`SearchSpace`] is a product of [`Parameter`]s, each a finite set with the topology of OpEvo
+//! section 3 and the directions of FlexTensor section 5.1. It knows its exact size, samples
+//! uniformly, and enumerates neighbours. All searches use it, so they work on every program, every
+//! target, and on recorded landscapes. The crate `tensorwright-policy` defines the parameters of a
+//! program and the schedule of a [`Point`].
 
 pub mod parameter;
 mod point;

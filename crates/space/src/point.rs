@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// A point of a [`SearchSpace`](crate::SearchSpace): for every parameter the rank of its value.
 ///
-/// What the ranks mean is the space's business; a point from a file may lie outside
-/// ([`SearchSpace::contains`](crate::SearchSpace::contains) says so).
+/// The space defines the meaning of ranks; a point from a file may lie outside
+/// ([`SearchSpace::contains`](crate::SearchSpace::contains) checks).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Point(Box<[u32]>);

@@ -1,4 +1,4 @@
-//! [`Rules`]: which points of a space are legal, and what a model should know of them.
+//! [`Rules`]: the legality and features of points.
 
 use std::fmt::Debug;
 
@@ -10,26 +10,26 @@ use crate::point::Point;
 pub struct Rejection {
     /// The rule: `registers`, `unroll`, `cache`.
     pub rule: &'static str,
-    /// Why, for a person.
+    /// The reason in words.
     pub reason: String,
 }
 
-/// What a space knows of its points beyond their parameters, without building anything.
+/// The rules of a space, evaluated without building anything.
 pub trait Rules: Debug + Send + Sync {
-    /// Whether a point of the space of these parameters is worth building; cheap, since searches ask often.
+    /// Whether a point is worth building; cheap, since searches call this often.
     ///
     /// # Errors
-    /// The first rule that refuses the point.
+    /// The first rule that rejects the point.
     fn check(&self, parameters: &[Parameter], point: &Point) -> Result<(), Rejection>;
 
-    /// All legal points in the order of their numbers, if the rules are a list of them.
+    /// All legal points in numeric order, if the rules are a list of them.
     fn legal_points(&self) -> Option<&[Point]> {
         None
     }
 
-    /// The parameters that the rule that refuses a point looks at, if rules judge some parameters
-    /// apart from the others: changing these alone makes it legal or leaves it illegal. A legal point
-    /// has none.
+    /// The parameters that the violated rule depends on, if rules judge some parameters separately
+    /// from others: changing only the other parameters leaves the point illegal. Empty for a legal
+    /// point.
     fn to_blame(&self, parameters: &[Parameter], point: &Point) -> Vec<usize> {
         match self.check(parameters, point) {
             Ok(()) => Vec::new(),
@@ -37,14 +37,13 @@ pub trait Rules: Debug + Send + Sync {
         }
     }
 
-    /// Numbers about a point that help a model to predict its cost, beyond its parameters; always
-    /// as many.
+    /// Additional features of a point for cost prediction, a constant number of them.
     fn features(&self, _parameters: &[Parameter], _point: &Point) -> Vec<f32> {
         Vec::new()
     }
 }
 
-/// The rules of a space in which everything is legal.
+/// Rules that allow every point.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoRules;
 

@@ -1,4 +1,4 @@
-//! [`SearchSpace`]: the product of parameters.
+//! [`SearchSpace`]: a product of parameters with rules.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::parameter::Parameter;
 use crate::point::Point;
 use crate::rules::{NoRules, Rejection, Rules};
 
-/// How often a legal point is drawn for before giving up.
+/// The maximum number of samples for a legal point.
 const MOST_DRAWS: usize = 100_000;
 
-/// A product of parameters, with rules about its points. Never enumerated unless somebody asks.
+/// A product of parameters, with rules on its points. It is enumerated only on request.
 #[derive(Debug, Clone)]
 pub struct SearchSpace {
     parameters: Vec<Parameter>,
@@ -20,13 +20,13 @@ pub struct SearchSpace {
 }
 
 impl SearchSpace {
-    /// The space of these parameters, all points legal.
+    /// A space of these parameters with all points legal.
     #[must_use]
     pub fn new(parameters: Vec<Parameter>) -> Self {
         Self::with_rules(parameters, Arc::new(NoRules))
     }
 
-    /// The space of these parameters under rules.
+    /// A space of these parameters with rules.
     #[must_use]
     pub fn with_rules(parameters: Vec<Parameter>, rules: Arc<dyn Rules>) -> Self {
         Self { parameters, rules }
@@ -38,7 +38,7 @@ impl SearchSpace {
         &self.parameters
     }
 
-    /// The number of points before rules.
+    /// The number of points, including illegal ones.
     #[must_use]
     pub fn size(&self) -> BigUint {
         self.parameters.iter().map(|parameter| BigUint::from(parameter.count())).product()
@@ -55,7 +55,7 @@ impl SearchSpace {
     /// Whether the rules allow a point.
     ///
     /// # Errors
-    /// The first rule that refuses it.
+    /// The first rule that rejects it.
     pub fn check(&self, point: &Point) -> Result<(), Rejection> {
         if !self.contains(point) {
             let reason = "the point is not one of this space".to_owned();
@@ -70,17 +70,17 @@ impl SearchSpace {
         self.check(point).is_ok()
     }
 
-    /// A point, each equally likely, legal or not.
+    /// Samples a point uniformly, legal or not.
     #[must_use]
     pub fn sample(&self, rng: &mut Rng) -> Point {
         let rank = |parameter: &Parameter| rng.below(u64::from(parameter.count())) as u32;
         Point::new(self.parameters.iter().map(rank).collect::<Box<[u32]>>())
     }
 
-    /// A legal point, each equally likely; `None` if a hundred thousand draws find none.
+    /// Samples a legal point uniformly; `None` if a hundred thousand samples are illegal.
     ///
-    /// Parameters that the rules judge apart from the others are drawn again by themselves: a program
-    /// of many stages has legal points although hardly any draw is legal in all of them.
+    /// Parameters that the rules judge separately are sampled again separately: a program of many
+    /// stages has legal points although hardly any sample is legal in all of them.
     #[must_use]
     pub fn sample_legal(&self, rng: &mut Rng) -> Option<Point> {
         if let Some(points) = self.legal_points() {
@@ -100,19 +100,19 @@ impl SearchSpace {
         None
     }
 
-    /// All legal points in the order of their numbers, if the rules are a list of them.
+    /// All legal points in numeric order, if the rules are a list of them.
     #[must_use]
     pub fn legal_points(&self) -> Option<&[Point]> {
         self.rules.legal_points()
     }
 
-    /// The number of directions of all parameters together.
+    /// The total number of directions of all parameters.
     #[must_use]
     pub fn directions(&self) -> usize {
         self.parameters.iter().map(Parameter::directions).sum()
     }
 
-    /// The parameter that a direction changes, and the direction's number there.
+    /// The parameter that a direction changes, and the direction's index there.
     #[must_use]
     pub fn direction(&self, mut direction: usize) -> Option<(usize, usize)> {
         for (place, parameter) in self.parameters.iter().enumerate() {
@@ -132,8 +132,8 @@ impl SearchSpace {
         Some(point.with(place, next))
     }
 
-    /// The neighbours of a point, each once, legal or not: points that differ in one parameter, by
-    /// one of its steps.
+    /// The distinct neighbours of a point, legal or not: points that differ in one parameter by one
+    /// step.
     #[must_use]
     pub fn neighbours(&self, point: &Point) -> Vec<Point> {
         let mut all = Vec::new();
@@ -151,7 +151,7 @@ impl SearchSpace {
         digits.fold(BigUint::ZERO, |number, (parameter, rank)| number * parameter.count() + rank)
     }
 
-    /// The point of a number; `None` if there is none.
+    /// The point with a number; `None` if it does not exist.
     #[must_use]
     pub fn point(&self, number: &BigUint) -> Option<Point> {
         let mut rest = number.clone();
@@ -164,18 +164,18 @@ impl SearchSpace {
         (rest == BigUint::ZERO).then(|| Point::new(ranks))
     }
 
-    /// All points in the order of their numbers, legal or not.
+    /// All points in numeric order, legal or not.
     pub fn points(&self) -> impl Iterator<Item = Point> + '_ {
         std::iter::successors(Some(self.first()), |point| self.successor(point))
     }
 
-    /// The point of number 0.
+    /// The point with number 0.
     #[must_use]
     pub fn first(&self) -> Point {
         Point::new(vec![0; self.parameters.len()])
     }
 
-    /// The point of the next number; `None` after the last.
+    /// The point with the next number; `None` after the last.
     #[must_use]
     pub fn successor(&self, point: &Point) -> Option<Point> {
         let mut ranks: Vec<u32> = point.ranks().to_vec();
@@ -189,7 +189,7 @@ impl SearchSpace {
         None
     }
 
-    /// Numbers that describe a point to a model; always as many.
+    /// The features of a point for a model, a constant number of them.
     #[must_use]
     pub fn features(&self, point: &Point) -> Vec<f32> {
         let mut features = Vec::new();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use tensorwright_lang::text::grouped;
-use tensorwright_policy::{Count, Preset, ScheduleSpace, SpaceOptions};
+use tensorwright_policy::{Count, Preset, ScheduleSpace};
 use tensorwright_space::{Point, Rng};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
@@ -59,7 +59,7 @@ pub(crate) struct SpaceOptions {
 
 impl SpaceOptions {
     /// The options that are meant.
-    pub(crate) fn options(&self) -> SpaceOptions {
+    pub(crate) fn options(&self) -> tensorwright_policy::SpaceOptions {
         let mut options = self.preset.options();
         if !self.only.is_empty() {
             options.only = Some(self.only.clone());

@@ -1,21 +1,21 @@
-//! The building blocks, one line and one function each.
+//! Building blocks of random pipelines, one line and one function each.
 
 use super::Builder;
 
-/// A picture that can be read.
+/// An image that stages can read.
 #[derive(Debug, Clone)]
 pub(super) struct Picture {
     pub(super) name: String,
     pub(super) channels: i64,
     pub(super) extents: [i64; 2],
-    /// How often it was halved.
+    /// How often its size was halved.
     pub(super) halvings: u32,
 }
 
 /// Adds stages to a pipeline.
 type Block = fn(&mut Builder);
 
-/// Names, how often they are chosen, and what they add.
+/// Names, weights, and the functions that add the stages.
 pub(super) const BLOCKS: [(&str, f64, Block); 9] = [
     ("pointwise", 3.0, pointwise),
     ("combine", 3.0, combine),
@@ -41,7 +41,7 @@ impl Picture {
         self.at("y", "x")
     }
 
-    /// A pixel some steps away; pixels at the edges are repeated.
+    /// A pixel at an offset; edge pixels are repeated.
     fn shifted(&self, dy: i64, dx: i64) -> String {
         let clamped = |index: &str, by: i64, extent: i64| match by {
             0 => index.to_owned(),
@@ -50,7 +50,7 @@ impl Picture {
         self.at(&clamped("y", dy, self.extents[0]), &clamped("x", dx, self.extents[1]))
     }
 
-    /// A pixel as a picture of another size sees it, whose channels may be others.
+    /// A pixel seen from an image of another size, maybe with other channels.
     pub(super) fn seen_from(&self, other: &Picture) -> String {
         let by = |at: usize, index: &str| match other.extents[at] {
             extent if extent == self.extents[at] => index.to_owned(),
@@ -105,7 +105,7 @@ fn combine(builder: &mut Builder) {
     builder.stage(&a, "=", &form, &[]);
 }
 
-/// A sum of pixels some steps away.
+/// A sum of pixels at offsets.
 fn taps(builder: &mut Builder, steps: &[(i64, i64)]) {
     let a = builder.choose();
     let scale = 1.0 / steps.len() as f64;

@@ -1,4 +1,4 @@
-//! [`RandomPipeline`]: programs of several stages, made of common building blocks.
+//! [`RandomPipeline`]: random programs made of common building blocks.
 
 mod blocks;
 
@@ -6,9 +6,9 @@ use tensorwright_random::Rng;
 
 use blocks::{BLOCKS, Picture};
 
-/// A random pipeline: the text of a program without sizes to choose. Pictures have one or three channels; the stages are
-/// pointwise functions, stencils along rows, columns and both, sums and maxima of windows, pictures of half and twice the
-/// size, and sums over channels.
+/// A random pipeline: the text of a program with fixed sizes. Images have one or three channels.
+/// Stages are pointwise functions, stencils along rows, columns and both, window sums and maxima,
+/// downsampling and upsampling by two, and sums over channels.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -27,20 +27,20 @@ pub struct RandomPipeline {
     pub text: String,
 }
 
-/// The heights and widths of pictures.
+/// The heights and widths of images.
 const EXTENTS: [&[i64]; 2] = [&[256, 480, 768, 1080, 1536], &[320, 640, 1024, 1920]];
 
-/// What is known while stages are added.
+/// The state of the generator.
 struct Builder {
     rng: Rng,
     /// Stages as text.
     lines: Vec<String>,
-    /// What can be read: the input and the stages.
+    /// The readable images: the input and the stages.
     pictures: Vec<Picture>,
 }
 
 impl RandomPipeline {
-    /// The pipeline of a seed.
+    /// The pipeline for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
@@ -65,7 +65,7 @@ impl RandomPipeline {
 }
 
 impl Builder {
-    /// A picture to read: rather one that nobody reads yet, rather a late one.
+    /// Chooses an image to read, with a preference for unread and recent ones.
     fn choose(&mut self) -> Picture {
         let count = self.pictures.len();
         let weight = |(number, picture): (usize, &Picture)| {
@@ -76,7 +76,7 @@ impl Builder {
         self.pictures[self.rng.weighted(&weights)].clone()
     }
 
-    /// Another picture of the same shape, or the same one.
+    /// Another image of the same shape, or the same one.
     fn alike(&mut self, with: &Picture) -> Picture {
         let is_alike = |number: &usize| {
             let picture = &self.pictures[*number];
@@ -86,10 +86,10 @@ impl Builder {
         self.pictures[*self.rng.pick(&places)].clone()
     }
 
-    /// Whether a stage reads a picture.
+    /// Whether a stage reads an image.
     fn is_read(&self, picture: &Picture) -> bool {
         let name = format!("{}(", picture.name);
-        // A line begins with what it makes. No function has a name that ends as stages are called.
+        // A line starts with the stage that it defines. No function name ends like a stage name.
         let reads = |line: &String| {
             line.split_once('=').is_some_and(|(_, expression)| expression.contains(&name))
         };
@@ -101,7 +101,7 @@ impl Builder {
         format!("s{}", self.lines.len())
     }
 
-    /// Adds a stage that makes a picture like another, with an expression of its pixel at `at`.
+    /// Adds a stage with the shape of an image, from the expression of its pixel at `at`.
     fn stage(&mut self, like: &Picture, operator: &str, expression: &str, bounds: &[(&str, i64)]) {
         let name = self.next_name();
         let mut bounds: Vec<String> =
@@ -119,7 +119,7 @@ impl Builder {
         self.pictures.push(Picture { name, ..like.clone() });
     }
 
-    /// Brings together what nobody reads; the name of the result.
+    /// Combines all unread images; returns the name of the result.
     fn finish(&mut self) -> String {
         loop {
             let stages = self.pictures.iter().skip(1);

@@ -1,11 +1,11 @@
-//! Features cut into bins: a histogram needs a small number per value, not the value.
+//! Feature binning: histograms need a small bin number per value.
 
-/// A table of features, each value replaced by the number of its bin, column by column.
+/// A table of features with each value replaced by its bin number, by column.
 #[derive(Debug)]
 pub(super) struct Binned {
     pub(super) rows: usize,
     pub(super) features: Vec<Feature>,
-    /// The bins of all features together: the length of a histogram.
+    /// The total number of bins of all features: the length of a histogram.
     pub(super) bins: usize,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Feature {
     pub(super) cuts: Vec<f32>,
     /// The bin of each row.
     pub(super) column: Vec<u8>,
-    /// Where the feature's bins start in a histogram.
+    /// The offset of the feature's bins in a histogram.
     pub(super) start: usize,
 }
 
@@ -37,20 +37,19 @@ impl Binned {
         Self { rows: count, features, bins }
     }
 
-    /// Whether no feature tells any two rows apart.
+    /// Whether no feature distinguishes any two rows.
     pub(super) fn is_constant(&self) -> bool {
         self.features.iter().all(|feature| feature.cuts.is_empty())
     }
 }
 
-/// Cuts between the values: between all that differ if these are few, otherwise such that bins
-/// hold about the same number of rows.
+/// The cuts between values: between all distinct ones if these are few, otherwise quantiles.
 fn cuts(mut values: Vec<f32>, most: usize) -> Vec<f32> {
-    // What is not a number goes with the least values, here as in `Tree::add_to`.
+    // NaN sorts with the least values, here as in `Tree::add_to`.
     values.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = f32::NEG_INFINITY);
     values.sort_unstable_by(f32::total_cmp);
     let rows = values.len();
-    // Each distinct value, with the number of rows up to and with it.
+    // Each distinct value, with the cumulative number of rows.
     let mut distinct: Vec<(f32, usize)> = Vec::new();
     for (place, value) in values.into_iter().enumerate() {
         match distinct.last_mut() {
@@ -65,7 +64,7 @@ fn cuts(mut values: Vec<f32>, most: usize) -> Vec<f32> {
         let due = upto * most >= (cuts.len() + 1) * rows;
         if (all || due) && cuts.len() + 1 < most {
             let middle = low / 2.0 + high / 2.0;
-            // Rounding and infinities may put the middle out of place.
+            // Rounding and infinities may move the middle out of the interval.
             cuts.push(if low <= middle && middle < high { middle } else { low });
         }
     }

@@ -1,4 +1,4 @@
-//! Growing one tree: histograms, splits, partitions.
+//! Growing of one tree: histograms, splits, partitions.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use tensorwright_random::SplitMix;
 /// Sums of first and second derivatives.
 type Sums = [f64; 2];
 
-/// Grows trees on one table, and keeps what it needs for that from tree to tree.
+/// Grows trees on one table, with buffers that are reused from tree to tree.
 pub(super) struct Grower<'a> {
     data: &'a Binned,
     boosting: &'a Boosting,
     depth: usize,
-    /// The rows of the tree, those of a node next to each other.
+    /// The rows of the tree; those of a node are contiguous.
     rows: Vec<u32>,
-    /// Where a partition puts rows that go right, until all that go left are in place.
+    /// A buffer for rows that go right during a partition.
     moved: Vec<u32>,
     /// The features that the tree may split on.
     features: Vec<usize>,
     /// The derivatives of a node's rows, in their order.
     gathered: Vec<Sums>,
-    /// Histograms that are not in use.
+    /// Free histograms.
     spare: Vec<Vec<Sums>>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Grower<'a> {
         Self { data, boosting, depth, rows, moved, features, gathered, spare }
     }
 
-    /// A tree that corrects scores with these derivatives; its gains are added to `importance`.
+    /// Grows a tree on the given derivatives; adds its gains to `importance`.
     pub(super) fn grow(
         &mut self,
         derivatives: &[Sums],
@@ -86,7 +86,7 @@ impl<'a> Grower<'a> {
         tree
     }
 
-    /// Chooses the rows and features that the tree sees.
+    /// Samples the rows and features of the tree.
     fn sample(&mut self, random: &mut SplitMix) {
         let share = |of: usize, share: f64| ((of as f64 * share).ceil() as usize).clamp(1, of);
         let varying = |feature: &usize| !self.data.features[*feature].cuts.is_empty();
@@ -96,7 +96,7 @@ impl<'a> Grower<'a> {
         if count < self.rows.len() {
             random.choose_first(&mut self.rows, count);
             self.rows.truncate(count);
-            // In order, so that columns are read forwards.
+            // Sorted, so that columns are read forwards.
             self.rows.sort_unstable();
         }
         self.features.clear();
@@ -109,14 +109,14 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Lines up the derivatives of a node's rows, and sums them.
+    /// Gathers the derivatives of a node's rows, and sums them.
     fn gather(&mut self, rows: &Range<usize>, derivatives: &[Sums]) -> Sums {
         self.gathered.clear();
         self.gathered.extend(self.rows[rows.clone()].iter().map(|row| derivatives[*row as usize]));
         self.gathered.iter().fold([0.0; 2], |sums, pair| [sums[0] + pair[0], sums[1] + pair[1]])
     }
 
-    /// The histogram of a node whose derivatives were gathered.
+    /// The histogram of a node with gathered derivatives.
     fn histogram(&mut self, rows: &Range<usize>) -> Vec<Sums> {
         let mut histogram = self.spare.pop().unwrap_or_default();
         histogram.clear();
@@ -135,11 +135,11 @@ impl<'a> Grower<'a> {
         histogram
     }
 
-    /// The split that gains most, if any is allowed (XGBoost, equation 7).
+    /// The legal split with the largest gain, if any (XGBoost, equation 7).
     fn best_split(&self, open: &OpenNode) -> Option<BestSplit> {
         let l2 = self.boosting.l2;
         let whole = open.sums[0] * open.sums[0] / (open.sums[1] + l2);
-        // The sum of both sides' scores, with one division: divisions are what this loop costs.
+        // The sum of both sides' scores with a single division: divisions dominate this loop.
         let scores = |left: Sums, right: Sums| {
             let (below_left, below_right) = (left[1] + l2, right[1] + l2);
             let above = left[0] * left[0] * below_right + right[0] * right[0] * below_left;
@@ -158,7 +158,7 @@ impl<'a> Grower<'a> {
             for (bin, sums) in bins.iter().enumerate() {
                 left = [left[0] + sums[0], left[1] + sums[1]];
                 let right = [open.sums[0] - left[0], open.sums[1] - left[1]];
-                // A cut behind an empty bin is the cut before it.
+                // A cut behind an empty bin equals the previous cut.
                 if sums[1] == 0.0 || left[1] < least || right[1] < least {
                     continue;
                 }
@@ -177,13 +177,13 @@ impl<'a> Grower<'a> {
         best
     }
 
-    /// The value of a leaf: a step of Newton's method, shortened (XGBoost, equation 5).
+    /// The value of a leaf: a shrunken Newton step (XGBoost, equation 5).
     fn leaf(&self, sums: Sums) -> f32 {
         let curvature = (sums[1] + self.boosting.l2).max(f64::MIN_POSITIVE);
         (-sums[0] / curvature) as f32 * self.boosting.rate
     }
 
-    /// Splits a node. The children get histograms if they may be split in turn.
+    /// Splits a node. Children that may be split again get histograms.
     fn divide(
         &mut self,
         open: OpenNode,
@@ -216,8 +216,7 @@ impl<'a> Grower<'a> {
         ]
     }
 
-    /// Puts the rows that go left before those that go right, both in order, and says where the
-    /// latter start.
+    /// Partitions the rows into left and right, both in order; returns where the right ones start.
     fn partition(&mut self, rows: &Range<usize>, found: &BestSplit) -> usize {
         let column = &self.data.features[found.feature].column;
         self.moved.clear();

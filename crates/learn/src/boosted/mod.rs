@@ -1,10 +1,10 @@
 //! [`Boosted`]: gradient-boosted regression trees on histograms.
 //!
-//! The method of XGBoost (Chen and Guestrin, 2016) with the histograms of LightGBM (Ke et al., 2017):
-//! features are cut into at most 64 bins once; a tree is grown level by level; a node's histogram
-//! sums first and second derivatives of the loss per bin; the smaller child of a split is summed,
-//! the larger one is the difference. What it is for: learning from hundreds of measured candidates
-//! which of thousands of others are worth measuring, within milliseconds.
+//! The method of XGBoost (Chen and Guestrin, 2016) with the histograms of LightGBM (Ke et al.,
+//! 2017): features are binned once, with at most 64 bins; a tree is grown level by level; a node's
+//! histogram sums first and second derivatives of the loss per bin; the smaller child of a split is
+//! summed, the larger one is the difference. Searches use it to learn within milliseconds from
+//! hundreds of measured candidates which of thousands of others are worth measuring.
 
 mod bins;
 mod grow;
@@ -18,33 +18,33 @@ use grow::Grower;
 use tensorwright_random::SplitMix;
 use tree::Tree;
 
-/// How trees are grown and added up.
+/// Hyperparameters of boosting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boosting {
-    /// The loss that is made small.
+    /// The loss function.
     pub objective: Objective,
     /// The number of trees.
     pub trees: usize,
-    /// The splits on the way to a leaf, at most [`Boosting::DEEPEST`].
+    /// The maximum depth, at most [`Boosting::DEEPEST`].
     pub depth: usize,
-    /// The share of a tree's correction that is made (shrinkage).
+    /// The learning rate (shrinkage).
     pub rate: f32,
     /// The penalty on the squares of leaves (XGBoost's lambda).
     pub l2: f64,
-    /// What a split must gain (XGBoost's gamma).
+    /// The minimum gain of a split (XGBoost's gamma).
     pub min_gain: f64,
-    /// The least sum of second derivatives of a leaf; rows, if the loss is squared.
+    /// The minimum sum of second derivatives of a leaf; the number of rows if the loss is squared.
     pub min_weight: f64,
-    /// The share of rows that each tree sees.
+    /// The fraction of rows sampled per tree.
     pub rows: f64,
-    /// The share of features that each tree may split on.
+    /// The fraction of features sampled per tree.
     pub features: f64,
     /// The bins per feature, at most 64.
     pub bins: usize,
 }
 
 impl Boosting {
-    /// The greatest depth: a tree is stored with all its possible nodes.
+    /// The maximum depth: a tree is stored with all its possible nodes.
     pub const DEEPEST: usize = 12;
 }
 
@@ -65,7 +65,7 @@ impl Default for Boosting {
     }
 }
 
-/// A sum of regression trees.
+/// A boosted ensemble of regression trees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boosted {
     features: usize,
@@ -75,9 +75,9 @@ pub struct Boosted {
 }
 
 impl Boosted {
-    /// Learns targets from rows of features, row by row. Rows and targets beyond the shorter of
-    /// the two are left out, and so are rows whose target is not finite. A feature may be infinite
-    /// or not a number: the latter goes with the least values.
+    /// Fits targets from rows of features (row-major). Rows and targets beyond the shorter of the
+    /// two are ignored, and so are rows with non-finite targets. Features may be infinite or NaN;
+    /// NaN sorts with the least values.
     #[must_use]
     pub fn fit(
         rows: &[f32],
@@ -106,9 +106,9 @@ impl Boosted {
         model
     }
 
-    /// What is expected of each row. Features that make no whole row are left out.
+    /// Predicts each row. Features of an incomplete last row are ignored.
     ///
-    /// With [`Objective::Pairwise`] only the order of predictions means something.
+    /// With [`Objective::Pairwise`] only the order of predictions is meaningful.
     #[must_use]
     pub fn predict(&self, rows: &[f32]) -> Vec<f32> {
         let mut scores = vec![self.base; rows.len() / self.features.max(1)];
@@ -118,7 +118,7 @@ impl Boosted {
         scores
     }
 
-    /// The share of each feature in all that splits gained; all zero if there was no split.
+    /// The fraction of each feature in the total gain of splits; all zero without splits.
     #[must_use]
     pub fn importance(&self) -> Vec<f64> {
         let total: f64 = self.importance.iter().sum();
@@ -127,7 +127,7 @@ impl Boosted {
     }
 }
 
-/// The rows that can be learnt from, and their targets.
+/// The usable rows and their targets.
 fn usable(rows: &[f32], features: usize, targets: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let pairs = || {
         let pairs = rows.chunks_exact(features.max(1)).zip(targets);

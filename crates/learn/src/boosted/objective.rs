@@ -1,26 +1,26 @@
-//! What boosting makes small, by its first and second derivatives.
+//! Loss functions of boosting, with first and second derivatives.
 
 use tensorwright_random::SplitMix;
 
-/// The loss that boosting makes small.
+/// The loss function of boosting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objective {
-    /// The squared difference: predictions are values.
+    /// The squared error: predictions are values.
     Squared,
-    /// The order of pairs, as with XGBoost's `rank:pairwise` that AutoTVM uses: predictions are
-    /// scores, and the higher target should have the higher score. The loss of a pair is
-    /// `ln(1 + exp(worse - better))`.
+    /// The pairwise ranking loss, as XGBoost's `rank:pairwise` that AutoTVM uses: predictions are
+    /// scores, and the higher target should have the higher score. The loss of a pair is `ln(1 +
+    /// exp(worse - better))`.
     Pairwise {
-        /// How many others each row is compared with, chosen anew for each tree.
+        /// The number of other rows that each row is compared with, sampled per tree.
         opponents: usize,
     },
 }
 
-/// Second derivatives are kept above this, as a pair that is settled has almost none.
+/// A lower bound on second derivatives, which vanish for settled pairs.
 const LEAST_CURVATURE: f64 = 1e-6;
 
 impl Objective {
-    /// The score of every row before the first tree.
+    /// The initial score of every row.
     pub(super) fn base(self, targets: &[f32]) -> f32 {
         match self {
             Self::Squared => {
@@ -31,7 +31,7 @@ impl Objective {
         }
     }
 
-    /// First and second derivatives of the loss with respect to each score.
+    /// The first and second derivatives of the loss by each score.
     pub(super) fn derive(
         self,
         scores: &[f32],

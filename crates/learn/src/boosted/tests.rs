@@ -1,4 +1,4 @@
-//! Tests of boosting on functions that are known.
+//! Tests of boosting on known functions.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn table(count: usize, features: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
     (rows, targets)
 }
 
-/// The share of pairs in the right order.
+/// The fraction of pairs in the right order.
 fn concordance(predictions: &[f32], targets: &[f32]) -> f64 {
     let (mut right, mut all) = (0.0, 0.0);
     for i in 0..targets.len() {

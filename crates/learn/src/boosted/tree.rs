@@ -1,7 +1,7 @@
-//! A regression tree, stored so that walking it needs no branches.
+//! A regression tree with branch-free traversal.
 
-/// A tree with all the nodes that its depth allows: the children of split `n` are `2n + 1` and
-/// `2n + 2`, and behind the splits come the leaves.
+/// A complete tree: the children of split `n` are `2n + 1` and `2n + 2`, and the leaves follow the
+/// splits.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tree {
     depth: usize,
@@ -28,8 +28,8 @@ impl Tree {
         self.splits[node] = Split { feature: feature as u32, threshold };
     }
 
-    /// Gives the rows that end at a node a value. If the node is not as deep as leaves are, its
-    /// splits send everything left, and that leaf takes the value.
+    /// Sets the value of a node. Above the leaf level, its splits send everything left, and that
+    /// leaf takes the value.
     pub(super) fn set_leaf(&mut self, mut node: usize, value: f32) {
         while node < self.splits.len() {
             node = 2 * node + 1;
@@ -37,13 +37,13 @@ impl Tree {
         self.leaves[node - self.splits.len()] = value;
     }
 
-    /// Adds what the tree says of each row to its score.
+    /// Adds the prediction of the tree for each row to its score.
     pub(super) fn add_to(&self, rows: &[f32], features: usize, scores: &mut [f32]) {
         for (row, score) in rows.chunks_exact(features.max(1)).zip(scores) {
             let mut node = 0;
             for _ in 0..self.depth {
                 let split = self.splits[node];
-                // What is not a number is not above anything.
+                // NaN is never above a threshold.
                 node = 2 * node + 1 + usize::from(row[split.feature as usize] > split.threshold);
             }
             *score += self.leaves[node - self.splits.len()];

@@ -1,4 +1,4 @@
-//! Tests of the network: its gradients, and that it learns.
+//! Tests of gradients and training of the network.
 
 use super::*;
 use crate::{AdaDelta, Adam};
@@ -7,8 +7,8 @@ fn uniform(random: &mut SplitMix, count: usize) -> Vec<f32> {
     (0..count).map(|_| (2.0 * random.unit() - 1.0) as f32).collect()
 }
 
-/// The loss of a network in double precision, written from the definition: what finite differences
-/// are taken of, as those of single precision drown in rounding.
+/// The loss of a network in double precision, straight from the definition, for finite differences:
+/// those of single precision are lost in rounding errors.
 fn loss_in_double(sizes: &[usize], parameters: &[f64], rows: &[f32], targets: &[f32]) -> f64 {
     let mut total = 0.0;
     for (row, target) in rows.chunks(sizes[0]).zip(targets.chunks(sizes[sizes.len() - 1])) {
@@ -36,7 +36,7 @@ fn gradients_are_those_of_finite_differences() {
     for sizes in [&[3, 2][..], &[5, 9, 4], &[7, 16, 11, 3], &[6, 12, 12, 12, 5]] {
         let mut random = SplitMix::new(11);
         let mut network = Mlp::new(sizes, 3);
-        // Biases too must be tested away from zero.
+        // Biases must also be tested away from zero.
         for parameter in network.parameters_mut() {
             *parameter += 0.1 * (random.unit() as f32 - 0.5);
         }

@@ -1,4 +1,4 @@
-//! Our trees beside LightGBM's, on the table that `fixtures/boosted.py` made.
+//! Comparison with LightGBM on the table of `fixtures/boosted.py`.
 
 use crate::{Boosted, Boosting, Objective};
 
@@ -8,7 +8,7 @@ const TRAINING: usize = 700;
 struct Fixture {
     rows: Vec<f32>,
     targets: Vec<f32>,
-    /// LightGBM's figures on the test rows.
+    /// LightGBM's scores on the test rows.
     r2: f64,
     spearman: f64,
 }
@@ -40,7 +40,7 @@ fn r2(predicted: &[f32], targets: &[f32]) -> f64 {
     1.0 - errors.sum::<f64>() / targets.iter().map(|t| (t - mean).powi(2)).sum::<f64>()
 }
 
-/// Ranks, equal values sharing the middle of theirs.
+/// Ranks of values; ties share the mean rank.
 fn ranks(values: &[f32]) -> Vec<f64> {
     let below = |value: f32| values.iter().filter(|other| **other < value).count() as f64;
     let equal = |value: f32| values.iter().filter(|other| **other == value).count() as f64;
@@ -55,7 +55,7 @@ fn spearman(predicted: &[f32], targets: &[f32]) -> f64 {
     covariance / (spread(&a, mean_a) * spread(&b, mean_b)).sqrt()
 }
 
-/// Trains with the parameters that LightGBM had, and predicts the test rows.
+/// Trains with LightGBM's parameters, and predicts the test rows.
 fn predict(fixture: &Fixture, objective: Objective) -> Vec<f32> {
     let boosting = Boosting { objective, rows: 1.0, features: 1.0, ..Boosting::default() };
     let (training, test) = fixture.rows.split_at(TRAINING * FEATURES);

@@ -1,4 +1,4 @@
-//! [`Amounts`]: how much a stage takes of everything that takes time.
+//! [`Amounts`]: the resource use of a stage, per kind of cost.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
@@ -7,8 +7,8 @@ use super::Machine;
 
 macro_rules! kinds {
     ($($name:ident $text:literal $about:literal $price:expr;)*) => {
-        /// Something that takes time. The terms are those of section 5.2: compute, load, store, parallelism and working
-        /// set, the latter as the level of memory that bytes come from.
+        /// A kind of cost. The terms are those of section 5.2: compute, load, store, parallelism
+        /// and working set, the latter as the memory level that bytes come from.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Kind { $(#[doc = $about] $name,)* }
@@ -23,7 +23,7 @@ macro_rules! kinds {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// The cycles that one takes, computed from what is known about a machine.
+            /// The cycles per unit, computed from the machine parameters.
             #[must_use]
             pub fn price(self, machine: &Machine) -> f64 {
                 let price: fn(&Machine) -> f64 = match self { $(Self::$name => $price,)* };
@@ -57,7 +57,7 @@ kinds! {
     Launches "launches" "Times that workers start and wait for each other." |machine| machine.launch;
 }
 
-/// How much a stage takes, kind by kind.
+/// The amounts of a stage, kind by kind.
 #[derive(Clone, Copy, PartialEq, Default)]
 pub struct Amounts([f64; Kind::ALL.len()]);
 
@@ -68,7 +68,7 @@ impl Amounts {
         &self.0
     }
 
-    /// So many times as much.
+    /// Scales all amounts by a factor.
     #[must_use]
     pub(super) fn times(mut self, factor: f64) -> Self {
         self.0.iter_mut().for_each(|amount| *amount *= factor);

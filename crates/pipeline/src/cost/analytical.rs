@@ -1,7 +1,7 @@
-//! [`AnalyticalModel`]: a model that is computed, the baseline for those that are learned.
+//! [`AnalyticalModel`]: an analytical cost model, the baseline for learned ones.
 //!
-//! A stage takes as long as its instructions or its loads, whichever take longer, and what it moves between the levels of
-//! memory on top of that. What is computed twice counts twice.
+//! A stage takes the larger of its instruction and load times, plus the time to move data between
+//! memory levels. Recomputation counts repeatedly.
 
 use crate::dag::Dag;
 use crate::levels::Levels;
@@ -9,14 +9,14 @@ use crate::state::Layout;
 
 use super::{CostModel, Describer, Machine};
 
-/// Costs in cycles: amounts at the [prices](super::Kind::price) of a machine.
+/// Costs in cycles: amounts times the [prices](super::Kind::price) of a machine.
 #[derive(Debug, Clone)]
 pub struct AnalyticalModel<'a> {
     describer: Describer<'a>,
 }
 
 impl<'a> AnalyticalModel<'a> {
-    /// The model of a machine.
+    /// The model for a machine.
     #[must_use]
     pub fn new(dag: &'a Dag, levels: &'a Levels, machine: Machine) -> Self {
         Self { describer: Describer::new(dag, levels, machine) }

@@ -1,4 +1,4 @@
-//! What models know about a stage of a state: how much it takes of everything, and what may change the prices of that.
+//! Inputs of cost models: the amounts and features of a stage.
 
 use crate::dag::{Dag, Source};
 use crate::levels::{LevelKind, Levels};
@@ -7,33 +7,33 @@ use crate::state::{Layout, Load, Member};
 use super::features::{Features, StageContext};
 use super::{Amounts, Kind, Machine};
 
-/// The bytes of a line of a cache.
+/// The bytes of a cache line.
 const LINE: f64 = 64.0;
 
-/// What a model knows about a stage of a state.
+/// The inputs of a cost model for a stage of a state.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
     /// The stage.
     pub stage: usize,
-    /// How much it takes, shared by all workers.
+    /// Its amounts, divided among all workers.
     pub amounts: Amounts,
-    /// What prices may depend on.
+    /// The features that prices may depend on.
     pub features: Features,
 }
 
-/// Describes the stages of states of one program.
+/// Computes the descriptions of stages in states of one program.
 #[derive(Debug, Clone)]
 pub struct Describer<'a> {
     dag: &'a Dag,
     levels: &'a Levels,
     machine: Machine,
-    /// What one of each kind takes by the analytical model.
+    /// The prices of the analytical model, per kind.
     pub(super) prices: Vec<f64>,
 }
 
 impl<'a> Describer<'a> {
-    /// Describes for a machine.
+    /// For a machine.
     #[must_use]
     pub fn new(dag: &'a Dag, levels: &'a Levels, machine: Machine) -> Self {
         let prices = Kind::prices(&machine);
@@ -46,7 +46,7 @@ impl<'a> Describer<'a> {
         let members = layout.members(group);
         let Some(root) = members.first() else { return Vec::new() };
         let parallel = self.parallel(root);
-        // Few elements are not shared.
+        // Small stages are sequential.
         let is_shared = self.machine.workers > 1.0
             && self.dag.stages[group].points() >= self.levels.worth_sharing as f64;
         let share = if is_shared { 1.0 / parallel } else { 1.0 };
@@ -69,14 +69,14 @@ impl<'a> Describer<'a> {
         members.iter().map(describe).collect()
     }
 
-    /// The bytes of a region of a tensor; rows of it begin and end in the middle of lines.
+    /// The bytes of a region of a tensor, whose rows may start and end within cache lines.
     fn bytes(region: &[i64], element: f64) -> f64 {
         let Some((row, others)) = region.split_last() else { return element };
         let rows: f64 = others.iter().map(|extent| *extent as f64).product();
         rows * (*row as f64 * element + LINE / 2.0)
     }
 
-    /// The bytes that all stages of a loop hold at a time.
+    /// The bytes of all live intermediates of a loop.
     fn held(&self, members: &[Member], host: Option<(usize, usize)>) -> f64 {
         let bytes = |member: &Member| {
             Self::bytes(&member.region, self.dag.stages[member.stage].element_bytes as f64)
@@ -84,7 +84,7 @@ impl<'a> Describer<'a> {
         members.iter().filter(|member| member.host == host).map(bytes).sum()
     }
 
-    /// Computing all elements of a stage: one execution.
+    /// Adds the computation of a stage's elements, for one execution.
     fn compute(&self, member: &Member, operations: f64, loads: &[Load]) -> Amounts {
         let Machine { arithmetic, loads: ports, .. } = self.machine;
         let stage = &self.dag.stages[member.stage];
@@ -97,7 +97,7 @@ impl<'a> Describer<'a> {
         let body = member.tiling.as_ref().and_then(|tiling| tiling.tiles.last());
         let body = body.and_then(|tile| tile.last()).map_or(lanes, |extent| *extent as f64);
         let is_vector = last * 2.0 >= lanes;
-        // A body that is not filled takes as long as one that is.
+        // A partially filled body takes as long as a full one.
         let bodies = (last / body).ceil();
         let vectors = if is_vector { bodies * (body / lanes).ceil() } else { last };
         let reads: f64 = loads.iter().map(|load| load.reads).sum();
@@ -105,7 +105,7 @@ impl<'a> Describer<'a> {
         let one = (operations / arithmetic).max(reads / ports).max(1.0);
         let mut amounts = Amounts::default();
         if let Some(terms) = stage.scattered {
-            // One after another, each at a place of its own.
+            // Sequential, with scattered accesses.
             amounts[Kind::Issue] = terms * one;
             amounts[Kind::Gathered] = terms;
             amounts[Kind::Starts] = 1.0;
@@ -120,7 +120,7 @@ impl<'a> Describer<'a> {
         amounts
     }
 
-    /// Moving what a stage reads, in one execution.
+    /// Adds the cost of a read, for one execution.
     fn load(&self, member: &Member, load: &Load, members: &[Member], amounts: &mut Amounts) {
         let (element, whole) = match load.source {
             Source::Stage(of) => {
@@ -138,7 +138,8 @@ impl<'a> Describer<'a> {
             }
             Source::Input(_) => None,
         };
-        // Rows that a window reads again are still in the first level, or come again from the second.
+        // Rows that a window reads again are still in the L1 cache, or come again from the L2
+        // cache.
         amounts[Kind::Again] += self.again(member, load, element);
         let between = inside.map_or(whole, |made| self.held(members, made.host));
         let kinds = [Kind::LoadedNear, Kind::LoadedEdge, Kind::LoadedFar];
@@ -147,7 +148,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Where bytes are that are touched again after so many others; `None` if that is the first level.
+    /// The memory level of bytes that are reused after `between` other bytes; `None` for L1.
     fn level(&self, between: f64, [near, edge, far]: [Kind; 3]) -> Option<Kind> {
         let Machine { l1, l2, .. } = self.machine;
         match between {
@@ -158,7 +159,8 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Bytes of rows of a window that the first level does not hold from one row of the stage to the next.
+    /// The bytes of window rows that do not stay in the L1 cache from one row of the stage to the
+    /// next.
     fn again(&self, member: &Member, load: &Load, element: f64) -> f64 {
         let ([.., rows, row], [.., own, _]) = (load.region.as_slice(), member.region.as_slice())
         else {
@@ -173,7 +175,8 @@ impl<'a> Describer<'a> {
         (window - 1.0) * bytes * *own as f64 * others
     }
 
-    /// Moving what a stage makes, in one execution. What goes to memory is read from there first.
+    /// Adds the cost of a stage's stores, for one execution. Stores to memory read the cache line
+    /// first.
     fn store(&self, member: &Member, members: &[Member], amounts: &mut Amounts) {
         let stage = &self.dag.stages[member.stage];
         let bytes = Self::bytes(&member.region, stage.element_bytes as f64);
@@ -187,7 +190,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// How many workers are busy on average while a group is computed.
+    /// The average number of busy workers while a group is computed.
     fn parallel(&self, root: &Member) -> f64 {
         let is_parallel = |level: &usize| {
             self.levels.list.get(*level).is_some_and(|l| l.kind == LevelKind::Parallel)

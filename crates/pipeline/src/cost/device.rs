@@ -1,9 +1,10 @@
-//! [`GpuModel`]: a model for graphics processors, which is computed.
+//! [`GpuModel`]: an analytical cost model for GPUs.
 //!
-//! The terms follow from what Appendix A counts: instructions of warps, loads from shared memory and from memory by the
-//! lines that they touch, occupancy by shared memory, idle lanes, waves of blocks, launches. A group is a launch: its root has
-//! blocks and threads; what is computed in a block is shared by its threads, what is computed in a thread is in registers. The
-//! constants are those of no device.
+//! The terms follow the features of Appendix A: warp instructions, loads from shared memory and
+//! from memory by touched lines, occupancy by shared memory, idle lanes, waves of blocks, launches.
+//! A group is a launch: its root has blocks and threads; stages computed in a block are shared by
+//! its threads, and stages computed in a thread are in registers. The constants fit no particular
+//! device.
 
 use tensorwright_machine::{Goal, Gpu};
 
@@ -19,26 +20,26 @@ const LAUNCH: f64 = 5_000.0;
 /// Cycles to start a block.
 const BLOCK: f64 = 200.0;
 
-/// Cycles of a warp that waits for the others of its block.
+/// Cycles of a warp per barrier.
 const BARRIER: f64 = 20.0;
 
-/// Bytes of a line of memory.
+/// Bytes of a memory line.
 const LINE: f64 = 64.0;
 
-/// How much longer a load takes from a cache than from shared memory, where these differ.
+/// The cost of a cached load relative to shared memory, where these differ.
 const FROM_CACHE: f64 = 3.0;
 
-/// The warps that a multiprocessor should hold: while some wait, others run.
+/// The warps per multiprocessor that hide latency.
 const WARPS: f64 = 8.0;
 
-/// The part of what the threads of a block read again that comes from memory.
+/// The fraction of repeated reads by the threads of a block that go to memory.
 const AGAIN: f64 = 0.25;
 
 /// The levels of loops.
 const BLOCKS: usize = 0;
 const THREADS: usize = 1;
 
-/// Costs in cycles of a graphics processor.
+/// Costs in cycles on a GPU.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -51,7 +52,7 @@ const THREADS: usize = 1;
 /// }";
 /// let program = Module::parse("blur.tc", text)?.bind("blur", [("H", 2000), ("W", 2000)])?;
 /// let target = Target::named("cuda:sm_80")?;
-/// let goal = Goal::new(target.gpu().ok_or("a graphics processor")?.clone());
+/// let goal = Goal::new(target.gpu().ok_or("a GPU")?.clone());
 /// let (dag, levels) = (Dag::new(&program), Levels::of_gpu(&goal));
 /// let found = search(&dag, &levels, &GpuModel::new(&dag, &levels, &goal), &BeamOptions::greedy());
 /// // One launch: `bx` is computed in the blocks of `out`, or wherever it is read.
@@ -65,18 +66,18 @@ pub struct GpuModel<'a> {
     gpu: &'a Gpu,
 }
 
-/// What a group is on a device.
+/// A group as a launch.
 struct Launch {
     blocks: f64,
     threads: f64,
-    /// How many times as long a warp waits because there are too few others.
+    /// The slowdown of a warp because too few others hide its latency.
     latency: f64,
-    /// How much longer all blocks take because the last ones do not keep all multiprocessors busy.
+    /// The slowdown of all blocks because the last wave does not fill all multiprocessors.
     waves: f64,
 }
 
 impl<'a> GpuModel<'a> {
-    /// The model of a device.
+    /// The model for a GPU.
     #[must_use]
     pub fn new(dag: &'a Dag, levels: &'a Levels, goal: &'a Goal<Gpu>) -> Self {
         Self { dag, levels, gpu: &goal.target }
@@ -90,7 +91,7 @@ impl<'a> GpuModel<'a> {
         };
         let (blocks, threads) = match root.tiling {
             Some(_) => (trips(BLOCKS), trips(THREADS)),
-            // Nothing is decided, or rules decide: as good as it can be.
+            // Undecided, or left to rules: assumes the best case.
             None => ((elements(&root.region) / warp).ceil().max(1.0), warp),
         };
         let in_block = members.iter().filter(|member| level_of(member) == Some(BLOCKS));
@@ -114,13 +115,13 @@ impl<'a> GpuModel<'a> {
         self.dag.stages[member.stage].element_bytes as f64
     }
 
-    /// What a block computes of a stage at a time.
+    /// The tile of a stage per block.
     fn of_block(member: &Member) -> Vec<i64> {
         let tile = member.tiling.as_ref().and_then(|tiling| tiling.tile(BLOCKS));
         tile.map_or_else(|| member.region.clone(), <[i64]>::to_vec)
     }
 
-    /// What a thread computes of a stage at a time.
+    /// The tile of a stage per thread.
     fn of_thread(member: &Member) -> Vec<i64> {
         match (level_of(member), &member.tiling) {
             (None, Some(tiling)) => tiling.tile(THREADS).unwrap_or(&member.region).to_vec(),
@@ -143,7 +144,7 @@ impl<'a> GpuModel<'a> {
         let (loads, operations) = layout.loads(member.stage, &tile);
         let (near, _) = layout.loads(member.stage, &own);
         let price = |load: &Load| {
-            // What a thread reads for several of its results, it reads once.
+            // A thread reads shared operands of its results once.
             let region = near.iter().find(|of_thread| of_thread.source == load.source);
             let distinct =
                 region.map_or(f64::INFINITY, |near| elements(&near.region) / elements(&own));
@@ -167,7 +168,7 @@ impl<'a> GpuModel<'a> {
         cycles.max(self.moved(members, member, &loads, launch) * launch.waves)
     }
 
-    /// How far away a tensor is, in cycles of a load.
+    /// The latency of a load of a tensor in cycles.
     fn distance(&self, members: &[Member], source: Source) -> f64 {
         let made = members.iter().find(|member| Source::Stage(member.stage) == source);
         match made.and_then(level_of) {
@@ -186,7 +187,7 @@ impl<'a> GpuModel<'a> {
         bytes.max(1) as f64
     }
 
-    /// The cycles that memory takes for what a stage reads and writes.
+    /// The memory cycles of a stage's reads and writes.
     fn moved(&self, members: &[Member], member: &Member, loads: &[Load], launch: &Launch) -> f64 {
         let per_cycle = self.gpu.bytes_per_cycle();
         let is_here = |source: Source| {
@@ -215,7 +216,7 @@ impl<'a> GpuModel<'a> {
     }
 }
 
-/// The level of the loop that a stage is computed in.
+/// The level of the loop that a stage is computed at.
 fn level_of(member: &Member) -> Option<usize> {
     member.host.map(|(_, level)| level)
 }

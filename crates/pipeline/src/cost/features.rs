@@ -1,15 +1,16 @@
-//! [`Features`]: what the prices of a stage may depend on.
+//! [`Features`]: the features of a stage that prices may depend on.
 //!
-//! Those of the algorithm and those of the schedule stand beside each other (section 5.1); all that has a wide range is
-//! there as its logarithm (section 5.2). Of the features of Adams et al. 2019 there are those that tell states of this
-//! search apart on a processor: points, productions, realizations, bytes and lines, working sets, bodies of inner loops.
+//! Features of the algorithm and of the schedule are concatenated (section 5.1); those with a wide
+//! range are logarithms (section 5.2). Of the features of Adams et al. 2019, those remain that
+//! distinguish states of this search on a CPU: points, productions, realizations, bytes and lines,
+//! working sets, bodies of inner loops.
 
 use crate::dag::Stage;
 use crate::state::{Load, Member};
 
 use super::{Amounts, Kind, Machine};
 
-/// Names of the features beside the logarithms of amounts, which follow them.
+/// The names of the features before the logarithms of amounts.
 const NAMES: [&str; 20] = [
     "one",
     "operations",
@@ -36,18 +37,18 @@ const NAMES: [&str; 20] = [
 /// The number of features.
 pub(super) const COUNT: usize = NAMES.len() + Kind::ALL.len();
 
-/// What the prices of a stage may depend on.
+/// The features of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Features([f32; COUNT]);
 
-/// A stage of a state and what is around it.
+/// A stage of a state in context.
 pub(super) struct StageContext<'a> {
     pub(super) member: &'a Member,
     pub(super) loads: &'a [Load],
     pub(super) operations: f64,
-    /// The bytes that all stages of its loop hold.
+    /// The bytes of all intermediates in its loop.
     pub(super) held: f64,
-    /// The stages of its group.
+    /// The number of stages of its group.
     pub(super) members: usize,
 }
 
@@ -112,7 +113,7 @@ impl Features {
     }
 }
 
-/// The logarithm of one more, such that values up to 10^9 are of the size of one.
+/// The logarithm of `value + 1`, scaled so that 10^9 is about 1.
 fn log(value: f64) -> f64 {
     libm::log2(1.0 + value.max(0.0)) / 16.0
 }

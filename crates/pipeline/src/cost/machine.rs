@@ -1,28 +1,28 @@
-//! [`Machine`]: the numbers about a processor that the analytical model needs.
+//! [`Machine`]: the machine parameters of the analytical model.
 
 use tensorwright_machine::{Cpu, Goal};
 
-/// Numbers about a processor, in cycles and bytes.
+/// Machine parameters in cycles and bytes.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Machine {
-    /// Bytes of a vector.
+    /// The bytes of a vector.
     pub vector_bytes: f64,
-    /// Workers.
+    /// The number of workers.
     pub workers: f64,
-    /// Arithmetic instructions that start in a cycle.
+    /// Arithmetic instructions per cycle.
     pub arithmetic: f64,
-    /// Loads that start in a cycle.
+    /// Loads per cycle.
     pub loads: f64,
-    /// Bytes of the first-level cache.
+    /// The size of the L1 cache in bytes.
     pub l1: f64,
-    /// Bytes of the second-level cache.
+    /// The size of the L2 cache in bytes.
     pub l2: f64,
-    /// Bytes per cycle between the first and the second level.
+    /// Bytes per cycle between the L1 and L2 caches.
     pub l2_bytes: f64,
-    /// Bytes per cycle that a worker gets from memory.
+    /// Bytes per cycle of memory bandwidth for one worker.
     pub memory_bytes: f64,
-    /// Cycles to start the workers and to wait for them.
+    /// Cycles to start the workers and wait for them.
     pub launch: f64,
     /// Cycles to start the loops of a stage.
     pub start: f64,
@@ -31,7 +31,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// What is typical of a processor.
+    /// Typical values for a CPU.
     #[must_use]
     pub fn of(goal: &Goal<Cpu>) -> Self {
         let caches = goal.target.caches();

@@ -1,9 +1,10 @@
-//! What a state costs.
+//! Cost models of states.
 //!
-//! A cost is a sum over groups of stages that share loops, each of which depends on its own decisions alone: so a search
-//! computes it once for all states that have the group (section 3.3). Every model puts prices on the same
-//! [amounts](Amounts): [`AnalyticalModel`] those that follow from a machine, [`LearnedModel`] those of a network. [`GpuModel`] is
-//! computed for graphics processors.
+//! A cost is a sum over groups of stages that share loops. The cost of a group depends only on its
+//! own decisions, so a search computes it once for all states that contain the group (section 3.3).
+//! On CPUs, models differ in the prices of the same [amounts](Amounts): [`AnalyticalModel`] derives
+//! them from a machine, [`LearnedModel`] uses a neural network. [`GpuModel`] is an analytical model
+//! for GPUs.
 
 mod amounts;
 mod analytical;
@@ -28,12 +29,12 @@ pub use noisy::NoisyModel;
 
 use crate::state::Layout;
 
-/// What groups cost: a model that is computed, or learned.
+/// A cost model: analytical or learned.
 pub trait CostModel {
-    /// The cost of a group, in any unit, as the costs of its stages.
+    /// The costs of a group's stages, in any unit.
     fn group(&self, layout: &Layout<'_>, group: usize) -> Vec<(usize, f64)>;
 
-    /// The cost of a state: that of all its groups.
+    /// The cost of a state: the sum over its groups.
     fn state(&self, layout: &Layout<'_>) -> f64 {
         let group = |group| self.group(layout, group).into_iter().map(|(_, cost)| cost);
         layout.groups().flat_map(group).sum()

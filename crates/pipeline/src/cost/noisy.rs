@@ -1,11 +1,11 @@
-//! [`NoisyModel`]: a model that is wrong on purpose.
+//! [`NoisyModel`]: a cost model with random errors.
 
 use tensorwright_random::SplitMix;
 
 use super::CostModel;
 use crate::state::Layout;
 
-/// Another model whose costs of groups are wrong by a factor that depends on the group: searches that believe it find other
+/// Multiplies another model's cost of each group by a random factor. Searches with it find other
 /// states, good ones and bad ones, as training needs them (section 5.3).
 pub struct NoisyModel<'a> {
     inner: &'a dyn CostModel,
@@ -14,7 +14,7 @@ pub struct NoisyModel<'a> {
 }
 
 impl<'a> NoisyModel<'a> {
-    /// A model that is wrong by up to `e` to the power of `strength` either way.
+    /// Adds errors of up to a factor of `e` to the power of `strength` either way.
     #[must_use]
     pub fn new(inner: &'a dyn CostModel, strength: f64, seed: u64) -> Self {
         Self { inner, strength, seed }

@@ -1,4 +1,4 @@
-//! From a program to its graph.
+//! Builds the graph of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ impl Dag {
             }
             stages.push(stage);
         }
-        // What is combined with a product in its place is computed in the product's tiles.
+        // Epilogues of a product are computed in the product's tiles.
         for number in 0..stages.len() {
             let product = stages[number].edges.iter().any(|edge| match edge.source {
                 Source::Stage(of) => {
@@ -53,7 +53,7 @@ impl Dag {
 
 const PRODUCT: &str = "it is a product";
 
-/// The tensors that are read at positions which data decides and which have to be checked.
+/// The tensors read at data-dependent positions that need bounds checks.
 fn gathered(program: &Program) -> BTreeSet<TensorId> {
     let mut found = BTreeSet::new();
     for stage in &program.stages {
@@ -119,7 +119,8 @@ fn stage(
     }
 }
 
-/// The terms of all elements of a scatter: each goes to one place along the dimensions whose positions are computed.
+/// The number of terms of a scatter: each goes to one position along the dimensions with computed
+/// positions.
 fn scattered(stage: &program::Stage, reduce: &[i64]) -> Option<f64> {
     let is_whole = |axis: program::AxisId| !stage.scatter.iter().any(|of| of.axis == axis);
     let spatial = stage.axes_of(program::AxisKind::Spatial).filter(|(axis, _)| is_whole(*axis));
@@ -163,11 +164,13 @@ fn edges(program: &Program, stage: &program::Stage) -> Vec<Edge> {
     order.into_iter().map(edge).collect()
 }
 
-/// The most results that share an operand in a filter: those of a product do not fit into registers.
+/// The maximum number of results that share an operand in a filter: those of a product do not fit
+/// registers.
 const FEW: i64 = 8;
 
-/// Whether a reduction is a product: one operand stands still along loops over results in which another moves, and the
-/// other way round, for many results each. A filter with a few results for each pixel is none: it is computed as stencils are.
+/// Whether a reduction is a product: along some spatial loop one operand moves and the other does
+/// not, and vice versa, for many results each. A filter with few results per pixel is not a
+/// product: it is scheduled like a stencil.
 fn is_product(edges: &[Edge], spatial: &[i64]) -> bool {
     let apart = |a: &Edge, b: &Edge| {
         let shared = (0..spatial.len()).filter(|d| stands(a, *d) && !stands(b, *d));
@@ -176,12 +179,12 @@ fn is_product(edges: &[Edge], spatial: &[i64]) -> bool {
     edges.iter().any(|a| edges.iter().any(|b| apart(a, b) && apart(b, a)))
 }
 
-/// Whether all elements along a dimension of a stage read the same.
+/// Whether all elements along a dimension of a stage read the same elements.
 fn stands(edge: &Edge, dimension: usize) -> bool {
     edge.footprint.dimensions.iter().all(|reach| reach.step(dimension) == Some(0))
 }
 
-/// The loops over few results along which one operand stands still and another moves.
+/// The short spatial loops along which one operand is invariant and another moves.
 fn together(edges: &[Edge], spatial: &[i64]) -> Vec<usize> {
     let is_shared = |d: &usize| {
         (2..=FEW).contains(&spatial[*d])
@@ -191,7 +194,7 @@ fn together(edges: &[Edge], spatial: &[i64]) -> Vec<usize> {
     (0..spatial.len().saturating_sub(1)).filter(is_shared).collect()
 }
 
-/// About as many instructions as an expression takes.
+/// The approximate number of instructions of an expression.
 fn operations(expr: &Expr) -> f64 {
     match expr {
         Expr::Const(_) | Expr::Read(_) => 0.0,
@@ -200,7 +203,8 @@ fn operations(expr: &Expr) -> f64 {
         Expr::Cast(to, a) => f64::from(u8::from(*to != DType::Float)) + operations(a),
         Expr::Arith(op, a, b) => {
             use tensorwright_lang::ops::ArithOp;
-            // Division by a constant becomes a multiplication only where that is exact; it takes about as long as four.
+            // Division by a constant becomes a multiplication only if that is exact; it costs about
+            // four.
             let own = if matches!(op, ArithOp::Div | ArithOp::Rem) { 4.0 } else { 1.0 };
             own + operations(a) + operations(b)
         }

@@ -1,33 +1,35 @@
-//! Footprints: how large a region of a producer is that a region of a consumer needs.
+//! Footprints: the region of a producer that a region of a consumer needs.
 //!
-//! Only extents count, not positions: a tile of `8 x 64` of `out(y,x) = p(y+1, 2*x) + p(y-1, 2*x)` needs
-//! `10 x 127` of `p`, wherever the tile is. A clamp never stretches a distance, so `clamp(x+1, 0, W-1)` needs
-//! what `x+1` does; a mirrored border needs no more than the longer of its two sides.
+//! Only extents matter, not positions: a tile of `8 x 64` of `out(y,x) = p(y+1, 2*x) + p(y-1, 2*x)`
+//! needs `10 x 127` of `p`, wherever the tile is. A clamp never increases a distance, so
+//! `clamp(x+1, 0, W-1)` needs what `x+1` does; a mirrored border needs at most the longer of its
+//! two sides.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Atom, AxisKind, Index, Stage};
 
-/// How far an index reaches beyond its first value while a region is computed: the number of elements less one.
+/// The range of an index over a region: the number of elements minus one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// Multiples of the extents of the consumer's dimensions, and a distance that is always there: stencils, and loops over
-    /// terms.
+    /// Multiples of the extents of the consumer's dimensions, plus a constant: stencils and
+    /// reduction loops.
     Sum {
-        /// Dimensions and by how much the index moves with each.
+        /// Dimensions, with the stride of the index along each.
         terms: Vec<(usize, i64)>,
-        /// Parts that are no multiples of dimensions, with their factors.
+        /// Parts that are not multiples of dimensions, with their factors.
         parts: Vec<(i64, Reach)>,
-        /// The distance that does not depend on the region.
+        /// The constant.
         spread: i64,
     },
-    /// `/`: every so many.
+    /// `/`: a range divided by a constant.
     Quotient(Box<Reach>, i64),
-    /// `%`: less than so much.
+    /// `%`: a range limited by a constant.
     Remainder(Box<Reach>, i64),
-    /// The longer of two, and a distance: a mirrored border, or reads that move differently.
+    /// The longer of two ranges, plus a constant: a mirrored border, or reads with different
+    /// strides.
     Longer(Box<Reach>, Box<Reach>, i64),
-    /// All of the dimension: positions that data decides.
+    /// The whole dimension: data-dependent positions.
     Whole,
 }
 
@@ -67,7 +69,7 @@ impl Reach {
             if parts.is_empty() && terms.as_slice() == [(dimension, 1)])
     }
 
-    /// By how much it moves with a dimension of the consumer; `None` if that differs.
+    /// The stride along a dimension of the consumer; `None` if it varies.
     #[must_use]
     pub fn step(&self, dimension: usize) -> Option<i64> {
         match self {
@@ -87,13 +89,13 @@ impl Reach {
     }
 }
 
-/// An index as a reach from a constant.
+/// An index as a constant plus a range.
 struct Form {
     reach: Reach,
     constant: i64,
 }
 
-/// The region of one producer that a region of a consumer needs, dimension by dimension.
+/// The region of one producer that a region of a consumer needs, per dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footprint {
     /// One per dimension of the producer.
@@ -103,7 +105,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// The extents of the producer's region for those of the consumer's.
+    /// The extents of the producer's region for a region of the consumer.
     ///
     /// ```
     /// use tensorwright_lang::Module;
@@ -149,7 +151,7 @@ impl Footprint {
     }
 }
 
-/// A reach with a further distance.
+/// Adds a constant to a range.
 fn widen(reach: Reach, by: i64) -> Reach {
     match reach {
         reach if by == 0 => reach,
@@ -158,7 +160,7 @@ fn widen(reach: Reach, by: i64) -> Reach {
     }
 }
 
-/// An index of a stage; `None` if data decide about it.
+/// The form of an index of a stage; `None` if it is data-dependent.
 fn form(stage: &Stage, index: &Index) -> Option<Form> {
     let (mut terms, mut parts) = (Vec::new(), Vec::new());
     let (mut spread, mut constant) = (0i64, index.constant_term());
@@ -176,7 +178,7 @@ fn form(stage: &Stage, index: &Index) -> Option<Form> {
                 let form = of_atom(stage, atom)?;
                 constant = constant.saturating_add(form.constant.saturating_mul(term.coefficient));
                 match form.reach {
-                    // A clamped index moves as the index does.
+                    // A clamped index moves like the index itself.
                     Reach::Sum { terms: own, parts: more, spread: further } => {
                         terms.extend(
                             own.into_iter().map(|(of, by)| (of, by.saturating_mul(factor))),
@@ -213,7 +215,7 @@ fn of_atom(stage: &Stage, atom: &Atom) -> Option<Form> {
                 let (a, b) = (form(stage, a)?, form(stage, b)?);
                 let constant = a.constant.min(b.constant);
                 if a.reach == b.reach {
-                    // A mirrored border, or two positions of which one counts.
+                    // A mirrored border, or a selection of two positions.
                     return Some(Form { reach: a.reach, constant });
                 }
                 let reach = Reach::Longer(Box::new(a.reach), Box::new(b.reach), 0);

@@ -1,4 +1,4 @@
-//! [`Dag`]: a program as a search sees it.
+//! [`Dag`]: the graph of stages that a search works on.
 //!
 //! ```text
 //! bx   64x63 of 4 bytes, 1 operation
@@ -16,25 +16,25 @@ mod tests;
 pub use footprint::{Footprint, Reach};
 pub(crate) use print::extents;
 
-/// A program as a graph of stages; built once, in time linear in the program.
+/// A program as a graph of stages, built in time linear in the program.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Dag {
-    /// The stages, in an order in which they can be computed: the numbers of stages are places in it.
+    /// The stages in topological order; stage numbers are indices into this list.
     pub stages: Vec<Stage>,
-    /// What the caller supplies.
+    /// The input tensors.
     pub inputs: Vec<Input>,
     /// For every stage, the stages that read it.
     pub consumers: Vec<Vec<usize>>,
 }
 
-/// A tensor that the caller supplies.
+/// An input tensor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Input {
     /// Its name.
     pub name: String,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: i64,
     /// The bytes of an element.
     pub element_bytes: i64,
@@ -46,60 +46,61 @@ pub struct Input {
 pub struct Stage {
     /// Its name in the source text; versions of a tensor share it.
     pub name: String,
-    /// The number of the tensor that it makes, among those of the program.
+    /// The number of the tensor that it computes, among those of the program.
     pub tensor: u32,
-    /// The extents of its loops over results.
+    /// The extents of its spatial loops.
     pub spatial: Vec<i64>,
-    /// The extents of its loops over terms.
+    /// The extents of its reduction loops.
     pub reduce: Vec<i64>,
     /// The bytes of an element.
     pub element_bytes: i64,
-    /// How many terms all elements have together, if their positions are computed: a scatter.
+    /// The total number of terms if the positions of elements are computed: a scatter.
     pub scattered: Option<f64>,
-    /// Loops over a few results that share an operand, such as the colours of a filter: all are computed together, from registers.
+    /// Short spatial loops that share an operand, such as the colours of a filter: all their results
+    /// are computed together, from registers.
     pub together: Vec<usize>,
-    /// About as many instructions as one element takes per term.
+    /// The approximate number of instructions per element and term.
     pub operations: f64,
-    /// The parts of its expression: what inlining it adds to every reader.
+    /// The number of nodes of its expression: what inlining it adds to every reader.
     pub parts: usize,
-    /// What it reads, one per tensor.
+    /// Its reads, one edge per tensor.
     pub edges: Vec<Edge>,
-    /// Whether the caller receives it.
+    /// Whether it is an output of the program.
     pub is_output: bool,
-    /// Whether its loops are left to other rules, and why: it is a recurrence, a scatter, a product.
+    /// Why rules schedule its loops, if they do: it is a recurrence, a scatter, a product.
     pub fixed: Option<&'static str>,
-    /// Whether it may be computed anywhere but on its own.
+    /// Whether it may have another compute location than the root level.
     pub is_movable: bool,
-    /// Whether it may be computed wherever it is read.
+    /// Whether it may be inlined.
     pub is_inlinable: bool,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A stage.
     Stage(usize),
-    /// What the caller supplies.
+    /// An input tensor.
     Input(usize),
 }
 
-/// What a stage reads of one tensor.
+/// The reads of a stage from one tensor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Edge {
     /// The tensor.
     pub source: Source,
-    /// Which region of it a region of the stage needs.
+    /// The region of the tensor that a region of the stage needs.
     pub footprint: Footprint,
-    /// How many different elements are read for an element and a term.
+    /// The number of different elements read per element and term.
     pub reads: usize,
-    /// Whether one element is read, in the place of the one that is made.
+    /// Whether only the element at the position of the result is read.
     pub is_in_place: bool,
 }
 
 impl Edge {
-    /// Whether elements of a row of the stage, which has so many dimensions, read elements that are next to each other, or
-    /// the same one.
+    /// Whether consecutive elements of a row of the stage, which has `rank` dimensions, read
+    /// consecutive elements or the same one.
     #[must_use]
     pub fn is_along_rows(&self, rank: usize) -> bool {
         let Some(row) = rank.checked_sub(1) else { return true };
@@ -116,13 +117,13 @@ impl Stage {
         self.spatial.iter().map(|extent| *extent as f64).product()
     }
 
-    /// The number of terms of an element.
+    /// The number of terms per element.
     #[must_use]
     pub fn terms(&self) -> f64 {
         self.reduce.iter().map(|extent| *extent as f64).product()
     }
 
-    /// Its bytes.
+    /// Its size in bytes.
     #[must_use]
     pub fn bytes(&self) -> f64 {
         self.points() * self.element_bytes as f64

@@ -62,7 +62,7 @@ fn products_and_recurrences_are_left_to_rules() {
     assert!(dag.stages.iter().all(|stage| stage.fixed.is_some()), "{dag}");
 }
 
-/// Four filters of a picture share its pixels, but they are no product: they move as stencils do.
+/// Four filters of an image share its pixels, but are not a product: they move like stencils.
 #[test]
 fn filters_with_few_results_are_no_products() {
     let text = "def f(float(H,W) in, float(F,3,3) w) -> (out) {
@@ -74,7 +74,7 @@ fn filters_with_few_results_are_no_products() {
     assert!(is_movable(4) && !is_movable(32));
 }
 
-/// The terms of a scatter go to one place each, however many places there are.
+/// Each term of a scatter goes to one position, however many positions there are.
 #[test]
 fn terms_of_a_scatter_count_once() {
     let text = "def f(float(N) a, int bins) -> (h) {
@@ -84,7 +84,7 @@ fn terms_of_a_scatter_count_once() {
     assert_eq!(dag.stages[0].scattered, Some(2000.0));
 }
 
-/// A thousand stages take a time that nobody notices: no step looks at all stages for each of them.
+/// Analyzing a thousand stages takes linear time.
 #[test]
 fn long_chains_are_no_trouble() {
     let stages: String =

@@ -1,20 +1,20 @@
-//! Where a stage may be computed.
+//! The legal compute locations of a stage.
 
 use crate::dag::{Dag, Reach, Source, Stage};
 use crate::levels::Levels;
 use crate::state::{Decision, Layout};
 
-/// The most parts of an expression that inlining makes.
+/// The maximum size of an expression after inlining.
 const MOST_PARTS: f64 = 256.0;
 
-/// The most instructions of an element that is cheaper than to read it.
+/// The maximum instructions of an element that is cheaper to recompute than to read.
 const CHEAP: f64 = 2.0;
 
 /// A loop of a stage: the stage and the level.
 pub(super) type Scope = (usize, usize);
 
-/// How many elements of a stage are read, those that are computed in place looked through, where so many elements of each stage
-/// that reads it are computed; `None` if one of them is not decided.
+/// The number of elements of a stage that its readers need, through inlined stages, for a region of
+/// each reader; `None` if one of them is undecided.
 fn reads(
     dag: &Dag,
     layout: &Layout<'_>,
@@ -34,7 +34,7 @@ fn reads(
     Some(reads)
 }
 
-/// How many elements of a stage are read per element of all that read it.
+/// The number of reads per element of a stage, over all readers.
 fn calls(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Option<f64> {
     reads(dag, layout, stage, &|_| 1.0)
 }
@@ -52,21 +52,22 @@ pub(super) fn must_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool 
         && calls(dag, layout, stage) == Some(1.0)
 }
 
-/// Whether an element takes hardly more than reading it would: a border, a conversion.
+/// Whether an element costs hardly more than reading it: a border, a conversion.
 fn is_cheap(of: &Stage) -> bool {
     let mut positions = of.edges.iter().flat_map(|edge| &edge.footprint.dimensions);
     of.operations <= CHEAP && positions.all(|reach| *reach != Reach::Whole)
 }
 
-/// Whether a stage is cheap enough to be computed again for every read: at most so many times as often (4.6: excessive
-/// recompute), but for what is cheaper than to read it.
+/// Whether a stage is cheap enough to inline: recomputed at most `most` times (4.6: excessive
+/// recompute), unless computing it is cheaper than reading it.
 pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize, most: f64) -> bool {
     let of = &dag.stages[stage];
     let again = || {
         let computed = reads(dag, layout, stage, &Stage::points);
         computed.is_some_and(|computed| computed <= most * of.points())
     };
-    // What shares operands reads them from registers: they are computed once, and lanes may be apart.
+    // Stages with shared operands read them from registers: they are computed once, maybe with
+    // strided lanes.
     let is_free = |of: &Stage| of.fixed.is_none() && of.together.is_empty();
     let is_read_freely = dag.consumers[stage].iter().all(|reader| is_free(&dag.stages[*reader]));
     of.is_inlinable
@@ -75,7 +76,7 @@ pub(super) fn may_inline(dag: &Dag, layout: &Layout<'_>, stage: usize, most: f64
         && calls(dag, layout, stage).is_some_and(|calls| calls * of.parts as f64 <= MOST_PARTS)
 }
 
-/// The loops that hold all that reads a stage, outermost first.
+/// The loops that enclose all readers of a stage, outermost first.
 pub(super) fn scopes(dag: &Dag, levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
     let mut common: Option<Vec<Scope>> = None;
     for reader in readers(dag, layout, stage) {
@@ -90,7 +91,7 @@ pub(super) fn scopes(dag: &Dag, levels: &Levels, layout: &Layout<'_>, stage: usi
     common.unwrap_or_default()
 }
 
-/// The stages that read a stage, those that are computed in place looked through.
+/// The readers of a stage, through inlined stages.
 fn readers(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Vec<usize> {
     let mut found = Vec::new();
     let mut open = dag.consumers[stage].clone();
@@ -104,7 +105,7 @@ fn readers(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Vec<usize> {
     found
 }
 
-/// The loops around the body of a stage that can hold others, outermost first.
+/// The loops of a stage that can contain others, outermost first.
 fn path(levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
     let (mut path, tiling) = match layout.decision(stage) {
         Some(Decision::At { consumer, level, tiling }) => {
@@ -116,7 +117,7 @@ fn path(levels: &Levels, layout: &Layout<'_>, stage: usize) -> Vec<Scope> {
         _ => return Vec::new(),
     };
     let Some(region) = layout.region(stage) else { return path };
-    // What takes turns on the iterations of its host has none of its own.
+    // A stage that is distributed over the iterations of its host has no such loop of its own.
     let is_own = |level: usize| !(tiling.first > 0 && levels.list[level].is_shared);
     let hosts = (tiling.first..levels.count()).filter(|level| levels.is_host(*level));
     for level in hosts.filter(|level| is_own(*level)) {

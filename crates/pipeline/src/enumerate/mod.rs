@@ -1,5 +1,4 @@
-//! The options of a stage: where it is computed (section 4, first decision), in which tiles (4.1 to 4.3), and which of
-//! these are not worth a look (4.6).
+//! The options of a stage: compute location, tiles, and pruning (sections 4 and 4.6).
 
 mod locations;
 mod prune;
@@ -15,18 +14,19 @@ use crate::state::{Decision, Layout, State};
 
 pub(crate) use prune::is_pruned;
 
-/// What an enumeration is about.
+/// The search space of an enumeration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Space<'a> {
     pub(crate) dag: &'a Dag,
     pub(crate) levels: &'a Levels,
-    /// How many times the elements of a stage may be computed (4.6: excessive recompute).
+    /// The maximum recomputation factor of a stage (4.6: excessive recompute).
     pub(crate) recompute: f64,
 }
 
 impl Space<'_> {
-    /// The first phase: where a stage whose consumers are decided is computed. What is computed inside of another stage
-    /// gets its tiles now, since they matter to the others there. `fuses` says whether that is considered.
+    /// The first phase: the compute location of a stage whose consumers are decided. A stage inside
+    /// another one gets its tiles now, since they affect the other stages there. `fuses` enables
+    /// these locations.
     pub(crate) fn locations(&self, state: &State, stage: usize, fuses: bool) -> Vec<State> {
         let layout = Layout::new(self.dag, state);
         if self.dag.stages[stage].is_movable && locations::must_inline(self.dag, &layout, stage) {
@@ -44,7 +44,7 @@ impl Space<'_> {
         found
     }
 
-    /// A stage inside a loop of another, in all tiles.
+    /// A stage inside a loop of another, with all tilings.
     fn inside(&self, state: &State, stage: usize, (consumer, level): (usize, usize)) -> Vec<State> {
         // The region does not depend on the tiles.
         let place = |tiling| Decision::At { consumer, level, tiling };
@@ -59,7 +59,7 @@ impl Space<'_> {
         tilings.into_iter().map(|tiling| state.with(stage, place(Arc::new(tiling)))).collect()
     }
 
-    /// The second phase: the tiles of a stage that is computed on its own; the state alone if there are none to choose.
+    /// The second phase: the tiles of a root stage; the unchanged state if there is no choice.
     pub(crate) fn tilings(&self, state: &State, stage: usize) -> Vec<State> {
         let of = &self.dag.stages[stage];
         let is_open = matches!(state.decision(stage), Some(Decision::Root(None)));

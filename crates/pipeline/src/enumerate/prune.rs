@@ -1,4 +1,4 @@
-//! States that are not worth a look (section 4.6).
+//! Pruning of unpromising states (section 4.6).
 
 use crate::dag::Stage;
 use crate::levels::{Level, LevelKind};
@@ -6,15 +6,16 @@ use crate::state::{Decision, Layout, State, Tiling};
 
 use super::Space;
 
-/// How many times what a level holds an allocation may take: caches are shared with what streams through.
+/// The maximum allocation relative to a level's capacity: caches also hold streamed data.
 const ALLOCATIONS: f64 = 1.5;
 
-/// Whether a decision about a stage made a state that is not worth a look: elements computed again and again, allocations
-/// that their level does not hold, too few iterations for all workers, results apart that share operands.
+/// Whether a decision about a stage makes a state unpromising: excessive recomputation, allocations
+/// that exceed their level, too little parallelism, or separate computation of results that share
+/// operands.
 pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool {
     let of = &space.dag.stages[stage];
     match state.decision(stage) {
-        // Tiles of a stage in the loops of another change nothing of what is asked here.
+        // Tiles of a stage inside another do not affect these criteria.
         Some(Decision::At { level, .. }) => {
             let layout = Layout::new(space.dag, state);
             let members = layout.group_of(stage).map(|group| layout.members(group));
@@ -42,7 +43,7 @@ pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool 
             let parallel = |level: &usize| {
                 space.levels.list.get(*level).is_some_and(|l| l.kind == LevelKind::Parallel)
             };
-            // The outermost of them keeps the target busy; those inside of it share what it holds.
+            // The outermost of them occupies the target; the inner ones share its memory.
             let levels = (tiling.first..space.levels.count()).find(parallel);
             let levels = levels.into_iter();
             let trips = levels.flat_map(|level| tiling.trips(level, &of.spatial));
@@ -58,18 +59,18 @@ pub(crate) fn is_pruned(space: &Space<'_>, state: &State, stage: usize) -> bool 
             }
             of.points() >= space.levels.worth_sharing as f64 && shared < space.levels.least_parallel
         }
-        // How much is computed again by inlining is for `may_inline` to say.
+        // `may_inline` limits recomputation by inlining.
         Some(Decision::Inline | Decision::Root(None)) | None => false,
     }
 }
 
-/// Whether a level has as many iterations as its loops have.
+/// Whether the iterations of a level are within its limits.
 fn has_room(space: &Space<'_>, tiling: &Tiling, level: usize, of: &Stage) -> bool {
     let Some(Level { iterations: (fewest, most), .. }) = space.levels.list.get(level) else {
         return true;
     };
     let trips = tiling.trips(level, &of.spatial);
     let trips = trips.into_iter().fold(1i64, i64::saturating_mul);
-    // A stage may have fewer elements than the fewest.
+    // A stage may have fewer elements than the minimum.
     trips <= *most && (trips >= *fewest || of.points() < 2.0 * *fewest as f64)
 }

@@ -10,7 +10,7 @@ fn dag(body: &str) -> Dag {
     Dag::new(&Module::parse("t.tc", &text).unwrap().bind("f", [("H", 514), ("W", 512)]).unwrap())
 }
 
-/// Made up: blocks, threads and serial loops, as on a graphics processor.
+/// Synthetic levels: blocks, threads and serial loops, as on a GPU.
 fn blocks_and_threads() -> Levels {
     let level = |name, kind, bytes, sizes: &[i64]| Level {
         name,
@@ -38,7 +38,7 @@ fn levels_of_another_target_are_searched_by_the_same_code() {
     let root = space.locations(&State::default(), 1, true);
     assert_eq!(root.len(), 1);
     let tiled = space.tilings(&root[0], 1);
-    // Blocks of 64x64 leave too few of them.
+    // Blocks of 64x64 leave too little parallelism.
     assert!(tiled.len() > 40 && tiled.len() < 81, "{}", tiled.len());
     let places = space.locations(&tiled[0], 0, true);
     let is_at = |state: &&State, wanted: usize| matches!(state.decision(0), Some(Decision::At { level, .. }) if *level == wanted);

@@ -1,9 +1,9 @@
-//! The tiles of a stage: for every level, from outside, extents that its list proposes (4.1 to 4.3).
+//! The tilings of a stage: per level, outermost first (4.1 to 4.3).
 
 use crate::levels::{Level, LevelKind, Levels};
 use crate::state::Tiling;
 
-/// All tilings of a region by loops of the levels from one on.
+/// All tilings of a region, for the levels from `first` on.
 pub(super) fn tilings(levels: &Levels, first: usize, region: &[i64]) -> Vec<Tiling> {
     let mut found = vec![Vec::new()];
     for level in levels.list.iter().skip(first) {
@@ -20,7 +20,7 @@ pub(super) fn tilings(levels: &Levels, first: usize, region: &[i64]) -> Vec<Tili
     found.into_iter().map(|tiles| Tiling { first, tiles }).collect()
 }
 
-/// The tiles of a level inside of what is around.
+/// The tiles of a level inside a region.
 fn tiles(level: &Level, around: &[i64]) -> Vec<Vec<i64>> {
     let rank = around.len();
     let mut found: Vec<Vec<i64>> = vec![Vec::new()];
@@ -29,12 +29,12 @@ fn tiles(level: &Level, around: &[i64]) -> Vec<Vec<i64>> {
         let mut sizes: Vec<i64> = match () {
             () if is_last => level.inner.clone(),
             () if dimension + 2 == rank => level.outer.clone(),
-            // Further dimensions are taken apart by the outermost level, or not at all.
+            // Further dimensions are split at the outermost level, or not at all.
             () if level.kind == LevelKind::Tiles => Vec::new(),
             () => vec![1],
         };
         sizes.retain(|size| size < extent);
-        // A body is no larger than what is around it.
+        // A body is at most as large as its region.
         if level.is_optional || sizes.is_empty() {
             sizes.push(*extent);
         }

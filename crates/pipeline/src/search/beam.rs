@@ -12,14 +12,14 @@ use super::costs::Costs;
 use super::options::BeamOptions;
 use super::sampling::sample;
 
-/// A state that is waiting for its turn.
+/// A queued state.
 struct Pending {
     state: State,
     cost: f64,
-    /// Its cost, or several times that if others like it came before.
+    /// Its cost, penalized if similar states came before.
     rank: f64,
     is_penalized: bool,
-    /// When it came: equal costs are taken in this order.
+    /// The order of insertion: breaks ties.
     number: usize,
 }
 
@@ -38,24 +38,24 @@ impl PartialOrd for Pending {
 }
 
 impl Ord for Pending {
-    /// The cheapest is the greatest, since a heap yields that.
+    /// The cheapest state is the greatest, since a heap yields the maximum.
     fn cmp(&self, other: &Self) -> Ordering {
         other.rank.total_cmp(&self.rank).then(other.number.cmp(&self.number))
     }
 }
 
-/// The beam, and what it has learned in earlier passes.
+/// The beam, with its knowledge from earlier passes.
 pub(super) struct Beam<'a> {
     space: &'a Space<'a>,
     options: &'a BeamOptions,
     frozen: &'a [Option<Decision>],
-    /// Whether stages may be computed inside of others.
+    /// Whether stages may be computed inside others.
     fuses: bool,
-    /// Structures that led to good states in the pass before.
+    /// The structures that led to good states in the previous pass.
     permitted: HashSet<u64>,
 }
 
-/// What a phase decides about.
+/// The decision of a phase.
 #[derive(Clone, Copy)]
 enum Phase {
     Location,
@@ -76,7 +76,8 @@ impl<'a> Beam<'a> {
         state.structural_hash(self.space.levels.count(), depth)
     }
 
-    /// Goes through the program once; returns the states at its end, the best first, or none if it is not to go on.
+    /// One pass over the program; returns the final states, best first, or none if it is
+    /// interrupted.
     pub(super) fn pass(
         &mut self,
         pass: usize,
@@ -149,8 +150,9 @@ impl<'a> Beam<'a> {
         options.into_iter().map(|state| (state, Same::No)).collect()
     }
 
-    /// The states that go on (section 4.5): of those that are alike, the first counts as it is, and others count as
-    /// several times as costly. What has a structure that led nowhere in the pass before comes last.
+    /// Selects the states to keep (section 4.5). Among similar states the first keeps its cost, and
+    /// others are penalized by a factor. Structures that led nowhere in the previous pass come
+    /// last.
     fn choose(&self, mut queue: BinaryHeap<Pending>, pass: usize) -> Vec<(State, f64)> {
         let mut seen: HashMap<u64, f64> = HashMap::new();
         let mut chosen = Vec::new();
@@ -177,7 +179,7 @@ impl<'a> Beam<'a> {
         chosen
     }
 
-    /// Remembers the structures of the best states, and of what led to them.
+    /// Remembers the structures of the best states and their predecessors.
     fn learn(&mut self, pass: usize, found: &[(State, f64)]) {
         let Some((_, best)) = found.first() else { return };
         for (state, _) in found.iter().filter(|(_, cost)| *cost <= 1.2 * best) {
@@ -191,7 +193,7 @@ impl<'a> Beam<'a> {
     }
 }
 
-/// Whether a state is the one that it came from.
+/// Whether a state equals its parent.
 #[derive(Clone, Copy)]
 enum Same {
     Yes,

@@ -1,4 +1,4 @@
-//! Costs of states, those of groups remembered (section 3.3), and of whole states: later passes meet many again.
+//! Costs of states, with memoization of groups (section 3.3) and states.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,26 @@ use crate::state::{Layout, State};
 
 use super::Statistics;
 
-/// What states cost.
+/// Computes the costs of states.
 pub(super) struct Costs<'a> {
     pub(super) dag: &'a Dag,
     pub(super) model: &'a dyn CostModel,
-    /// What is remembered; `None` if nothing is.
+    /// The memoized costs; `None` without memoization.
     pub(super) known: Option<CostCache>,
     pub(super) statistics: Statistics,
 }
 
-/// Costs that are remembered.
+/// Memoized costs.
 #[derive(Default)]
 pub(super) struct CostCache {
-    /// Of groups, by key.
+    /// The costs of groups, by key.
     groups: HashMap<(usize, u64), f64>,
-    /// Of states, by their hash.
+    /// The costs of states, by hash.
     states: HashMap<u64, f64>,
 }
 
 impl Costs<'_> {
-    /// The cost of what is decided.
+    /// The cost of a state.
     pub(super) fn of(&mut self, state: &State) -> f64 {
         self.statistics.states += 1;
         let hash = state.full_hash();

@@ -1,11 +1,13 @@
-//! Freezing (section 3.2): decisions about cheap stages are made once, by a pass that computes stages on their own or
-//! wherever they are read, and stay as they are.
+//! Freezing (section 3.2): decisions about cheap stages are fixed before the search.
 //!
-//! The paper freezes all but log2(N) of N stages, whatever they cost. Where stages cost about the same (a chain of stencils, the
-//! demosaicking of a camera), that decides most of the schedule without ever looking at fusion. Here the cheapest stages are
-//! frozen as long as they take a small part of the time all together, which is about what can be lost by it. Results are never
-//! frozen, however cheap they are: their tiles are where all others may be computed. Nor is anything of a short program: there is no
-//! time to win, and what is decided early is decided worse.
+//! A pass that only inlines stages or computes them at the root level makes these decisions.
+//!
+//! The paper freezes all but log2(N) of N stages, whatever they cost. If stages cost about the same
+//! (a chain of stencils, a demosaicking pipeline), that decides most of the schedule without
+//! considering fusion. Here the cheapest stages are frozen as long as their total cost is a small
+//! fraction of the time, which bounds the loss. Outputs are never frozen, however cheap: all other
+//! stages may be computed in their tiles. Short programs have no frozen stages: there is no time to
+//! gain, and early decisions are worse.
 
 use tensorwright_random::Rng;
 
@@ -16,13 +18,13 @@ use super::beam::Beam;
 use super::costs::Costs;
 use super::options::BeamOptions;
 
-/// Programs with so many stages have none that are frozen.
+/// Programs with at most this many stages have no frozen stages.
 const SHORT: usize = 12;
 
-/// The part of the time that all frozen stages take together, at most.
+/// The maximum fraction of the time of all frozen stages.
 const FROZEN: f64 = 0.05;
 
-/// The decisions that stay as they are, by stage.
+/// The frozen decisions, by stage.
 pub(super) fn frozen(
     space: &Space<'_>,
     costs: &mut Costs<'_>,
@@ -52,7 +54,7 @@ pub(super) fn frozen(
         }
         frozen[stage] = state.decision(stage).cloned();
     }
-    // What is computed wherever it is read costs nothing itself: it is as cheap as all that read it.
+    // Inlined stages cost nothing themselves: they are as cheap as all their readers.
     for stage in (0..count).rev().filter(is_inlined) {
         if space.dag.consumers[stage].iter().all(|reader| frozen[*reader].is_some()) {
             frozen[stage] = Some(Decision::Inline);

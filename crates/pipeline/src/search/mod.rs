@@ -1,4 +1,4 @@
-//! Beam search over states (section 4): from outputs to inputs, two phases per stage, several passes.
+//! Beam search over states (section 4).
 
 mod beam;
 mod costs;
@@ -21,7 +21,7 @@ use costs::{CostCache, Costs};
 
 pub use options::BeamOptions;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Outcome {

@@ -1,7 +1,7 @@
-//! How to search.
+//! [`BeamOptions`]: options of the beam search.
 
-/// How to search. The fields are those of section 4; each of the three that make the search fast can be switched off
-/// (section 6.3).
+/// Options of the beam search, with the names of section 4. Each of the three accelerations can be
+/// disabled (section 6.3).
 ///
 /// ```
 /// use tensorwright_pipeline::BeamOptions;
@@ -12,19 +12,19 @@
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BeamOptions {
-    /// How many states go on from one decision to the next.
+    /// The beam width.
     pub width: usize,
-    /// How often the beam goes through the program; later passes look at finer structure (section 4.5).
+    /// The number of passes; later passes distinguish finer structure (section 4.5).
     pub passes: usize,
-    /// Whether only representatives of states that are alike get a cost (sections 3.1 and 4.4).
+    /// Whether only representatives of similar states are evaluated (sections 3.1 and 4.4).
     pub sampling: bool,
-    /// Whether decisions about cheap stages are made once, ahead of the search (section 3.2).
+    /// Whether decisions about cheap stages are fixed before the search (section 3.2).
     pub freezing: bool,
-    /// Whether costs of groups are computed once (section 3.3).
+    /// Whether costs of groups are memoized (section 3.3).
     pub memoization: bool,
-    /// How many times the elements of a stage may be computed (section 4.6).
+    /// The maximum recomputation factor of a stage (section 4.6).
     pub recompute: f64,
-    /// What random choices depend on.
+    /// The random seed.
     pub seed: u64,
 }
 

@@ -1,5 +1,6 @@
-//! Hierarchical sampling (sections 3.1 and 4.4): states in buckets by the hash of their structure, and about log2(B)
-//! representatives of a bucket of B.
+//! Hierarchical sampling of similar states (sections 3.1 and 4.4).
+//!
+//! States are bucketed by structural hash; a bucket of B states has about log2(B) representatives.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +8,13 @@ use tensorwright_random::Rng;
 
 use crate::state::State;
 
-/// Representatives of states that are alike by a hash.
+/// Samples representatives of states with the same hash.
 pub(super) fn sample(
     states: Vec<State>,
     hash: impl Fn(&State) -> u64,
     rng: &mut Rng,
 ) -> Vec<State> {
-    // In the order in which hashes are seen first: the numbers of a hash say nothing.
+    // Buckets are in order of first occurrence, since hash values have no meaningful order.
     let mut places: BTreeMap<u64, usize> = BTreeMap::new();
     let mut buckets: Vec<Vec<State>> = Vec::new();
     for state in states {

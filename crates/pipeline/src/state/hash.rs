@@ -1,22 +1,24 @@
-//! Structural hashes (section 3.1): states that are alike up to a depth hash alike.
+//! Structural hashes (section 3.1): equal for states with equal structure up to a depth.
 //!
 //! | depth | what counts |
 //! | --- | --- |
-//! | 0 | which stages are computed on their own, and which wherever they are read |
+//! | 0 | which stages are at the root level, and which are inlined |
 //! | n | in which loops of the first n levels the others are computed |
-//! | levels + n | the tiles of the first n levels, too |
+//! | levels + n | also the tiles of the first n levels |
 //!
-//! The hash of a state is the sum of those of its decisions, so one more decision costs the same however many there are.
+//! The hash of a state is the sum of the hashes of its decisions, so adding a decision takes
+//! constant time.
 
 use super::{Decision, State};
 
-/// Loops of so many levels are told apart, one level at a time.
+/// The maximum number of levels that hashes distinguish.
 const LEVELS: usize = 4;
 
-/// The hashes of one decision or of all of a state: places by depth, then tiles by depth, the last of everything.
+/// The hashes of a decision or of a whole state: locations by depth, then tiles by depth, then the
+/// full hash.
 pub(super) type Hashes = [u64; 2 * LEVELS + 1];
 
-/// Those of a decision.
+/// The hashes of a decision.
 pub(super) fn of_decision(stage: usize, decision: &Decision) -> Hashes {
     let (kind, place, tiling) = match decision {
         Decision::Inline => (0, None, None),
@@ -43,13 +45,13 @@ pub(super) fn of_decision(stage: usize, decision: &Decision) -> Hashes {
                     .fold(mix(*hash, tile.len() as u64), |hash, extent| mix(hash, *extent as u64));
             }
         }
-        // Of which level the first tile is matters as well.
+        // The full hash includes the level of the first tile.
         hashes[2 * LEVELS] = mix(hashes[2 * LEVELS], tiling.first as u64 + 1);
     }
     hashes
 }
 
-/// One more number (the finalizer of splitmix64).
+/// Mixes in a number (the finalizer of splitmix64).
 fn mix(hash: u64, with: u64) -> u64 {
     let mut z = hash.rotate_left(5) ^ with.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -58,7 +60,7 @@ fn mix(hash: u64, with: u64) -> u64 {
 }
 
 impl State {
-    /// The hash of the structure up to a depth, of a program for a target with so many levels.
+    /// The structural hash up to a depth, for a target with a number of levels.
     #[must_use]
     pub fn structural_hash(&self, levels: usize, depth: usize) -> u64 {
         let at = match depth.checked_sub(levels) {
@@ -69,7 +71,7 @@ impl State {
         self.last.as_ref().map_or(0, |node| node.hashes[at])
     }
 
-    /// The hash of all that is decided: only states that are the same in everything hash alike.
+    /// The hash of all decisions: equal only for equal states.
     #[must_use]
     pub fn full_hash(&self) -> u64 {
         self.last.as_ref().map_or(0, |node| node.hashes[2 * LEVELS])

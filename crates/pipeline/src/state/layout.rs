@@ -1,4 +1,4 @@
-//! [`Layout`]: what a state makes of the program: groups of stages that share loops, and the regions that they compute.
+//! [`Layout`]: the groups of a state, and the regions of their stages.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use crate::dag::{Dag, Source};
 
 use super::{Decision, State, Tiling};
 
-/// A state, seen as groups.
+/// A state as groups of stages.
 #[derive(Debug)]
 pub struct Layout<'a> {
     dag: &'a Dag,
     decisions: Vec<Option<(&'a Decision, u64)>>,
-    /// The stage that is computed on its own and whose loops are around each stage.
+    /// For every stage, the root stage whose loops enclose it.
     roots: Vec<Option<usize>>,
-    /// For every stage, the groups in which it is computed wherever it is read.
+    /// For every stage, the groups that it is inlined into.
     inlined: Vec<Vec<usize>>,
 }
 
@@ -22,28 +22,28 @@ pub struct Layout<'a> {
 pub struct Member {
     /// The stage.
     pub stage: usize,
-    /// The region that is computed at a time.
+    /// The region per execution.
     pub region: Vec<i64>,
-    /// How often.
+    /// The number of executions.
     pub executions: f64,
-    /// The loop in which it is computed: a stage and a level.
+    /// The loop that it is computed in: a stage and a level.
     pub host: Option<(usize, usize)>,
     /// Its tiles.
     pub tiling: Option<Arc<Tiling>>,
 }
 
-/// Regions by stage, of those that are needed.
+/// Regions by stage, `None` if not needed.
 type Regions = Vec<Option<Vec<i64>>>;
 
-/// What a stage reads that is not computed in its place.
+/// A read of a stage from another one that is not inlined.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Load {
     pub(crate) source: Source,
-    /// The region that is read of it.
+    /// The region that is read.
     pub(crate) region: Vec<i64>,
-    /// How many elements are read per element and term.
+    /// The number of elements read per element and term.
     pub(crate) reads: f64,
-    /// How many of them are not next to those of the next element of a row.
+    /// The number of those that are not contiguous along a row.
     pub(crate) gathered: f64,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Layout<'a> {
         Self { dag, decisions, roots, inlined }
     }
 
-    /// The stages that are computed on their own.
+    /// The root stages.
     pub fn groups(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.roots.len()).filter(|stage| self.roots[*stage] == Some(*stage))
     }
@@ -85,24 +85,24 @@ impl<'a> Layout<'a> {
         self.decisions.get(stage).copied().flatten().map(|(decision, _)| decision)
     }
 
-    /// Whether a stage is computed wherever it is read.
+    /// Whether a stage is inlined.
     #[must_use]
     pub fn is_inlined(&self, stage: usize) -> bool {
         matches!(self.decision(stage), Some(Decision::Inline))
     }
 
-    /// The stage whose loops are around a stage.
+    /// The root stage whose loops enclose a stage.
     pub(crate) fn group_of(&self, stage: usize) -> Option<usize> {
         self.roots.get(stage).copied().flatten()
     }
 
-    /// The region that a stage computes at a time.
+    /// The region that a stage computes per execution.
     pub(crate) fn region(&self, stage: usize) -> Option<Vec<i64>> {
         let members = self.members(self.group_of(stage)?);
         members.into_iter().find(|member| member.stage == stage).map(|member| member.region)
     }
 
-    /// Per group, a number that tells it from all others: equal groups have equal costs (section 3.3).
+    /// A key per group: equal groups have equal keys and costs (section 3.3).
     pub(crate) fn keys(&self) -> Vec<(usize, u64)> {
         let mut keys = vec![0u64; self.roots.len()];
         let mut add = |group: usize, hash: u64| {
@@ -117,7 +117,7 @@ impl<'a> Layout<'a> {
         self.groups().map(|group| (group, keys[group])).collect()
     }
 
-    /// The stages of a group and what they compute, those that read first.
+    /// The stages of a group with their regions, readers first.
     #[must_use]
     pub fn members(&self, group: usize) -> Vec<Member> {
         let own = |stage: &usize| self.roots[*stage] == Some(group);
@@ -177,8 +177,8 @@ impl<'a> Layout<'a> {
         regions
     }
 
-    /// What a stage that computes a region reads, and the instructions of an element and a term, with all that is
-    /// computed in its place.
+    /// The reads of a stage that computes a region, and its instructions per element and term,
+    /// including inlined stages.
     pub(crate) fn loads(&self, stage: usize, region: &[i64]) -> (Vec<Load>, f64) {
         let mut loads: Vec<Load> = Vec::new();
         let mut operations = 0.0;
@@ -212,7 +212,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// How often the body of a loop of a level runs.
+/// The number of executions of the body of a loop.
 pub(crate) fn executions(host: &Member, level: usize) -> f64 {
     let Some(tiling) = &host.tiling else { return host.executions };
     let trips = (tiling.first..=level).flat_map(|level| tiling.trips(level, &host.region));

@@ -1,6 +1,6 @@
-//! [`State`]: what is decided so far.
+//! [`State`]: a partial schedule of a pipeline.
 //!
-//! A state is a list of decisions whose tail it shares with the state that it came from, so that a copy with one more
+//! A state is a persistent list of decisions that shares its tail with its parent, so adding a
 //! decision costs one allocation.
 
 mod hash;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub(crate) use layout::Load;
 pub use layout::{Layout, Member};
 
-/// The tiles of a stage, from the first level of which it has loops to the last.
+/// The tiles of a stage, per level of its loops.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tiling {
-    /// The first level of which it has loops.
+    /// The first level of its loops.
     pub first: usize,
-    /// For each level, the extents of what one iteration computes.
+    /// For each level, the tile that one iteration computes.
     pub tiles: Vec<Vec<i64>>,
 }
 
@@ -30,7 +30,7 @@ impl Tiling {
         self.tiles.get(level.checked_sub(self.first)?).map(Vec::as_slice)
     }
 
-    /// The number of iterations of the loops of a level, for a stage that computes a region.
+    /// The trip counts of the loops of a level, for a stage that computes a region.
     #[must_use]
     pub fn trips(&self, level: usize, region: &[i64]) -> Vec<i64> {
         let Some(tile) = self.tile(level) else { return Vec::new() };
@@ -43,16 +43,16 @@ impl Tiling {
     }
 }
 
-/// Where a stage is computed.
+/// The compute location and tiles of a stage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Wherever it is read.
+    /// Inlined into its readers.
     Inline,
-    /// On its own. Without tiles until the second phase; those of stages that are left to rules never have any.
+    /// At the root level. Tiles follow in the second phase; stages left to rules never have any.
     Root(Option<Arc<Tiling>>),
     /// Inside a loop of another stage.
     At {
-        /// That stage.
+        /// The other stage.
         consumer: usize,
         /// The level of the loop.
         level: usize,
@@ -61,7 +61,7 @@ pub enum Decision {
     },
 }
 
-/// What is decided so far, from outputs to inputs.
+/// The decisions so far, from outputs to inputs.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     last: Option<Arc<Node>>,
@@ -73,15 +73,15 @@ struct Node {
     decision: Decision,
     /// The hash of stage and decision.
     hash: u64,
-    /// The [sums of hashes](hash) of all decisions that count.
+    /// The [sums of hashes](hash) of all current decisions.
     hashes: hash::Hashes,
-    /// The least and the greatest number of a stage that is decided.
+    /// The range of decided stages.
     decided: (usize, usize),
     before: Option<Arc<Node>>,
 }
 
 impl State {
-    /// The state with one more decision; a later decision about a stage replaces an earlier one.
+    /// Adds a decision; it replaces an earlier one about the same stage.
     #[must_use]
     pub fn with(&self, stage: usize, decision: Decision) -> Self {
         let own = hash::of_decision(stage, &decision);
@@ -89,7 +89,7 @@ impl State {
         let mut hashes = before.as_ref().map_or([0; _], |node| node.hashes);
         hashes.iter_mut().zip(own).for_each(|(sum, hash)| *sum = sum.wrapping_add(hash));
         let (least, most) = before.as_ref().map_or((stage, stage), |node| node.decided);
-        // Stages are decided in their order, so that there is no earlier decision to look for.
+        // Stages are usually decided in order, without an earlier decision to find.
         let replaced = (least..=most).contains(&stage).then(|| self.decision(stage)).flatten();
         if let Some(decision) = replaced {
             let earlier = hash::of_decision(stage, decision);
@@ -104,7 +104,7 @@ impl State {
         Some(Self { last: self.last.as_ref()?.before.clone() })
     }
 
-    /// What is decided about each of so many stages, with a hash.
+    /// The decisions about the first `stages` stages, with hashes.
     pub(crate) fn decisions(&self, stages: usize) -> Vec<Option<(&Decision, u64)>> {
         let mut found = vec![None; stages];
         let mut at = self.last.as_deref();
@@ -119,7 +119,7 @@ impl State {
         found
     }
 
-    /// What is decided about a stage.
+    /// The decision about a stage.
     #[must_use]
     pub fn decision(&self, stage: usize) -> Option<&Decision> {
         let mut at = self.last.as_deref();
@@ -134,7 +134,7 @@ impl State {
 }
 
 impl Drop for Node {
-    /// Long lists are taken apart one by one: recursion would take a frame of the stack for each.
+    /// Drops long lists iteratively: recursion could overflow the stack.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(mut node) = next.and_then(Arc::into_inner) {

@@ -1,4 +1,4 @@
-//! A state as text, for people.
+//! Prints a state as text.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::levels::Levels;
 use super::{Decision, State, Tiling};
 
 impl State {
-    /// What is decided, one line per stage, outputs first.
+    /// The decisions, one line per stage, outputs first.
     #[must_use]
     pub fn text(&self, dag: &Dag, levels: &Levels) -> String {
         let mut text = String::new();

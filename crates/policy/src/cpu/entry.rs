@@ -1,4 +1,4 @@
-//! What the rest of the crate asks the sketch of processors.
+//! `Sketch` implementation for CPUs.
 
 use tensorwright_schedule::Schedule;
 use tensorwright_space::{Parameter, Point, Rejection};
@@ -14,13 +14,13 @@ use crate::cpu::tiling::Tiling;
 use crate::cpu::{decode, features, rank};
 use crate::sketch::{Sketch, Values};
 
-/// The rules about where stages are computed, in the order in which they are applied.
+/// The rules on compute locations, in order of application.
 fn of_places() -> impl Iterator<Item = &'static str> {
     RULES.iter().copied().chain([ROWS, BLOCK])
 }
 
 impl CpuSketch {
-    /// Why stages cannot be computed where the values say, if that is so.
+    /// Why stages cannot be computed at the locations of the values, if so.
     fn placement_error(&self, values: Values<'_>) -> Option<PlacementError> {
         self.places
             .placement_error(values.ranks)
@@ -28,7 +28,7 @@ impl CpuSketch {
             .or_else(|| self.outside_block(values))
     }
 
-    /// The parameters of a chain that make no difference.
+    /// The parameters of a chain without effect.
     fn idle_rows(&self, chain: &Chain, values: Values<'_>) -> Vec<(usize, &'static str)> {
         let is_fused = self.row_tiling(chain, values).is_fused;
         let is_inlined = |place: usize| {
@@ -49,7 +49,7 @@ impl CpuSketch {
         chain.knobs().filter_map(|(at, knob)| Some((at, reason(knob)?))).collect()
     }
 
-    /// What knobs start from beside a vector.
+    /// The starting tiling of the knobs for a vector.
     fn start_with(&self, group: &Group, vector: Vector) -> Tiling {
         let mut tiling = Tiling { vector, ..Tiling::plain(group) };
         KNOBS.iter().for_each(|knob| knob.start(&mut tiling, group, &self.goal));
@@ -62,7 +62,7 @@ impl Sketch for CpuSketch {
         &self.parameters
     }
 
-    /// Of the vectors of each group the first with which the rules are content.
+    /// For each group, the first vector whose tiling satisfies the rules.
     fn start(&self, free: &[bool]) -> Point {
         let mut ranks = vec![0u32; self.parameters.len()];
         for group in &self.groups {
@@ -78,7 +78,7 @@ impl Sketch for CpuSketch {
         for chain in &self.chains {
             chain.start(&self.parameters, free, &self.goal, &mut ranks);
         }
-        // By blocks, unless that is fixed and others are searched.
+        // Blocks are enabled, unless their parameter is fixed and others are free.
         for Block { parameter, shapes, .. } in &self.blocks {
             let is_free = free.get(*parameter).copied().unwrap_or(true);
             ranks[*parameter] = if is_free { 0 } else { shapes.len() as u32 };
@@ -103,11 +103,11 @@ impl Sketch for CpuSketch {
                 first = Some(refused);
             }
         }
-        // The rules of places come before those of groups.
+        // The rules on compute locations come before those of groups.
         first.map(|(rule, refused)| (rule + of_places().count(), refused))
     }
 
-    /// Groups have no parameter in common.
+    /// Groups share no parameters.
     fn to_blame(&self, values: Values<'_>) -> Vec<usize> {
         if let Some(PlacementError { parameters, .. }) = self.placement_error(values) {
             return parameters;

@@ -1,11 +1,11 @@
-//! What a model should know of a tiling beyond the parameters themselves.
+//! Features of a tiling for learned models, beyond its parameters.
 
 use crate::cpu::group::{Group, Packable};
 use crate::cpu::tiling::Tiling;
 use crate::stages::operand::Mover;
 
-/// Logarithms of the sizes that decide how fast a tile runs: accumulators, vectors, the terms and the
-/// loads per multiplication, the tile that stays in the first cache and the one that stays in the second.
+/// Logarithms of the sizes that determine performance: accumulators, vectors, terms and loads per
+/// multiplication, and the tiles in the L1 and L2 caches.
 pub(crate) fn features(group: &Group, tiling: &Tiling) -> [f32; 8] {
     let log = |x: i64| (x.max(1) as f32).log2();
     let accumulators = tiling.accumulators();
@@ -25,7 +25,7 @@ pub(crate) fn features(group: &Group, tiling: &Tiling) -> [f32; 8] {
     ]
 }
 
-/// The bytes of operands that a register tile or a whole inner tile reads.
+/// The bytes of operands read by a register tile or by a whole inner tile.
 fn footprint(group: &Group, tiling: &Tiling, whole_tile: bool) -> i64 {
     let operand = |pack: &Packable| {
         pack.moved_by.iter().fold(pack.element_bytes, |bytes, movers| {

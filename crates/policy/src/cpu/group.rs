@@ -1,42 +1,42 @@
-//! [`Group`]: stages that are tiled together, and what is known of them.
+//! [`Group`]: stages tiled together, with their analysis.
 
 use std::ops::Range;
 
 use crate::stages::operand::{Mover, Operand};
 use crate::stages::split::Split;
 
-/// The most loops whose order is a parameter; the others stay where they are.
+/// The maximum number of loops whose order is a parameter; others keep their position.
 pub(crate) const MOST_ORDERED: usize = 5;
 
-/// Stages that are tiled together: a stage, and perhaps a reduction whose results it reads in place
-/// (a bias, a rectifier), which may then be computed inside its tiles.
+/// Stages that are tiled together: a stage, and optionally a reduction whose results it reads in
+/// place (as an epilogue such as bias or ReLU), which may be computed inside its tiles.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    /// The stage whose loops are outermost.
+    /// The outermost stage.
     pub(crate) root: String,
     /// The reduction that the root reads in place.
     pub(crate) epilogue_of: Option<String>,
-    /// The loops over results of the stage that is tiled; those of the root have the same places.
+    /// The spatial loops of the tiled stage; those of the root have the same order.
     pub(crate) spatial: Vec<Split>,
-    /// The loop over results along which they are next to each other in memory.
+    /// The spatial loop along which results are contiguous in memory.
     pub(crate) contiguous: Option<usize>,
-    /// The names of the root's loops over results.
+    /// The names of the root's spatial loops.
     pub(crate) root_loops: Vec<String>,
-    /// The loops over terms.
+    /// The reduction loops.
     pub(crate) reduce: Vec<Split>,
-    /// What may be vectorized: first what the default would take.
+    /// The candidate vector loops: the default first.
     pub(crate) vectors: Vec<Vector>,
     /// Tensors that may be packed or laid out.
     pub(crate) packs: Vec<Packable>,
     /// Bytes of an element of the result.
     pub(crate) element_bytes: i64,
-    /// How many different tensors the stage reads.
+    /// The number of distinct tensors that the stage reads.
     pub(crate) operands: i64,
-    /// What it reads, in the order of the text.
+    /// Its reads, in textual order.
     pub(crate) reads: Vec<Operand>,
-    /// What it writes.
+    /// Its write.
     pub(crate) write: Operand,
-    /// The parameters that decide about it, by place among those of the sketch.
+    /// The indices of its parameters in the sketch.
     pub(crate) parameters: Range<usize>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Group {
 pub(crate) enum Vector {
     /// None.
     Scalar,
-    /// A loop over results, by place.
+    /// A spatial loop, by index.
     Spatial { axis: usize, lanes: i64 },
-    /// A loop over terms, by place: partial results in the lanes are combined at the end.
+    /// A reduction loop, by index: partial results in the lanes are combined at the end.
     Reduce { axis: usize, lanes: i64 },
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct Packable {
     pub(crate) element_bytes: i64,
     /// Whether it may be laid out once, ahead of all calls.
     pub(crate) is_constant: bool,
-    /// For every loop over results the dimension that moves with it.
+    /// For every spatial loop, the dimension that moves with it.
     pub(crate) dimension_of: Vec<Option<usize>>,
-    /// The dimensions that move with some loop over results, and all loops that move each dimension.
+    /// The dimensions that move with some spatial loop, and all loops that move each dimension.
     pub(crate) moved_by: Vec<Vec<Mover>>,
 }
 
@@ -72,7 +72,7 @@ impl Group {
         self.epilogue_of.as_deref().unwrap_or(&self.root)
     }
 
-    /// Whether a reduction may be computed inside the tiles of the stage that reads it in place.
+    /// Whether a reduction may be computed inside the tiles of its epilogue.
     pub(crate) fn can_fuse(&self) -> bool {
         self.epilogue_of.is_some() && !self.spatial.is_empty()
     }
@@ -82,8 +82,8 @@ impl Group {
         self.root == stage || self.epilogue_of.as_deref() == Some(stage)
     }
 
-    /// Whether neighbours along a loop over results combine terms that overlap: a window that moves with the loop. Of a
-    /// single tensor, so that registers hold nothing but accumulators and what these share.
+    /// Whether neighbours along a spatial loop read overlapping terms: a sliding window. Only of a
+    /// single tensor, so that registers hold nothing but accumulators and shared reads.
     pub(crate) fn is_window(&self, row: usize, term: usize) -> bool {
         let moves = |movers: &Vec<Mover>| {
             movers.contains(&Mover::Spatial(row, 1)) && movers.contains(&Mover::Reduce(term, 1))
@@ -91,7 +91,7 @@ impl Group {
         self.operands == 1 && self.reads.iter().any(|read| read.moved_by.iter().any(moves))
     }
 
-    /// Whether it has loops over terms.
+    /// Whether it has reduction loops.
     pub(crate) fn is_reduction(&self) -> bool {
         !self.reduce.is_empty()
     }

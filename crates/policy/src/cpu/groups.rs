@@ -1,5 +1,6 @@
-//! Which stages form groups, and what is known of each. No operator is known by name: everything follows from
-//! how accesses move with loops.
+//! Partition of a program into groups.
+//!
+//! No operator is known by name: groups follow from how accesses move with loops.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
@@ -12,15 +13,15 @@ use crate::stages::kinds::{is_in_order, is_movement};
 use crate::stages::operand::Operand;
 use crate::stages::split::{FEWEST, terms};
 
-/// The groups of a program, and the stages that rules schedule.
+/// The groups of a program, and the stages scheduled by rules.
 pub(crate) struct Groups {
-    /// The groups, in the order of the program.
+    /// The groups, in program order.
     pub(crate) tiled: Vec<Group>,
-    /// Recurrences, scatters, and stages that only move data for what was rewritten.
+    /// Recurrences, scatters, and data movement of rewritten stages.
     pub(crate) fixed: Vec<String>,
 }
 
-/// The groups of a draft: every stage that is left, with the reduction that it reads in place.
+/// The groups of a draft: every remaining stage, with the reduction of its epilogue.
 pub(crate) fn groups(draft: &Draft, request: SpaceRequest<'_>, is_rewritten: bool) -> Groups {
     let nest = &draft.nest;
     let is_fixed = |(root, reduction): &(String, Option<String>)| {
@@ -31,12 +32,13 @@ pub(crate) fn groups(draft: &Draft, request: SpaceRequest<'_>, is_rewritten: boo
     let of = |(root, reduction)| describe(nest, root, reduction, request);
     Groups {
         tiled: tiled.into_iter().filter_map(of).collect(),
-        // Readers first: what they leave undone is then known.
+        // Readers first: their remaining work is known then.
         fixed: fixed.into_iter().rev().map(|(root, _)| root).collect(),
     }
 }
 
-/// What is known of a root and the reduction that it reads in place; `None` if there is no such stage.
+/// The analysis of a root and the reduction that it reads in place; `None` if there is no such
+/// stage.
 fn describe(
     nest: &LoopNest,
     root: String,
@@ -71,8 +73,8 @@ fn describe(
     })
 }
 
-/// The loop along which results are next to each other in memory, or nearly so: a vector of them then
-/// goes to a few lines.
+/// The loop along which results are contiguous or nearly so: a vector of them then touches few
+/// cache lines.
 fn written_along(accesses: &Accesses, spatial: &[Axis]) -> Option<usize> {
     let stride =
         |axis: &Axis| accesses.write.stride(axis).filter(|stride| (1..=4).contains(stride));
@@ -82,7 +84,7 @@ fn written_along(accesses: &Accesses, spatial: &[Axis]) -> Option<usize> {
     nearest.map(|(_, place)| place).or_else(next)
 }
 
-/// How many different tensors a stage reads.
+/// The number of distinct tensors that a stage reads.
 fn operands(accesses: &Accesses) -> i64 {
     let mut tensors: Vec<_> = accesses.reads.iter().map(|read| read.buffer).collect();
     tensors.sort_unstable();

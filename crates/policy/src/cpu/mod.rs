@@ -1,21 +1,21 @@
-//! Policy for processors: loops in tiles of registers and caches, vectors, packed panels, workers.
+//! CPU scheduling: register and cache tiling, vectorization, packing, parallel loops.
 //!
 //! The files build on each other in this order:
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `group.rs` | facts: which stages are tiled together, with what is known of them |
-//! | `tiling.rs` | decisions about a group, as numbers and names |
+//! | `group.rs` | groups of stages that are tiled together, with their analysis |
+//! | `tiling.rs` | the scheduling decisions of a group |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
-//! | `rows/` | stages that are computed together, row by row: facts, decisions, steps |
-//! | `blocks/` | products and the rows between them, and stencils, a block of rows at a time |
+//! | `rows/` | row-wise fusion: analysis, decisions, steps |
+//! | `blocks/` | blocks of rows: fused products, row chains and stencils |
 //! | `groups.rs`, `sketch.rs` | a program as groups, chains and blocks with parameters |
-//! | `cost/`, `features.rs` | what a tiling costs |
-//! | `work.rs` | what is enough work for several workers |
-//! | `decode/`, `rank.rs` | a point as a schedule; the most promising points |
-//! | `pipeline/` | states of the search over pipelines as schedules |
-//! | `entry.rs`, `policy.rs` | what the rest of the crate asks: of a sketch, and of a goal |
-//! | `rules/`, `register_tile.rs` | schedules by rules alone, without a model |
+//! | `cost/`, `features.rs` | the analytical cost model, and features for learned ones |
+//! | `work.rs` | the minimum work of parallel loops |
+//! | `decode/`, `rank.rs` | decoding of points to schedules; the most promising points |
+//! | `pipeline/` | decoding of pipeline-search states to schedules |
+//! | `entry.rs`, `policy.rs` | implementations of `Sketch` and `Policy` |
+//! | `rules/`, `register_tile.rs` | heuristic schedules without a model |
 
 pub(crate) mod blocks;
 pub(crate) mod cost;

@@ -1,4 +1,4 @@
-//! What there is for processors.
+//! CPU scheduling: the `Policy` implementation.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Policy for Goal<Cpu> {
         lower(nest).is_ok()
     }
 
-    /// A vector of each at a time.
+    /// Assumes one vector of arithmetic and one of memory per cycle.
     fn least_cycles(&self, program: &Program) -> f64 {
         let analysis = program.analysis();
         let vectors = analysis.flops as f64 * 4.0 / self.target.vector_bytes() as f64;

@@ -1,10 +1,11 @@
-//! The most promising points of a space, by rules that leave few of them and the cost model that
-//! ranks these: what to compile when nothing was measured, and what to measure first.
+//! Ranking of the most promising points, by rules and the cost model.
 //!
-//! The rules are those of the measurements in docs/performance.md: register tiles of rows by vectors
-//! that fill the registers, constants laid out in panels as wide as a tile, panels of rows that are
-//! far apart copied once, terms in blocks that a cache holds. The model says which loop becomes the
-//! vectors, which the rows, and which blocks to take.
+//! The first point is the default schedule; the others are what to measure first.
+//!
+//! The rules follow the measurements in docs/performance.md: register tiles that fill the
+//! registers, constants laid out in panels as wide as a tile, widely strided rows packed once,
+//! reduction loops in cache-sized blocks. The model chooses the vector loop, the row loop and the
+//! blocks.
 
 use tensorwright_space::Point;
 use tensorwright_space::parameter::Domain;
@@ -24,20 +25,20 @@ use crate::sketch::Values;
 use crate::stages::operand::{Mover, Operand};
 use crate::stages::split::Split;
 
-/// Register tiles that are considered for a pair of loops.
+/// The number of register tiles considered per pair of loops.
 const MOST_TILES: usize = 4;
 
-/// So many vectors along terms make up for terms that fill none.
+/// The number of vectors along a reduction loop that makes up for partially filled ones.
 const MANY_VECTORS: i64 = 6;
 
-/// The rows of a register tile over which a window moves.
+/// The candidate tile heights in rows for a sliding window.
 const WINDOW_ROWS: [i64; 3] = [8, 12, 16];
 
-/// The vectors of a register tile along which it moves.
+/// The vectors of a register tile for a sliding window.
 const WINDOW_VECTORS: i64 = 4;
 
-/// The most promising points, best first: of the group that takes the longest the best ones, of all
-/// others the best one. They obey all rules; primitives may still refuse them.
+/// The most promising points, best first: the best ones of the most expensive group, combined with
+/// the best one of all others. They obey all rules; primitives may still refuse them.
 pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
     let mut points = by_groups(sketch, base, count);
     let first = points.first().cloned();
@@ -51,7 +52,7 @@ pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<
         others.extend(shapes.map(|rank| first.with(block.parameter, rank)));
     }
     points.splice(1.min(points.len())..1.min(points.len()), others);
-    // What the model does not tell apart is measured: stages one after another.
+    // Chains that the model cannot rank are measured: also without fusion.
     let mut apart = base.ranks.to_vec();
     let rows = chains.flat_map(Chain::knobs).filter(|(_, knob)| *knob == RowKnob::Rows);
     rows.for_each(|(at, _)| apart[at] = 1);
@@ -64,7 +65,7 @@ pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<
     points
 }
 
-/// A point with other vectors in the rows of a chain.
+/// Variants of a point with other vector counts in the rows of a chain.
 fn by_rows(sketch: &CpuSketch, chain: &Chain, first: &Point) -> Vec<Point> {
     let with = |wanted: i64| {
         let mut point = first.clone();
@@ -80,7 +81,7 @@ fn by_rows(sketch: &CpuSketch, chain: &Chain, first: &Point) -> Vec<Point> {
     [2, 8, 1].into_iter().map(with).filter(|point| point != first).collect()
 }
 
-/// The most promising points of what is tiled by groups.
+/// The most promising points of tiled groups.
 fn by_groups(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
     let mut best = base.ranks.to_vec();
     let mut longest: Option<(f64, &Group, Vec<Vec<u32>>)> = None;
@@ -112,11 +113,11 @@ fn by_groups(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<Point> {
     variants.into_iter().take(count).map(point).collect()
 }
 
-/// The estimated cycles of a program; infinite where a rule forbids the values.
+/// The estimated cycles of a program; infinite if a rule forbids the values.
 pub(crate) fn estimate_all(sketch: &CpuSketch, values: Values<'_>) -> f64 {
     let alone = sketch.groups.iter().filter(|group| !sketch.is_together(&group.root, values));
     let alone: f64 = alone.map(|group| estimate(sketch, group, values)).sum();
-    // Products have tiles of the same kind in a block.
+    // Products in a block have the same kind of tiles.
     let in_block = |group: &&Group| {
         sketch.blocked(&group.root, values).is_some() && sketch.fused(&group.root, values).is_none()
     };
@@ -130,8 +131,8 @@ fn estimate_rows(sketch: &CpuSketch, chain: &Chain, values: Values<'_>) -> f64 {
     Constants::default().cycles(&row_terms(sketch, chain, values))
 }
 
-/// The terms of a chain that is computed row by row: its rows come from memory once, for the stage that reads
-/// the most of it.
+/// The model terms of a chain computed row by row: its rows come from memory once, for the stage
+/// that reads the most.
 pub(crate) fn row_terms(
     sketch: &CpuSketch,
     chain: &Chain,
@@ -150,7 +151,7 @@ pub(crate) fn row_terms(
     sum
 }
 
-/// The estimated cycles of a group; infinite where a rule forbids it.
+/// The estimated cycles of a group; infinite if a rule forbids it.
 pub(crate) fn estimate(sketch: &CpuSketch, group: &Group, values: Values<'_>) -> f64 {
     let tiling = sketch.tiling(group, values);
     match knobs::check(group, &tiling, &sketch.goal, usize::MAX) {
@@ -162,23 +163,23 @@ pub(crate) fn estimate(sketch: &CpuSketch, group: &Group, values: Values<'_>) ->
 /// A register tile, and the block of terms around it.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
-    /// The loop along which the vectors are.
+    /// The vectorized loop.
     axis: usize,
     lanes: i64,
     vectors: i64,
     row: Option<usize>,
     rows: i64,
-    /// The loop over terms that is taken in blocks, and their length.
+    /// The blocked reduction loop, and its block size.
     block: Option<(usize, i64)>,
-    /// Whether operands that the vectors share are copied, for all vectors to use.
+    /// Whether operands shared by all vectors are packed.
     copies_rows: bool,
 }
 
-/// Makes points of a group from choices.
+/// Builds the points of a group from choices.
 struct Builder<'a> {
     sketch: &'a CpuSketch,
     group: &'a Group,
-    /// The values of all parameters, and what they say about the group.
+    /// The values of all parameters, and the resulting tiling.
     ranks: &'a [u32],
     base: Tiling,
 }
@@ -198,7 +199,7 @@ impl<'a> Builder<'a> {
             if self.must_turn(axis) && !self.must_turn_always() {
                 continue;
             }
-            // Accumulators of which lanes are left out are not kept in registers.
+            // Masked accumulators are not kept in registers.
             if !along_terms.is_empty() && self.is_few(axis, lanes) {
                 continue;
             }
@@ -218,8 +219,8 @@ impl<'a> Builder<'a> {
         all
     }
 
-    /// Whether vectors along a loop need an operand whose elements are apart, and that is not laid out
-    /// ahead of all calls: turning it at every call costs more than it brings.
+    /// Whether vectors along a loop need a strided operand that is not laid out ahead of time:
+    /// transposing it at every call costs more than it gains.
     fn must_turn(&self, axis: usize) -> bool {
         self.group.reads.iter().any(|read| {
             let pack = self.group.packs.iter().find(|pack| pack.tensor == read.tensor);
@@ -228,7 +229,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Whether that is so for every loop.
+    /// Whether that holds for every loop.
     fn must_turn_always(&self) -> bool {
         self.group.vectors.iter().all(|vector| match *vector {
             Vector::Spatial { axis, .. } => self.must_turn(axis),
@@ -236,8 +237,8 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Whether an operand does not move with the vectors, and its terms are far apart: every one of
-    /// them is in another line and page.
+    /// Whether an operand is invariant along the vectors and widely strided along the terms: each
+    /// term is in another cache line and page.
     fn is_scattered_row(&self, pack: &Packable, axis: usize) -> bool {
         let read = self.group.reads.iter().find(|read| read.tensor == pack.tensor);
         let far = |read: &Operand| {
@@ -249,21 +250,20 @@ impl<'a> Builder<'a> {
         read.is_some_and(|read| read.spatial[axis] == Some(0) && far(read))
     }
 
-    /// Whether elements of an operand along the vectors are apart.
+    /// Whether an operand is strided along the vectors.
     fn is_turned(&self, pack: &Packable, axis: usize) -> bool {
         let mut reads = self.group.reads.iter().filter(|read| read.tensor == pack.tensor);
         pack.dimension_of[axis].is_some()
             && reads.any(|read| !matches!(read.spatial[axis], Some(0 | 1)))
     }
 
-    /// Whether the operands along the vectors stay where they are along another loop.
+    /// Whether the operands along the vectors are reused along another loop.
     fn shares_panel(&self, vector: usize, axis: usize) -> bool {
         let panels = self.group.reads.iter().filter(|read| read.spatial[vector] != Some(0));
         axis != vector && panels.into_iter().all(|read| read.spatial[axis] == Some(0))
     }
 
-    /// The loops whose iterations may share the vectors of a tile, with the tiles that waste the
-    /// least: rows and vectors.
+    /// The candidate row loops, with their least wasteful tiles: rows and vectors.
     fn tiles(&self, vector: usize, lanes: i64) -> Vec<(Option<usize>, i64, i64)> {
         let extent = |axis: usize| self.group.spatial[axis].axis.extent.max(1);
         let shares = |axis: &usize| {
@@ -288,9 +288,9 @@ impl<'a> Builder<'a> {
         found
     }
 
-    /// Whether all terms of a window are written out if vectors go along a loop.
+    /// Whether vectors along a loop unroll the whole window.
     fn writes_window(&self, vector: usize) -> bool {
-        // A read that is clamped at the borders is a row all the same.
+        // A read clamped at the borders still counts as a row.
         let is_row = |read: &Operand| {
             let along = |movers: &Vec<Mover>| movers.contains(&Mover::Spatial(vector, 1));
             read.moved_by.last().is_some_and(along)
@@ -298,14 +298,14 @@ impl<'a> Builder<'a> {
         self.group.reads.iter().all(is_row) && whole_window(self.group).is_some()
     }
 
-    /// Whether that window moves with another loop, whose iterations share what they read then.
+    /// Whether that window moves with another loop, whose iterations then share reads.
     fn moves_window(&self, vector: usize, row: usize) -> bool {
         let term = self.group.reduce.len().saturating_sub(1);
         row != vector && self.writes_window(vector) && self.group.is_window(row, term)
     }
 
-    /// Blocks of the longest loop over terms, so that a panel of a tile's width stays in the first or
-    /// in the second cache.
+    /// Blocks of the longest reduction loop that keep a panel of a tile's width in the L1 or L2
+    /// cache.
     fn blocks(&self, width: i64) -> Vec<(usize, i64)> {
         let extents = self.group.reduce.iter().map(|split| split.axis.extent.max(1));
         let Some((axis, longest)) = extents.clone().enumerate().max_by_key(|(_, n)| *n) else {
@@ -319,19 +319,19 @@ impl<'a> Builder<'a> {
         blocks.into_iter().filter(|(_, block)| (8..longest).contains(block)).collect()
     }
 
-    /// Whether vectors along a loop are for the most part not full.
+    /// Whether vectors along a loop are mostly partial.
     fn is_few(&self, axis: usize, lanes: i64) -> bool {
         let extent = self.group.spatial[axis].axis.extent.max(1);
         extent < 2 * lanes && extent % lanes != 0
     }
 
-    /// Points whose vectors are along terms, for products with few rows that fill no vectors: nothing is copied, and all
-    /// vectors are full.
+    /// Points with vectorized reduction loops, for products with too few rows to fill vectors: no
+    /// packing, and all vectors are full.
     fn along_terms(&self, vector: Vector) -> Vec<Vec<u32>> {
         let Vector::Reduce { axis: terms, lanes } = vector else { return Vec::new() };
         let extent = |axis: usize| self.group.spatial[axis].axis.extent.max(1);
         let terms = self.group.reduce[terms].axis.extent;
-        // What remains of the terms is added one by one.
+        // Remaining terms are added one by one.
         if !self.must_turn_always() || terms % lanes != 0 && terms < MANY_VECTORS * lanes {
             return Vec::new();
         }
@@ -362,7 +362,7 @@ impl<'a> Builder<'a> {
                 tiling.packs.fill(PackAt::Nowhere);
                 tiling.store = StoreBy::Direct;
                 tiling.unroll = 1;
-                // The operand of more rows goes by once.
+                // The operand with more rows is streamed once.
                 outermost(&mut tiling, if extent(row) < columns { column } else { row });
                 found.push(self.point(tiling.settle(self.group)));
             }
@@ -370,12 +370,12 @@ impl<'a> Builder<'a> {
         found
     }
 
-    /// The values of all parameters that are nearest to a tiling.
+    /// The parameter values nearest to a tiling.
     fn point(&self, tiling: Tiling) -> Vec<u32> {
         let (sketch, group) = (self.sketch, self.group);
         let mut ranks = self.ranks.to_vec();
         sketch.write(group, &tiling, &mut ranks);
-        // What there is no parameter for stays as it was.
+        // Decisions without a parameter stay unchanged.
         let mut tiling = sketch.tiling(group, Values { ranks: &ranks, free: &[] });
         share_outermost(&mut tiling, group, &sketch.goal);
         sketch.write(group, &tiling, &mut ranks);
@@ -394,10 +394,10 @@ impl<'a> Builder<'a> {
             };
             let all = (split.axis.extent + inner - 1) / inner;
             let middle = match self.shares_panel(choice.axis, axis) {
-                // The vectors go around inside a copy that they share.
+                // The vectors iterate inside a packed panel that they share.
                 false if choice.copies_rows && axis == choice.axis => all,
                 true if choice.copies_rows => self.copied_tiles(choice, axis).min(all),
-                // The loops that share a panel go around inside a block of it.
+                // The loops that share a panel iterate inside a block of it.
                 true if choice.block.is_some() => all,
                 _ => 1,
             };
@@ -428,8 +428,8 @@ impl<'a> Builder<'a> {
         tiling
     }
 
-    /// How many register tiles along a loop are copied together: as much as a quarter of the
-    /// second-level cache holds, along the rows first.
+    /// The number of register tiles along a loop that are packed together: as many as a quarter of
+    /// the L2 cache holds, along the rows first.
     fn copied_tiles(&self, choice: Choice, axis: usize) -> i64 {
         let terms: i64 = self.group.reduce.iter().map(|split| split.axis.extent.max(1)).product();
         let tile = terms.saturating_mul(choice.rows).saturating_mul(self.group.element_bytes);
@@ -442,12 +442,12 @@ impl<'a> Builder<'a> {
         let innermost = |other: &usize| {
             *other != axis && Some(*other) != choice.row && self.shares_panel(choice.axis, *other)
         };
-        // One more loop, the innermost of them.
+        // One more loop, the innermost.
         let is_last = !(axis + 1..self.group.spatial.len()).any(|other| innermost(&other));
         if is_last { (room / along_rows.max(1)).max(1) } else { 1 }
     }
 
-    /// Blocks of terms come first and the loops over results inside of them, or the other way round.
+    /// Places the blocks of reduction loops outside the spatial loops, or inside.
     fn order_of_blocks(&self, blocks_first: bool) -> Vec<usize> {
         let of = |splits: &[Split]| splits.iter().filter(|split| split.is_tiled()).count();
         let (results, terms) = (of(&self.group.spatial), of(&self.group.reduce));
@@ -457,7 +457,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Rows that are far apart are copied where the choice says so; the rest goes by the vectors.
+    /// Packs widely strided rows if the choice says so; other operands depend on the vectors.
     fn pack(&self, tiling: &mut Tiling, choice: Choice) {
         for (place, pack) in self.group.packs.iter().enumerate() {
             let at = match pack.by_rows(choice.axis) {
@@ -466,7 +466,7 @@ impl<'a> Builder<'a> {
                 {
                     PackAt::Middle
                 }
-                // Gathering every vector again costs more than turning a panel once.
+                // Gathering every vector repeatedly costs more than transposing a panel once.
                 PackAt::Nowhere if self.is_turned(pack, choice.axis) => PackAt::Outer,
                 at => at,
             };
@@ -477,7 +477,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Tiles are turned whose rows are those of the result.
+    /// Transposes tiles whose rows are those of the result.
     fn store(&self, choice: Choice) -> StoreBy {
         let along = self.group.contiguous;
         let turned = along.is_some_and(|along| along != choice.axis)

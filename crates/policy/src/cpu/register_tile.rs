@@ -1,31 +1,30 @@
-//! Register tiles: how many rows of how many vectors are computed together.
+//! Register tile sizes: how many rows by how many vectors.
 //!
-//! A tile of `rows` iterations of one loop by `vectors` vectors along another keeps its accumulators in
-//! registers, with a vector of each operand and a broadcast beside them. This is the one place that says
-//! which tiles are good; rules take the best one, searches start from it, and the ranking by the cost model
-//! compares a few.
+//! A tile of `rows` iterations of one loop by `vectors` vectors along another keeps its
+//! accumulators in registers, with a vector of each operand and a broadcast. All tile choices come
+//! from here: rules take the best tile, searches start from it, and the ranking compares a few.
 
 use tensorwright_machine::Cpu;
 
-/// The most rows of a register tile.
+/// The maximum rows of a register tile.
 const MOST_ROWS: i64 = 28;
 
-/// The most vectors of a register tile along the vectorized loop.
+/// The maximum vectors of a register tile along the vectorized loop.
 const MOST_VECTORS: i64 = 4;
 
-/// So many accumulators hide the latency of a multiply-add: four or five cycles on two units, and some for
-/// what they wait for.
+/// The number of accumulators that hides the latency of multiply-adds: four or five cycles on two
+/// units, plus some for their operands.
 const BUSY: i64 = 12;
 
-/// What a load costs beside a multiply-add.
+/// The cost of a load relative to a multiply-add.
 const LOAD: f64 = 0.25;
 
-/// The loops that a tile goes along.
+/// The extents of the tiled loops.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Along {
     /// The iterations of the vectorized loop.
     pub(crate) vector: i64,
-    /// The iterations of the loop over rows; one if there is none.
+    /// The iterations of the row loop; one if there is none.
     pub(crate) rows: i64,
     /// The lanes of a vector.
     pub(crate) lanes: i64,
@@ -38,7 +37,7 @@ pub(crate) struct RegisterTile {
     pub(crate) vectors: i64,
 }
 
-/// The tiles that fit the registers, those first that keep them busy and waste little on these loops.
+/// The tiles that fit the registers, most efficient first: busy units and little waste.
 pub(crate) fn register_tiles(cpu: &Cpu, along: Along) -> Vec<RegisterTile> {
     let mut tiles: Vec<(f64, RegisterTile)> = Vec::new();
     for vectors in 1..=MOST_VECTORS {
@@ -51,7 +50,7 @@ pub(crate) fn register_tiles(cpu: &Cpu, along: Along) -> Vec<RegisterTile> {
             tiles.push((cost(tile, along), tile));
         }
     }
-    // The sort is stable: of equal ones the narrower comes first.
+    // The sort is stable: the narrower comes first among equals.
     tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
     tiles.into_iter().map(|(_, tile)| tile).collect()
 }
@@ -61,7 +60,7 @@ pub(crate) fn register_tile(cpu: &Cpu, along: Along) -> RegisterTile {
     register_tiles(cpu, along).first().copied().unwrap_or(RegisterTile { rows: 1, vectors: 1 })
 }
 
-/// The time of an element, relative to a tile that wastes nothing.
+/// The time per element, relative to a tile without waste.
 fn cost(RegisterTile { rows, vectors }: RegisterTile, along: Along) -> f64 {
     let waste = |extent: i64, block: i64| {
         let extent = extent.max(1);
@@ -85,10 +84,10 @@ mod tests {
             let RegisterTile { rows, vectors } = register_tile(cpu, Along { vector, rows, lanes });
             (rows, vectors)
         };
-        // A large product: as many accumulators as the registers hold.
+        // A large product: as many accumulators as fit the registers.
         assert_eq!(tile(&Cpu::avx512(), 1024, 1024, 16), (6, 4));
         assert_eq!(tile(&Cpu::avx2(), 1024, 1024, 8), (4, 3));
-        // Rows of 28 come in whole tiles.
+        // Rows of 28 are a multiple of the tile.
         assert_eq!(tile(&Cpu::avx512(), 32, 28, 16), (14, 2));
         for cpu in [Cpu::sse(), Cpu::avx2(), Cpu::avx512(), Cpu::neon()] {
             for along in [(1, 1), (7, 3), (100, 100), (1 << 40, 1 << 40)] {

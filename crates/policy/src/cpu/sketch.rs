@@ -1,4 +1,4 @@
-//! The sketch of processors: a program as groups of stages with knobs.
+//! The CPU sketch: groups, chains and blocks with parameters.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
@@ -19,39 +19,39 @@ use crate::sketch::Values;
 /// A parameter of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupParameter {
-    /// The knob that knows what its values mean.
+    /// The knob that interprets its values.
     pub(crate) knob: &'static dyn Knob,
-    /// The loop or the tensor that it is about, by place among the group's.
+    /// The index of its loop or tensor in the group.
     pub(crate) place: usize,
 }
 
 /// A program as groups of stages with knobs.
 #[derive(Debug, Clone)]
 pub(crate) struct CpuSketch {
-    /// The nest to schedule, and the steps that chose the algorithm.
+    /// The nest to schedule, after the rewritings of the algorithm.
     pub(crate) begun: Draft,
     pub(crate) goal: Goal<Cpu>,
-    /// The parameters: of the placements, then of the groups, the chains and the blocks.
+    /// The parameters: of placements, then groups, chains and blocks.
     pub(crate) parameters: Vec<Parameter>,
-    /// What the parameters of groups are about: those after the placements'.
+    /// The knobs of the group parameters, which follow those of placements.
     settings: Vec<GroupParameter>,
-    /// Where stages are computed.
+    /// The compute locations of stages.
     pub(crate) places: Places,
-    /// Groups in the order of the program.
+    /// Groups in program order.
     pub(crate) groups: Vec<Group>,
-    /// Stages that rules schedule.
+    /// Stages scheduled by rules.
     pub(crate) fixed: Vec<String>,
-    /// Stages that may be computed together, row by row. They are in groups as well, which count if they are not.
+    /// Stages that may be fused row by row. They are in groups as well, which apply without fusion.
     pub(crate) chains: Vec<Chain>,
-    /// Products and chains that may be computed together, a block of rows at a time.
+    /// Products and chains that may be computed together in blocks of rows.
     pub(crate) blocks: Vec<Block>,
 }
 
 impl CpuSketch {
-    /// The sketch of what a draft has begun: it may have rewritten stages, and nothing else.
+    /// The sketch of a draft, which may contain rewritings only.
     pub(crate) fn of(begun: Draft, goal: &Goal<Cpu>, options: &SpaceOptions) -> Self {
         let request = SpaceRequest { goal, options };
-        // A program of one stage needs no mention of its name.
+        // Parameters of a single stage need no stage prefix.
         let is_alone = stages(&begun.nest).len() == 1;
         let name_of = |stage: &str, name: &str| match is_alone {
             true => name.to_owned(),
@@ -60,12 +60,12 @@ impl CpuSketch {
         let (draft, mut placements) = place::candidates(&begun);
         let is_rewritten = !begun.schedule.steps.is_empty();
         let found = groups(&draft, request, is_rewritten);
-        // Only groups have loops in which others may be computed.
+        // Only groups have loops at which others may be computed.
         let root_of = |reader: &str| found.tiled.iter().find(|group| group.has(reader));
         let root_of = |reader: &str| root_of(reader).map(|group| group.root.clone());
         placements.retain_mut(|placement| placement.keep_inside_if(root_of));
         let place = |p: &Placement| Parameter::new(name_of(&p.stage, place::NAME), p.domain());
-        // Blocks of columns have rules of their own for rows.
+        // Column blocks have rules of their own for rows.
         let mut chains = rows::find(&draft, goal);
         if let Some(columns) = blocks::find_columns(&draft, goal) {
             chains.retain(|chain| !chain.stages.iter().any(|stage| columns.has(&stage.name)));
@@ -84,14 +84,16 @@ impl CpuSketch {
         for group in &mut sketch.groups {
             let first = sketch.parameters.len();
             for knob in KNOBS {
-                for parameter in knob.knob_parameters(group, request) {
-                    let parameter =
-                        Parameter::new(name_of(group.stage(), &parameter.name), parameter.domain);
+                for description in knob.knob_parameters(group, request) {
+                    let parameter = Parameter::new(
+                        name_of(group.stage(), &description.name),
+                        description.domain,
+                    );
                     if parameter.count() > 1 {
                         sketch.parameters.push(parameter);
                         sketch
                             .settings
-                            .push(GroupParameter { knob: *knob, place: parameter.place });
+                            .push(GroupParameter { knob: *knob, place: description.place });
                     }
                 }
             }
@@ -115,7 +117,7 @@ impl CpuSketch {
         sketch
     }
 
-    /// What the values of all parameters say about a group.
+    /// The tiling of a group for the values of all parameters.
     pub(crate) fn tiling(&self, group: &Group, values: Values<'_>) -> Tiling {
         let mut tiling = Tiling::plain(group);
         for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
@@ -126,7 +128,7 @@ impl CpuSketch {
         tiling.settle(group)
     }
 
-    /// Sets the parameters of a group to what a tiling says.
+    /// Sets the parameters of a group to a tiling.
     pub(crate) fn write(&self, group: &Group, tiling: &Tiling, ranks: &mut [u32]) {
         for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
             if let Some(rank) = ranks.get_mut(at) {
@@ -135,7 +137,7 @@ impl CpuSketch {
         }
     }
 
-    /// The parameters of a group, with their places.
+    /// The parameters of a group, with their indices.
     pub(crate) fn of_group(
         &self,
         group: &Group,
@@ -147,7 +149,7 @@ impl CpuSketch {
         all.map(|((at, parameter), setting)| (at, parameter, *setting))
     }
 
-    /// The groups that are scheduled on their own, with what is decided about them.
+    /// The groups that are scheduled separately, with their tilings.
     pub(crate) fn tilings(&self, values: Values<'_>) -> impl Iterator<Item = (&Group, Tiling)> {
         let at_root = move |group: &&Group| {
             self.place_of(&group.root, values) == Place::Root
@@ -156,18 +158,18 @@ impl CpuSketch {
         self.groups.iter().filter(at_root).map(move |group| (group, self.tiling(group, values)))
     }
 
-    /// What is decided about a chain.
+    /// The tiling of a chain.
     pub(crate) fn row_tiling(&self, chain: &Chain, values: Values<'_>) -> RowTiling {
         chain.tiling(&self.parameters, values.ranks)
     }
 
-    /// The chain that computes a stage row by row, if one does.
+    /// The chain that a stage is fused into, if any.
     pub(crate) fn fused(&self, stage: &str, values: Values<'_>) -> Option<&Chain> {
         let chain = self.chains.iter().find(|chain| chain.has(stage))?;
         self.row_tiling(chain, values).is_fused.then_some(chain)
     }
 
-    /// Forgets shapes of blocks that primitives refuse.
+    /// Removes block shapes that primitives refuse.
     fn keep_blocks_that_apply(&mut self, draft: &Draft) {
         let mut ranks = vec![0u32; self.parameters.len()];
         for chain in &self.chains {
@@ -186,23 +188,23 @@ impl CpuSketch {
         self.blocks.retain(|block| !block.shapes.is_empty());
     }
 
-    /// The shape of a block; `None` if its stages are computed apart.
+    /// The shape of a block; `None` without blocking.
     pub(crate) fn block_shape(&self, block: &Block, values: Values<'_>) -> Option<Shape> {
         block.shape(values.ranks.get(block.parameter).copied().unwrap_or(u32::MAX))
     }
 
-    /// The block that a stage is computed in, if it is.
+    /// The block that a stage is computed in, if any.
     pub(crate) fn blocked(&self, stage: &str, values: Values<'_>) -> Option<&Block> {
         let block = self.blocks.iter().find(|block| block.has(stage))?;
         self.block_shape(block, values).map(|_| block)
     }
 
-    /// Whether a stage is computed together with others, row by row or in blocks of rows.
+    /// Whether a stage is fused with others, row by row or in blocks of rows.
     pub(crate) fn is_together(&self, stage: &str, values: Values<'_>) -> bool {
         self.fused(stage, values).is_some() || self.blocked(stage, values).is_some()
     }
 
-    /// A stage that is to be computed in a block, and somewhere else as well.
+    /// Rejects a stage of a block with another compute location.
     pub(crate) fn outside_block(&self, values: Values<'_>) -> Option<PlacementError> {
         let moved = |placement: &Placement| self.place_of(&placement.stage, values) != Place::Root;
         let mut placements = self.places.placements.iter().enumerate().filter(|(_, p)| moved(p));
@@ -226,7 +228,7 @@ impl CpuSketch {
         Some(PlacementError { rule: BLOCK, reason, parameters: vec![at, block.parameter] })
     }
 
-    /// A stage that is to be computed row by row, and somewhere else as well.
+    /// Rejects a stage of a chain with another compute location.
     pub(crate) fn displaced(&self, values: Values<'_>) -> Option<PlacementError> {
         let is_inside = |placement: &Placement| self.place_of(&placement.stage, values).is_inside();
         let mut inside = self.places.placements.iter().enumerate().filter(|(_, p)| is_inside(p));
@@ -241,7 +243,7 @@ impl CpuSketch {
         })
     }
 
-    /// Where a stage is computed; on its own if that is no parameter.
+    /// The compute location of a stage; the root level if it has no parameter.
     pub(crate) fn place_of(&self, stage: &str, values: Values<'_>) -> Place {
         self.places.of(stage, values.ranks)
     }

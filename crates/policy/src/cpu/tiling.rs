@@ -1,74 +1,74 @@
-//! [`Tiling`]: what is decided about a group, as numbers and names.
+//! [`Tiling`]: the scheduling decisions of a group.
 
 use tensorwright_schedule::primitives::Tail;
 
 use crate::cpu::group::{Group, Vector};
 use crate::stages::split::Split;
 
-/// Where a tensor is copied into panels that are in the order of the reads.
+/// Where a tensor is packed into panels in reading order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PackAt {
-    /// Nowhere: it is read where it is.
+    /// Not packed: it is read in place.
     Nowhere,
-    /// It is laid out once, ahead of all calls.
+    /// Laid out once, ahead of all calls.
     Laid,
-    /// In the outermost loop.
+    /// At the outermost loop.
     Outer,
-    /// In the last of the outermost loops over results.
+    /// At the last of the outermost spatial loops.
     Middle,
-    /// In the innermost loop around the innermost terms.
+    /// At the innermost loop around the innermost reduction loops.
     Inner,
 }
 
-/// How results go to memory.
+/// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoreBy {
-    /// From the registers.
+    /// Directly from registers.
     Direct,
-    /// Through a tile in the first-level cache that is turned there.
+    /// Transposed through a tile in the L1 cache.
     Transposed,
 }
 
-/// Where a reduction is computed that a stage reads in place.
+/// The compute location of a reduction with an epilogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FuseAt {
-    /// Inside the tiles of that stage.
+    /// Inside the tiles of the epilogue.
     Tile,
-    /// On its own.
+    /// At the root level.
     Apart,
 }
 
-/// What is decided about a group.
+/// The scheduling decisions of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tiling {
-    /// The parts of the loops over results, outermost first.
+    /// The parts of the spatial loops, outermost first.
     pub(crate) spatial: Vec<Vec<i64>>,
-    /// The parts of the loops over terms.
+    /// The parts of the reduction loops.
     pub(crate) reduce: Vec<Vec<i64>>,
-    /// Where each tensor is packed that may be.
+    /// Where each packable tensor is packed.
     pub(crate) packs: Vec<PackAt>,
-    /// The order of the outermost loops over results.
+    /// The order of the outermost spatial loops.
     pub(crate) outer_order: Vec<usize>,
-    /// The order of the second last loops over results and the outer loops over terms: those that are
-    /// split, results first.
+    /// The order of the second last spatial loops and the outer reduction loops: those that are
+    /// split, spatial first.
     pub(crate) middle_order: Vec<usize>,
-    /// The order of the innermost loops over terms.
+    /// The order of the innermost reduction loops.
     pub(crate) reduce_order: Vec<usize>,
     pub(crate) vector: Vector,
-    /// Iterations of the innermost loop over terms that are written out.
+    /// The unroll factor of the innermost reduction loop.
     pub(crate) unroll: i64,
-    /// What becomes of the last tile along loops that are not vectorized.
+    /// The tail strategy of scalar loops.
     pub(crate) tail: Tail,
-    /// What becomes of the last tile along the vectorized loop.
+    /// The tail strategy of the vectorized loop.
     pub(crate) vector_tail: Tail,
     pub(crate) store: StoreBy,
     pub(crate) fuse: FuseAt,
-    /// How many of the outermost loops workers share.
+    /// The number of parallel outermost loops.
     pub(crate) parallel: i64,
 }
 
 impl Tiling {
-    /// Nothing but vectors: loops are whole and in their order. What a knob has no parameter for stays so.
+    /// Vectorized only: loops are whole and in order. Decisions without a parameter stay so.
     pub(crate) fn plain(group: &Group) -> Self {
         let split = group.spatial.iter().chain(&group.reduce).filter(|split| split.is_tiled());
         Self {
@@ -88,23 +88,24 @@ impl Tiling {
         }
     }
 
-    /// Whether vectors are along terms: partial results in the lanes are combined at the end.
+    /// Whether a reduction loop is vectorized: partial results in the lanes are combined at the
+    /// end.
     pub(crate) fn sums_in_lanes(&self) -> bool {
         matches!(self.vector, Vector::Reduce { .. })
     }
 
-    /// Whether a reduction is computed inside the tiles of the stage that reads it in place.
+    /// Whether a reduction is computed inside the tiles of its epilogue.
     pub(crate) fn is_fused(&self, group: &Group) -> bool {
         group.can_fuse() && self.fuse == FuseAt::Tile && !self.sums_in_lanes()
     }
 
-    /// Whether the terms are summed inside a tile of results, so that none of their loops is around it.
+    /// Whether terms are summed inside a spatial tile, so that none of their loops encloses it.
     pub(crate) fn sums_inside(&self, group: &Group) -> bool {
         self.sums_in_lanes() || self.is_fused(group)
     }
 
-    /// Takes back what other decisions leave no room for: such a decision makes no difference to the schedule,
-    /// so it makes none to the model.
+    /// Resets decisions that other decisions override: they have no effect on the schedule, so they
+    /// have none on the model.
     pub(crate) fn settle(mut self, group: &Group) -> Self {
         if self.sums_in_lanes() {
             self.reduce = group.reduce.iter().map(|split| vec![split.axis.extent]).collect();
@@ -112,7 +113,7 @@ impl Tiling {
         self
     }
 
-    /// The extent of the register tile along a loop over results.
+    /// The extent of the register tile along a spatial loop.
     pub(crate) fn register(&self, axis: usize) -> i64 {
         match self.spatial.get(axis).map(Vec::as_slice) {
             Some([_, .., last]) => *last,
@@ -146,13 +147,13 @@ impl Tiling {
         }
     }
 
-    /// The extent, rounded up to whole tiles, of a loop over results without its outermost part.
+    /// The extent of a spatial loop without its outermost part, rounded up to whole tiles.
     pub(crate) fn tile(&self, axis: usize) -> i64 {
         self.spatial.get(axis).map_or(1, |parts| parts[1..].iter().product())
     }
 
-    /// The iterations that one of the outermost loop stands for, lanes of a loop that is not split
-    /// otherwise included.
+    /// The original iterations per iteration of the outermost part, including lanes of an unsplit
+    /// loop.
     pub(crate) fn cover(&self, axis: usize) -> i64 {
         match self.vector {
             Vector::Spatial { axis: vector, lanes }
@@ -164,12 +165,12 @@ impl Tiling {
         }
     }
 
-    /// Whether the lanes are along a loop over results.
+    /// Whether a spatial loop is vectorized.
     pub(crate) fn is_vector(&self, axis: usize) -> bool {
         matches!(self.vector, Vector::Spatial { axis: vector, .. } if vector == axis)
     }
 
-    /// What becomes of the last tile along a loop over results.
+    /// The tail strategy of a spatial loop.
     pub(crate) fn tail_of(&self, axis: usize) -> Tail {
         if self.is_vector(axis) { self.vector_tail } else { self.tail }
     }

@@ -1,15 +1,15 @@
-//! How much work a loop is, for the decision whether workers share it.
+//! The work of a loop, for the decision to parallelize it.
 
 use tensorwright_schedule::nest::{LoopNest, Store};
 
-/// Less work than this is not worth a second worker: what it saves is the time until it has begun, about. It counts simple
-/// iterations, such as the sum of two elements.
+/// The minimum work for parallel execution, in simple iterations such as the sum of two elements:
+/// less than this costs about as much as starting another worker.
 pub(crate) const PARALLEL_WORK: i128 = 1 << 16;
 
-/// The instructions of a simple iteration, at most.
+/// The maximum instructions of a simple iteration.
 const SIMPLE: u128 = 8;
 
-/// As how many simple iterations one of a store counts. Those that call functions take longer.
+/// The work of an iteration of a store in simple iterations. Function calls count more.
 pub(crate) fn weight(nest: &LoopNest, store: &Store) -> i128 {
     i128::try_from(nest.instructions(store) / SIMPLE).unwrap_or(i128::MAX).max(1)
 }

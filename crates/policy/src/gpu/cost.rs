@@ -1,7 +1,8 @@
-//! What a tiling costs, by an analytical model: occupancy, coalescing, arithmetic per byte at each level, launches.
+//! Analytical cost model of GPU tilings: occupancy, coalescing, arithmetic intensity, launches.
 //!
-//! A block takes the larger of what its arithmetic and its memory take; blocks run on as many multiprocessors as there are.
-//! The constants are those of no device: they rank tilings, and measurements decide.
+//! A block takes the larger of its arithmetic and memory times; blocks run on the available
+//! multiprocessors. The constants fit no particular device: they rank tilings, and measurements
+//! decide.
 
 use tensorwright_machine::{Goal, Gpu};
 
@@ -18,34 +19,35 @@ pub(super) const LAUNCH: f64 = 5_000.0;
 /// Cycles to start a block.
 pub(super) const BLOCK: f64 = 200.0;
 
-/// Cycles that the threads of a block take to wait for each other, per warp.
+/// Cycles of a barrier of a block, per warp.
 pub(super) const BARRIER: f64 = 20.0;
 
-/// Bytes of a line of memory.
+/// Bytes of a memory line.
 const LINE: f64 = 64.0;
 
-/// Cycles of a load of a warp that finds its line near.
+/// Cycles of a warp's load that hits a nearby line.
 const LOAD: f64 = 1.0;
 
-/// The warps that a multiprocessor should hold: while some wait, others run.
+/// The warps per multiprocessor that hide latency.
 pub(super) const WARPS: f64 = 8.0;
 
-/// How much longer a load takes from a cache than from shared memory, where these differ.
+/// The cost of a cached load relative to shared memory, where these differ.
 const FROM_CACHE: f64 = 3.0;
 
-/// How much longer arithmetic takes on a processor where threads wait for each other in the middle: what a thread holds is in
-/// memory across a barrier, and compilers make no vectors of loops that have one. Measured with convolutions on Intel's
-/// OpenCL: 20 to 40 times.
+/// The slowdown of arithmetic on CPUs with barriers in the loop: private variables live in memory
+/// across a barrier, and compilers do not vectorize loops that contain one. Measured with
+/// convolutions on Intel's OpenCL: 20 to 40 times.
 const ACROSS_BARRIERS: f64 = 16.0;
 
 /// Registers for positions and counters.
 const SPARE: i64 = 4;
 
-/// The registers that a thread needs: its results, and what it reads for a term.
+/// The registers of a thread: its results, and its reads per term.
 pub(crate) fn registers(group: &Group, tiling: &Tiling) -> i64 {
     let extents = tiling.of_thread();
     let read: f64 = match group.is_reduction() {
-        // Values along one direction are held, those along the other come one at a time.
+        // Values along one direction stay in registers, those along the other are loaded one at a
+        // time.
         true => {
             let each = group.reads.iter().map(|read| read.elements(&extents));
             each.fold(f64::INFINITY, f64::min)
@@ -63,16 +65,16 @@ pub(crate) fn cycles(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> f64 {
     (arithmetic + loads).max(memory) + launches
 }
 
-/// What the cycles are made of.
+/// The terms of the estimate.
 pub(crate) fn terms(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> [f64; TERMS.len()] {
     let gpu = &goal.target;
     let (warps, blocks) = (warps(tiling, gpu), tiling.blocks(group));
     let units = gpu.units.max(1) as f64;
-    // Waves of blocks; the last one keeps all waiting.
+    // Waves of blocks: all wait for the last one.
     let waves = (blocks / units).ceil() * units / blocks.max(1.0);
     let results = blocks * warps * tiling.accumulators() as f64;
     let terms = (group.terms() / tiling.sharers as f64).max(1.0);
-    // A warp needs others beside it, or work of its own, while it waits for results.
+    // A warp needs other warps, or independent work of its own, to hide latency.
     let in_flight = warps * tiling.accumulators() as f64;
     let latency = (4.0 / in_flight).max(WARPS / resident_warps(group, tiling, gpu)).max(1.0);
     let waits = gpu.is_processor && tiling.staged.contains(&true);
@@ -86,7 +88,7 @@ pub(crate) fn terms(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> [f64; T
     [arithmetic, loads, memory * waves, LAUNCH + blocks * BLOCK / units]
 }
 
-/// The warps of a block. Processors make lanes of threads that are next to each other in x, and of no others.
+/// The warps of a block. CPUs vectorize only threads that are adjacent in x.
 fn warps(tiling: &Tiling, gpu: &Gpu) -> f64 {
     let (warp, threads) = (gpu.warp.max(1), tiling.threads_of_block());
     let together = match (gpu.is_processor, tiling.shares_sum()) {
@@ -97,11 +99,11 @@ fn warps(tiling: &Tiling, gpu: &Gpu) -> f64 {
     ((together + warp - 1) / warp * (threads / together)).max(1) as f64
 }
 
-/// The warps that a multiprocessor holds at the same time.
+/// The number of resident warps per multiprocessor.
 fn resident_warps(group: &Group, tiling: &Tiling, gpu: &Gpu) -> f64 {
-    /// The blocks that a multiprocessor manages.
+    /// The maximum number of resident blocks.
     const BLOCKS: f64 = 32.0;
-    /// Registers that compilers take for addresses, counters and what is loaded ahead.
+    /// Registers that compilers use for addresses, counters and prefetched values.
     const ADDRESSES: i64 = 28;
     if gpu.is_processor {
         return f64::INFINITY;
@@ -113,7 +115,7 @@ fn resident_warps(group: &Group, tiling: &Tiling, gpu: &Gpu) -> f64 {
     by_shared.min(by_registers).min(BLOCKS).floor().max(1.0) * warps
 }
 
-/// Loads of a warp for a term: of each operand what a thread reads, as many times as the warp touches lines.
+/// The loads of a warp per term: the reads of a thread, times the memory lines per read of a warp.
 fn loads_per_term(group: &Group, tiling: &Tiling, gpu: &Gpu) -> f64 {
     let extents = tiling.of_thread();
     let from_cache = if gpu.is_processor { 1.0 } else { FROM_CACHE };
@@ -128,7 +130,7 @@ fn loads_per_term(group: &Group, tiling: &Tiling, gpu: &Gpu) -> f64 {
     let mut seen: Vec<&str> = Vec::new();
     let mut sum = 0.0;
     for read in &group.reads {
-        // Elements of a window are mostly in the lines of the others.
+        // Elements of a window are mostly in lines that other reads load.
         let again = if seen.contains(&read.tensor.as_str()) { 0.5 } else { 1.0 };
         sum += load(read) * again;
         seen.push(&read.tensor);
@@ -141,7 +143,7 @@ fn is_staged(group: &Group, tiling: &Tiling, tensor: &str) -> bool {
     all.any(|(name, is_staged)| *is_staged && name == tensor)
 }
 
-/// The lines that a warp touches with one load, in units of a whole one.
+/// The lines that a load of a warp touches, relative to a coalesced load.
 fn lines(group: &Group, tiling: &Tiling, read: &Operand, warp: f64) -> f64 {
     let (stride, along) = match (tiling.shares_sum(), group.shared_sum) {
         (true, Some(place)) => (read.reduce[place], tiling.sharers),
@@ -162,7 +164,7 @@ fn lines(group: &Group, tiling: &Tiling, read: &Operand, warp: f64) -> f64 {
     (touched / whole * rows.min(2.0)).max(1.0)
 }
 
-/// Cycles of a warp for staging and waiting, and cycles of memory for all blocks.
+/// Cycles of a warp for staging and barriers, and cycles of memory for all blocks.
 fn traffic(group: &Group, tiling: &Tiling, gpu: &Gpu) -> (f64, f64) {
     let extents = tiling.of_block();
     let steps: f64 = (0..tiling.reduce.len())
@@ -181,7 +183,7 @@ fn traffic(group: &Group, tiling: &Tiling, gpu: &Gpu) -> (f64, f64) {
         bytes += footprint * steps;
         if is_staged(group, tiling, &read.tensor) {
             let elements = read.elements(&extents);
-            // A load, a store to shared memory, and where from and where to.
+            // A load, a store to shared memory, and two address computations.
             staging += (elements / threads).ceil() * 4.0 * steps;
         }
     }
@@ -190,7 +192,7 @@ fn traffic(group: &Group, tiling: &Tiling, gpu: &Gpu) -> (f64, f64) {
     }
     bytes += group.write.footprint(&extents, false);
     let per_cycle = gpu.bytes_per_cycle();
-    // What several blocks read is in the second cache for most of them.
+    // Data shared by several blocks is in the L2 cache for most of them.
     let total: f64 = bytes * tiling.blocks(group);
     let distinct = distinct_bytes(group);
     let cached = if distinct < gpu.l2.max(1) as f64 { 0.25 } else { 0.5 };

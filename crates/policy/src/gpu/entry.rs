@@ -1,4 +1,4 @@
-//! What the rest of the crate asks the sketch of graphics processors.
+//! `Sketch` implementation for GPUs.
 
 use tensorwright_schedule::Schedule;
 use tensorwright_space::{Parameter, Point, Rejection};
@@ -16,7 +16,7 @@ impl Sketch for GpuSketch {
         &self.parameters
     }
 
-    /// The best tiling of each group by the model.
+    /// The best tiling of each group by the cost model.
     fn start(&self, _: &[bool]) -> Point {
         let mut ranks = vec![0u32; self.parameters.len()];
         for group in &self.groups {
@@ -53,7 +53,7 @@ impl Sketch for GpuSketch {
         })
     }
 
-    /// Groups have no parameter in common.
+    /// Groups share no parameters.
     fn to_blame(&self, values: Values<'_>) -> Vec<usize> {
         let refused = |group: &&Group| {
             knobs::refusal(group, &self.tiling(group, values), &self.goal).is_some()
@@ -116,7 +116,7 @@ impl Sketch for GpuSketch {
                 }
             }
             self.join(&mut ranks);
-            // What is not free stays.
+            // Fixed parameters stay.
             for (at, rank) in ranks.iter_mut().enumerate() {
                 if base.free.get(at) == Some(&false) {
                     *rank = base.ranks[at];
@@ -172,8 +172,8 @@ impl Sketch for GpuSketch {
         Ok(draft.schedule)
     }
 
-    /// Logarithms of what decides how fast a tiling is: threads, blocks, results of a thread, shared bytes, and each
-    /// term of the model.
+    /// Logarithms of features that determine performance: threads, blocks, results per thread,
+    /// shared bytes, and each term of the model.
     fn features(&self, values: Values<'_>) -> Vec<f32> {
         let log = |x: f64| (x.max(1.0) as f32).log2();
         let of_group = |group: &Group| {
@@ -206,7 +206,7 @@ impl Sketch for GpuSketch {
 }
 
 impl GpuSketch {
-    /// The estimated cycles of what is computed on tensor cores.
+    /// The estimated cycles of products on tensor cores.
     fn on_tensors(&self, values: Values<'_>) -> f64 {
         let gpu = &self.goal.target;
         let cycles = |(product, group, shape): (&Product, &Group, Shape)| {
@@ -215,8 +215,8 @@ impl GpuSketch {
         self.tensors(values).map(cycles).sum()
     }
 
-    /// Makes chains one launch, and computes products on tensor cores, where the model expects that to be faster than the
-    /// groups of their stages.
+    /// Fuses chains into one launch, and moves products to tensor cores, if the model expects
+    /// either to be faster than separate groups.
     fn join(&self, ranks: &mut [u32]) {
         for product in &self.products {
             product.write(None, ranks);

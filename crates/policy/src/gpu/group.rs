@@ -1,37 +1,38 @@
-//! [`Group`]: stages that one launch computes, and what is known of them.
+//! [`Group`]: stages of one launch, with their analysis.
 
 use std::ops::Range;
 
 use crate::stages::operand::Operand;
 use crate::stages::split::Split;
 
-/// Stages that one launch computes: a stage, and perhaps a reduction whose results it reads in place (a bias, a
-/// rectifier), which is then computed in its blocks.
+/// The stages of one launch: a stage, and optionally a reduction whose results it reads in place
+/// (as an epilogue such as bias or ReLU), which is computed in its blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    /// The stage whose loops are outermost.
+    /// The outermost stage.
     pub(crate) root: String,
     /// The reduction that the root reads in place.
     pub(crate) epilogue_of: Option<String>,
-    /// The loops over results of the stage that is tiled; those of the root have the same places.
+    /// The spatial loops of the tiled stage; those of the root have the same order.
     pub(crate) spatial: Vec<Split>,
-    /// The names of the root's loops over results.
+    /// The names of the root's spatial loops.
     pub(crate) root_loops: Vec<String>,
-    /// The loops over terms.
+    /// The reduction loops.
     pub(crate) reduce: Vec<Split>,
-    /// The loop over results along which threads next to each other write elements next to each other.
+    /// The spatial loop along which adjacent threads write adjacent elements.
     pub(crate) contiguous: usize,
-    /// The loop over terms that threads may share, by place: the one along which most is read in order.
+    /// The index of the reduction loop for cooperative reduction: the one with the most contiguous
+    /// reads.
     pub(crate) shared_sum: Option<usize>,
-    /// What the stage reads, in the order of the text.
+    /// Its reads, in textual order.
     pub(crate) reads: Vec<Operand>,
-    /// What it writes.
+    /// Its write.
     pub(crate) write: Operand,
     /// The tensors that may be staged in shared memory.
     pub(crate) staged: Vec<String>,
-    /// The operations of a term, or of an element.
+    /// The operations per term, or per element.
     pub(crate) operations: f64,
-    /// The parameters that decide about it, by place among those of the sketch.
+    /// The indices of its parameters in the sketch.
     pub(crate) parameters: Range<usize>,
 }
 
@@ -41,17 +42,17 @@ impl Group {
         self.epilogue_of.as_deref().unwrap_or(&self.root)
     }
 
-    /// Whether it has loops over terms.
+    /// Whether it has reduction loops.
     pub(crate) fn is_reduction(&self) -> bool {
         !self.reduce.is_empty()
     }
 
-    /// The number of terms of a result.
+    /// The number of terms per result.
     pub(crate) fn terms(&self) -> f64 {
         self.reduce.iter().map(|split| split.extent() as f64).product()
     }
 
-    /// The reads of a tensor that may be staged.
+    /// The reads of a stageable tensor.
     pub(crate) fn reads_of(&self, tensor: &str) -> impl Iterator<Item = &Operand> {
         self.reads.iter().filter(move |read| read.tensor == tensor)
     }

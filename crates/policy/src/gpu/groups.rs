@@ -1,4 +1,4 @@
-//! Which stages form groups, and what is known of each. Everything follows from how accesses move with loops.
+//! Partition of a program into launches, by how accesses move with loops.
 
 use tensorwright_lang::program::Expr;
 use tensorwright_schedule::Draft;
@@ -15,18 +15,18 @@ use crate::stages::operand::Operand;
 use crate::stages::split::terms;
 use crate::stages::steps::inline_by_default;
 
-/// Rows with fewer elements are computed together with their neighbours: a warp would have idle threads.
+/// Shorter rows are fused with their neighbours: a warp would have idle threads.
 const SHORT: i64 = 32;
 
-/// The groups of a program, and the stages that rules schedule.
+/// The groups of a program, and the stages scheduled by rules.
 pub(crate) struct Groups {
-    /// The groups, in the order of the program.
+    /// The groups, in program order.
     pub(crate) tiled: Vec<Group>,
-    /// Recurrences, scatters and stages without results.
+    /// Recurrences, scatters and stages without spatial loops.
     pub(crate) fixed: Vec<String>,
 }
 
-/// Computes cheap stages where they are read, and short rows of stages that only move data together.
+/// Inlines cheap stages, and fuses short rows of data movement stages.
 pub(crate) fn prepare(draft: &mut Draft) {
     inline_by_default(draft);
     let alone = with_epilogues(&draft.nest).into_iter().filter(|(_, of)| of.is_none());
@@ -37,7 +37,7 @@ pub(crate) fn prepare(draft: &mut Draft) {
     }
 }
 
-/// Fuses the innermost loops of a stage while its rows are short and its results in order.
+/// Fuses the innermost loops of a stage while its rows are short and its results contiguous.
 fn flatten(draft: &mut Draft, stage: &str) {
     while let Some(accesses) = Accesses::of(&draft.nest, stage)
         && let [.., outer, inner] = accesses.axes.as_slice()
@@ -53,7 +53,7 @@ fn flatten(draft: &mut Draft, stage: &str) {
     }
 }
 
-/// The groups of a draft: every stage that is left, with the reduction that it reads in place.
+/// The groups of a draft: every remaining stage, with the reduction of its epilogue.
 pub(crate) fn groups(draft: &Draft, options: &SpaceOptions) -> Groups {
     let mut groups = Groups { tiled: Vec::new(), fixed: Vec::new() };
     for (root, reduction) in with_epilogues(&draft.nest) {
@@ -71,7 +71,8 @@ pub(crate) fn groups(draft: &Draft, options: &SpaceOptions) -> Groups {
     groups
 }
 
-/// What is known of a root and the reduction that it reads in place; `None` if it has one result alone.
+/// The analysis of a root and the reduction that it reads in place; `None` if it has no spatial
+/// loop.
 pub(crate) fn describe(
     nest: &LoopNest,
     root: &str,
@@ -107,7 +108,7 @@ pub(crate) fn describe(
     })
 }
 
-/// The loop along which results are next to each other, or nearest to each other.
+/// The loop along which results are contiguous, or closest to it.
 fn contiguous(accesses: &Accesses, spatial: &[Axis]) -> usize {
     let distance = |axis: &Axis| accesses.write.stride(axis).map_or(i64::MAX, i64::abs).max(1);
     let long = (0..spatial.len()).filter(|place| spatial[*place].extent > 1);
@@ -115,7 +116,7 @@ fn contiguous(accesses: &Accesses, spatial: &[Axis]) -> usize {
     nearest.unwrap_or(spatial.len().saturating_sub(1))
 }
 
-/// The loop over terms along which the most is read in order.
+/// The reduction loop along which most reads are contiguous.
 fn shared_sum(accesses: &Accesses, reduce: &[Axis]) -> Option<usize> {
     let in_order =
         |axis: &Axis| accesses.reads.iter().filter(|read| read.stride(axis) == Some(1)).count();
@@ -123,7 +124,8 @@ fn shared_sum(accesses: &Accesses, reduce: &[Axis]) -> Option<usize> {
     long.max_by_key(|place| (in_order(&reduce[*place]), reduce[*place].extent))
 }
 
-/// The tensors that may be staged: those of which threads read the same elements, and whose positions are known.
+/// The tensors that may be staged: those whose elements threads share, at positions known at
+/// compile time.
 fn staged(reads: &[Operand], is_movement: bool) -> Vec<String> {
     let mut tensors: Vec<String> = Vec::new();
     for read in reads {
@@ -138,7 +140,7 @@ fn staged(reads: &[Operand], is_movement: bool) -> Vec<String> {
     tensors
 }
 
-/// How often a tensor is read.
+/// The number of reads of a tensor.
 fn of(reads: &[Operand], tensor: &str) -> usize {
     reads.iter().filter(|read| read.tensor == tensor).count()
 }

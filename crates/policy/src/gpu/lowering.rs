@@ -1,10 +1,10 @@
-//! What can be lowered for a device.
+//! Lowering for GPUs, and its limits.
 
 use tensorwright_machine::Gpu;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::{DeviceLimits, LowerOptions, lower_with};
 
-/// What lowering has to know of a device.
+/// The device limits for lowering.
 pub(crate) fn limits(gpu: &Gpu) -> DeviceLimits {
     DeviceLimits {
         threads: gpu.threads_per_block,
@@ -13,10 +13,10 @@ pub(crate) fn limits(gpu: &Gpu) -> DeviceLimits {
     }
 }
 
-/// Lowers a nest for a device, and forgets the result.
+/// Lowers a nest for a device and discards the result.
 ///
 /// # Errors
-/// Why it cannot be.
+/// Why the nest cannot be lowered.
 pub(crate) fn lower(nest: &LoopNest, gpu: &Gpu) -> Result<(), String> {
     let options = LowerOptions::device(limits(gpu));
     let lowered = lower_with(nest.clone(), &options, &mut |_, _| {});

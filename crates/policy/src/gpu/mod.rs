@@ -1,23 +1,23 @@
-//! Policy for graphics processors: loops as blocks and threads, tiles in registers, operands in shared memory.
+//! GPU scheduling: blocks and threads, register tiling, shared memory.
 //!
-//! The space has the choices of FlexTensor (section 4.2) and of Tensor Comprehensions (section 5.2), for every stage: per loop
-//! over results blocks, virtual threads, threads and what a thread does; per loop over terms what is staged at a time and what is
-//! added up from there; which operands the threads of a block stage in shared memory; or whether threads share the
-//! sum of a result.
+//! The space contains the choices of FlexTensor (section 4.2) and of Tensor Comprehensions (section
+//! 5.2), for every stage. Per spatial loop: blocks, virtual threads, threads and results per
+//! thread. Per reduction loop: the terms staged at a time and the terms of a step. In addition:
+//! which operands a block stages in shared memory, or whether threads share the sum of a result.
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `group.rs`, `groups.rs` | facts: which stages are computed together, and what is known of them |
-//! | `tiling.rs` | decisions about a group, as numbers and names |
+//! | `group.rs`, `groups.rs` | groups of stages that are computed together, with their analysis |
+//! | `tiling.rs` | the scheduling decisions of a group |
 //! | `knobs/` | one file per kind of decision: its parameters, values, rules |
-//! | `sketch.rs`, `entry.rs` | a program as groups with parameters; what the rest of the crate asks of it |
-//! | `decode/` | tilings as steps of a schedule |
-//! | `cost.rs`, `rank.rs` | what a tiling costs; the most promising ones |
-//! | `lowering.rs` | what can be lowered for a device |
-//! | `tensor/` | products of matrices on tensor cores: parameters, rules, model |
-//! | `rows/` | stages that go over the same rows, as one launch |
-//! | `pipeline/` | states of the search over pipelines as schedules |
-//! | `rules.rs`, `policy.rs` | schedules by rules alone; what the rest of the crate asks of a goal |
+//! | `sketch.rs`, `entry.rs` | a program as groups with parameters; the implementation of `Sketch` |
+//! | `decode/` | decoding of tilings to schedule steps |
+//! | `cost.rs`, `rank.rs` | the analytical cost model; ranking of tilings |
+//! | `lowering.rs` | lowering for GPUs, and its limits |
+//! | `tensor/` | matrix products on tensor cores: parameters, rules, model |
+//! | `rows/` | row-wise fusion into one launch |
+//! | `pipeline/` | decoding of pipeline-search states to schedules |
+//! | `rules.rs`, `policy.rs` | heuristic schedules without a model; the implementation of `Policy` |
 
 mod cost;
 mod decode;

@@ -1,4 +1,4 @@
-//! What there is for graphics processors.
+//! GPU scheduling: the `Policy` implementation.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Policy for Goal<Gpu> {
         lowers(&nest, &self.target)
     }
 
-    /// A warp of operations at a time in every multiprocessor.
+    /// Assumes one warp of arithmetic per cycle on every multiprocessor.
     fn least_cycles(&self, program: &Program) -> f64 {
         let lanes = self.target.units.saturating_mul(self.target.warp).max(1);
         program.analysis().flops as f64 / lanes as f64
@@ -39,7 +39,7 @@ impl Policy for Goal<Gpu> {
         self.target.l2
     }
 
-    /// Its cost model is computed and has learned nothing.
+    /// The cost model is analytical and ignores weights.
     fn pipeline(&self, program: &Program, _: Option<Arc<Weights>>) -> Box<dyn PipelineSearch> {
         Box::new(Pipeline::new(program, self))
     }

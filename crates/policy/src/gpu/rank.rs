@@ -1,4 +1,4 @@
-//! The most promising tilings of a group.
+//! Ranking of the most promising tilings of a group.
 
 use tensorwright_machine::{Goal, Gpu};
 
@@ -8,19 +8,19 @@ use super::knobs;
 use super::knobs::unroll::MOST_WINDOW;
 use super::tiling::Tiling;
 
-/// Threads along the loop whose threads are next to each other.
+/// Candidate threads along the loop of adjacent threads.
 const THREADS_X: [i64; 6] = [256, 128, 64, 32, 16, 8];
 
-/// Threads along another loop.
+/// Candidate threads along another loop.
 const THREADS_Y: [i64; 5] = [1, 4, 8, 16, 32];
 
-/// Results of a thread along a loop: virtual threads, and next to each other.
+/// Candidate results per thread along a loop: virtual threads, and adjacent results.
 const RESULTS: [(i64, i64); 7] = [(1, 1), (2, 1), (4, 1), (1, 4), (1, 8), (2, 4), (8, 1)];
 
-/// Terms of a step.
+/// Candidate terms per step.
 const STEPS: [i64; 4] = [8, 16, 32, 128];
 
-/// Threads that share a sum.
+/// Candidate threads per cooperative reduction.
 const SHARERS: [i64; 3] = [32, 128, 256];
 
 /// The best tilings of a group by the cost model, best first.
@@ -52,7 +52,7 @@ pub(crate) fn ranked(group: &Group, goal: &Goal<Gpu>, count: usize) -> Vec<Tilin
 fn candidates(group: &Group, consider: &mut dyn FnMut(Tiling)) {
     let plain = Tiling::plain(group);
     let y = row_axis(group);
-    // Caches hold what neighbours read of stages without sums.
+    // Caches serve what neighbours read in stages without reduction.
     let staging = if group.staged.is_empty() || !group.is_reduction() { 1 } else { 2 };
     for threads_x in THREADS_X {
         for threads_y in THREADS_Y {
@@ -85,7 +85,7 @@ fn candidates(group: &Group, consider: &mut dyn FnMut(Tiling)) {
     consider(plain);
 }
 
-/// Steps over terms, where operands are staged.
+/// Considers steps of the reduction loops, where operands are staged.
 fn steps(group: &Group, tiling: &Tiling, is_staged: bool, consider: &mut dyn FnMut(Tiling)) {
     let mut tiling = tiling.clone();
     tiling.staged.fill(is_staged);
@@ -113,7 +113,7 @@ fn steps(group: &Group, tiling: &Tiling, is_staged: bool, consider: &mut dyn FnM
     }
 }
 
-/// Threads that share the sum of a result.
+/// Considers cooperative reduction.
 fn shared_sums(group: &Group, plain: &Tiling, y: Option<usize>, consider: &mut dyn FnMut(Tiling)) {
     let Some(shared) = group.shared_sum.filter(|_| group.epilogue_of.is_none()) else { return };
     for sharers in SHARERS {
@@ -130,7 +130,7 @@ fn shared_sums(group: &Group, plain: &Tiling, y: Option<usize>, consider: &mut d
     }
 }
 
-/// The loop that is tiled beside the one whose threads are next to each other: the longest along which operands are reused.
+/// The second tiled loop besides that of adjacent threads: the longest one with operand reuse.
 fn row_axis(group: &Group) -> Option<usize> {
     let others = (0..group.spatial.len()).filter(|axis| *axis != group.contiguous);
     let tiled = others.filter(|axis| group.spatial[*axis].is_tiled());

@@ -1,4 +1,4 @@
-//! Schedules by rules: of stages that no tiling is for, and of all stages where nothing is searched.
+//! Rule-based schedules, for stages without tilings and for search-free compilation.
 
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::Draft;
@@ -13,13 +13,13 @@ use super::sketch::GpuSketch;
 use super::{cost, decode, rank, tensor};
 use crate::stages::steps::{self, fuse_first};
 
-/// The threads of a block of stages that have no tiling.
+/// The threads per block of stages without tilings.
 const THREADS: i64 = 64;
 
-/// The tilings of a group that are tried before rules are left.
+/// The number of tilings of a group to try before falling back to rules.
 const TRIES: usize = 6;
 
-/// Schedules all stages of what a draft has begun. Whatever is refused is left out, so the result always applies.
+/// Schedules all stages of a draft. Refused steps are skipped, so the result always applies.
 pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
     let sketch = GpuSketch::of(begun.clone(), goal, &crate::SpaceOptions::default());
     let mut draft = sketch.prepared.clone();
@@ -57,7 +57,7 @@ pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
     if lowers(&draft.nest, &goal.target) { draft } else { begun }
 }
 
-/// Schedules groups by the model, each as well as it can be.
+/// Schedules groups by the model, each as well as possible.
 pub(crate) fn finish<'a>(
     draft: &mut Draft,
     groups: impl Iterator<Item = &'a Group>,
@@ -83,13 +83,13 @@ pub(crate) fn finish<'a>(
     }
 }
 
-/// Gives every line of a stage that depends on no other a thread of its own.
+/// Gives every independent line of a stage a thread.
 pub(crate) fn lines(draft: &mut Draft, stage: &str) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let of = |role| accesses.of_role(role).map(|axis| axis.name.clone());
     let (results, lines): (Vec<String>, Vec<String>) =
         (of(Role::Spatial).collect(), of(Role::Scan).chain(of(Role::Reduce)).collect());
-    // Fewer loops are tried if some of them cannot be bound.
+    // Retries with fewer loops if some cannot be bound.
     for first in 0..results.len() {
         let bound = &results[first..];
         let rest = results[..first].iter().chain(&lines);
@@ -102,7 +102,7 @@ pub(crate) fn lines(draft: &mut Draft, stage: &str) {
     }
 }
 
-/// Fuses loops, and gives every iteration a thread.
+/// Fuses loops, and binds every iteration to a thread.
 fn in_threads(draft: &mut Draft, stage: &str, loops: &[String]) -> bool {
     let mut loops = loops.to_vec();
     while loops.len() > 1 {

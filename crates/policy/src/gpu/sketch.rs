@@ -1,4 +1,4 @@
-//! The sketch of graphics processors: a program as groups of stages with knobs.
+//! The GPU sketch: groups, chains and products with parameters.
 
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::Draft;
@@ -17,41 +17,41 @@ use crate::sketch::Values;
 /// A parameter of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupParameter {
-    /// The knob that knows what its values mean.
+    /// The knob that interprets its values.
     pub(crate) knob: &'static dyn Knob,
-    /// The loop or the tensor that it is about, by place among the group's.
+    /// The index of its loop or tensor in the group.
     pub(crate) place: usize,
 }
 
 /// A program as groups of stages with knobs.
 #[derive(Debug, Clone)]
 pub(crate) struct GpuSketch {
-    /// The nest to schedule, and the steps that chose the algorithm.
+    /// The nest to schedule, after the rewritings of the algorithm.
     pub(crate) begun: Draft,
-    /// The same with what rules decide: stages that are computed where they are read.
+    /// The same after inlining by rules.
     pub(crate) prepared: Draft,
     pub(crate) goal: Goal<Gpu>,
     pub(crate) parameters: Vec<Parameter>,
     settings: Vec<GroupParameter>,
-    /// Groups in the order of the program.
+    /// Groups in program order.
     pub(crate) groups: Vec<Group>,
-    /// Stages that rules schedule.
+    /// Stages scheduled by rules.
     pub(crate) fixed: Vec<String>,
-    /// Stages that may be one launch, row by row; they are in groups as well.
+    /// Stages that may be fused into one launch; they are in groups as well.
     pub(crate) chains: Vec<Chain>,
     /// Groups that may be computed on tensor cores.
     pub(crate) products: Vec<Product>,
 }
 
 impl GpuSketch {
-    /// The sketch of what a draft has begun: it may have rewritten stages, and nothing else.
+    /// The sketch of a draft, which may contain rewritings only.
     pub(crate) fn of(begun: Draft, goal: &Goal<Gpu>, options: &SpaceOptions) -> Self {
         let mut prepared = begun.clone();
         prepare(&mut prepared);
-        // A program of one stage needs no mention of its name.
+        // Parameters of a single stage need no stage prefix.
         let is_alone = stages(&begun.nest).len() == 1;
         let found = groups(&prepared, options);
-        // A space of tiles alone is the papers'.
+        // Tiling-only spaces reproduce the papers.
         let products = match options.only {
             Some(_) => Vec::new(),
             None => tensor::find(&prepared, &found.tiled, goal),
@@ -70,24 +70,24 @@ impl GpuSketch {
         for group in &mut sketch.groups {
             let first = sketch.parameters.len();
             for knob in KNOBS {
-                for parameter in knob.knob_parameters(group) {
+                for description in knob.knob_parameters(group) {
                     let name = match is_alone {
-                        true => parameter.name,
-                        false => format!("{}:{}", group.stage(), parameter.name),
+                        true => description.name,
+                        false => format!("{}:{}", group.stage(), description.name),
                     };
-                    let parameter = Parameter::new(name, parameter.domain);
+                    let parameter = Parameter::new(name, description.domain);
                     if parameter.count() > 1 {
                         sketch.parameters.push(parameter);
                         sketch
                             .settings
-                            .push(GroupParameter { knob: *knob, place: parameter.place });
+                            .push(GroupParameter { knob: *knob, place: description.place });
                     }
                 }
             }
             group.parameters = first..sketch.parameters.len();
         }
         for chain in &mut sketch.chains {
-            let parameter = chain.parameter();
+            let parameter = chain.knob_parameter();
             if parameter.count() > 1 {
                 chain.parameter = sketch.parameters.len();
                 sketch.parameters.push(parameter);
@@ -137,7 +137,7 @@ impl GpuSketch {
         self.launches(values).any(|(chain, _)| chain.of.has(group.stage()))
     }
 
-    /// The parameters of a group, by place among all.
+    /// The parameters of a group, by index among all.
     pub(crate) fn of_group(
         &self,
         group: &Group,

@@ -1,29 +1,29 @@
-//! [`Tiling`]: what is decided about a group, as numbers and names.
+//! [`Tiling`]: the scheduling decisions of a group.
 
 use super::group::Group;
 use crate::stages::operand::Extents;
 use crate::stages::split::Split;
 
-/// What is decided about a group.
+/// The scheduling decisions of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tiling {
-    /// The parts of the loops over results: blocks, virtual threads, threads, what a thread does. A loop that is not split
-    /// is all blocks.
+    /// The parts of the spatial loops: blocks, virtual threads, threads, results per thread. An
+    /// unsplit loop consists of blocks only.
     pub(crate) spatial: Vec<Vec<i64>>,
-    /// The parts of the loops over terms: steps, and the terms of a step.
+    /// The parts of the reduction loops: steps, and the terms of a step.
     pub(crate) reduce: Vec<Vec<i64>>,
-    /// The loop over results whose threads are next to each other.
+    /// The spatial loop of adjacent threads.
     pub(crate) x: usize,
-    /// Whether each tensor that may be is staged in shared memory.
+    /// Whether each stageable tensor is staged in shared memory.
     pub(crate) staged: Vec<bool>,
-    /// Iterations of the innermost loop over terms that are written out.
+    /// The unroll factor of the innermost reduction loop.
     pub(crate) unroll: i64,
-    /// The threads that share the sum of a result; one if each thread has its own.
+    /// The threads per cooperative reduction; one disables it.
     pub(crate) sharers: i64,
 }
 
 impl Tiling {
-    /// One thread per block that does all. What a knob has no parameter for stays so.
+    /// One thread per block does all the work. Decisions without a parameter stay so.
     pub(crate) fn plain(group: &Group) -> Self {
         Self {
             spatial: group.spatial.iter().map(Split::whole).collect(),
@@ -35,8 +35,8 @@ impl Tiling {
         }
     }
 
-    /// Takes back what other decisions leave no room for: such a decision makes no difference to the schedule,
-    /// so it makes none to the model.
+    /// Resets decisions that other decisions override: they have no effect on the schedule, so they
+    /// have none on the model.
     pub(crate) fn settle(mut self, group: &Group) -> Self {
         if self.shares_sum() {
             self.reduce = group.reduce.iter().map(|split| vec![split.axis.extent]).collect();
@@ -51,24 +51,24 @@ impl Tiling {
         self.sharers > 1
     }
 
-    /// A part of a loop over results, counted from the innermost; one if there is none.
+    /// A part of a spatial loop, counted from the innermost; one if it does not exist.
     fn part(&self, axis: usize, from_last: usize) -> i64 {
         let parts = self.spatial.get(axis).map_or(&[][..], Vec::as_slice);
         let inner = parts.get(1..).unwrap_or_default();
         inner.len().checked_sub(from_last + 1).and_then(|at| inner.get(at)).copied().unwrap_or(1)
     }
 
-    /// The virtual threads along a loop over results: what a thread does is that many threads apart.
+    /// The virtual threads along a spatial loop: the stride between results of a thread.
     pub(crate) fn apart(&self, axis: usize) -> i64 {
         self.part(axis, 2)
     }
 
-    /// The threads along a loop over results.
+    /// The threads along a spatial loop.
     pub(crate) fn threads(&self, axis: usize) -> i64 {
         self.part(axis, 1)
     }
 
-    /// What a thread does along a loop over results, one next to the other.
+    /// The adjacent results of a thread along a spatial loop.
     pub(crate) fn inner(&self, axis: usize) -> i64 {
         self.part(axis, 0)
     }
@@ -94,7 +94,7 @@ impl Tiling {
         results.fold(self.sharers, i64::saturating_mul)
     }
 
-    /// The loops over results that threads go along: the one whose threads are next to each other last.
+    /// The spatial loops along threads: that of adjacent threads last.
     pub(crate) fn thread_axes(&self) -> Vec<usize> {
         let others = (0..self.spatial.len()).filter(|axis| *axis != self.x);
         others.chain([self.x]).filter(|axis| self.threads(*axis) > 1).collect()
@@ -109,7 +109,7 @@ impl Tiling {
         group.spatial.iter().enumerate().map(along).product()
     }
 
-    /// The terms of a step along a loop over terms.
+    /// The terms of a step along a reduction loop.
     pub(crate) fn step(&self, axis: usize) -> i64 {
         match self.reduce.get(axis).map(Vec::as_slice) {
             Some([_, inner @ ..]) if !inner.is_empty() => {
@@ -120,7 +120,7 @@ impl Tiling {
         }
     }
 
-    /// What a block computes in a step.
+    /// The extents of a block per step.
     pub(crate) fn of_block(&self) -> Extents {
         Extents {
             spatial: (0..self.spatial.len()).map(|axis| self.tile(axis)).collect(),
@@ -128,7 +128,7 @@ impl Tiling {
         }
     }
 
-    /// What a thread computes at a term.
+    /// The extents of a thread per term.
     pub(crate) fn of_thread(&self) -> Extents {
         Extents {
             spatial: (0..self.spatial.len()).map(|axis| self.per_thread(axis)).collect(),
@@ -136,7 +136,7 @@ impl Tiling {
         }
     }
 
-    /// The bytes that a tensor takes in shared memory.
+    /// The bytes of a tensor in shared memory.
     pub(crate) fn staged_bytes(&self, group: &Group, tensor: &str) -> f64 {
         let extents = self.of_block();
         let bytes =
@@ -144,7 +144,7 @@ impl Tiling {
         bytes.fold(0.0, f64::max)
     }
 
-    /// The bytes that the threads of a block share.
+    /// The shared bytes of a block.
     pub(crate) fn shared_bytes(&self, group: &Group) -> f64 {
         let staged = group.staged.iter().zip(&self.staged).filter(|(_, is_staged)| **is_staged);
         let staged: f64 = staged.map(|(tensor, _)| self.staged_bytes(group, tensor)).sum();

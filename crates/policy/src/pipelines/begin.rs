@@ -1,4 +1,4 @@
-//! What the schedules of all states begin with, whatever the target.
+//! The common first steps of the schedules of all states.
 
 use tensorwright_lang::program::TensorId;
 use tensorwright_pipeline::{Dag, Decision, Stage, State};
@@ -9,10 +9,10 @@ use tensorwright_space::Rejection;
 
 use crate::stages::steps::apply;
 
-/// A draft in which all stages are inlined that a state inlines, and the names of all stages.
+/// Inlines the stages that a state inlines. Returns the draft and the names of all stages.
 ///
 /// # Errors
-/// If one cannot be.
+/// If a stage cannot be inlined.
 pub(crate) fn begin(
     nest: &LoopNest,
     dag: &Dag,

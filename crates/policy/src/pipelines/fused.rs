@@ -1,7 +1,8 @@
-//! Whether a search over pipelines sends fewer bytes through memory than a schedule does.
+//! Replaces a schedule by one from pipeline search that moves fewer bytes.
 //!
-//! Rules compute stencils in blocks of rows and finish what is read in place; what they leave whole goes through memory. Where
-//! a program has several such tensors that are larger than a cache, a greedy search often finds places for them.
+//! Rules compute stencils in blocks of rows and fuse epilogues; all other intermediate tensors go
+//! through memory. If several of them are larger than a cache, a greedy search often finds better
+//! compute locations.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +15,21 @@ use tensorwright_schedule::{Schedule, StageMap, canonical};
 
 use crate::sketch::Policy;
 
-/// Programs with more stages are left to rules: in long chains of stencils many short rows cost more than bytes do, which a
-/// count of bytes does not see.
+/// Programs with more stages are left to rules. In long chains of stencils many short rows cost
+/// more than bytes do, and this comparison counts only bytes.
 const MOST_STAGES: usize = 24;
 
-/// So many states may be asked about, which takes about as long.
+/// The maximum number of states to evaluate, which bounds the time.
 const MOST_ASKED: usize = 1 << 14;
 
-/// What the search finds moves at most this part of the bytes.
+/// The new schedule may move at most this fraction of the bytes.
 const LESS_MOVED: f64 = 0.75;
 
-/// And computes at most so many times as many terms.
+/// The new schedule may compute at most this many times the terms.
 const MORE_WORK: f64 = 1.15;
 
-/// A schedule that sends far fewer bytes through memory than another one, and computes little more; `None` if there is none.
+/// A schedule with far less memory traffic than the given one and little more computation; `None`
+/// if the search finds none.
 pub(crate) fn instead_of(
     program: &Program,
     policy: &dyn Policy,
@@ -40,7 +42,7 @@ pub(crate) fn instead_of(
     let other = Traffic::of(&canonical, schedule)?;
     let cache = policy.cache() as f64;
     let least = program.outputs.iter().map(|output| program.tensor(*output).bytes() as f64);
-    // What is read and written in any case is not worth a search.
+    // Compulsory traffic is not worth a search.
     if other.bytes < least.sum::<f64>() + 4.0 * cache {
         return None;
     }
@@ -57,11 +59,11 @@ pub(crate) fn instead_of(
     (is_less && own.terms <= MORE_WORK * other.terms).then_some(schedule)
 }
 
-/// What a schedule moves and computes.
+/// The memory traffic and the work of a schedule.
 struct Traffic {
-    /// The bytes of whole tensors that loops at the root read and write, once for each of these loops.
+    /// The bytes of whole tensors that root loops read and write, counted once per root loop.
     bytes: f64,
-    /// The elements that are computed, or the terms of those that are reductions.
+    /// The number of computed elements, or of terms for reductions.
     terms: f64,
 }
 

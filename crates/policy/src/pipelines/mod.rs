@@ -1,12 +1,12 @@
-//! Schedules by a search over where stages are computed, whatever the target.
+//! Beam search over compute locations, for all targets.
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `pipeline_search.rs` | [`PipelineSearch`]: what each kind of target has |
-//! | `samples.rs` | [`Samples`]: what one search after another finds |
-//! | `proposals.rs` | [`PipelineSchedules`]: what one search proposes |
-//! | `begin.rs` | what the schedules of all states begin with |
-//! | `fused.rs` | whether a search is worth it where nothing is measured |
+//! | `pipeline_search.rs` | [`PipelineSearch`]: the interface of a target |
+//! | `samples.rs` | [`Samples`]: the results of repeated searches |
+//! | `proposals.rs` | [`PipelineSchedules`]: the results of one search |
+//! | `begin.rs` | the common first steps of all schedules |
+//! | `fused.rs` | when the default schedule comes from a search |
 
 mod begin;
 mod fused;
@@ -28,14 +28,14 @@ pub use pipeline_search::PipelineSearch;
 pub use proposals::PipelineSchedules;
 pub use samples::Samples;
 
-/// States that are tried for each schedule that is wanted: some can be neither applied nor lowered.
+/// States to try per requested schedule: some can be neither applied nor lowered.
 const TRIES: usize = 16;
 
-/// A program as searches over pipelines see it. The cost model of processors is a network: `weights` are those that it has
-/// learned, if not the ones that [come with this version](Weights::shipped).
+/// Prepares a program for pipeline search. `weights` replaces the [shipped](Weights::shipped)
+/// weights of the CPU cost model, which is a neural network.
 ///
 /// # Errors
-/// A kind of target that there is no policy for.
+/// An unsupported kind of target.
 pub fn pipeline_search(
     program: &Program,
     goal: &Goal,
@@ -44,9 +44,9 @@ pub fn pipeline_search(
     Ok(policy(goal)?.pipeline(program, weights))
 }
 
-/// Schedules of a program by a beam search over where its stages are computed and in which tiles, the best by the model
-/// first, with the cycles that it expects. All of them apply to the canonical nest and can be lowered; there may be fewer
-/// than are wanted.
+/// Schedules of a program from a beam search over compute locations and tilings, with their
+/// estimated cycles, best first. All of them apply to the canonical nest and can be lowered. There
+/// may be fewer than requested.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -67,7 +67,7 @@ pub fn pipeline_search(
 /// ```
 ///
 /// # Errors
-/// A kind of target that there is no policy for.
+/// An unsupported kind of target.
 pub fn pipeline_schedules(
     program: &Program,
     goal: &Goal,
@@ -82,7 +82,7 @@ pub fn pipeline_schedules(
             break;
         }
         match pipeline.decode(state) {
-            // Two states may come to the same where extents are small.
+            // Two states may decode to the same schedule if extents are small.
             Ok(schedule) if found.schedules.iter().any(|(known, _)| *known == schedule) => {}
             Ok(schedule) => found.schedules.push((schedule, *cost)),
             Err(refused) => found.refused.push(refused),

@@ -1,14 +1,14 @@
-//! [`PipelineSchedules`]: what a search over where stages are computed proposes.
+//! [`PipelineSchedules`]: the results of one pipeline search.
 
 use tensorwright_schedule::Schedule;
 use tensorwright_space::Rejection;
 
-/// What [`pipeline_schedules`](crate::pipeline_schedules) proposes.
+/// The results of [`pipeline_schedules`](crate::pipeline_schedules).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PipelineSchedules {
-    /// Schedules, the best by the model first, with the cycles that it expects.
+    /// Schedules with their estimated cycles, best first.
     pub schedules: Vec<(Schedule, f64)>,
-    /// Why the states that were tried besides, in their order, mean no schedule.
+    /// Why other states that were tried have no schedule, in order.
     pub refused: Vec<Rejection>,
 }

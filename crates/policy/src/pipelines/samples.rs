@@ -1,4 +1,4 @@
-//! [`Samples`]: what one search after another finds.
+//! [`Samples`]: states found by repeated pipeline searches.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,9 @@ use tensorwright_space::Rejection;
 
 use super::PipelineSearch;
 
-/// What one search after another finds (section 6). The second is a beam; all others are greedy and differ by their seed, so
-/// that there is an answer at once. States are numbered as they are found; none is found twice.
+/// States found by repeated searches (section 6). The second search is a beam search; all others
+/// are greedy and differ in their seed, so that a first answer is available at once. States are
+/// numbered in the order in which they are found, without duplicates.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -36,27 +37,28 @@ pub struct Samples {
     pipeline: Box<dyn PipelineSearch>,
     seed: u64,
     searches: usize,
-    /// All that was found, with costs.
+    /// All states found, with costs.
     states: Vec<(State, f64)>,
-    /// The numbers of those that nobody took, the best last.
+    /// The numbers of the states not yet taken, best last.
     left: Vec<usize>,
     seen: HashSet<u64>,
-    /// What was measured, in seconds.
+    /// Measured states with their times in seconds.
     measured: Vec<(State, f64)>,
 }
 
 impl Samples {
-    /// The searches of a batch: a beam and 79 greedy ones (section 6).
+    /// The searches of a batch: one beam search and 79 greedy ones (section 6).
     pub const BATCH: usize = 80;
 
-    /// No search so far. `seed` decides every random choice.
+    /// Starts without any search. `seed` determines every random choice.
     #[must_use]
     pub fn new(pipeline: Box<dyn PipelineSearch>, seed: u64) -> Self {
         let (states, left, seen) = (Vec::new(), Vec::new(), HashSet::new());
         Self { pipeline, seed, searches: 0, states, left, seen, measured: Vec::new() }
     }
 
-    /// Learns that a state took so many seconds. The cost model is [retrained](Self::retrain) when it is asked to be.
+    /// Records the measured time of a state. Call [`retrain`](Self::retrain) to train the cost
+    /// model.
     pub fn observe(&mut self, number: usize, seconds: f64) {
         let Some((state, _)) = self.states.get(number) else { return };
         if seconds > 0.0 && seconds.is_finite() {
@@ -64,14 +66,14 @@ impl Samples {
         }
     }
 
-    /// How many states were measured.
+    /// The number of measured states.
     #[must_use]
     pub fn observed(&self) -> usize {
         self.measured.len()
     }
 
-    /// Trains the cost model on with what was measured of this program (section 6, autotuning), and puts what nobody took
-    /// into its order.
+    /// Continues training the cost model on the measurements of this program (section 6,
+    /// autotuning), and sorts the remaining states again.
     pub fn retrain(&mut self) {
         if !self.pipeline.learn(&self.measured, self.seed) {
             return;
@@ -83,19 +85,20 @@ impl Samples {
         self.sort();
     }
 
-    /// Puts the best last. Of equal ones, what was found first comes first.
+    /// Sorts the best state last. Ties keep the order of discovery.
     fn sort(&mut self) {
         let states = &self.states;
         self.left.sort_by(|a, b| states[*b].1.total_cmp(&states[*a].1).then(b.cmp(a)));
     }
 
-    /// How many searches there were.
+    /// The number of searches so far.
     #[must_use]
     pub fn searches(&self) -> usize {
         self.searches
     }
 
-    /// Searches once more, as long as it is told to go on; the number of the best state that is new, if there is one.
+    /// Runs one more search while `goes_on` returns true; returns the number of the best new state,
+    /// if any.
     pub fn search(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<usize> {
         let options = if self.searches == 1 { BeamOptions::beam() } else { BeamOptions::greedy() };
         let options = options.with_seed(self.seed.wrapping_add(self.searches as u64));
@@ -111,18 +114,18 @@ impl Samples {
         (first < self.states.len()).then_some(first)
     }
 
-    /// Takes the best state by the model that nobody took.
+    /// Takes the remaining state with the lowest estimated cost.
     pub fn take_best(&mut self) -> Option<usize> {
         self.left.pop()
     }
 
-    /// Takes a state; says whether it was there to be taken.
+    /// Takes a state; returns whether it was available.
     pub fn take(&mut self, number: usize) -> bool {
         let place = self.left.iter().position(|left| *left == number);
         place.map(|place| self.left.remove(place)).is_some()
     }
 
-    /// The cycles that the model expects of a state.
+    /// The estimated cycles of a state.
     #[must_use]
     pub fn cycles(&self, number: usize) -> Option<f64> {
         self.states.get(number).map(|(_, cost)| *cost)
@@ -131,7 +134,7 @@ impl Samples {
     /// The schedule of a state.
     ///
     /// # Errors
-    /// Why it has none, as [`PipelineSearch::decode`] says, or that there is no such state.
+    /// If [`PipelineSearch::decode`] refuses the state, or there is no state with this number.
     pub fn decode(&self, number: usize) -> Result<Schedule, Rejection> {
         match self.states.get(number) {
             Some((state, _)) => self.pipeline.decode(state),

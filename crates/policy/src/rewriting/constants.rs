@@ -1,4 +1,4 @@
-//! Constants that sums read at computed positions: `expand` puts them in order.
+//! Constants read at computed positions: `expand` stores them in reading order.
 
 use tensorwright_lang::program::{Atom, Index};
 
@@ -7,13 +7,13 @@ use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Expand, stages};
 
-/// The most times that an expanded constant may be larger.
+/// The maximum growth of a constant by expansion.
 const MOST_GROWTH: i64 = 64;
 
-/// The fewest results that share an element: with fewer, reading it from memory is what takes the time.
+/// The minimum number of results that share an element: with fewer, memory reads dominate.
 const LEAST_REUSE: i64 = 8;
 
-/// Expands the constants of all sums where it pays.
+/// Expands the constants of all sums where it is profitable.
 pub(super) fn expand(draft: &mut Draft) {
     for stage in stages(&draft.nest) {
         let Some(accesses) = Accesses::of(&draft.nest, &stage) else { continue };
@@ -40,7 +40,7 @@ pub(super) fn expand(draft: &mut Draft) {
     }
 }
 
-/// Whether a subscript has quotients or remainders.
+/// Whether a subscript contains quotients or remainders.
 fn is_computed(index: &Index) -> bool {
     index.terms().iter().any(|term| matches!(term.atom, Atom::Div(..) | Atom::Mod(..)))
 }

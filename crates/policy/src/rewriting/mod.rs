@@ -1,8 +1,8 @@
-//! Which rewritings of a program are worth trying, found by the structure of its stages.
+//! Profitable algebraic rewritings of a program, found by its structure.
 //!
-//! Rewritings are the primitives that replace a stage by others which compute the same in another
-//! way. They come before all other steps of a schedule, so what is found here is a list of
-//! beginnings.
+//! Rewritings are primitives that replace a stage by others which compute the same values in
+//! another way. They precede all other steps of a schedule, so this module returns a list of
+//! drafts.
 
 mod constants;
 mod products;
@@ -16,11 +16,11 @@ use tensorwright_lang::precision::Precision;
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::LoopNest;
 
-/// How many ways of factoring are worth trying.
+/// The maximum number of factorings to try.
 const MOST_FACTORINGS: usize = 2;
 
-/// The beginnings of schedules that are worth trying on a canonical nest, best guess first. Doing
-/// nothing is always among them.
+/// Drafts with rewritings worth trying on a canonical nest, best guess first. The unchanged nest is
+/// always among them.
 #[must_use]
 pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
     let begun = Draft::new(nest.clone());
@@ -31,13 +31,13 @@ pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
     let mut in_rows = without_zeros.clone();
     let mut found = Vec::new();
     if precision == Precision::Fast {
-        // A softmax in blocks takes its divisors out of sums by itself.
+        // Blocked softmax takes its divisors out of the sums itself.
         found.extend(softmax::in_blocks(&without_zeros));
         found.extend(products::factorings(&without_zeros).into_iter().take(MOST_FACTORINGS));
     }
     let is_rewritten = !without_zeros.schedule.steps.is_empty();
     found.push(without_zeros);
-    // Whether longer rows pay depends on how short they are: that is for measurements to say.
+    // Measurements decide whether longer rows are faster.
     found.extend(rows::fuse(&mut in_rows).then_some(in_rows));
     found.extend(is_rewritten.then_some(begun));
     found

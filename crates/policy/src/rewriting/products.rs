@@ -1,4 +1,4 @@
-//! Sums of products and quotients, some factors of which do not depend on all loops of the sum.
+//! Factoring of sums of products whose factors are loop-invariant.
 
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::Expr;
@@ -9,28 +9,28 @@ use tensorwright_schedule::nest::{Loop, LoopNest, Node, Role, Store, for_each_st
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{Factor, loops_of, stages};
 
-/// Factoring pays if it leaves at most this share of the operations: what is saved must make up for
-/// a tensor that is written and read.
+/// Factoring is profitable if it leaves at most this fraction of the operations: the savings must
+/// outweigh writing and reading another tensor.
 const WORTH: f64 = 0.75;
 
-/// How many multiplications take as long as a division.
+/// The cost of a division in multiplications.
 const DIVISION: usize = 4;
 
-/// The most bytes of partial sums.
+/// The maximum size of partial sums in bytes.
 const MOST_BYTES: i64 = 256 << 20;
 
-/// The most loops of a sum of which all subsets are looked at.
+/// The maximum number of loops of a sum for which all subsets are tried.
 const MOST_LOOPS: usize = 6;
 
-/// The drafts in which sums are factored with a clear gain: fewest operations first, then those whose
-/// inner sums read whole vectors, then the smallest partial sums.
+/// Drafts with profitable factorings: fewest operations first, then those whose inner sums read
+/// whole vectors, then the smallest partial sums.
 pub(super) fn factorings(draft: &Draft) -> Vec<Draft> {
     let mut best = draft.clone();
     let mut others: Vec<Draft> = Vec::new();
     for stage in sums_of_products(&draft.nest) {
         let mut choices = choices(&best, &stage).into_iter();
         let Some(first) = choices.next() else { continue };
-        // Alternatives for one stage are alternatives only while the others are as they were.
+        // The choices of one stage are alternatives only while the other stages are unchanged.
         others.extend(choices);
         best = first;
     }
@@ -40,7 +40,7 @@ pub(super) fn factorings(draft: &Draft) -> Vec<Draft> {
     std::iter::once(best).chain(others).collect()
 }
 
-/// The names of the sums in which a factor does not depend on some loop of the reduction.
+/// The names of the sums with a factor that is invariant in some reduction loop.
 fn sums_of_products(nest: &LoopNest) -> Vec<String> {
     let mut stores = Vec::new();
     for_each_store(&nest.body, &mut |store| stores.push(store));
@@ -52,7 +52,7 @@ fn sums_of_products(nest: &LoopNest) -> Vec<String> {
     named.filter(|(_, store)| is_candidate(store)).map(|(name, _)| name).collect()
 }
 
-/// The ways of factoring one stage that pay, best first.
+/// The profitable factorings of one stage, best first.
 fn choices(draft: &Draft, stage: &str) -> Vec<Draft> {
     let terms: Vec<&Loop> =
         loops_of(&draft.nest, stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
@@ -74,7 +74,7 @@ fn choices(draft: &Draft, stage: &str) -> Vec<Draft> {
         let bytes = factored.nest.buffers.last().map_or(0, |buffer| buffer.bytes());
         let after = work(&factored.nest.body);
         if after <= WORTH * before && bytes <= MOST_BYTES {
-            // To a hundredth: the sum outside is small beside the one inside.
+            // Rounded to a hundredth: the outer sum is small compared to the inner one.
             let share = (100.0 * after / before).round();
             found.push((share, !has_rows(&factored.nest), bytes, factored));
         }
@@ -83,8 +83,8 @@ fn choices(draft: &Draft, stage: &str) -> Vec<Draft> {
     found.into_iter().map(|(.., draft)| draft).collect()
 }
 
-/// Whether the partial sums that were made last have a loop along which all reads are contiguous or
-/// constant, so that vectors need no rearranging.
+/// Whether the newest partial sums have a loop along which all reads are contiguous or constant, so
+/// that vectors need no shuffles.
 fn has_rows(nest: &LoopNest) -> bool {
     let made = nest.buffers.last().and_then(|buffer| Accesses::of(nest, &buffer.name));
     made.is_some_and(|made| {
@@ -104,7 +104,7 @@ fn all_factors_mention(value: &Expr, l: &Loop) -> bool {
     }
 }
 
-/// The multiplications of a nest, one of them together with an addition, and what divisions are worth in them.
+/// The cost of a nest in multiplications: a multiply-add counts once, a division as several.
 fn work(nodes: &[Node]) -> f64 {
     let one = |node: &Node| match node {
         Node::Loop(l) => l.extent as f64 * work(&l.body),

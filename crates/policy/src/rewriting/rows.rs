@@ -1,17 +1,17 @@
-//! Rows that follow each other in every tensor of a sum: fused, they make longer ones.
+//! Fusion of adjacent rows of a sum into longer ones.
 //!
-//! A convolution with a window of one is a product of matrices, of which the image is one long row per
-//! channel, however short its own rows are.
+//! A convolution with a window of one is a matrix product: fused, the image is one long row per
+//! channel.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::primitives::{Fuse, stages};
 
-/// Rows of multiples of this need no help.
+/// Rows with a multiple of this length need no fusion.
 const LANES: i64 = 16;
 
-/// Fuses loops over results of all sums where that makes rows longer; says whether there were any.
+/// Fuses spatial loops of all sums where that makes rows longer; returns whether it fused any.
 pub(super) fn fuse(draft: &mut Draft) -> bool {
     let mut fused = false;
     for stage in stages(&draft.nest) {
@@ -25,11 +25,11 @@ pub(super) fn fuse(draft: &mut Draft) -> bool {
     fused
 }
 
-/// Two loops, one right inside the other, that move through every tensor as one would.
+/// Two directly nested loops that move through every tensor like a single loop.
 fn pair(draft: &Draft, stage: &str) -> Option<(String, String)> {
     let accesses = Accesses::of(&draft.nest, stage)?;
     accesses.of_role(Role::Reduce).next()?;
-    // A stage that reads the sum in place has loops of its own, which would have to go along.
+    // An epilogue has loops of its own, which would have to be fused too.
     if draft.nest.buffer(accesses.write.buffer).owner != Owner::Output {
         return None;
     }

@@ -1,26 +1,26 @@
-//! Copies of the results of scatters, so that workers can share the terms.
+//! Privatized scatter results, so that reduction loops can run in parallel.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::nest::{Loop, Role};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{Privatize, Split, loops_of, stages};
 
-/// The most copies.
+/// The maximum number of copies.
 const MOST_COPIES: i64 = 16;
 
-/// Fewer terms than this are not worth a second worker.
+/// The minimum number of terms for parallel execution.
 const FEWEST_TERMS: i64 = 1 << 17;
 
-/// So many terms there are at least for every element of every copy, which is made and added up.
+/// The minimum number of terms per element of each copy, which must be initialized and summed.
 const TERMS_PER_ELEMENT: i64 = 16;
 
-/// A loop over results of so many iterations is shared by workers as it is.
+/// A spatial loop with this many iterations is parallel without copies.
 const RESULTS: i64 = 8;
 
-/// A row of results of this length is taken in blocks.
+/// Rows of results of this length are computed in blocks.
 const ROW: i64 = 256;
 
-/// Gives workers copies of the results of scatters whose results are few and whose terms are many.
+/// Privatizes the results of scatters with few results and many terms.
 pub(super) fn privatize(draft: &mut Draft) {
     for stage in stages(&draft.nest) {
         let Some((target, chunk)) = worthwhile(draft, &stage) else { continue };
@@ -35,7 +35,7 @@ pub(super) fn privatize(draft: &mut Draft) {
     }
 }
 
-/// The loop over terms that workers are to share, and how many of its iterations are one worker's.
+/// The reduction loop to run in parallel, and the iterations per worker.
 fn worthwhile(draft: &Draft, stage: &str) -> Option<(String, i64)> {
     let store = store_of(&draft.nest, stage).filter(|store| store.is_scatter())?;
     let loops = loops_of(&draft.nest, stage);
@@ -47,7 +47,7 @@ fn worthwhile(draft: &Draft, stage: &str) -> Option<(String, i64)> {
         false => l.extent >= RESULTS,
     });
     let terms = loops.iter().fold(1i64, |product, l| product.saturating_mul(l.extent));
-    // The outermost loop that is long enough, so that a worker's terms follow each other.
+    // The outermost long enough loop, so that a worker's terms are contiguous.
     let of_terms = || loops.iter().filter(|l| l.role == Role::Reduce);
     let outermost = of_terms().find(|l| l.extent >= MOST_COPIES);
     let shared = outermost.or_else(|| of_terms().rev().max_by_key(|l| l.extent))?;

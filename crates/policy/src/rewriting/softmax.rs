@@ -1,8 +1,8 @@
-//! A softmax between products, in blocks of its terms.
+//! Blocked (online) softmax between two products.
 //!
-//! Attention needs a row of scores three times: for the maximum, the exponentials and the second product. With a maximum per
-//! block (`rebase`) and scales taken out of the sums over a block (`factor`), a block of scores is done with before the
-//! next one begins:
+//! Attention needs a row of scores three times: for the maximum, the exponentials and the second
+//! product. With a maximum per block (`rebase`) and scales factored out of the sums over a block
+//! (`factor`), each block of scores is used up before the next one begins:
 //!
 //! ```text
 //! top(l) max= x(l,s)                 top.block(l,b) max= x(l,s)                  in a block of s
@@ -19,14 +19,15 @@ use tensorwright_schedule::nest::{BufferId, Loop, Owner, Role, Var};
 use tensorwright_schedule::placement::{reader_names, store_of};
 use tensorwright_schedule::primitives::{Factor, Inline, Rebase, Reorder, Split, loops_of, stages};
 
-/// The terms of a block: rows of a product's tiles, and little enough for a cache to hold the blocks of many rows.
+/// The terms of a block: several register tiles of a product, and few enough that a cache holds the
+/// blocks of many rows.
 const MOST_TERMS: i64 = 512;
 const LEAST_TERMS: i64 = 64;
 
 /// With fewer rows, a product reads its operands about once anyway.
 const LEAST_ROWS: i64 = 16;
 
-/// The first softmax between products in blocks; `None` if there is none.
+/// Blocks the first softmax between products; `None` if there is none.
 pub(super) fn in_blocks(draft: &Draft) -> Option<Draft> {
     stages(&draft.nest).iter().find_map(|stage| of_maximum(draft, stage))
 }
@@ -46,7 +47,7 @@ fn of_maximum(draft: &Draft, stage: &str) -> Option<Draft> {
     let extent = l.extent;
     blocks.step(stage, Rebase { target, by }).then_some(())?;
     let scale = store_of(&blocks.nest, &format!("{stage}.scale"))?.buffer;
-    // Quotients of exponentials are computed where they are summed.
+    // Quotients of exponentials are inlined into the sums.
     for reader in reader_names(&blocks.nest, scale) {
         let store = store_of(&blocks.nest, &reader)?;
         if store.combine.is_none() {
@@ -61,7 +62,8 @@ fn of_maximum(draft: &Draft, stage: &str) -> Option<Draft> {
     has_product.then_some(blocks)
 }
 
-/// Takes the scale out of the sums over blocks; says whether there is a sum for every column of a product.
+/// Takes the scale out of the sums over blocks; returns whether a product has a sum for every
+/// column.
 fn factored(
     draft: &mut Draft,
     stage: &str,

@@ -1,5 +1,5 @@
-//! Sums of which many terms are zero because a condition on positions says so: `phases` leaves them
-//! out, `pad` takes the condition out of the loop.
+//! Removal of zero terms from sums: `phases` skips them, `pad` hoists the condition out of the
+//! loop.
 
 use tensorwright_lang::ops::{CompareOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read};
@@ -9,11 +9,12 @@ use tensorwright_schedule::nest::{LoopNest, Owner, Ranges, Role, Store, for_each
 use tensorwright_schedule::placement::{only_reader, store_of};
 use tensorwright_schedule::primitives::{Inline, Pad, Phases, loops_of, stages};
 
-/// A padded copy pays if every element of it is used at least this often: making one costs about as
-/// much as a few multiply-adds, and a condition in the loop keeps it from being a register tile.
+/// Padding is profitable if each element of the padded copy is read at least this often: a copy
+/// costs about as much as a few multiply-adds, and a condition in the loop prevents register
+/// tiling.
 const REUSE: i128 = 4;
 
-/// Rewrites all reductions of a draft in which conditions on positions decide about terms.
+/// Rewrites all reductions whose terms depend on conditions on positions.
 pub(super) fn leave_out(draft: &mut Draft) {
     for stage in reductions(&draft.nest) {
         if has_remainders(&draft.nest, &stage) {
@@ -23,7 +24,7 @@ pub(super) fn leave_out(draft: &mut Draft) {
     }
 }
 
-/// The names of the reductions that are worth a look.
+/// The names of the reductions to consider.
 fn reductions(nest: &LoopNest) -> Vec<String> {
     let mut stores = Vec::new();
     for_each_store(&nest.body, &mut |store| stores.push(store));
@@ -31,7 +32,7 @@ fn reductions(nest: &LoopNest) -> Vec<String> {
     named.filter(|(_, store)| store.combine.is_some()).map(|(name, _)| name).collect()
 }
 
-/// Whether a stage, or one that it reads, selects by a remainder of positions.
+/// Whether a stage, or a stage that it reads, selects by a remainder of positions.
 fn has_remainders(nest: &LoopNest, stage: &str) -> bool {
     let Some(store) = store_of(nest, stage) else { return false };
     store.combine == Some(ReductionOp::Sum)
@@ -45,9 +46,9 @@ fn has_remainders_in(nest: &LoopNest, stage: &str) -> bool {
         || movements(nest, stage, store).iter().any(|made| has_remainders_in(nest, made))
 }
 
-/// Takes a sum apart into phases; says whether it could.
+/// Splits a sum into phases; returns whether it succeeded.
 fn in_phases(draft: &mut Draft, stage: &str) -> bool {
-    // What spreads and pads the input is part of the condition.
+    // Stages that dilate and pad the input are part of the condition.
     while let Some(made) = store_of(&draft.nest, stage)
         .and_then(|store| movements(&draft.nest, stage, store).into_iter().next())
     {
@@ -71,7 +72,7 @@ fn in_phases(draft: &mut Draft, stage: &str) -> bool {
     any
 }
 
-/// Pads what a reduction reads under conditions, where that pays.
+/// Pads the conditional reads of a reduction where it is profitable.
 fn pad(draft: &mut Draft, stage: &str) {
     let selects = |store: &Store| {
         let mut found = false;
@@ -82,14 +83,15 @@ fn pad(draft: &mut Draft, stage: &str) {
         let mut names: Vec<String> = Vec::new();
         store.value.walk_reads(&mut |read| {
             let name = &nest.buffer(read.tensor).name;
-            // A condition that is not about a border masks many terms: blocks of them are left out if it stays.
+            // A condition that is not a border check masks many terms: keeping it lets blocks of
+            // them be skipped.
             if !names.contains(name) && has_border(nest, stage, read) {
                 names.push(name.clone());
             }
         });
         names
     };
-    // A second condition may go once the first is gone.
+    // A second condition may become removable after the first.
     for _ in 0..2 {
         let Some(store) = store_of(&draft.nest, stage).filter(|store| selects(store)) else {
             return;
@@ -100,7 +102,7 @@ fn pad(draft: &mut Draft, stage: &str) {
     }
 }
 
-/// Whether the copy that was made last is used often enough.
+/// Whether the newest copy is read often enough.
 fn pays(nest: &LoopNest, stage: &str) -> bool {
     let loops = loops_of(nest, stage);
     let uses = loops.iter().fold(1i128, |uses, l| uses.saturating_mul(i128::from(l.extent)));
@@ -108,7 +110,7 @@ fn pays(nest: &LoopNest, stage: &str) -> bool {
     uses >= copied.saturating_mul(REUSE)
 }
 
-/// Whether an element that is read may lie outside of its tensor, if a condition did not keep it from being read.
+/// Whether a read could be out of bounds without its condition.
 fn has_border(nest: &LoopNest, stage: &str, read: &Read) -> bool {
     let mut ranges = Ranges::default();
     loops_of(nest, stage).iter().for_each(|l| ranges.insert(l.var, l.extent));
@@ -118,7 +120,7 @@ fn has_border(nest: &LoopNest, stage: &str, read: &Read) -> bool {
     !read.subscripts.iter().zip(&nest.buffer(read.tensor).shape).all(inside)
 }
 
-/// The stages that a stage alone reads and that only move elements or put constants between them.
+/// The stages read only by this stage that only move elements or insert constants.
 fn movements(nest: &LoopNest, stage: &str, store: &Store) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     store.value.walk_reads(&mut |read| {
@@ -149,7 +151,7 @@ fn is_movement(store: &Store) -> bool {
     store.combine.is_none() && !store.is_recurrence() && moves(&store.value)
 }
 
-/// The divisors of remainders that conditions in a value ask for.
+/// The divisors of remainders in the conditions of a value.
 fn divisors(value: &Expr) -> Vec<i64> {
     let mut found = Vec::new();
     value.walk(&mut |expr| {

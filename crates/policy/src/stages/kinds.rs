@@ -13,7 +13,7 @@ pub(crate) fn is_written_out(draft: &Draft, stage: &str) -> bool {
     !written_loops(draft, stage).is_empty()
 }
 
-/// Whether a stage only moves data or combines a few elements of it: it has no loop over terms.
+/// Whether a stage only moves data or combines a few elements of it: it has no reduction loop.
 pub(crate) fn is_movement(draft: &Draft, stage: &str) -> bool {
     loops_of(&draft.nest, stage).iter().all(|l| l.role == Role::Spatial)
 }
@@ -33,7 +33,7 @@ pub(crate) fn is_in_order(draft: &Draft, stage: &str) -> bool {
     is_recurrence(draft, stage) || is_scatter(draft, stage)
 }
 
-/// The most iterations of a loop that is written out.
+/// The most iterations of a loop that is unrolled.
 const MOST_WRITTEN: i64 = 8;
 
 /// The loops of a stage along which its value is selected.

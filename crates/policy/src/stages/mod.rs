@@ -6,7 +6,7 @@
 //! | `operand.rs` | how operands move with loops, and what of them loops touch |
 //! | `split.rs` | loops, and how they may be split |
 //! | `rows.rs` | which stages go over the same rows |
-//! | `sibling_fusion.rs` | which stages share loops over rows without one being computed for the other |
+//! | `sibling_fusion.rs` | which stages share row loops without one being computed for the other |
 //! | `ranks.rs` | from the ranks of parameters to values and back |
 //! | `steps.rs` | steps that schedules of all targets are made of |
 

@@ -10,9 +10,9 @@ const LINE: f64 = 64.0;
 /// A loop that moves a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mover {
-    /// A loop over results, by place, and the distance.
+    /// A spatial loop, by index, and the distance.
     Spatial(usize, i64),
-    /// A loop over terms, by place, and the distance.
+    /// A reduction loop, by index, and the distance.
     Reduce(usize, i64),
 }
 
@@ -24,9 +24,9 @@ pub(crate) struct Operand {
     pub(crate) shape: Vec<i64>,
     /// The loops that move each dimension.
     pub(crate) moved_by: Vec<Vec<Mover>>,
-    /// How far an iteration of each loop over results moves it in memory; `None` if that differs.
+    /// How far an iteration of each spatial loop moves it in memory; `None` if that differs.
     pub(crate) spatial: Vec<Option<i64>>,
-    /// The same for loops over terms.
+    /// The same for reduction loops.
     pub(crate) reduce: Vec<Option<i64>>,
 }
 
@@ -60,7 +60,7 @@ impl Operand {
         }
     }
 
-    /// Whether a loop over results moves it.
+    /// Whether a spatial loop moves it.
     pub(crate) fn moves(&self, mover: Mover) -> bool {
         match mover {
             Mover::Spatial(axis, _) => self.spatial.get(axis) != Some(&Some(0)),

@@ -1,4 +1,4 @@
-//! Which stages go over the same rows.
+//! Row-wise fusion: stages that iterate over the same rows.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
@@ -9,47 +9,47 @@ use tensorwright_schedule::primitives::{ComputeAt, stages};
 use super::kinds::{is_in_order, is_written_out};
 use super::sibling_fusion::{self, Sibling};
 
-/// Programs with more stages are not looked at: every stage that is tried copies the nest.
+/// Larger programs are skipped: every attempt copies the nest.
 const MOST_STAGES: usize = 128;
 
-/// Stages that may be computed together, row by row, without anything being computed twice.
+/// Stages that can be computed together row by row without recomputation.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
-    /// The stage whose loops over rows are around all: the last one.
+    /// The last stage, whose row loops enclose all others.
     pub(crate) root: String,
-    /// The loop of the root in which the others are computed.
+    /// The loop of the root that the others are computed in.
     pub(crate) row: String,
-    /// The loops of the root up to that one.
+    /// The number of loops of the root up to `row`, inclusive.
     pub(crate) depth: usize,
-    /// Their iterations together.
+    /// The product of their extents.
     pub(crate) rows: i64,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<String>,
-    /// Those of them that share the loops over rows with the root and are not computed for it.
+    /// The stages that share the row loops with the root as siblings.
     pub(crate) siblings: Vec<Sibling>,
-    /// The bytes of the rows that they hold, beside those of results.
+    /// The bytes of the intermediate rows.
     pub(crate) bytes: i64,
-    /// What it is when they are computed in that loop.
+    /// The draft after fusion into that loop.
     pub(crate) fused: Draft,
 }
 
 impl Rows {
-    /// Whether a stage is one of them.
+    /// Whether a stage is part of this.
     pub(crate) fn has(&self, stage: &str) -> bool {
         self.stages.iter().any(|own| own == stage)
     }
 }
 
-/// What stages that go over the same rows may take.
+/// Resource limits of row-wise fusion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// The most bytes of the rows that they hold.
+    /// The maximum bytes of intermediate rows.
     pub(crate) room: i64,
-    /// The workers that share the rows, where stages may go beside the root.
+    /// The number of workers that share the rows; `None` disables sibling fusion.
     pub(crate) sibling_workers: Option<i64>,
 }
 
-/// The stages of a program that go over the same rows and are not scheduled yet. No stage is in two of the answers.
+/// Finds the unscheduled stages that iterate over the same rows. No stage is in two results.
 pub(crate) fn find(draft: &Draft, limits: Limits) -> Vec<Rows> {
     let all = stages(&draft.nest);
     if all.len() > MOST_STAGES {
@@ -70,12 +70,13 @@ pub(crate) fn find(draft: &Draft, limits: Limits) -> Vec<Rows> {
     found
 }
 
-/// The rows of the stages that end with one: in the loops that hold the most stages and, of these, the shortest rows.
+/// The rows of the stages that end with a root: the loop that fuses the most stages and, among
+/// these, has the shortest rows.
 fn rows(draft: &Draft, root: &str, taken: &[String], limits: Limits) -> Option<Rows> {
     let accesses = Accesses::of(&draft.nest, root)?;
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let has_terms = accesses.of_role(Role::Reduce).next().is_some();
-    // A row of an element-wise stage has at least a loop.
+    // A row of an element-wise stage has at least one loop.
     let most = if has_terms { spatial.len() } else { spatial.len().saturating_sub(1) };
     let mut best: Option<Rows> = None;
     for depth in (1..=most).rev() {
@@ -102,19 +103,19 @@ fn rows(draft: &Draft, root: &str, taken: &[String], limits: Limits) -> Option<R
     best
 }
 
-/// The loop of a root in which others may be computed.
+/// A loop of a root that other stages may be fused into.
 struct FusionLoop<'a> {
     root: &'a str,
     /// The loop.
     row: &'a str,
-    /// Its iterations with those of the loops around it.
+    /// Its iterations times those of the enclosing loops.
     rows: i64,
-    /// The stages that share it already.
+    /// The siblings that share it already.
     siblings: &'a [Sibling],
 }
 
-/// The stages that can be computed in a loop of the root without anything being computed twice, and the root;
-/// `None` if that saves nothing.
+/// The stages that can be fused into a loop of the root without recomputation, and the root; `None`
+/// if fusion saves nothing.
 fn stages_of(
     draft: &Draft,
     mut fused: Draft,
@@ -141,7 +142,7 @@ fn stages_of(
         if !trial.step(stage, at) {
             continue;
         }
-        // A result of the program stays where it is, and nothing of it is computed twice.
+        // Outputs of the program stay in memory, and nothing is recomputed.
         if draft.nest.buffer(buffer).owner != Owner::Output {
             let (whole, row) = (draft.nest.buffer(buffer), trial.nest.buffer(buffer));
             if row.elements().saturating_mul(rows) != whole.elements() {
@@ -165,13 +166,13 @@ fn stages_of(
     Some((inside, bytes, fused))
 }
 
-/// The iterations of some loops; terms are not limited by what memory holds.
+/// The product of the extents of some loops, saturating.
 pub(crate) fn iterations<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> i64 {
     axes.into_iter().fold(1, |product, axis| product.saturating_mul(axis.extent))
 }
 
-/// Whether it costs nothing to compute a stage row by row: it has no operands that a tile of several rows and
-/// columns would share, and it is not written out by rules of its own.
+/// Whether a stage loses nothing if it is computed row by row: no operand is shared by a tile of
+/// several rows and columns, and no rule unrolls it.
 fn may_go_by_rows(draft: &Draft, stage: &str) -> bool {
     let Some(store) = store_of(&draft.nest, stage) else { return false };
     let owner = draft.nest.buffer(store.buffer).owner;
@@ -179,14 +180,14 @@ fn may_go_by_rows(draft: &Draft, stage: &str) -> bool {
     if !is_made || is_written_out(draft, stage) || is_in_order(draft, stage) {
         return false;
     }
-    // A product that the stage reads in place is computed inside its tiles.
+    // A product in an epilogue is computed inside its tiles.
     let reduction = epilogue_of(&draft.nest, stage);
     let mut own = [Some(stage.to_owned()), reduction].into_iter().flatten();
     own.all(|stage| Accesses::of(&draft.nest, &stage).is_some_and(|found| !is_product(&found)))
 }
 
-/// Whether a reduction is a product of matrices or a convolution of several channels: one operand stands still
-/// along a loop over results in which another moves, and the other way round.
+/// Whether a reduction is a matrix product or a multi-channel convolution: along some spatial loop
+/// one operand moves and the other does not, and vice versa.
 pub(crate) fn is_product(accesses: &Accesses) -> bool {
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let has_terms = accesses.of_role(Role::Reduce).next().is_some();
@@ -199,7 +200,7 @@ pub(crate) fn is_product(accesses: &Accesses) -> bool {
     has_terms && pairs.any(|(a, b)| shared(a, b))
 }
 
-/// Whether several stages read or write the same rows: otherwise nothing is saved.
+/// Whether several stages read or write the same rows: otherwise fusion saves nothing.
 fn shares_rows(fused: &Draft, inside: &[String]) -> bool {
     let mut touched: Vec<BufferId> = Vec::new();
     for stage in inside {

@@ -1,6 +1,7 @@
-//! Which stages share loops over rows without one being computed for the other.
+//! Sibling fusion: stages that share row loops without depending on each other.
 //!
-//! The gradient of a norm has a result with rows, and results that add up over rows; all of them need what is known of a row:
+//! The gradient of a norm has an output with rows and outputs that are summed over rows. All of
+//! them need the statistics of a row:
 //!
 //! ```text
 //! for n { mean(n) = ..; }                           for n {
@@ -10,7 +11,8 @@
 //!                                                   }
 //! ```
 //!
-//! Workers cannot add to the same elements, so they get copies of what adds up over rows, which are added at the end.
+//! Workers must not add to the same elements, so each adds to private copies, which are summed at
+//! the end.
 
 use std::collections::BTreeSet;
 
@@ -20,40 +22,40 @@ use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{ComputeWith, Privatize, Reorder, Split, stages};
 use tensorwright_schedule::{Draft, ScheduleError};
 
-/// The most copies for each worker.
+/// The maximum number of copies per worker.
 const MOST_COPIES: i64 = 8;
 
-/// A stage that shares the loops over rows of another.
+/// A stage that shares the row loops of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sibling {
     pub(crate) stage: String,
-    /// Its own loops over rows, outermost first.
+    /// Its own row loops, outermost first.
     rows: Vec<String>,
-    /// Whether it adds up over rows.
+    /// Whether it is a sum over rows.
     pub(crate) adds_up: bool,
-    /// The bytes that it holds while rows are computed.
+    /// The bytes that it needs while rows are computed.
     pub(crate) bytes: i64,
 }
 
-/// How rows are shared among workers, each of which adds to a copy of its own.
+/// A partition of rows among workers; each share has a private copy of the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowShares {
-    /// The iterations of the outermost loop over rows that have a copy.
+    /// The iterations of the outermost row loop per copy.
     pub(crate) each: i64,
 }
 
 impl RowShares {
-    /// Shares of equal size, at least one for each worker; `None` if there are none.
+    /// Shares of equal size, at least one per worker; `None` if there is no such partition.
     pub(crate) fn of(extent: i64, workers: i64) -> Option<Self> {
         let most = workers.saturating_mul(MOST_COPIES).min(extent);
         let copies = (workers.max(1)..=most).find(|copies| extent % copies == 0)?;
         Some(Self { each: extent / copies })
     }
 
-    /// Cuts a loop; the names of the loop over shares and of that inside of one.
+    /// Splits a loop; returns the names of the loop over shares and the loop inside a share.
     ///
     /// # Errors
-    /// If that is refused.
+    /// If the split is refused.
     pub(crate) fn cut(
         self,
         draft: &mut Draft,
@@ -69,7 +71,8 @@ impl RowShares {
 }
 
 impl Sibling {
-    /// A stage whose first loops over results, or all whose loops over terms, are as long as the rows of another.
+    /// A stage whose first spatial loops, or whose reduction loops, have the extents of the root's
+    /// row loops.
     fn of(draft: &Draft, stage: &str, rows: &[&Axis]) -> Option<Self> {
         let accesses = Accesses::of(&draft.nest, stage)?;
         let buffer = draft.nest.buffer(accesses.write.buffer);
@@ -84,7 +87,7 @@ impl Sibling {
         };
         let adds_up = !terms.is_empty();
         let own = if adds_up { terms } else { results.iter().copied().take(rows.len()).collect() };
-        // What is left is a row.
+        // The remaining loops are a row.
         let has_row = results.iter().any(|axis| {
             axis.extent > 1
                 && !own.iter().any(|own| own.var == axis.var)
@@ -98,9 +101,9 @@ impl Sibling {
         Some(Self { stage: stage.to_owned(), rows, adds_up, bytes })
     }
 
-    /// Computes it in the loops over rows of a root, up to one; the stage that is there afterwards.
+    /// Fuses it into the row loops of a root, up to `at`; returns the resulting stage.
     ///
-    /// With shares, those loops are cut already, and the stage may add to copies.
+    /// With shares, these loops are already split, and the stage may add to private copies.
     ///
     /// # Errors
     /// If a step is refused.
@@ -129,8 +132,8 @@ impl Sibling {
     }
 }
 
-/// Brings results of the program that need the same data into the loops over rows of a root, as far as workers can share
-/// them.
+/// Fuses outputs of the program that need the same data into the row loops of a root, as far as
+/// workers can share them.
 pub(super) fn join(
     draft: &mut Draft,
     root: &str,
@@ -168,7 +171,7 @@ pub(super) fn join(
     joined.into_iter().map(|(stage, _)| stage).collect()
 }
 
-/// All that a stage is made of: what it reads, what that is made of, and so on.
+/// The transitive inputs of a stage.
 fn needs(nest: &LoopNest, stage: &str) -> BTreeSet<BufferId> {
     let mut made: Vec<(BufferId, Vec<BufferId>)> = Vec::new();
     for_each_store(&nest.body, &mut |store| {

@@ -16,7 +16,7 @@ pub(crate) struct Split {
     pub(crate) tile: Option<Factorization>,
 }
 
-/// The loops over terms, with the ways to split each. Windows are walked through whole.
+/// The reduction loops, with the ways to split each. Windows are walked through whole.
 pub(crate) fn terms(axes: Vec<Axis>, options: &SpaceOptions) -> Vec<Split> {
     let split = |axis: Axis| {
         let extent = axis.extent.max(1) as u64;

@@ -1,4 +1,4 @@
-//! Schedules for graphics processors.
+//! Schedules for GPUs.
 
 use std::collections::BTreeMap;
 use std::path::Path;

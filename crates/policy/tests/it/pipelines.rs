@@ -11,7 +11,7 @@ use tensorwright_policy::cpu::Pipeline;
 use tensorwright_policy::{Samples, lower_options, pipeline_schedules, pipeline_search};
 use tensorwright_schedule::{Schedule, canonical, lower, lower_with};
 
-/// Processors with one worker and with several, and a graphics processor.
+/// Processors with one worker and with several, and a GPU.
 fn goals() -> [Goal; 3] {
     let device = Target::named("cuda:sm_80").unwrap();
     [

@@ -157,7 +157,7 @@ fn rows_that_are_read_again_stay_in_registers() {
     assert!(costly.contains("bx: compute_at out y.block"), "{costly}");
 }
 
-/// All terms of a small window are written out, over a tile of several rows that share what they read.
+/// All terms of a small window are unrolled, over a tile of several rows that share what they read.
 #[test]
 fn windows_share_what_they_read_with_the_next_rows() {
     let text = "def f(float(H,W) in) -> (out) {

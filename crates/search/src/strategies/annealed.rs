@@ -1,22 +1,22 @@
-//! The annealed choice of starting points (FlexTensor section 5.1, "Heuristic Method"), which the P- and
-//! the Q-method share.
+//! Annealed choice of starting points (FlexTensor section 5.1, "Heuristic Method").
+//!
+//! The P- and the Q-method share it.
 
 use tensorwright_space::{Point, Rng};
 
-/// How much better points are preferred as starting points. The paper does not say. With 40, a point
-/// that is 5 % slower than the best is chosen once for seven times that the best one is. Of 8, 20, 40 and
-/// 80, the last two came out best for both methods on the landscape of `examples/strategy_time.rs`;
+/// How strongly better starting points are preferred. The paper gives no value. With 40, a point
+/// that is 5 % slower than the best is chosen once per seven choices of the best one. Of 8, 20, 40
+/// and 80, the last two were best for both methods on the landscape of `examples/strategy_time.rs`;
 /// with 8, the many poor points of H outweigh the few good ones.
 pub(super) const GAMMA: f64 = 40.0;
 
-/// Points that must be known before the first choice, random ones unless others are given: H must
-/// hold something to choose from. The paper does not say.
+/// The number of known points before the first choice, random ones unless others are given: H must
+/// contain something to choose from. The paper gives no value.
 pub(super) const WARM_UP: usize = 16;
 
 /// The set H of points that have been evaluated, each with its performance value E.
 ///
-/// Only points that could be measured are in it: what lies beside a point that does not build
-/// mostly does not build either.
+/// It contains only measured points: neighbours of a point that fails to build mostly fail, too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evaluated {
     points: Vec<(Point, f64)>,
@@ -32,10 +32,11 @@ impl Evaluated {
         }
     }
 
-    /// The place of a starting point, chosen in proportion to `exp(-gamma (E* - E_p) / E*)`.
+    /// The index of a starting point, chosen with a probability proportional to `exp(-gamma (E* -
+    /// E_p) / E*)`.
     ///
-    /// The paper calls that expression the probability itself, which over a set does not sum to
-    /// one; in proportion is the reading that keeps its meaning: the closer to the best, the likelier.
+    /// The paper calls that expression the probability itself, although it does not sum to one.
+    /// Proportionality keeps its meaning: the closer to the best, the likelier.
     pub(super) fn choose(&self, gamma: f64, rng: &mut Rng) -> Option<usize> {
         let weight =
             |(_, value): &(Point, f64)| libm::exp(-gamma * (self.best - value) / self.best);
@@ -48,7 +49,7 @@ impl Evaluated {
         &self.points[place]
     }
 
-    /// Takes out a point all of whose neighbours are known.
+    /// Removes a point whose neighbours are all known.
     pub(super) fn retire(&mut self, place: usize) -> (Point, f64) {
         self.points.swap_remove(place)
     }

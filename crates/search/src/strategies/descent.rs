@@ -1,9 +1,9 @@
-//! Descent: from the best point known along single moves, then along pairs of them.
+//! Descent: local search by single moves, then pairs of moves.
 //!
-//! Of no paper: the plain local search that the others have to beat, and the portfolio's way to
-//! finish. All moves from the best point are tried, those first that paid off elsewhere; as soon as a
-//! better point is known, the search goes on from there. In a local optimum two moves are made at
-//! once, since tile sizes trade against each other; then random points follow.
+//! Not from a paper: the plain local search that the others must beat, and the final phase of the
+//! portfolio. It tries all moves from the best point, starting with those that paid off elsewhere,
+//! and continues from a better point as soon as one is known. In a local optimum it tries pairs of
+//! moves, since tile sizes trade off against each other, and then random points.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use tensorwright_space::{Point, SearchSpace};
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("descent", "best neighbour first, then pairs of moves", |space, settings| {
         Box::new(Descent::new(space, settings))
     });
 
-/// Random points before the first descent.
+/// The number of random points before the first descent.
 const RANDOM_FIRST: usize = 8;
 
-/// Pairs of moves that are drawn in a local optimum before a random point is taken.
+/// The number of pairs tried in a local optimum before a random point.
 const MOST_PAIRS: usize = 200;
 
 /// Descent.
 #[derive(Debug)]
 struct Descent {
     base: Base,
-    /// The direction by which a point was reached, and the fitness where the step began.
+    /// The direction that led to a point, and the fitness before the step.
     steps: HashMap<Point, (usize, f64)>,
-    /// What each direction gained.
+    /// The gain of each direction.
     gains: Vec<Gain>,
 }
 
-/// The mean gain of a direction, in logarithms of fitness; it begins with one step without gain.
+/// The mean log-fitness gain of a direction, initialized with one step without gain.
 #[derive(Debug, Clone, Copy)]
 struct Gain {
     sum: f64,
@@ -62,7 +62,7 @@ impl Descent {
         }
     }
 
-    /// The most promising move from a point that leads to a new one.
+    /// The most promising move from a point to a new one.
     fn single(&mut self, from: &Point, fitness: f64) -> Option<Point> {
         let mut directions: Vec<usize> = (0..self.gains.len()).collect();
         self.base.rng.shuffle(&mut directions);
@@ -81,7 +81,7 @@ impl Descent {
         None
     }
 
-    /// Two random moves from a point that lead to a new one.
+    /// Two random moves from a point to a new one.
     fn pair(&mut self, from: &Point) -> Option<Point> {
         let directions = self.base.space.directions();
         for _ in 0..MOST_PAIRS {
@@ -107,7 +107,7 @@ impl SearchStrategy for Descent {
         for observation in observations {
             let Some(fitness) = self.base.observe(observation) else { continue };
             if let Some((direction, before)) = self.steps.remove(&observation.point) {
-                // A point that fails is as bad as one that is ten times slower.
+                // A failure counts like a tenfold slowdown.
                 let gain = (fitness / before).ln().clamp(-2.3, 2.3);
                 self.gains[direction].sum += gain;
                 self.gains[direction].steps += 1.0;

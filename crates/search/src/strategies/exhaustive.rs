@@ -1,6 +1,6 @@
-//! Exhaustive search: every legal point once, in the order of their numbers.
+//! Exhaustive search: every legal point once, in numeric order.
 //!
-//! It keeps its place and what it was told, never the space: a space of 10^20 points can be begun.
+//! It stores its position and the observations, never the space, so it can start on 10^20 points.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use tensorwright_space::{Point, SearchSpace};
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("exhaustive", "every point in order", |space, settings| {
         Box::new(Exhaustive::new(space, settings))
     });
 
-/// So many illegal points in a row are the end: what lies behind is not found by walking.
+/// The search ends after this many consecutive illegal points: enumeration would find no more.
 const MOST_SKIPPED: usize = 1 << 20;
 
 /// Exhaustive search.

@@ -1,15 +1,15 @@
 //! G-BFS: greedy best-first search, section 3.3 and algorithm 1 of Zhang et al. 2019.
 //!
-//! A priority queue holds the states that were measured. The fastest is taken out, rho of its
-//! neighbours are drawn (section 4: rho = 5), and those that are legitimate and new are measured and
-//! enqueued. The search starts at the state without tiles (section 4), unless it is given a start.
+//! A priority queue contains the measured states. The fastest is removed, rho of its neighbours are
+//! sampled (section 4: rho = 5), and those that are legitimate and new are measured and enqueued.
+//! The search starts at the untiled state (section 4), unless it has starting points.
 //!
 //! Beyond the paper:
 //! - Its actions double one factor and halve another (equation 6); here neighbours are those of the
-//!   space: a prime factor moves, items of an order change places, a number goes up or down, another
-//!   choice is taken. For powers of two the first is the paper's action.
-//! - The paper ends when the queue is empty. Here a random legal point begins anew. The same happens
-//!   if more points are asked for while all that could be expanded is still out: nobody waits.
+//!   space: a prime factor moves, two items of an order swap, a number changes by one step, or
+//!   another choice is taken. For powers of two the first is the paper's action.
+//! - The paper ends when the queue is empty. Here a random legal point follows. The same happens
+//!   if more points are requested while all expandable ones are pending: nobody waits.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use tensorwright_space::{Point, SearchSpace};
 use crate::base::{Base, propose, untiled};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("g-bfs", "Zhang et al. 2019, section 3.3", |space, settings| {
         Box::new(GBfs::new(space, settings))
     });
 
-/// The neighbours that are drawn of a state.
+/// The number of sampled neighbours per state.
 const RHO: usize = 5;
 
 /// Greedy best-first search.
@@ -33,11 +33,11 @@ const RHO: usize = 5;
 struct GBfs {
     base: Base,
     queue: BinaryHeap<State>,
-    /// Neighbours that were drawn and have not gone out.
+    /// Sampled neighbours that were not proposed yet.
     drawn: VecDeque<Point>,
 }
 
-/// A state in the queue: the fittest first, the point decides between equals.
+/// A state in the queue: the fittest first, ties broken by the point.
 #[derive(Debug)]
 struct State {
     fitness: f64,

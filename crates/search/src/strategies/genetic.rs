@@ -1,16 +1,17 @@
 //! Genetic search of Tensor Comprehensions, section 6.2.
 //!
 //! "Each new candidate is bred through three parent uniform cross-over and also undergoes mutation
-//! with a low probability": three parents are chosen with chances in proportion to their fitness,
-//! each parameter of the child comes from one of them, and a few parameters get random values. The
-//! fitness is inversely proportional to the running time; a generation has 100 candidates (section 7).
+//! with a low probability": three parents are selected with probabilities proportional to their
+//! fitness, each parameter of the child comes from one of them, and a few parameters get random
+//! values. The fitness is inversely proportional to the running time; a generation has 100
+//! candidates (section 7).
 //!
-//! Where the section is silent:
+//! Unspecified in the section:
 //! - The mutation rate is 5 % per parameter.
-//! - The ten best of all that was seen remain parents, so that a good candidate is not lost with its
+//! - The ten best points so far remain parents, so that a good candidate is not lost with its
 //!   generation; they are not measured again.
-//! - A generation ends when all its candidates went out. Those that come back later belong to the
-//!   next one; nobody waits for them.
+//! - A generation ends when all its candidates were proposed. Those that come back later belong
+//!   to the next one; nobody waits for them.
 
 use std::sync::Arc;
 
@@ -19,22 +20,22 @@ use tensorwright_space::{Point, Rng, SearchSpace};
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("genetic", "Tensor Comprehensions, section 6.2", |space, settings| {
         Box::new(Genetic::new(space, settings))
     });
 
-/// Candidates of a generation.
+/// The size of a generation.
 const POPULATION: usize = 100;
 
-/// The chance of a parameter to get a random value.
+/// The mutation probability of a parameter.
 const MUTATION_RATE: f64 = 0.05;
 
-/// Candidates that stay parents.
+/// The number of elites that stay parents.
 const ELITES: usize = 10;
 
-/// Children that are bred before a random point is taken instead of one that is new.
+/// The number of children to try before a random point is proposed instead.
 const MOST_BIRTHS: usize = 50;
 
 /// Genetic search.
@@ -42,9 +43,9 @@ const MOST_BIRTHS: usize = 50;
 struct Genetic {
     base: Base,
     parents: Vec<Candidate>,
-    /// What came back since the parents were chosen.
+    /// The observations since the parents were chosen.
     generation: Vec<Candidate>,
-    /// How many went out since then.
+    /// The number of proposals since then.
     born: usize,
 }
 
@@ -73,7 +74,7 @@ impl Genetic {
         point.or_else(|| self.base.random())
     }
 
-    /// What came back becomes the parents, together with the best of the parents before.
+    /// Selects the next parents: the observations, and the best of the previous parents.
     fn next_generation(&mut self) {
         let by_fitness = |a: &Candidate, b: &Candidate| b.fitness.total_cmp(&a.fitness);
         self.parents.sort_by(by_fitness);
@@ -83,7 +84,7 @@ impl Genetic {
         self.born = 0;
     }
 
-    /// A new legal child; `None` in the first generation, and if all children are known or illegal.
+    /// A new legal child; `None` in the first generation, or if all children are known or illegal.
     fn child(&mut self) -> Option<Point> {
         if self.parents.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What the strategies that learn share: how points look to a network, and a memory.
+//! Common parts of learning strategies: feature encoding, and replay memory.
 
 use tensorwright_outcome::Outcome;
 use tensorwright_space::{Point, Rng, SearchSpace};
@@ -6,18 +6,18 @@ use tensorwright_space::{Point, Rng, SearchSpace};
 use crate::Observation;
 use crate::base::Base;
 
-/// Points that the scale of features is taken from.
+/// The number of points that determine the scale of features.
 const SAMPLE: usize = 256;
 
-/// Scaled features beyond this are cut: a single odd value must not drive a network.
+/// Scaled features are clipped at this value: an outlier must not dominate a network.
 const FURTHEST: f32 = 4.0;
 
-/// How points look to a network: the space's features, each with mean 0 and variance 1 over the
-/// space. The papers hand the raw vector of a point to their networks; with splits that reach into the
-/// thousands beside flags of 0 and 1, that learns slowly or not at all.
+/// The encoding of points for a network: the space's features, each with mean 0 and variance 1 over
+/// the space. The papers use the raw vector of a point; with splits that reach into the thousands
+/// next to flags of 0 and 1, training is slow or fails.
 #[derive(Debug, Clone)]
 pub(super) struct Encoding {
-    /// Mean and inverse deviation of each feature.
+    /// The mean and inverse standard deviation of each feature.
     scales: Vec<(f32, f32)>,
 }
 
@@ -50,7 +50,7 @@ impl Encoding {
     }
 }
 
-/// The last things that happened, up to a number of them.
+/// A replay memory of the latest items, with a maximum size.
 #[derive(Debug, Clone)]
 pub(super) struct Memory<T> {
     items: Vec<T>,
@@ -72,7 +72,7 @@ impl<T> Memory<T> {
         }
     }
 
-    /// So many of them, each drawn from all of them; none if there are none.
+    /// Samples `count` items with replacement; none if the memory is empty.
     pub(super) fn sample(&self, count: usize, rng: &mut Rng) -> Vec<&T> {
         (0..count).filter_map(|_| rng.choose(&self.items)).collect()
     }
@@ -83,8 +83,8 @@ pub(super) fn open_directions(space: &SearchSpace, point: &Point) -> Vec<usize> 
     (0..space.directions()).filter(|d| space.step(point, *d).is_some()).collect()
 }
 
-/// Notes an observation, and returns the performance of its point if that is news: a lost device
-/// says nothing about a point, and a point of another space nothing about this one.
+/// Records an observation, and returns the performance of its point if it is informative: a lost
+/// device says nothing about a point, and neither does a point of another space.
 pub(super) fn news(base: &mut Base, observation: &Observation) -> Option<f64> {
     if !base.space.contains(&observation.point) {
         return None;

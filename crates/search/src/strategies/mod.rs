@@ -1,4 +1,4 @@
-//! One file per strategy.
+//! Search strategies, one file each.
 
 mod annealed;
 pub(crate) mod descent;

@@ -1,18 +1,19 @@
 //! N-A2C: neighbourhood actor advantage critic, section 3.4 and algorithm 2 of Zhang et al. 2019.
 //!
-//! Episodes of T steps start at the best state so far. With probability tau a step follows the actor's
-//! policy, otherwise it is random; new states on the way are collected and tested. What they yield
-//! goes to a memory of fixed size, from which actor and critic learn. Section 4 has T = 3.
+//! Episodes of T steps start at the best state so far. With probability tau a step follows the
+//! actor's policy, otherwise it is random; new states on the way are collected and tested. The
+//! rewards go to a memory of fixed size, from which actor and critic learn. Section 4 has T = 3.
 //!
 //! Beyond the paper:
 //! - Its actions double one factor and halve another (equation 6); here they are the directions of
 //!   the space. For powers of two the first kind of them is the paper's.
-//! - T has "a soft start, which means starting with a large value", and increases "after a long time
-//!   exploration within the same starting points", without figures: see [`Length`].
-//! - The paper gives no tau and no sizes of batch, memory and networks: see the constants here and in
-//!   `actor_critic`.
-//! - Episodes lead through legal states only, known ones included. A batch ends when so many results
-//!   came back; episodes meanwhile go on from the centre before: nobody waits.
+//! - T has "a soft start, which means starting with a large value", and increases "after a long
+//! time
+//!   exploration within the same starting points", without numbers: see [`Length`].
+//! - The paper gives no tau and no sizes of batch, memory and networks: see the constants here and
+//!   in `actor_critic`.
+//! - Episodes lead through legal states only, including known ones. A batch ends after a number of
+//!   results; meanwhile episodes continue from the previous centre: nobody waits.
 
 mod actor_critic;
 mod length;
@@ -28,24 +29,24 @@ use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use actor_critic::{ActorCritic, Transition};
 use length::Length;
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("n-a2c", "Zhang et al. 2019, section 3.4", |space, settings| {
         Box::new(NA2c::new(space, settings))
     });
 
-/// How often the policy is followed. The paper does not say. On the landscape of
-/// `examples/strategy_time.rs` less is better, down to never (of 0, 0.4, 0.7 and 0.9): a few hundred
-/// trials teach the actor little. Half of the steps keep the method what it is.
+/// The probability to follow the policy. The paper gives no value. On the landscape of
+/// `examples/strategy_time.rs` less is better, down to zero (of 0, 0.4, 0.7 and 0.9): a few hundred
+/// trials teach the actor little. One half keeps the character of the method.
 const TAU: f64 = 0.5;
 
-/// Results after which the networks are trained and the centre is moved.
+/// The number of results between trainings of the networks and moves of the centre.
 const BATCH: usize = 8;
 
-/// Episodes without a new state before a random one is taken.
+/// The number of episodes without a new state before a random one is proposed.
 const MOST_EPISODES: usize = 32;
 
-/// Actions that are tried to get to a legal state.
+/// The number of actions to try for a legal next state.
 const MOST_ACTIONS: usize = 8;
 
 /// N-A2C.
@@ -54,14 +55,14 @@ struct NA2c {
     base: Base,
     encoding: Encoding,
     learner: ActorCritic,
-    /// States that episodes found and that have not gone out.
+    /// Collected states that were not proposed yet.
     collected: VecDeque<Point>,
-    /// The steps that led to states whose result is not known.
+    /// The steps that led to states with unknown results.
     steps: HashMap<Point, Vec<(Point, usize)>>,
-    /// Where episodes start: the best state when the last batch ended.
+    /// The start of episodes: the best state at the end of the last batch.
     center: Point,
     length: Length,
-    /// Results that came back.
+    /// The number of results.
     results: usize,
 }
 
@@ -85,7 +86,7 @@ impl NA2c {
 
     fn point(&mut self) -> Option<Point> {
         if let Some(point) = self.base.start() {
-            // A start that was given takes the place of the state without tiles.
+            // A given start replaces the untiled state.
             if self.base.visited.len() == 1 {
                 self.collected.clear();
                 self.center = point.clone();
@@ -103,13 +104,13 @@ impl NA2c {
         self.base.random()
     }
 
-    /// T steps from the centre.
+    /// Runs T steps from the centre.
     fn episode(&mut self) {
         let mut state = self.center.clone();
         for _ in 0..self.length.steps() {
             let Some((action, next)) = self.act(&state) else { break };
             match self.base.visited.fitness(&next) {
-                // What is known need not be tested to be learnt from.
+                // Known states are learned from without a test.
                 Some(value) => self.learn(&state, action, &next, value),
                 None => {
                     self.steps.entry(next.clone()).or_default().push((state, action));
@@ -139,7 +140,7 @@ impl NA2c {
         None
     }
 
-    /// Remembers a step whose reward is known.
+    /// Stores a step with known reward.
     fn learn(&mut self, state: &Point, action: usize, next: &Point, value: f64) {
         self.learner.remember(Transition {
             from: self.encoding.encode(&self.base.space, state),
@@ -150,7 +151,7 @@ impl NA2c {
         });
     }
 
-    /// A batch has been tested: the networks learn, and the centre moves to the best state.
+    /// Ends a batch: trains the networks, and moves the centre to the best state.
     fn end_batch(&mut self) {
         let Some((best, value)) = self.base.visited.best() else { return };
         self.learner.train(*value);

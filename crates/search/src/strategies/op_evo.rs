@@ -1,15 +1,15 @@
 //! OpEvo: topology-aware evolution, section 4 and algorithm 1 of Gao et al. 2021.
 //!
-//! Each parameter of a child comes from one of the lambda best points with a chance in proportion to
-//! its fitness (equation 2), and is then mutated by a q-random walk over the parameter's graph
-//! (section 4.3). Appendix B: lambda = rho = 8, q = 0.5.
+//! Each parameter of a child comes from one of the lambda best points with a probability
+//! proportional to its fitness (equation 2), and is then mutated by a q-random walk over the
+//! parameter's graph (section 4.3). Appendix B: lambda = rho = 8, q = 0.5.
 //!
 //! Beyond the paper:
-//! - "We will mutate the child again until it is not already sampled": it walks on from where it is.
-//!   A point that the space's rules refuse counts as sampled, with fitness zero. After sixteen walks
-//!   in vain another child is made, and in the end a random point is taken.
-//! - A generation is made from what is known when it is asked for; nobody waits for points that
-//!   are out. Until a point of positive fitness is known, points are random.
+//! - "We will mutate the child again until it is not already sampled": it continues from its
+//!   position. Points that the space's rules reject count as sampled, with fitness zero. After
+//!   sixteen failed walks another child is made, and in the end a random point is taken.
+//! - A generation is made from the points known when it is requested; nobody waits for pending
+//!   points. Until a point of positive fitness is known, points are random.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,25 +19,25 @@ use tensorwright_space::{Parameter, Point, Rng, SearchSpace};
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("opevo", "Gao et al. 2021, section 4", |space, settings| {
         Box::new(OpEvo::new(space, settings))
     });
 
-/// Parents, and random points at the start.
+/// The number of parents, and of random points at the start.
 const LAMBDA: usize = 8;
 
-/// Children of a generation.
+/// The number of children per generation.
 const RHO: usize = 8;
 
-/// The mutation rate: the chance of another step of the walk.
+/// The mutation rate: the probability of another step of the walk.
 const Q: f64 = 0.5;
 
-/// Walks of a child before another is made.
+/// The number of walks of a child before another is made.
 const MOST_WALKS: usize = 16;
 
-/// Children before a random point is taken.
+/// The number of children before a random point is taken.
 const MOST_CHILDREN: usize = 16;
 
 /// Topology-aware evolution.
@@ -46,7 +46,7 @@ struct OpEvo {
     base: Base,
     /// The lambda best points, best first.
     parents: Vec<(Point, f64)>,
-    /// Children that have not gone out.
+    /// Children that were not proposed yet.
     children: VecDeque<Point>,
 }
 
@@ -69,7 +69,7 @@ impl OpEvo {
         if self.children.is_empty() {
             self.breed();
         }
-        // Observations of points that others proposed may have come in the meantime.
+        // Other observations may have arrived in the meantime.
         while let Some(child) = self.children.pop_front() {
             if self.base.claim(&child) {
                 return Some(child);
@@ -87,7 +87,7 @@ impl OpEvo {
         }
     }
 
-    /// A child that is legal and new.
+    /// A new legal child.
     fn child(&mut self, parents: &[Point], chances: &[f64]) -> Option<Point> {
         let Self { base, children, .. } = self;
         for _ in 0..MOST_CHILDREN {
@@ -104,24 +104,24 @@ impl OpEvo {
     }
 }
 
-/// Equation 2: each parameter is that of a parent, likely in proportion to the parent's fitness.
+/// Equation 2: each parameter comes from a parent, with a probability proportional to its fitness.
 fn recombine(space: &SearchSpace, parents: &[Point], chances: &[f64], rng: &mut Rng) -> Point {
     let ranks = (0..space.parameters().len()).map(|p| parents[rng.weighted(chances)].rank(p));
     Point::new(ranks.collect::<Box<[u32]>>())
 }
 
-/// Section 4.3: each parameter walks.
+/// Section 4.3: each parameter takes a random walk.
 fn mutate(space: &SearchSpace, point: &Point, rng: &mut Rng) -> Point {
     let parameters = space.parameters().iter().zip(point.ranks());
     let ranks = parameters.map(|(parameter, rank)| q_random_walk(parameter, *rank, Q, rng));
     Point::new(ranks.collect::<Box<[u32]>>())
 }
 
-/// The q-random walk of section 4.3: from a value to one of its neighbours, each equally likely
-/// (equation 3), and on from there; before every step it stops with probability 1 - q.
+/// The q-random walk of section 4.3: moves to a uniformly random neighbour (equation 3), and
+/// continues from there; before every step it stops with probability 1 - q.
 ///
-/// The value where it stops is distributed as the start's column of (1-q)(I-Q)^-1 (appendix A). A
-/// `q` of 1 would walk for ever: it is at most 0.999.
+/// The distribution of the final value is the start's column of (1-q)(I-Q)^-1 (appendix A). `q` is
+/// at most 0.999, since 1 would never stop.
 #[must_use]
 pub fn q_random_walk(parameter: &Parameter, rank: u32, q: f64, rng: &mut Rng) -> u32 {
     let q = q.min(0.999);

@@ -1,11 +1,10 @@
-//! FlexTensor's P-method (sections 5.1 and 6.5): choose a starting point as in annealing, and try all
-//! of its directions.
+//! FlexTensor's P-method (sections 5.1 and 6.5): all neighbours of annealed starting points.
 //!
-//! Where the paper is silent:
-//! - [`GAMMA`], and how many random points H holds before the first choice.
+//! Unspecified in the paper:
+//! - [`GAMMA`], and the number of random points in H before the first choice.
 //! - Its steps are synchronous. Here the next starting point is chosen as soon as all neighbours of
-//!   the last one went out, among what came back by then: nobody waits.
-//! - A starting point whose directions went out is not chosen again.
+//!   the previous one are proposed, from the results so far: nobody waits.
+//! - A starting point is not chosen again after its neighbours were proposed.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use super::learned::news;
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("p-method", "FlexTensor, section 5.1, all directions", |space, settings| {
         Box::new(PMethod::new(space, settings))
@@ -27,7 +26,7 @@ pub(crate) const STRATEGY: Strategy =
 struct PMethod {
     base: Base,
     evaluated: Evaluated,
-    /// Neighbours of the starting point that have not gone out.
+    /// Neighbours of the starting point that were not proposed yet.
     neighbours: Vec<Point>,
 }
 
@@ -53,7 +52,7 @@ impl PMethod {
             let Some(place) = self.evaluated.choose(GAMMA, &mut self.base.rng) else { break };
             let (start, _) = self.evaluated.retire(place);
             self.neighbours = self.base.space.neighbours(&start);
-            // A search may end in the midst of a neighbourhood: no parameter comes always first.
+            // A search may end within a neighbourhood: the order must not favour any parameter.
             self.base.rng.shuffle(&mut self.neighbours);
         }
         self.base.random()

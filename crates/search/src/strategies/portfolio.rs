@@ -1,13 +1,14 @@
-//! A portfolio: a bandit gives each trial to one of the other strategies, and tells all of them what
-//! became of it.
+//! A portfolio: a multi-armed bandit over the other strategies.
 //!
-//! As in OpenTuner (Ansel et al. 2014, section 4): the credit of a strategy is the area under the
-//! curve of its successes within a sliding window, where a success is a new best point and later
-//! ones weigh more; an upper confidence bound makes sure that the others are tried too. A strategy
-//! that pays off on this program soon gets most of the trials, and profits from what the others saw.
+//! It gives each trial to one of them, and all of them observe the outcome.
 //!
-//! Beyond OpenTuner: strategies begin with a credit, since sixty trials are too few to find out
-//! what is known beforehand: which of them learn from few trials.
+//! As in OpenTuner (Ansel et al. 2014, section 4), the credit of a strategy is the area under the
+//! curve of its successes in a sliding window. A success is a new best point, and later ones weigh
+//! more. An upper confidence bound ensures exploration. A strategy that pays off on this program
+//! soon gets most of the trials, and learns from the trials of the others.
+//!
+//! Beyond OpenTuner, strategies start with a credit: sixty trials are too few to rediscover which
+//! of them learn from few trials.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,14 +18,14 @@ use tensorwright_space::{Point, SearchSpace};
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings, registry};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("portfolio", "a bandit over all others", |space, settings| {
         Box::new(Portfolio::new(space, settings))
     });
 
-/// The strategies and the credit that they begin with, as if they had succeeded so often in
-/// [`PRIOR_TRIALS`] trials. Exhaustive search would only fill the space from one corner.
+/// The strategies with their initial credit, as a success rate over [`PRIOR_TRIALS`] trials.
+/// Exhaustive search is excluded: it would fill the space from one corner.
 const ARMS: &[(&str, f64)] = &[
     ("gaussian", 4.0),
     ("descent", 1.5),
@@ -38,23 +39,23 @@ const ARMS: &[(&str, f64)] = &[
     ("random", 0.25),
 ];
 
-/// The weight of the credit at the start, in trials.
+/// The weight of the initial credit in trials.
 const PRIOR_TRIALS: f64 = 10.0;
 
-/// Trials that the credit looks back to.
+/// The length of the credit window in trials.
 const WINDOW: usize = 100;
 
 /// The weight of the confidence bound (OpenTuner: C = 0.05).
 const EXPLORATION: f64 = 0.05;
 
-/// How often a strategy is asked again if it proposes what another has out.
+/// How often a strategy is asked again if its proposal is already pending.
 const MOST_ASKED: usize = 4;
 
 /// A bandit over the other strategies.
 struct Portfolio {
     base: Base,
     arms: Vec<Member>,
-    /// Which arm proposed a point that is out.
+    /// The arm that proposed each pending point.
     proposed: HashMap<Point, usize>,
     /// The latest trials: the arm, and whether it succeeded.
     window: VecDeque<(usize, bool)>,
@@ -65,7 +66,7 @@ struct Member {
     name: &'static str,
     strategy: Box<dyn SearchStrategy>,
     prior: f64,
-    /// Trials that went out and have not come back.
+    /// The number of pending trials.
     out: usize,
 }
 
@@ -73,7 +74,7 @@ impl Portfolio {
     fn new(space: Arc<SearchSpace>, settings: &StrategySettings) -> Self {
         let mut base = Base::new(space.clone(), settings);
         let mut arm = |(name, prior): &(&'static str, f64)| {
-            // The portfolio itself hands out the points to start from.
+            // The portfolio itself proposes the starting points.
             let settings = StrategySettings { seed: base.rng.next_u64(), start: Vec::new() };
             let strategy = registry::find(name)?.start(space.clone(), &settings);
             Some(Member { name, strategy, prior: *prior, out: 0 })
@@ -108,7 +109,7 @@ impl Portfolio {
         None
     }
 
-    /// The arms, the one with the most credit first; the earlier one of equals.
+    /// The arms by credit, highest first; ties keep their order.
     fn ranked(&self) -> Vec<usize> {
         let credits: Vec<f64> = (0..self.arms.len()).map(|arm| self.credit(arm)).collect();
         let mut ranked: Vec<usize> = (0..self.arms.len()).collect();
@@ -121,7 +122,7 @@ impl Portfolio {
         let trials = || self.window.iter().filter(|(other, _)| *other == arm);
         let count = trials().count() as f64;
         let successes = trials().zip(1..).filter(|((_, success), _)| *success);
-        // The k-th trial of n weighs 2k/(n+1), so that n successes have area n.
+        // The k-th trial of n weighs 2k/(n+1), so n successes have area n.
         let area: f64 = successes.map(|(_, k)| 2.0 * f64::from(k) / (count + 1.0)).sum();
         let Member { prior, out, .. } = self.arms[arm];
         let uses = PRIOR_TRIALS + count + out as f64;

@@ -1,12 +1,10 @@
-//! FlexTensor's Q-method (section 5.1): choose a starting point as in annealing, and move along the one
-//! direction that a Q-network expects most of.
+//! FlexTensor's Q-method (section 5.1): Q-learning of moves from annealed starting points.
 //!
-//! Where the paper is silent:
-//! - `EPSILON` of the moves are random, else a network that has seen nothing would decide alone. The
+//! Unspecified in the paper:
+//! - `EPSILON` of the moves are random, otherwise an untrained network would decide alone. The
 //!   values, like those of the network, are those of the authors' published program.
-//! - Directions that lead to known or illegal points are passed over for the next best.
-//! - The starting points and the network are those of the moment when a point is asked for; nobody
-//!   waits for points that are out.
+//! - Directions that lead to known or illegal points are skipped for the next best.
+//! - Proposals use the current starting points and network; nobody waits for pending points.
 
 mod network;
 
@@ -21,13 +19,13 @@ use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use network::{QNetwork, Step};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("q-method", "FlexTensor, section 5.1, Q-learning", |space, settings| {
         Box::new(QMethod::new(space, settings))
     });
 
-/// The share of random moves: at first, how fast it falls with every move, and at least.
+/// The probability of random moves: initial value, decrement per move, and minimum.
 const EPSILON: (f64, f64, f64) = (0.8, 0.01, 0.1);
 
 /// "The training process happens periodically (every five trials)".
@@ -40,18 +38,18 @@ struct QMethod {
     evaluated: Evaluated,
     encoding: Encoding,
     network: QNetwork,
-    /// The moves that led to the points that are out.
+    /// The moves that led to the pending points.
     moves: HashMap<Point, Move>,
-    /// Moves that were made, and moves that ended.
+    /// The numbers of moves made, and of moves with known results.
     made: usize,
     ended: usize,
 }
 
-/// A move whose end is being evaluated.
+/// A move whose result is pending.
 #[derive(Debug, Clone)]
 struct Move {
     from: Point,
-    /// The performance of the point that it starts from.
+    /// The performance of its starting point.
     value: f64,
     direction: usize,
 }
@@ -86,7 +84,7 @@ impl QMethod {
         self.base.random()
     }
 
-    /// The end of a move from a starting point, along the direction with the biggest Q-value or a
+    /// The end of a move from a starting point along the direction with the highest Q-value, or a
     /// random one; `None` if all its neighbours are known or illegal.
     fn walk(&mut self, place: usize) -> Option<Point> {
         let (from, value) = self.evaluated.get(place).clone();
@@ -110,7 +108,7 @@ impl QMethod {
         None
     }
 
-    /// Learns from a move whose end has been evaluated: the tuple (p, e, (E_e - E_p) / E_p).
+    /// Stores a move with a known result: the tuple (p, e, (E_e - E_p) / E_p).
     fn learn(&mut self, made: &Move, end: &Point, value: f64) {
         self.network.remember(Step {
             from: self.encoding.encode(&self.base.space, &made.from),

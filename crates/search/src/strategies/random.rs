@@ -1,4 +1,4 @@
-//! Random search: every legal point equally likely, none twice.
+//! Random search: uniform sampling of legal points without repetition.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tensorwright_space::SearchSpace;
 use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("random", "uniform sampling without repetition", |space, settings| {
         Box::new(Random::new(space, settings))

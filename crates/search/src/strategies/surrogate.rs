@@ -1,15 +1,18 @@
-//! A boosted-tree surrogate, after AutoTVM (Chen et al., "Learning to Optimize Tensor Programs", 2018):
-//! learn to rank from all that was measured, anneal over the model, measure a batch of what it likes
-//! best, repeat.
+//! Boosted-tree surrogate with simulated annealing, after AutoTVM.
 //!
-//! From AutoTVM, its paper or its program: batches of 64, the first one random; the objective that ranks
-//! pairs; trees of depth 3 with a shrinkage of 0.3; 128 parallel chains that go on from batch to
-//! batch; one point in twenty is random (epsilon-greedy); a batch is chosen for diversity as well.
+//! The loop of Chen et al., "Learning to Optimize Tensor Programs" (2018): learn to rank from all
+//! measurements, anneal over the model, measure a batch of the most promising points, repeat.
 //!
-//! Other than there:
-//! - Features are those of the space, not of loops in lowered code: they cost microseconds.
+//! From AutoTVM, its paper or its program: batches of 64, the first one random; the pairwise
+//! ranking objective; trees of depth 3 with a shrinkage of 0.3; 128 parallel chains that continue
+//! from batch to batch; one point in twenty is random (epsilon-greedy); batches are selected for
+//! diversity, too.
+//!
+//! Differences:
+//! - Features are those of the space, not of lowered loops: they cost microseconds.
 //! - Annealing takes [`SurrogateOptions::evaluations`] per point of the batch, a quarter of AutoTVM's.
-//! - When a batch went out the next one is planned from what came back by then; nobody waits.
+//! - The next batch is planned when the last one is proposed, from the results so far; nobody
+//! waits.
 
 mod annealing;
 mod diversity;
@@ -25,21 +28,21 @@ use crate::base::{Base, propose};
 use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use annealing::Annealing;
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("surrogate", "boosted trees, after AutoTVM", |space, settings| {
         Box::new(Surrogate::new(space, settings, SurrogateOptions::default()))
     });
 
-/// What may differ between uses.
+/// Options of the surrogate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SurrogateOptions {
-    /// The points of a batch. The model is trained anew after each, so smaller batches learn sooner
-    /// and cost more.
+    /// The batch size. The model is retrained after each batch, so smaller batches learn sooner and
+    /// cost more.
     pub(crate) batch: usize,
-    /// The share of random points.
+    /// The fraction of random points.
     pub(crate) epsilon: f64,
-    /// Points that the model looks at for each that is proposed.
+    /// The number of model evaluations per proposed point.
     pub(crate) evaluations: usize,
 }
 
@@ -49,7 +52,7 @@ impl Default for SurrogateOptions {
     }
 }
 
-/// Candidates that a batch is chosen from, in units of the batch (AutoTVM's lambda).
+/// The number of candidates per batch, in units of the batch (AutoTVM's lambda).
 const CANDIDATES: usize = 2;
 
 /// The surrogate.
@@ -57,13 +60,13 @@ const CANDIDATES: usize = 2;
 pub(crate) struct Surrogate {
     base: Base,
     options: SurrogateOptions,
-    /// What was learnt from: the features of points, row by row, and their performance.
+    /// The training data: features of points (row-major), and their performance.
     rows: Vec<f32>,
     values: Vec<f64>,
     annealing: Annealing,
-    /// Points of the batch that have not gone out.
+    /// Points of the batch that were not proposed yet.
     planned: VecDeque<Point>,
-    /// How much was learnt from when they were planned.
+    /// The number of training rows when they were planned.
     learnt: usize,
 }
 
@@ -92,7 +95,7 @@ impl Surrogate {
         if self.base.rng.chance(self.options.epsilon) {
             return self.base.random();
         }
-        // Results may come from elsewhere: with a batch of them, a plan is out of date.
+        // Other strategies may add results: after a batch of them, the plan is outdated.
         if self.values.len() >= self.learnt + self.options.batch {
             self.planned.clear();
         }
@@ -113,7 +116,7 @@ impl Surrogate {
         None
     }
 
-    /// Trains the model, and fills the next batch with what it likes best.
+    /// Trains the model, and plans the next batch.
     fn plan(&mut self) {
         let batch = self.options.batch.max(1);
         self.learnt = self.values.len();
@@ -126,7 +129,7 @@ impl Surrogate {
         self.planned.extend(diversity::choose(candidates, batch));
     }
 
-    /// A model of all that was learnt, in units of the best performance.
+    /// Trains a model on all data, relative to the best performance.
     fn train(&mut self) -> Boosted {
         let best = self.values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let targets: Vec<f32> = self.values.iter().map(|value| (value / best) as f32).collect();
@@ -135,8 +138,8 @@ impl Surrogate {
     }
 }
 
-/// The parameters of AutoTVM's trees. It adds trees until a test set gets no better; 60 are about
-/// where that ends with hundreds of rows.
+/// The parameters of AutoTVM's trees. AutoTVM adds trees until a validation set stops improving;
+/// with hundreds of rows that is at about 60.
 fn boosting() -> Boosting {
     Boosting {
         objective: Objective::Pairwise { opponents: 8 },

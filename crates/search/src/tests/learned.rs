@@ -1,4 +1,4 @@
-//! What the strategies that learn must do on made-up landscapes.
+//! Tests of learning strategies on synthetic landscapes.
 
 #[path = "support/landscape.rs"]
 mod landscape;
@@ -21,8 +21,8 @@ fn observe(space: &SearchSpace, point: Point) -> Observation {
     Observation { outcome: landscape::outcome(space, &point), point }
 }
 
-/// Runs a strategy for so many trials, in batches of changing size whose results come back out of
-/// order, and returns the points in the order in which they were proposed.
+/// Runs a strategy for a number of trials, in batches of changing size whose results arrive out of
+/// order; returns the points in order of proposal.
 fn run(strategy: &mut dyn SearchStrategy, space: &SearchSpace, trials: usize) -> Vec<Point> {
     let mut rng = Rng::new(99);
     let (mut proposed, mut out) = (Vec::new(), Vec::new());
@@ -140,8 +140,8 @@ fn nothing_but_failures_is_no_trouble() {
     }
 }
 
-/// Results of others are learnt from, their points are not proposed again, and points from another
-/// space are no trouble.
+/// Strategies learn from results of others, do not propose their points again, and ignore points
+/// from another space.
 #[test]
 fn what_others_saw_is_taken_in() {
     let space = landscape::space(256);

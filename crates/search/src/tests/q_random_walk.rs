@@ -58,7 +58,8 @@ fn power_series(parameter: &Parameter, start: u32, q: f64) -> Vec<f64> {
     sum
 }
 
-/// How far the walks are from a distribution, in standard deviations of the chi-square statistic.
+/// The deviation of the walks from a distribution, in standard deviations of the chi-square
+/// statistic.
 fn distance(parameter: &Parameter, (start, q): (u32, f64), expected: &[f64], walks: u32) -> f64 {
     let mut rng = Rng::new(u64::from(walks));
     let mut counts = vec![0u32; expected.len()];
@@ -103,13 +104,13 @@ fn walks_on_c_8_nu_3_end_as_the_closed_form_says() {
         let distance = distance(&parameter, (start, q), &expected, walks);
         assert!(distance.abs() < 4.0, "from {start} with {q}: {distance}");
     }
-    // Another q is another distribution, and the test would notice.
+    // Another q has another distribution, and the test would notice.
     let other = closed_form(&parameter, 9, 0.53);
     assert!(distance(&parameter, (9, 0.5), &other, 100_000) > 10.0);
 }
 
-/// Section 4.3: of (2,1,4), (2,2,2) and (2,4,1), which are as far from (8,1,1), the one with the most
-/// neighbours is the likeliest.
+/// Section 4.3: of (2,1,4), (2,2,2) and (2,4,1), which are equally far from (8,1,1), the one with
+/// the most neighbours is the likeliest.
 #[test]
 fn values_with_more_neighbours_are_likelier() {
     let splits = Factorization::new(8, 3, Splits::Divisible);

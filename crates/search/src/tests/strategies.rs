@@ -1,4 +1,4 @@
-//! What every strategy of the registry promises.
+//! Tests of the contract of all registered strategies.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_space::parameter::{Categorical, Discrete, Factorization, Permutation, Splits};
 use tensorwright_space::{Domain, Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 
-/// Refuses a third of the points, among them the one without tiles.
+/// Rejects a third of the points, including the untiled one.
 #[derive(Debug)]
 struct Picky;
 
@@ -32,12 +32,12 @@ fn parameters(extent: u64) -> Vec<Parameter> {
     ]
 }
 
-/// 1,800 points or so.
+/// About 1,800 points.
 fn space() -> Arc<SearchSpace> {
     Arc::new(SearchSpace::with_rules(parameters(16), Arc::new(Picky)))
 }
 
-/// A bowl with its bottom at one point, in distances that suit each kind of parameter.
+/// A bowl with its minimum at one point, with suitable distances per kind of parameter.
 fn bowl(space: &SearchSpace, point: &Point) -> f64 {
     let tile = |place: usize| match space.parameters()[place].domain() {
         Domain::Factorization(splits) => {
@@ -55,7 +55,7 @@ fn measured(seconds: f64) -> Outcome {
     Outcome::Measured(Timing { seconds, ..Timing::default() })
 }
 
-/// All kinds of outcomes, and times that are none.
+/// All kinds of outcomes, and invalid times.
 fn anything(rng: &mut Rng) -> Outcome {
     match rng.index(10) {
         0 => Outcome::Illegal { rule: "r".into(), reason: "x".into() },
@@ -73,7 +73,7 @@ fn start(strategy: &Strategy, space: &Arc<SearchSpace>, seed: u64) -> Box<dyn Se
     strategy.start(space.clone(), &StrategySettings { seed, start: Vec::new() })
 }
 
-/// Asks and tells until so many points were tried; checks what was asked.
+/// Runs a number of trials, and checks the proposals.
 fn run(
     search: &mut dyn SearchStrategy,
     space: &SearchSpace,
@@ -175,7 +175,7 @@ fn all_kinds_of_outcomes_are_survived() {
 fn outcomes_that_never_come_back_stall_nothing() {
     let space = space();
     for strategy in STRATEGIES {
-        // None at all comes back, then half.
+        // First all outcomes are lost, then half.
         for lost in [1.0, 0.5] {
             let mut rng = Rng::new(6);
             let mut search = start(strategy, &space, 6);
@@ -231,7 +231,7 @@ fn what_others_tried_is_not_tried_again() {
             outcome: measured(bowl(&space, point)),
         };
         search.observe(&told.iter().map(observe).collect::<Vec<_>>());
-        // Points of another space are survived, too.
+        // Points of another space are ignored.
         search.observe(&[Observation { point: Point::new([9, 9]), outcome: measured(1e-9) }]);
         let tried = run(search.as_mut(), &space, 100, 1, |p| Some(measured(bowl(&space, p))));
         assert_eq!(tried.len(), 100, "{}", strategy.name);

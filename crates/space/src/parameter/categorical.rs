@@ -1,15 +1,15 @@
-//! Choices without an order: all are neighbours.
+//! Unordered choices: all are neighbours.
 
 use serde::{Deserialize, Serialize};
 
-/// Choices without an order: all are neighbours. A direction goes to one of the choices.
+/// Unordered choices: all are neighbours. A direction leads to one of the choices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored")]
 pub struct Categorical {
     choices: Vec<String>,
 }
 
-/// Its fields as they come from a file: nothing is believed.
+/// The serialized fields, untrusted.
 #[derive(Deserialize)]
 #[serde(expecting = "struct Categorical")]
 struct Stored {
@@ -23,7 +23,7 @@ impl From<Stored> for Categorical {
 }
 
 impl Categorical {
-    /// A parameter with these choices; with a nameless one if there are none.
+    /// A parameter with these choices; with an unnamed one if there are none.
     #[must_use]
     pub fn new<S: Into<String>>(choices: impl IntoIterator<Item = S>) -> Self {
         let mut choices: Vec<String> = choices.into_iter().map(Into::into).collect();

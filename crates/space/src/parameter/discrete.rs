@@ -1,4 +1,4 @@
-//! Numbers in a row: adjacent ones are neighbours.
+//! Ordered numbers: adjacent ones are neighbours.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct Discrete {
     values: Vec<i64>,
 }
 
-/// Its fields as they come from a file: nothing is believed.
+/// The serialized fields, untrusted.
 #[derive(Deserialize)]
 #[serde(expecting = "struct Discrete")]
 struct Stored {
@@ -23,7 +23,7 @@ impl From<Stored> for Discrete {
 }
 
 impl Discrete {
-    /// A parameter with these values, each once; with 0 if there are none.
+    /// A parameter with these distinct values; with 0 if there are none.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = i64>) -> Self {
         let mut values: Vec<i64> = values.into_iter().collect();
@@ -56,7 +56,7 @@ impl Discrete {
         }
     }
 
-    /// The value of a rank.
+    /// The value with a rank.
     #[must_use]
     pub fn value(&self, rank: u32) -> i64 {
         self.values.get(rank as usize).copied().unwrap_or(self.values[0])

@@ -1,9 +1,9 @@
 //! Parameters: finite sets with a topology (OpEvo section 3), one module per kind.
 //!
-//! The values of a parameter are numbered; a rank stands for a value. Two values are neighbours if
-//! performance is expected to be similar; the relation is symmetric. A direction is a named way from
-//! a value to a neighbour, the same for all values, so that a network can learn what it does
-//! (FlexTensor section 5.1); along some directions a value has no neighbour.
+//! The values of a parameter are numbered by rank. Two values are neighbours if similar performance
+//! is expected; the relation is symmetric. A direction is a named step from a value to a neighbour,
+//! the same for all values, so that a network can learn its effect (FlexTensor section 5.1); some
+//! values have no neighbour along some directions.
 
 mod categorical;
 mod discrete;
@@ -17,29 +17,29 @@ pub use permutation::Permutation;
 
 use serde::{Deserialize, Serialize};
 
-/// A named parameter. It serialises with all its values, so that points keep their meaning when a
-/// later version generates others.
+/// A named parameter. It is serialized with all its values, so that points stay valid if a later
+/// version generates other values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
     name: String,
     domain: Domain,
 }
 
-/// The values of a parameter and how they are connected.
+/// The values of a parameter and their topology.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Domain {
-    /// Ways to split an extent.
+    /// Splits of an extent.
     Factorization(Factorization),
-    /// Orders.
+    /// Permutations.
     Permutation(Permutation),
-    /// Numbers in a row.
+    /// Ordered numbers.
     Discrete(Discrete),
-    /// Choices without an order.
+    /// Unordered choices.
     Categorical(Categorical),
 }
 
-/// Calls a method of whichever kind a domain is.
+/// Dispatches a method to the kind of a domain.
 macro_rules! each {
     ($domain:expr, $inner:ident => $call:expr) => {
         match $domain {
@@ -70,7 +70,7 @@ impl Parameter {
         &self.domain
     }
 
-    /// The kind, in OpEvo's words.
+    /// The kind, in OpEvo's terms.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.domain {
@@ -99,7 +99,7 @@ impl Parameter {
         each!(&self.domain, inner => inner.step(rank, direction)).filter(|next| *next != rank)
     }
 
-    /// The neighbours of a value, each once, in increasing order.
+    /// The distinct neighbours of a value, in increasing order.
     #[must_use]
     pub fn neighbours(&self, rank: u32) -> Vec<u32> {
         let all = (0..self.directions()).filter_map(|direction| self.step(rank, direction));
@@ -115,7 +115,7 @@ impl Parameter {
         each!(&self.domain, inner => inner.text(rank))
     }
 
-    /// Appends numbers that describe a value to a model; always as many.
+    /// Appends the features of a value for a model, a constant number of them.
     pub fn features(&self, rank: u32, to: &mut Vec<f32>) {
         each!(&self.domain, inner => inner.features(rank, to));
     }

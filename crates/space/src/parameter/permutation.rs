@@ -1,19 +1,19 @@
-//! Orders: two are neighbours if exchanging two items makes one the other.
+//! Permutations: neighbours differ by one transposition.
 
 use serde::{Deserialize, Serialize};
 
-/// The most items: twelve factorial still is a rank.
+/// The maximum number of items: twelve factorial still fits a rank.
 const MOST_ITEMS: usize = 12;
 
-/// Orders of named items, numbered lexicographically. Two are neighbours if a transposition makes one
-/// the other; a direction exchanges the items at two places.
+/// Permutations of named items, numbered lexicographically. Neighbours differ by one transposition;
+/// a direction swaps the items at two positions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored")]
 pub struct Permutation {
     items: Vec<String>,
 }
 
-/// Its fields as they come from a file: nothing is believed.
+/// The serialized fields, untrusted.
 #[derive(Deserialize)]
 #[serde(expecting = "struct Permutation")]
 struct Stored {
@@ -32,7 +32,7 @@ impl TryFrom<Stored> for Permutation {
 }
 
 impl Permutation {
-    /// The orders of these items; of the first twelve if there are more.
+    /// The permutations of these items; of the first twelve if there are more.
     #[must_use]
     pub fn new<S: Into<String>>(items: impl IntoIterator<Item = S>) -> Self {
         Self { items: items.into_iter().take(MOST_ITEMS).map(Into::into).collect() }
@@ -44,7 +44,7 @@ impl Permutation {
         &self.items
     }
 
-    /// The items' numbers in the order of a rank.
+    /// The item numbers in the order of a rank.
     #[must_use]
     pub fn order(&self, rank: u32) -> Vec<usize> {
         let mut left: Vec<usize> = (0..self.items.len()).collect();
@@ -58,7 +58,7 @@ impl Permutation {
         order
     }
 
-    /// The rank of an order of the items' numbers; `None` if it is none.
+    /// The rank of an order of item numbers; `None` if it is not a permutation.
     #[must_use]
     pub fn rank(&self, order: &[usize]) -> Option<u32> {
         let mut left: Vec<usize> = (0..self.items.len()).collect();
@@ -92,7 +92,7 @@ impl Permutation {
         names.join(" ")
     }
 
-    /// The place of every item.
+    /// The position of every item.
     pub(super) fn features(&self, rank: u32, to: &mut Vec<f32>) {
         let start = to.len();
         to.resize(start + self.items.len(), 0.0);
@@ -106,7 +106,7 @@ fn factorial(n: usize) -> u32 {
     (1..=n as u32).product()
 }
 
-/// The pair of places that a direction exchanges: (0,1), (0,2), ... (1,2), ...
+/// The pair of positions that a direction swaps: (0,1), (0,2), ... (1,2), ...
 fn pair(mut direction: usize, items: usize) -> Option<(usize, usize)> {
     for first in 0..items {
         let partners = items - first - 1;

@@ -1,4 +1,4 @@
-//! Sampling is uniform: over all points, and over the legal ones.
+//! Tests that sampling is uniform, over all points and over legal ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::parameter::{Categorical, Discrete, Factorization, Permutation, Splits};
 use crate::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 
-/// The tile and the unrolling must not both be large.
+/// The tile and the unroll factor must not both be large.
 #[derive(Debug)]
 struct Small;
 
@@ -28,7 +28,7 @@ fn parameters() -> Vec<Parameter> {
     ]
 }
 
-/// How far counts are from even ones, in standard deviations of the chi-square statistic.
+/// The deviation of counts from uniform ones, in standard deviations of the chi-square statistic.
 fn unevenness(counts: &BTreeMap<Point, u32>, cells: usize) -> f64 {
     let total: f64 = counts.values().map(|count| f64::from(*count)).sum();
     let expected = total / cells as f64;
@@ -69,7 +69,7 @@ fn every_legal_point_is_equally_likely() {
 fn the_measure_of_unevenness_notices_what_is_uneven() {
     let space = SearchSpace::new(parameters());
     let mut rng = Rng::new(13);
-    // Two draws of which the smaller is taken.
+    // The minimum of two samples is not uniform.
     let counts = draw(100_000, || space.sample(&mut rng).min(space.sample(&mut rng)));
     assert!(unevenness(&counts, space.points().count()) > 100.0);
 }

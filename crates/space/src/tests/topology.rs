@@ -1,4 +1,4 @@
-//! Parameters and their neighbourhoods: what every search relies on.
+//! Tests of parameters and their neighbourhoods.
 
 use std::collections::BTreeSet;
 

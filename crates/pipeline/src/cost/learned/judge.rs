@@ -1,29 +1,29 @@
-//! How good the choices of a model are, on programs of which many schedules were measured.
+//! Evaluation of cost models on programs with many measured schedules.
 
 use super::super::Kind;
 use super::network::{Network, cost};
 use super::samples::Samples;
 use super::weights::Weights;
 
-/// How good the choices of a model are on one program.
+/// The quality of a model's choices on one program.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEvaluation {
     /// The program.
     pub program: String,
-    /// The threads.
+    /// The number of threads.
     pub threads: usize,
-    /// How many schedules were measured.
+    /// The number of measured schedules.
     pub schedules: usize,
-    /// Spearman's rank correlation between expected and measured times.
+    /// Spearman's rank correlation between estimated and measured times.
     pub correlation: f64,
-    /// The time of the first choice over that of the best schedule.
+    /// The time of the first choice relative to the best schedule.
     pub first: f64,
-    /// The time of the best of the first five choices over that of the best schedule.
+    /// The time of the best of the first five choices relative to the best schedule.
     pub best_of_five: f64,
 }
 
-/// Judges weights by samples, program by program.
+/// Evaluates weights on samples, program by program.
 #[must_use]
 pub fn judge(samples: &Samples, weights: &Weights) -> Vec<ModelEvaluation> {
     let network = weights.network();
@@ -51,7 +51,7 @@ pub fn judge(samples: &Samples, weights: &Weights) -> Vec<ModelEvaluation> {
     samples.programs().iter().map(of).collect()
 }
 
-/// What a sample costs.
+/// The estimated cost of a sample.
 fn expected(samples: &Samples, number: usize, network: &Network) -> f64 {
     let sample = &samples.list[number];
     let features: Vec<f32> = sample.features.iter().flatten().copied().collect();
@@ -61,7 +61,7 @@ fn expected(samples: &Samples, number: usize, network: &Network) -> f64 {
     sample.amounts.iter().zip(factors.chunks(Kind::ALL.len())).map(of_stage).sum::<f64>()
 }
 
-/// The rank of every value; equal ones share the mean of theirs.
+/// The rank of every value; ties share the mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -74,7 +74,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The correlation of two lists of ranks; 0 if one of them is constant.
+/// The correlation of two lists of ranks; 0 if one is constant.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let mean = (a.len().max(1) - 1) as f64 / 2.0;
     let product = |x: &[f64], y: &[f64]| -> f64 {

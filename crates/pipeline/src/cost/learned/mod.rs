@@ -1,11 +1,11 @@
-//! [`LearnedModel`]: a model whose prices come from a network (section 5.2 and Appendix B).
+//! [`LearnedModel`]: prices from a neural network (section 5.2 and Appendix B).
 //!
-//! The network sees the features of a stage and says by how much the price of each kind differs from that of the analytical
-//! model; a stage costs its amounts at these prices, and a state the sum over its stages. A network that has learned
-//! nothing is the analytical model.
+//! The network maps the features of a stage to factors on the prices of the analytical model. A
+//! stage costs its amounts at these prices, and a state the sum over its stages. An untrained
+//! network equals the analytical model.
 //!
-//! The paper has two embeddings, one of features of the algorithm and one of those of the schedule, which are stacked and
-//! go through another layer. Here both are the input of one layer: on a processor there are 34 of them, few enough.
+//! The paper embeds features of the algorithm and of the schedule separately, stacks them and
+//! applies another layer. Here both are the input of one layer: on a CPU there are only 34 of them.
 
 mod judge;
 mod network;
@@ -24,7 +24,7 @@ use crate::state::Layout;
 
 use super::{CostModel, Describer, Description, Kind, Machine};
 
-/// Costs in cycles: amounts at prices that a network has learned.
+/// Costs in cycles: amounts at learned prices.
 #[derive(Debug, Clone)]
 pub struct LearnedModel<'a> {
     describer: Describer<'a>,
@@ -32,7 +32,7 @@ pub struct LearnedModel<'a> {
 }
 
 impl<'a> LearnedModel<'a> {
-    /// The model of a machine, with what was learned.
+    /// The model for a machine, with trained weights.
     ///
     /// ```
     /// use tensorwright_lang::Module;

@@ -1,4 +1,4 @@
-//! [`Samples`]: what was measured, as a file: a line about the machine, then one line per schedule.
+//! [`Samples`]: a file of measurements, one line per schedule after a header.
 
 use std::fmt;
 
@@ -10,29 +10,29 @@ use crate::dag::Dag;
 use crate::levels::Levels;
 use crate::state::{Layout, State};
 
-/// What was measured.
+/// Measurements on one machine.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Samples {
     /// The machine.
     pub machine: String,
-    /// What code was made for.
+    /// The code-generation target.
     pub target: String,
-    /// What one of each kind takes by the analytical model.
+    /// The prices of the analytical model, per kind.
     pub prices: Vec<f64>,
     /// The schedules.
     pub list: Vec<Sample>,
 }
 
-/// A schedule that was measured.
+/// A measured schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Sample {
     /// The program.
     pub program: String,
-    /// The threads.
+    /// The number of threads.
     pub threads: usize,
-    /// What it took.
+    /// The measured time.
     pub seconds: f64,
     /// Features of its stages.
     pub features: Vec<Vec<f32>>,
@@ -40,7 +40,7 @@ pub struct Sample {
     pub amounts: Vec<Vec<f64>>,
 }
 
-/// The first line.
+/// The header line.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     machine: String,
@@ -50,7 +50,7 @@ struct Header {
     prices: Vec<f64>,
 }
 
-/// Why a file has no samples.
+/// A parse error of a samples file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplesError {
     /// The line, from 1.
@@ -68,7 +68,7 @@ impl fmt::Display for SamplesError {
 impl std::error::Error for SamplesError {}
 
 impl Sample {
-    /// A state of a program that took so many seconds.
+    /// A state of a program with its measured time in seconds.
     #[must_use]
     pub fn new(
         program: &str,
@@ -89,7 +89,7 @@ impl Sample {
         }
     }
 
-    /// Whether all numbers can be learned from.
+    /// Why the sample cannot be used for training, if so.
     fn fault(&self) -> Option<&'static str> {
         let (features, kinds) = (Features::names().len(), Kind::ALL.len());
         match () {
@@ -119,7 +119,7 @@ impl Sample {
 }
 
 impl Samples {
-    /// No samples of a machine.
+    /// An empty list of samples for a machine.
     #[must_use]
     pub fn new(name: &str, target: &str, machine: &Machine) -> Self {
         let prices = Kind::prices(machine);
@@ -127,7 +127,7 @@ impl Samples {
         Self { machine, target, prices, list: Vec::new() }
     }
 
-    /// The first line of a file.
+    /// The header line of a file.
     #[must_use]
     pub fn header(&self) -> String {
         let header = Header {
@@ -140,10 +140,10 @@ impl Samples {
         serde_json::to_string(&header).unwrap_or_default() + "\n"
     }
 
-    /// Reads a file. A last line without an end, as a writer leaves it that was interrupted, is left out.
+    /// Parses a file. An unterminated last line, from an interrupted writer, is skipped.
     ///
     /// # Errors
-    /// The first line that is none of such a file, or of another version.
+    /// The first malformed line, or another format version.
     pub fn parse(text: &str) -> Result<Self, SamplesError> {
         let wrong = |line: usize, what: &str| SamplesError { line, what: what.to_owned() };
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -168,8 +168,8 @@ impl Samples {
         Ok(Self { machine, target, prices, list })
     }
 
-    /// The programs, in order of their first sample, with the numbers of their samples. What ran on another number of
-    /// threads counts as another program: only times of one can be compared.
+    /// The programs, in order of their first sample, with the indices of their samples. Different
+    /// thread counts are different programs: their times are not comparable.
     #[must_use]
     pub fn programs(&self) -> Vec<((&str, usize), Vec<usize>)> {
         let mut found: Vec<((&str, usize), Vec<usize>)> = Vec::new();

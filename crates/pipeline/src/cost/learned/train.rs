@@ -1,9 +1,9 @@
 //! Training (section 5.3).
 //!
-//! What counts is the order of the schedules of one program, above all of the fast ones. So the loss is the squared
-//! difference between the logarithms of expected and measured times, after the mean difference of the program was taken
-//! away, and a sample weighs as much as its speed beside the best of the program. Some programs are not learned from: what
-//! does best on them is kept.
+//! Training targets the order of the schedules of one program, above all of the fast ones. The loss
+//! is the squared difference between the logarithms of estimated and measured times, after
+//! subtracting the mean difference of the program. A sample is weighted by its speed relative to
+//! the best of the program. Some programs are held out; the weights that do best on them are kept.
 
 use tensorwright_learn::{Adam, Optimiser};
 use tensorwright_random::Rng;
@@ -13,21 +13,21 @@ use super::network::Network;
 use super::samples::Samples;
 use super::weights::{Provenance, Weights};
 
-/// How to train.
+/// Training options.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Training {
-    /// Units of the layers between features and prices.
+    /// The units of the hidden layers.
     pub hidden: Vec<usize>,
-    /// How often all programs are gone through.
+    /// The number of epochs.
     pub epochs: usize,
-    /// The size of a step.
+    /// The learning rate.
     pub rate: f32,
-    /// By how much weights shrink with a step of this size: what helps nowhere goes away.
+    /// The weight decay per step.
     pub decay: f32,
-    /// One of so many programs is kept to choose by.
+    /// One in this many programs is held out for validation.
     pub kept: usize,
-    /// What random choices depend on.
+    /// The random seed.
     pub seed: u64,
 }
 
@@ -37,8 +37,8 @@ impl Default for Training {
     }
 }
 
-/// Learns from samples, starting with weights that were learned before, if there are any of the same size. `watch` hears the
-/// epoch and the loss on what is learned from and on what is not, and says whether to go on.
+/// Trains on samples, starting from previous weights if these have the same size. `watch` receives
+/// the epoch and the training and validation losses, and returns whether to continue.
 pub fn train(
     samples: &Samples,
     training: &Training,
@@ -95,7 +95,7 @@ struct Program {
 }
 
 struct TrainingSample {
-    /// How many stages it has.
+    /// The number of stages.
     stages: usize,
     /// The logarithm of its time.
     log: f64,
@@ -121,12 +121,12 @@ fn programs(samples: &Samples) -> Vec<Program> {
             samples: list().map(measured).collect(),
         }
     };
-    // One schedule alone says nothing about an order.
+    // A single schedule has no order to learn.
     let found = samples.programs();
     found.iter().filter(|(_, numbers)| numbers.len() > 1).map(|(_, numbers)| of(numbers)).collect()
 }
 
-/// One step along the gradient of one program; the loss before it.
+/// One gradient step on one program; returns the loss before it.
 fn step(
     network: &mut Network,
     program: &Program,
@@ -148,7 +148,7 @@ fn step(
     loss
 }
 
-/// The loss of a program; its slopes with respect to the outputs of the network go to `back`.
+/// The loss of a program; its derivatives by the network outputs go to `back`.
 fn gradient(network: &Network, program: &Program, back: &mut dyn FnMut(&Network, &[f32])) -> f64 {
     let mut tape = network.0.tape();
     let factors = network.forward(&program.features, &mut tape);
@@ -170,7 +170,7 @@ fn gradient(network: &Network, program: &Program, back: &mut dyn FnMut(&Network,
     let mut slopes = vec![0.0; factors.len()];
     let mut at = 0;
     for ((sample, sum), error) in program.samples.iter().zip(&sums).zip(&errors) {
-        // The weights add up to 1, so that the slope of the mean falls out.
+        // The weights add up to 1, so the derivative of the mean cancels.
         let outer = 2.0 * sample.weight * centred(error) / sum;
         for place in at..at + sample.stages * kinds {
             let slope = outer * program.costs[place] * f64::from(factors[place]);

@@ -1,4 +1,4 @@
-//! [`Weights`]: what was learned, as a file.
+//! [`Weights`]: trained weights as a file.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,29 +10,29 @@ use super::super::Kind;
 use super::super::features::Features;
 use super::network::Network;
 
-/// The most units of a layer, and the most layers: a file may say anything.
+/// The maximum units per layer, and the maximum number of layers, in a file.
 const MOST: (usize, usize) = (1024, 8);
 
 /// The version of the format.
 const FORMAT: u32 = 1;
 
-/// Where weights come from.
+/// The origin of weights.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Provenance {
     /// The machine that was measured.
     pub machine: String,
-    /// What code was made for.
+    /// The code-generation target.
     pub target: String,
-    /// Programs that were measured.
+    /// The number of measured programs.
     pub programs: usize,
-    /// Schedules that were measured.
+    /// The number of measured schedules.
     pub samples: usize,
     /// The seed of the training.
     pub seed: u64,
 }
 
-/// What a network has learned, and from what.
+/// Trained weights of the cost model, with their origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
     provenance: Provenance,
@@ -51,7 +51,7 @@ struct File {
     parameters: Vec<f32>,
 }
 
-/// Why a file has no weights.
+/// A parse error of a weights file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightsError(String);
 
@@ -69,7 +69,7 @@ impl Weights {
         Self { provenance, hidden, network }
     }
 
-    /// Weights that have learned nothing: with them a model is the analytical one.
+    /// Untrained weights, which make the model the analytical one.
     #[must_use]
     pub fn unlearned() -> Self {
         Self::new(Provenance::default(), Vec::new(), Network::new(&[], 0))
@@ -86,7 +86,7 @@ impl Weights {
         &SHIPPED
     }
 
-    /// Where they come from.
+    /// The origin of the weights.
     #[must_use]
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
@@ -100,7 +100,7 @@ impl Weights {
         &self.network
     }
 
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// ```
     /// use tensorwright_pipeline::Weights;
@@ -112,7 +112,7 @@ impl Weights {
     /// ```
     ///
     /// # Errors
-    /// If the text is no such file, or one of another version.
+    /// If the text is malformed, or has another format version.
     pub fn parse(text: &str) -> Result<Self, WeightsError> {
         let wrong =
             |what: &str| WeightsError(format!("these are no weights of a cost model: {what}"));

@@ -1,5 +1,5 @@
-//! Blocks of rows by blocks of columns: what [`rebase`](tensorwright_schedule::primitives::Rebase) made of a softmax between
-//! products.
+//! Blocks of rows by blocks of columns, for a softmax rewritten by
+//! [`rebase`](tensorwright_schedule::primitives::Rebase).
 //!
 //! ```text
 //! for l.block {
@@ -13,8 +13,8 @@
 //! }
 //! ```
 //!
-//! A block of scores stays in the second-level cache, and so do many rows: the operands of the products are read once for
-//! all of them.
+//! A block of scores and many rows stay in the L2 cache: the operands of the products are read once
+//! for all of them.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
@@ -29,24 +29,24 @@ use super::{Block, SIZES, Shape};
 use crate::cpu::rows::{self, Row};
 use crate::stages::rows::is_product;
 
-/// The stages of a softmax between products, by what they are.
+/// The stages of a rewritten softmax between products, by role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Columns {
-    /// The product that the softmax is of, with the reduction that it reads in place, if it is one.
+    /// The product of the scores, with its reduction if it is an epilogue.
     scores: Option<(String, Option<String>)>,
-    /// The maxima of blocks.
+    /// The row maxima of each block.
     maxima: String,
-    /// The exponentials below them.
+    /// The exponentials of the scores minus their block maximum.
     weights: String,
-    /// The sums of exponentials over blocks.
+    /// The sums of exponentials of each block.
     sums: Vec<String>,
-    /// The product over blocks.
+    /// The product of each block.
     product: String,
-    /// What is computed of all blocks, in the order of the program, but for the root.
+    /// The stages that combine all blocks, in program order, without the root.
     finals: Vec<String>,
 }
 
-/// The block of a program whose softmax was rewritten.
+/// Finds the block of a program with a rewritten softmax.
 pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
     let nest = &draft.nest;
     let steps = &draft.schedule.steps;
@@ -109,7 +109,7 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
     })
 }
 
-/// The product that a softmax is of.
+/// The product whose softmax is computed, with its reduction if it is an epilogue.
 fn scores(draft: &Draft, maxima: &str, weights: &str) -> Option<(String, Option<String>)> {
     let nest = &draft.nest;
     stages(nest).into_iter().find_map(|stage| {
@@ -125,7 +125,7 @@ fn scores(draft: &Draft, maxima: &str, weights: &str) -> Option<(String, Option<
 }
 
 impl Columns {
-    /// The bytes that are held of all rows: a block of columns, and the products of all blocks.
+    /// The bytes of intermediates for all rows: a block of columns, and the products of all blocks.
     fn bytes(&self, draft: &Draft) -> i64 {
         let of = |stage: &String| {
             store_of(&draft.nest, stage).map_or(0, |store| draft.nest.buffer(store.buffer).bytes())
@@ -136,7 +136,7 @@ impl Columns {
         whole / blocks.unwrap_or(1).max(1) + of(&self.product)
     }
 
-    /// Computes blocks of so many rows by blocks of columns.
+    /// Computes blocks of `rows` rows by blocks of columns.
     ///
     /// # Errors
     /// If a step is refused.
@@ -151,7 +151,7 @@ impl Columns {
         let cut = cut(draft, block, rows)?;
         let Cut { all, block: at, row } = &cut;
 
-        // All stages are placed first, then their loops are scheduled.
+        // Compute locations of all stages come first, then loop transformations.
         let inside = || ComputeAt { consumer: block.root.clone(), at: at.clone() };
         for stage in self.finals.iter().rev() {
             draft.apply(stage, inside())?;
@@ -192,7 +192,7 @@ impl Columns {
     }
 }
 
-/// Brings the loop over blocks of columns of a stage around its loop over rows, which is at a place; both names.
+/// Moves the loop over column blocks of a stage outside its row loop; returns both names.
 fn in_columns(
     draft: &mut Draft,
     stage: &str,
@@ -203,7 +203,7 @@ fn in_columns(
     Ok((along, row))
 }
 
-/// The name of a loop of a stage by its place.
+/// The name of a loop of a stage by index.
 fn axis_name(draft: &Draft, stage: &str, place: usize) -> String {
     let accesses = Accesses::of(&draft.nest, stage);
     let axis = accesses.as_ref().and_then(|found| found.axes.get(place));

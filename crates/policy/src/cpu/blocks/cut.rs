@@ -1,4 +1,4 @@
-//! What all blocks have in common: rows that are cut, and workers that share them.
+//! Blocking of rows, and distribution of blocks among workers.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::{Parallel, Split, Tail, loops_of};
@@ -6,20 +6,20 @@ use tensorwright_schedule::{Draft, ScheduleError};
 
 use super::Block;
 
-/// The vectors of a row that a stage without tiles computes at a time.
+/// The number of vectors per step of a stage without register tiles.
 pub(super) const VECTORS: i64 = 4;
 
-/// The loops that rows are cut into.
+/// The loops that a row loop is split into.
 pub(super) struct Cut {
-    /// One iteration: in it, operands that all blocks share are copied once.
+    /// A loop of one iteration: operands shared by all blocks are packed in it.
     pub(super) all: String,
-    /// Blocks.
+    /// The loop over blocks.
     pub(super) block: String,
-    /// The rows of a block.
+    /// The loop over the rows of a block.
     pub(super) row: String,
 }
 
-/// Cuts the rows of a block's root into blocks of so many.
+/// Splits the row loop of a block's root into blocks of `rows` rows.
 ///
 /// # Errors
 /// If that is refused.
@@ -27,7 +27,7 @@ pub(super) fn cut(draft: &mut Draft, block: &Block, rows: i64) -> Result<Cut, Sc
     cut_loop(draft, (&block.root, &block.row), rows)
 }
 
-/// Cuts a loop of a stage into blocks of so many iterations.
+/// Splits a loop of a stage into blocks of `size` iterations.
 ///
 /// # Errors
 /// If that is refused.
@@ -47,7 +47,7 @@ pub(super) fn cut_loop(
     Ok(cut)
 }
 
-/// Shares blocks, or the outermost loop if it has enough iterations, between workers.
+/// Parallelizes the loop over blocks, or the outermost loop if it has enough iterations.
 ///
 /// # Errors
 /// If that is refused.
@@ -66,7 +66,7 @@ pub(super) fn share(
     draft.apply(&block.root, Parallel { target })
 }
 
-/// Whether a loop around all blocks has iterations enough for all workers.
+/// Whether a loop around all blocks has enough iterations for all workers.
 pub(super) fn is_for_all(extent: i64, goal: &Goal<Cpu>) -> bool {
     extent >= 2 * goal.workers
 }

@@ -1,4 +1,4 @@
-//! Which stages may be computed in blocks.
+//! Finds stages to compute together in blocks of rows.
 
 use std::collections::BTreeSet;
 
@@ -17,27 +17,28 @@ use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, tile};
 use crate::cpu::rows::{self, Chain, RowTiling};
 use crate::stages::kinds::{is_in_order, is_movement, is_written_out};
 
-/// How many second-level caches an operand may fill that every block reads again.
+/// The maximum size of an operand that every block reads again, in L2 caches.
 const PANELS: i64 = 4;
 
-/// How many times the elements of a stage without terms may be computed altogether: blocks overlap where a stencil
-/// reads the rows around its own.
+/// The maximum recomputation factor of a stage without reduction: blocks overlap where a stencil
+/// reads neighbouring rows.
 const OVERLAP: f64 = 1.3;
 
-/// The same of a stage with terms.
+/// The maximum recomputation factor of a reduction.
 const OVERLAP_OF_TERMS: f64 = 1.125;
 
-/// How many second-level caches a block may fill that shares its loop with products over its rows: each block reads and
-/// writes their results again, so that larger ones pay even from the next cache.
+/// The maximum size in L2 caches of a block whose loop is shared with reductions over its rows.
+/// Each block reads and writes the results of these again, so larger blocks are profitable even in
+/// the next cache.
 const SHARED_ROOM: i64 = 3;
 
-/// The units after the last one of a block among which those products are looked for.
+/// The number of units after the last one of a block to search for these reductions.
 const MOST_LATER: usize = 8;
 
-/// The most units of a block: a program may have a thousand stages, and each of them may end one.
+/// The maximum number of units of a block: large programs may have a thousand stages.
 const MOST_UNITS: usize = 32;
 
-/// The blocks of a program whose stages are not scheduled yet. No stage is in two of them.
+/// Finds the blocks of a program among unscheduled stages. No stage is in two blocks.
 pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
     let mut found: Vec<Block> = columns::find(draft, goal).into_iter().collect();
     let taken = found.iter().flat_map(|block| block.stages.iter().cloned()).collect();
@@ -45,7 +46,7 @@ pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Blo
     found
 }
 
-/// Blocks of rows of stages that are in no other.
+/// Finds blocks of rows of stages that are in no other block.
 fn of_rows(
     draft: &Draft,
     chains: &[Chain],
@@ -60,13 +61,13 @@ fn of_rows(
     for last in (0..units.len()).rev() {
         let first = (last + 1).saturating_sub(MOST_UNITS);
         let all = bytes[first..=last].iter().copied().fold(0, i64::saturating_add);
-        // Without rows between products, only what no cache holds gains from blocks.
+        // Without row chains between products, blocks help only if the data exceeds the cache.
         let pays = !chains.is_empty() || all > room(goal);
         if !pays || taken.contains(units[last].root(chains)) {
             continue;
         }
         let end = units.len().min(last + 1 + MOST_LATER);
-        // What is tried is tried on these stages alone: a program may have a thousand others.
+        // Attempts use a draft of these stages alone: a program may have a thousand others.
         let alone = only(draft, chains, &units[first..end]);
         let (readers, later) = (&readers[first..=last], &units[last + 1..end]);
         let program = Stages { draft: &alone, chains, readers, later };
@@ -79,8 +80,8 @@ fn of_rows(
     found
 }
 
-/// Some stages of a program: what became of them so far, their chains, who reads the roots of the units, and the units after
-/// them.
+/// Candidate stages: their draft, their chains, the readers of each unit's root, and the units
+/// after them.
 struct Stages<'a> {
     draft: &'a Draft,
     chains: &'a [Chain],
@@ -88,7 +89,7 @@ struct Stages<'a> {
     later: &'a [Unit],
 }
 
-/// A draft of some units alone.
+/// A draft that contains only some units.
 fn only(draft: &Draft, chains: &[Chain], units: &[Unit]) -> Draft {
     let stages = units.iter().flat_map(|unit| unit.stages(chains));
     let stores = stages.filter_map(|stage| store_of(&draft.nest, stage));
@@ -110,7 +111,7 @@ fn readers(draft: &Draft, stage: &str) -> Vec<String> {
     store.map(|store| reader_names(&draft.nest, store.buffer)).unwrap_or_default()
 }
 
-/// The bytes that a block may hold.
+/// The maximum bytes of a block.
 fn room(goal: &Goal<Cpu>) -> i64 {
     goal.target.caches().l2 / 2
 }
@@ -123,7 +124,7 @@ fn bytes(draft: &Draft, unit: &Unit, chains: &[Chain]) -> i64 {
     unit.stages(chains).into_iter().map(of_stage).fold(0, i64::saturating_add)
 }
 
-/// The chains and the other stages, in the order of the program.
+/// The chains and the remaining stages, in program order.
 fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
     let mut found = Vec::new();
     for (root, reduction) in with_epilogues(&draft.nest) {
@@ -131,18 +132,18 @@ fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
             Some(place) if chains[place].root == root && chains[place].siblings.is_empty() => {
                 found.push(Unit::Chain(place));
             }
-            // What shares loops has them already.
+            // The other stages of a chain are part of it already.
             Some(_) => {}
             None => found.push(Unit::Group { root, reduction }),
         }
     }
-    // What is written out or computed in order has rules of its own.
+    // Unrolled stages and recurrences are scheduled by rules.
     let is_free = |stage: &String| !is_written_out(draft, stage) && !is_in_order(draft, stage);
     found.retain(|unit| unit.stages(chains).into_iter().all(is_free));
     found
 }
 
-/// The block that ends with the last of some units, in the innermost loop over rows that holds others.
+/// The block that ends with the last of some units, in the innermost row loop that holds others.
 fn block(
     program: &Stages<'_>,
     units: &[Unit],
@@ -159,7 +160,7 @@ fn block(
             let row = spatial.iter().position(|axis| axis.name == chains[*place].row)?;
             row..row + 1
         }
-        // The last loop over results becomes vectors.
+        // The last spatial loop is vectorized.
         Unit::Group { .. } => 0..spatial.len().saturating_sub(1),
     };
     let try_at = |depth: usize| {
@@ -170,14 +171,14 @@ fn block(
             let host = BlockLoop { root, row: &row.name, extent: row.extent, around, rows: *rows };
             host.units_with(program, units, row_reductions.clone(), taken, goal)
         };
-        // Every worker gets a block.
+        // Every worker gets at least one block.
         let suits = |rows: &i64| {
             *rows <= row.extent && around * ((row.extent + rows - 1) / rows) >= goal.workers
         };
         let sizes = SIZES.into_iter().filter(suits);
         let found: Vec<(i64, BlockContents)> =
             sizes.filter_map(|rows| Some((rows, fits(&rows)?))).collect();
-        // The one to start with comes first: that with the most stages and, of these, the largest up to a limit.
+        // The starting value comes first: the most stages, then the largest size up to a limit.
         let start = |rows: i64, BlockContents { units, row_reductions }: &BlockContents| {
             let limit = if has_product(draft, units) { START } else { STENCIL_START };
             (units.len() + row_reductions.len(), -(rows - limit).max(0), rows)
@@ -202,8 +203,8 @@ fn block(
     depths.rev().find_map(try_at)
 }
 
-/// The products that may share the loop over rows of the last unit, inside of the loops around it. They keep workers from
-/// sharing blocks.
+/// The reductions that may share the row loop of the last unit inside the loops around it. Blocks
+/// with them are not parallel.
 fn row_reductions(
     program: &Stages<'_>,
     units: &[Unit],
@@ -221,10 +222,11 @@ fn row_reductions(
     free.filter_map(|unit| RowReduction::of(draft, unit, row, around)).collect()
 }
 
-/// Adds shapes with register tiles of several rows to those of a block of stencils; they come first where they cost little.
+/// Adds shapes with register tiles of several rows to a block of stencils; they come first if they
+/// cost little.
 fn add_tiles(block: &mut Block, draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) {
     let is_tiled = match block.units.last() {
-        // What a row needs as a whole is in no tile.
+        // Row-wise reductions need whole rows and are in no tile.
         Some(Unit::Chain(place)) => {
             let mut others = chains[*place].stages.iter().filter(|stage| stage.name != block.root);
             others.all(|stage| stage.in_tile)
@@ -253,25 +255,26 @@ fn add_tiles(block: &mut Block, draft: &Draft, chains: &[Chain], goal: &Goal<Cpu
     }
 }
 
-/// What can be computed in a block.
+/// The contents of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BlockContents {
     units: Vec<Unit>,
     row_reductions: Vec<RowReduction>,
 }
 
-/// A loop of a root that is taken in blocks.
+/// A loop of a root that is split into blocks.
 struct BlockLoop<'a> {
     root: &'a str,
     row: &'a str,
     extent: i64,
-    /// The iterations of the loops around it.
+    /// The iterations of the enclosing loops.
     around: i64,
     rows: i64,
 }
 
 impl BlockLoop<'_> {
-    /// What can be computed in a block with those of some products that read something of it.
+    /// The contents of a block that includes reductions over its rows, if these read something of
+    /// it.
     fn units_with(
         &self,
         program: &Stages<'_>,
@@ -300,7 +303,7 @@ impl BlockLoop<'_> {
         }
     }
 
-    /// What can be computed in a block with little being computed twice; `None` if that saves nothing.
+    /// The stages that fit a block with little recomputation; `None` if blocking saves nothing.
     fn units(
         &self,
         program: &Stages<'_>,
@@ -360,7 +363,7 @@ impl BlockLoop<'_> {
                 }
             };
             let Some(more) = more.map(|more| more.and(held)) else { continue };
-            // Others may still fit.
+            // Other units may still fit.
             if more.bytes > room {
                 continue;
             }
@@ -375,12 +378,12 @@ impl BlockLoop<'_> {
         }
         let inside: Vec<Unit> = inside.into_iter().rev().cloned().collect();
         let has_chain = inside.iter().any(|unit| matches!(unit, Unit::Chain(_)));
-        // What a cache holds anyway gains nothing from blocks.
+        // Blocking does not help data that fits a cache anyway.
         let pays = if has_product(draft, &inside) { has_chain } else { held.whole > room };
         pays.then_some(BlockContents { units: inside, row_reductions })
     }
 
-    /// Computes a stage in the block; `None` if that is refused or too much of it is computed twice.
+    /// Computes a stage inside the block; `None` if that is refused or recomputes too much.
     fn place(
         &self,
         draft: &Draft,
@@ -398,7 +401,7 @@ impl BlockLoop<'_> {
         Some(BlockBytes { bytes: bytes(trial), whole: bytes(draft) })
     }
 
-    /// Computes the reduction of a stage that is no product in the block as well: it has no tiles to share.
+    /// Also moves a reduction that is not a product into the block: it has no tiles to share.
     fn reduction(&self, draft: &Draft, trial: &mut Draft, unit: &Unit) -> Option<BlockBytes> {
         match unit {
             Unit::Group { reduction: Some(reduction), .. } if !is_product_unit(draft, unit) => {
@@ -408,18 +411,18 @@ impl BlockLoop<'_> {
         }
     }
 
-    /// How many times the elements of a buffer are computed, not counting those beyond the last block.
+    /// The recomputation factor of a buffer, without the elements beyond the last block.
     fn repeated(&self, draft: &Draft, trial: &Draft, buffer: BufferId) -> f64 {
         let blocks = (self.extent + self.rows - 1) / self.rows;
         let elements = |draft: &Draft| draft.nest.buffer(buffer).elements() as f64;
         let computed = elements(trial) * self.around as f64 * blocks as f64;
         let rounded = elements(draft) * (blocks * self.rows) as f64 / self.extent as f64;
-        // Rounded, so that what is computed once is not a little more than that.
+        // Rounded, so that no recomputation yields exactly 1.
         (computed / rounded.max(1.0) * 1e9).round() / 1e9
     }
 }
 
-/// Whether a block computes rows of a chain as a whole: what is computed once per row is computed once then.
+/// Whether a block computes whole rows of a chain, so that per-row values are computed once.
 fn has_whole_rows(draft: &Draft, trial: &Draft, chain: &Chain) -> bool {
     let inner = |draft: &Draft| {
         let accesses = Accesses::of(&draft.nest, &chain.root)?;
@@ -429,7 +432,7 @@ fn has_whole_rows(draft: &Draft, trial: &Draft, chain: &Chain) -> bool {
     inner(draft) == inner(trial)
 }
 
-/// What a block holds of its stages, and how much they are altogether.
+/// The bytes of a block's intermediates, and of the same stages without blocking.
 #[derive(Debug, Clone, Copy, Default)]
 struct BlockBytes {
     bytes: i64,
@@ -443,7 +446,7 @@ impl BlockBytes {
     }
 }
 
-/// How many times the elements of a stage may be computed.
+/// The maximum recomputation factor of a stage.
 fn overlap(draft: &Draft, unit: &Unit) -> f64 {
     let Unit::Group { root, .. } = unit else { return 1.0 };
     if is_product_unit(draft, unit) {
@@ -456,13 +459,13 @@ fn has_product(draft: &Draft, units: &[Unit]) -> bool {
     units.iter().any(|unit| is_product_unit(draft, unit))
 }
 
-/// The bytes that a product reads again for every block: operands that do not move with its rows, as much of them as
-/// belongs to one iteration of the loops around.
+/// The bytes that a product reads again for every block: the operands that do not move with its
+/// rows, as far as they belong to one iteration of the enclosing loops.
 fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
     let Unit::Group { root, reduction } = unit else { return 0 };
     let stage = reduction.as_ref().unwrap_or(root);
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 0 };
-    // Another stage may call its rows something else; then the last but one loop over results counts.
+    // Another stage may name its row loop differently; then the second last spatial loop counts.
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let named = spatial.iter().position(|axis| axis.name == row);
     let place = named.unwrap_or(spatial.len().saturating_sub(2));

@@ -1,8 +1,8 @@
-//! Blocks: products and the rows between them are computed together, a block of rows at a time.
+//! Blocks of rows: fused products, row chains and stencils.
 //!
-//! Attention is a product, a softmax and another product. Computed one after another, all scores go to memory
-//! and back several times; in blocks of rows they stay in the second-level cache, and each product still has
-//! rows enough for its register tiles:
+//! Attention is a product, a softmax and another product. Computed one after another, all scores go
+//! through memory several times. In blocks of rows they stay in the L2 cache, and each product
+//! still has enough rows for its register tiles:
 //!
 //! ```text
 //! for l, s { scores(l,s) += ..; }              for l.block {
@@ -11,15 +11,15 @@
 //!                                                for l, e { O(l,e) += ..; }         // tiles
 //! ```
 //!
-//! Stencils are computed in blocks of rows as well: the stages of a pipeline over a picture go through the cache
-//! together instead of through memory one after another. Where a stage reads rows around its own, neighbouring blocks
-//! compute these twice; blocks are as large as that takes to be little.
+//! Stencil pipelines are also computed in blocks of rows, so that intermediates stay in the cache.
+//! Where a stage reads neighbouring rows, adjacent blocks recompute them; block sizes keep this
+//! overhead small.
 //!
-//! Products that add up over the rows of a block share its loop ([`reduction`]): those of gradients.
+//! Reductions over the rows of a block, as in gradients, share its loop ([`row_reduction`]).
 //!
-//! A softmax that was rewritten to need a block of its terms at a time ([`columns`]) is computed in blocks of columns as well.
+//! A softmax rewritten to need one block of terms at a time uses blocks of columns ([`columns`]).
 //!
-//! As with rows, no operator is known by name.
+//! No operator is known by name: blocks follow from data dependences.
 
 mod columns;
 mod cut;
@@ -40,24 +40,24 @@ pub(crate) use columns::find as find_columns;
 pub(crate) use find::find;
 pub(crate) use steps::{RowTilings, compute};
 
-/// The parameter that says how many rows a block has, and the rule about it.
+/// The parameter for the number of rows of a block, and its rule.
 pub(crate) const BLOCK: &str = "block";
 
-/// The rows of a block: none, or so many.
+/// The candidate block sizes in rows.
 pub(crate) const SIZES: [i64; 4] = [16, 32, 64, 128];
 
-/// The rows that a search starts with, or fewer.
+/// The largest block size at the start of a search.
 pub(crate) const START: i64 = 64;
 
-/// The same without a product.
+/// The same for blocks without a product.
 pub(crate) const STENCIL_START: i64 = 32;
 
-/// What is computed together in a block: a chain of rows, or a stage with the reduction that it reads in place.
+/// A unit of a block: a row chain, or a stage with the reduction of its epilogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// The chain with this place.
+    /// The chain with this index.
     Chain(usize),
-    /// A stage and its reduction.
+    /// A stage and the reduction that it reads in place.
     Group {
         /// The stage whose loops are outermost.
         root: String,
@@ -84,17 +84,17 @@ impl Unit {
     }
 }
 
-/// How the rows of a block's last stage are cut.
+/// How the row loop of a block's root is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// The rows of a block.
     pub(crate) rows: i64,
-    /// The rows of a register tile of a stencil; one if it is computed row by row.
+    /// The rows of a register tile of a stencil; 1 without row tiling.
     pub(crate) tile: i64,
 }
 
 impl Shape {
-    /// Blocks whose rows are computed one after another.
+    /// A block computed row by row.
     pub(crate) fn by_rows(rows: i64) -> Self {
         Self { rows, tile: 1 }
     }
@@ -112,31 +112,31 @@ impl fmt::Display for Shape {
 /// Stages that may be computed together in blocks of rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// The stage whose loops are around all: the last one.
+    /// The last stage, whose loops enclose all others.
     pub(crate) root: String,
-    /// The loop of the root that is taken in blocks.
+    /// The loop of the root that is split into blocks.
     pub(crate) row: String,
-    /// What is computed, in the order of the program; the root's is the last.
+    /// The units in program order; the root's is the last.
     pub(crate) units: Vec<Unit>,
-    /// The products that add up over its rows.
+    /// The reductions over its rows.
     pub(crate) row_reductions: Vec<RowReduction>,
-    /// The blocks of columns that it is computed in, if its softmax was rewritten; these are all units then.
+    /// The column blocks, if its softmax was rewritten; they replace the units.
     pub(crate) columns: Option<Columns>,
     /// All stages.
     pub(crate) stages: Vec<String>,
-    /// The shapes of a block that a cache holds; a search starts with the first.
+    /// The shapes that fit the cache; a search starts with the first.
     pub(crate) shapes: Vec<Shape>,
-    /// The parameter that decides about it, by place among those of the sketch.
+    /// The index of its parameter in the sketch.
     pub(crate) parameter: usize,
 }
 
 impl Block {
-    /// Whether a stage is one of them.
+    /// Whether a stage is part of this block.
     pub(crate) fn has(&self, stage: &str) -> bool {
         self.stages.iter().any(|own| own == stage)
     }
 
-    /// The shape of a block that a rank says; `None` if everything is computed apart.
+    /// The shape for a rank; `None` without blocking.
     pub(crate) fn shape(&self, rank: u32) -> Option<Shape> {
         self.shapes.get(rank as usize).copied()
     }

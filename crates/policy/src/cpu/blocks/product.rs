@@ -13,51 +13,51 @@ use super::Unit;
 use crate::cpu::register_tile::{Along, register_tile};
 use crate::stages::rows::is_product;
 
-/// Terms that are written out.
+/// The unroll factor of the reduction loop.
 const TERMS: i64 = 2;
 
-/// A product: a reduction, or a stage that reads one in place.
+/// A product: a reduction, or an epilogue that reads one in place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Product<'a> {
     pub(super) root: &'a String,
     pub(super) reduction: &'a Option<String>,
-    /// The loop of its own around the block; `None` if it is computed inside another stage.
+    /// Its loop around the block; `None` if it is computed inside another stage.
     pub(super) at: Option<&'a str>,
-    /// Loops over terms that are shared with another stage: they are inside of all loops but rows and vectors.
+    /// Reduction loops shared with another stage: they enclose only the row and vector loops.
     pub(super) shared: &'a [String],
 }
 
-/// The loops of a product in their order.
+/// The loops of a product after reordering.
 #[derive(Debug, Clone)]
 pub(super) struct Tiles {
     root: String,
     reduction: Option<String>,
-    /// Tiles along the rows.
+    /// The loop over register tiles along the rows.
     tiles: String,
-    /// The elements of a tile along the vectors.
+    /// The width of a tile in elements along the vectors.
     width: i64,
-    /// What is written out, and the lanes.
+    /// The unrolled loops, and the loop of the lanes.
     unrolled: Vec<String>,
     lanes: String,
     lane_count: i64,
-    /// The loops of the reduction over rows and vectors.
+    /// The row and vector loops of the reduction.
     rows: Option<String>,
     vector: String,
     turned: Vec<TransposedOperand>,
 }
 
-/// A tensor whose elements along the vectors are apart.
+/// A tensor that is strided along the vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TransposedOperand {
     tensor: String,
     rank: usize,
     /// The dimension along the vectors.
     dimension: usize,
-    /// Whether other stages read it too, which may be along another dimension.
+    /// Whether other stages read it too, maybe along another dimension.
     is_alone: bool,
 }
 
-/// Splits the loops of a product and brings them into their order.
+/// Splits and reorders the loops of a product.
 pub(super) fn order(
     draft: &mut Draft,
     product: Product<'_>,
@@ -71,7 +71,7 @@ pub(super) fn order(
     let own: Vec<Axis> = outer.of_role(Role::Spatial).cloned().collect();
     let around = own.iter().position(|axis| Some(axis.name.as_str()) == at).map_or(0, |at| at + 1);
     let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64);
-    // The loops of an epilogue have the places of the reduction's, and names of their own.
+    // The loops of an epilogue correspond to those of the reduction, with names of their own.
     let offset = own.len().saturating_sub(spatial.len());
     let Some(vector) = own.last() else { return Ok(None) };
     let last = own.len() - 1;
@@ -133,7 +133,8 @@ pub(super) fn order(
     }))
 }
 
-/// Computes the reduction in the tiles, writes them out, and turns what is apart in the loop for copies.
+/// Computes the reduction inside the tiles, unrolls them, and packs strided operands at the loop
+/// `copies`.
 pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(), ScheduleError> {
     let root = &tiles.root;
     if let Some(reduction) = &tiles.reduction {
@@ -158,7 +159,7 @@ pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(
     Ok(())
 }
 
-/// The loops of a reduction over a tile of its reader.
+/// Schedules the loops of a reduction over a tile of its epilogue.
 fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let terms = Terms::split(draft, stage, (&accesses, &[]), None)?;
@@ -178,21 +179,21 @@ fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleE
     draft.apply(stage, Vectorize { target: lanes })
 }
 
-/// The loops over terms, outermost first.
+/// The reduction loops, outermost first.
 #[derive(Debug, Default)]
 struct Terms {
-    /// Blocks of terms, around the tiles along the rows: their part of the other operand stays in the first-level
-    /// cache.
+    /// The loop over blocks of terms, around the tiles along the rows: a block of the other operand
+    /// stays in the L1 cache.
     blocks: Option<String>,
-    /// Those inside a tile.
+    /// The loops inside a tile.
     others: Vec<String>,
-    /// The terms that are written out.
+    /// The unrolled loop.
     written: Option<String>,
 }
 
 impl Terms {
-    /// Splits the last loop over terms that is not shared: into blocks of so many, if there are several, and a few that are
-    /// written out.
+    /// Splits the last unshared reduction loop into blocks of `block` terms, if there are several,
+    /// and an unrolled loop.
     fn split(
         draft: &mut Draft,
         stage: &str,
@@ -209,10 +210,10 @@ impl Terms {
         let name = |part: &str| format!("{}.{part}", last.name);
         let mut split = Split::new(&last.name, &[TERMS]).tail(Tail::Peel);
         split.names = vec![name("terms"), name("written")];
-        // Several loops over terms are those of windows, whose operands are small.
+        // Several reduction loops belong to windows, whose operands are small.
         if let Some(block) = block.filter(|block| all.len() == 1 && last.extent / 2 >= *block) {
             let most = (block / TERMS).max(1);
-            // Without a tail, if that makes blocks not much smaller.
+            // Avoids a tail if blocks stay about as large.
             let whole = (most / 2 + 1..=most).rev().find(|n| last.extent % (n * TERMS) == 0);
             split.factors.insert(0, whole.unwrap_or(most));
             split.names.insert(0, name("blocks"));
@@ -226,7 +227,7 @@ impl Terms {
     }
 }
 
-/// The tensors whose elements along the vectors are apart.
+/// The operands that are strided along the vectors.
 fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<TransposedOperand> {
     let is_apart = |read: &&Access| !matches!(read.stride(axis), Some(0 | 1));
     let of = |read: &Access| {
@@ -243,8 +244,8 @@ fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<TransposedOper
     found
 }
 
-/// Copies a tensor in panels as wide as a tile, with the elements along the vectors next to each other. Without
-/// that they are gathered.
+/// Packs a tensor into panels as wide as a tile, contiguous along the vectors. Without packing its
+/// elements are gathered.
 fn turn(
     draft: &mut Draft,
     stage: &str,
@@ -270,7 +271,7 @@ fn turn(
     });
 }
 
-/// Whether a unit is a product of matrices or a convolution.
+/// Whether a unit is a matrix product or a convolution.
 pub(super) fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
     let Unit::Group { root, reduction } = unit else { return false };
     let stage = reduction.as_ref().unwrap_or(root);

@@ -1,7 +1,7 @@
-//! Products that add up over the rows of a block: they share its loop, and add a block of terms at a time.
+//! Reductions over the rows of a block: they share its loop.
 //!
-//! The gradient of attention has three products of what is made row by row: one over columns, whose results are rows as
-//! well, and two over rows.
+//! The gradient of attention has three products of row-wise intermediates: one reduces columns and
+//! keeps rows, two reduce rows.
 //!
 //! ```text
 //! for l, s { dS(l,s) = ..; }                     for l.block {
@@ -11,7 +11,7 @@
 //!                                                }
 //! ```
 //!
-//! So nothing that is as large as rows by columns goes to memory.
+//! No intermediate of size rows by columns goes to memory.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
@@ -23,17 +23,18 @@ use super::cut::{Cut, cut_loop};
 use super::product::{self, Product, Tiles, is_product_unit};
 use super::{Block, Unit};
 
-/// A product that adds up over the rows of a block.
+/// A product that reduces over the rows of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowReduction {
     /// The stage.
     pub(crate) stage: String,
-    /// Its loop over the rows.
+    /// Its reduction loop over the rows.
     pub(crate) terms: String,
 }
 
 impl RowReduction {
-    /// A unit that adds up over as many rows as a root has, inside of the loops that are around these; `None` if it does not.
+    /// A unit that reduces over the rows of a root inside these enclosing loops; `None` if it does
+    /// not.
     pub(super) fn of(draft: &Draft, unit: &Unit, row: &Axis, around: &[&Axis]) -> Option<Self> {
         let Unit::Group { root, reduction: None } = unit else { return None };
         let accesses = Accesses::of(&draft.nest, root).filter(|_| is_product_unit(draft, unit))?;
@@ -42,12 +43,13 @@ impl RowReduction {
             around.iter().all(|axis| results.next().map(|own| own.extent) == Some(axis.extent));
         let mut terms = accesses.of_role(Role::Reduce);
         let (Some(only), None) = (terms.next(), terms.next()) else { return None };
-        // What is left are rows and vectors of its own.
+        // The remaining loops must include rows and vectors of its own.
         (is_inside && only.extent == row.extent && results.count() >= 2)
             .then(|| Self { stage: root.clone(), terms: only.name.clone() })
     }
 
-    /// Shares the loop over blocks of a root whose rows are cut already; whether that is possible.
+    /// Fuses it into the block loop of a root whose rows are already split; returns whether that
+    /// succeeded.
     pub(super) fn join(&self, draft: &mut Draft, root: &str, at: &str, rows: i64) -> bool {
         let block = format!("{}.block", self.terms);
         let mut split = Split::new(&self.terms, &[rows]).tail(Tail::Peel);
@@ -60,7 +62,7 @@ impl RowReduction {
         })
     }
 
-    /// Brings a loop to the place that another has in a root; whether that is possible.
+    /// Moves a loop to the depth of another loop in a root; returns whether that succeeded.
     fn outwards(&self, draft: &mut Draft, (root, at): (&str, &str), block: String) -> bool {
         let found = Accesses::of(&draft.nest, &self.stage).zip(Accesses::of(&draft.nest, root));
         let Some((own, theirs)) = found else { return false };
@@ -71,7 +73,7 @@ impl RowReduction {
         draft.step(&self.stage, Reorder { order })
     }
 
-    /// Cuts the terms as the rows of a block are cut, and shares the loop over blocks.
+    /// Splits the reduction loop like the rows of the block, and shares the loop over blocks.
     ///
     /// # Errors
     /// If a step is refused.

@@ -1,4 +1,4 @@
-//! From what is decided about a block to steps of a schedule.
+//! Schedule steps of a block.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::placement::store_of;
@@ -11,10 +11,10 @@ use super::tile::Tile;
 use super::{Block, Shape, Unit};
 use crate::cpu::rows::{self, Chain, Row, RowTiling};
 
-/// What is decided about chains.
+/// The tiling of each chain.
 pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
 
-/// Computes a block of a shape at a time. `row_tiling` says what is decided about a chain.
+/// Schedules a block in a shape. `row_tiling` returns the tiling of a chain.
 ///
 /// # Errors
 /// If a step is refused.
@@ -34,7 +34,7 @@ pub(crate) fn compute(
         return tile.map_or(Ok(()), |_| share(draft, block, cut, goal));
     }
     let Cut { all, block: at, row } = &cut;
-    // The loops of the root are brought into their order before anything is computed in them.
+    // The loops of the root are reordered before anything is computed in them.
     let mut units = block.units.iter().rev();
     let last = units.next();
     let tiles = match last {
@@ -76,7 +76,7 @@ pub(crate) fn compute(
             }
         }
     }
-    // A stage is placed first, then its loops are scheduled.
+    // The compute location of a stage comes first, then its loops are scheduled.
     let last = last.filter(|unit| matches!(unit, Unit::Group { .. }) && tiles.is_none());
     for stage in by_rows.into_iter().chain(last).flat_map(|unit| unit.stages(chains)) {
         let depth = if *stage == block.root { rows::depth(draft, stage, row) } else { 0 };
@@ -88,8 +88,8 @@ pub(crate) fn compute(
     share(draft, block, cut, goal)
 }
 
-/// Computes the last stage in register tiles of so many rows, the others in these or else in the block; `None` if its rows
-/// have no vectors.
+/// Computes the last stage in register tiles of several rows, and the others inside these or in the
+/// block; `None` if its rows have no vectors.
 ///
 /// # Errors
 /// If a step is refused.
@@ -114,7 +114,7 @@ pub(super) fn in_tiles<'a>(
             continue;
         }
         for stage in unit.stages(chains).into_iter().rev().filter(|stage| **stage != block.root) {
-            // It may be inlined.
+            // The stage may have been inlined.
             if store_of(&draft.nest, stage).is_none() || tile.place(draft, stage, goal) {
                 continue;
             }
@@ -130,7 +130,7 @@ pub(super) fn in_tiles<'a>(
     Ok(Some(tile))
 }
 
-/// Computes the reduction of a stage that is no product in the block.
+/// Computes a reduction that is not a product inside the block.
 fn place_reduction(
     draft: &mut Draft,
     block: &Block,
@@ -148,7 +148,7 @@ fn rows_inside(
     row_tiling: RowTilings<'_>,
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
-    // Workers share blocks, not rows.
+    // Blocks are parallel, not rows.
     let tiling = RowTiling { is_parallel: false, ..row_tiling(chain) };
     let chain = Chain { row: row.to_owned(), ..chain.clone() };
     rows::compute(draft, &chain, &tiling, goal)

@@ -1,17 +1,18 @@
-//! Register tiles of stencils: several rows of a block's last stage by a few vectors.
+//! Register tiles of stencils: several rows by a few vectors.
 //!
-//! A stage that reads a few rows of another reads each of them again for the next row. In a tile of several rows they are
-//! read once, and a stage that is read there and nowhere else does not go through memory at all:
+//! A stage that reads several rows of another reads each of them again for its next row. A tile of
+//! several rows reads them once, and a stage that only this tile reads stays in registers:
 //!
 //! ```text
 //! for y, x { bx(y,x) = ..; }                for y.tile, x.0 {
-//! for y, x { out(y,x) = bx(y-1,x)     ->      float bx[10][32];                   // registers: all loops are written out
+//! for y, x { out(y,x) = bx(y-1,x)     ->      float bx[10][32];                   // registers: all loops are unrolled
 //!            + bx(y,x) + bx(y+1,x); }         bx = ..;
 //!                                             out(y.tile.., x.0..) = ..;          // 8 rows by 2 vectors
 //!                                           }
 //! ```
 //!
-//! Rows at the ends of a tile are computed twice. What is read beside the vectors of a tile is computed in the block.
+//! Rows at the borders of a tile are recomputed. Stages with reads beyond the vectors of a tile are
+//! computed in the block.
 
 use tensorwright_lang::ops::ArithOp;
 use tensorwright_lang::program::Expr;
@@ -29,39 +30,40 @@ use super::{Block, Unit};
 use crate::cpu::rows::{self, Chain, MOST_TERMS};
 use crate::stages::rows::iterations;
 
-/// The rows of a tile.
+/// The candidate heights of a tile in rows.
 pub(super) const ROWS: [i64; 3] = [8, 16, 4];
 
-/// The most vectors of results of a tile, of all stages that add up terms in it.
+/// The maximum accumulators of a tile in vectors, over all reductions in it.
 const MOST_ACCUMULATORS: i64 = 24;
 
-/// The most vectors along a row of a tile.
+/// The maximum vectors along a row of a tile.
 const MOST_VECTORS: i64 = 4;
 
-/// The most vectors of a stage in a tile: all of them are written out.
+/// The maximum vectors of a stage in a tile: all of them are unrolled.
 const MOST_WRITTEN: i64 = 64;
 
-/// How many times the elements of a cheap stage may be computed for tiles to be the first choice.
+/// The maximum recomputation factor of a cheap stage for tiles to be the first choice.
 const OVERLAP: f64 = 1.5;
 
-/// A tile of a block's last stage, whose loops are in their order.
+/// A tile of a block's last stage, with loops in order.
 pub(super) struct Tile<'a> {
     block: &'a Block,
     /// The loop around a tile.
     host: String,
-    /// The loops of a tile: terms of the stage itself, its rows, vectors, and lanes.
+    /// The loops of a tile: reduction loops of the stage itself, rows, vectors and lanes.
     terms: Vec<Axis>,
     rows: String,
     vectors: String,
     lanes: String,
-    /// The elements of a row of a tile.
+    /// The width of a tile in elements.
     width: i64,
-    /// The stages that are computed in it.
+    /// The stages computed in the tile.
     pub(super) inside: Vec<String>,
 }
 
 impl<'a> Tile<'a> {
-    /// Cuts the last stage of a block into tiles of so many rows; `None` if its rows have no vectors.
+    /// Splits the last stage of a block into tiles of several rows; `None` if its rows have no
+    /// vectors.
     ///
     /// # Errors
     /// If a step is refused.
@@ -108,7 +110,7 @@ impl<'a> Tile<'a> {
         Ok(Some(Self { block, host, terms, rows, vectors: vector, lanes: lane, width, inside }))
     }
 
-    /// Computes a stage in the tile, if all that read it are there and read nothing beside its vectors.
+    /// Computes a stage in the tile if all its readers are there and read only inside its vectors.
     pub(super) fn place(&mut self, draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> bool {
         let Some(buffer) = store_of(&draft.nest, stage).map(|store| store.buffer) else {
             return false;
@@ -127,7 +129,7 @@ impl<'a> Tile<'a> {
         placed
     }
 
-    /// Writes out all loops of the tile.
+    /// Unrolls all loops of the tile.
     ///
     /// # Errors
     /// If a step is refused.
@@ -148,7 +150,7 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// Whether little is computed twice in it, or what is cheap.
+    /// Whether the tile recomputes little, or only cheap stages.
     pub(super) fn pays(&self, draft: &Draft, rows: i64) -> bool {
         self.inside.iter().all(|stage| {
             let Some(store) = store_of(&draft.nest, stage) else { return false };
@@ -159,7 +161,7 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// Whether a stage has as many columns as a tile, and few enough rows and terms to be written out.
+/// Whether a stage has the width of a tile, and few enough rows and terms to unroll.
 fn is_small(draft: &Draft, stage: &str, width: i64, goal: &Goal<Cpu>) -> bool {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return false };
     let buffer = draft.nest.buffer(accesses.write.buffer);
@@ -169,7 +171,7 @@ fn is_small(draft: &Draft, stage: &str, width: i64, goal: &Goal<Cpu>) -> bool {
         && buffer.elements() / lanes <= MOST_WRITTEN
 }
 
-/// Whether a value has no division, except by powers of two, and calls no function.
+/// Whether a value has no division, except by powers of two, and no function calls.
 fn is_cheap(value: &Expr) -> bool {
     let mut cheap = true;
     value.walk(&mut |expr| {

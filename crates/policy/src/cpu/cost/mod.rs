@@ -1,7 +1,8 @@
-//! How long a tiling takes, without running it: an analytical model.
+//! Analytical cost model of CPU tilings.
 //!
-//! The time of a register tile is what its multiply-adds, its loads, their latency or the front end
-//! need, whichever is most. What the caches bring in follows from the loops: a level holds the
+//! The time of a register tile is the maximum of its multiply-add, load, latency and front-end
+//! times.
+//! Cache traffic follows from the loops: a cache level holds the
 //! outermost loop whose data fits, and everything outside of it brings the data in again, but for
 //! loops next to it that do not move a tensor (the model of Anderson et al. 2021, section 4, reads
 //! the same quantities as features). Copies into panels, stores of results and tails are added.
@@ -19,31 +20,31 @@ use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::{PackAt, StoreBy, Tiling};
 use crate::stages::operand::{Extents, Mover, Operand};
 
-/// Bytes of the first-level cache that differ in their place: 64 sets of 64 bytes.
+/// The address period of the L1 cache: 64 sets of 64 bytes.
 const L1_PERIOD: f64 = 4096.0;
 
-/// The same for the second-level cache: 1024 sets.
+/// The address period of the L2 cache: 1024 sets.
 const L2_PERIOD: f64 = 65_536.0;
 
-/// A loop around register tiles.
+/// A loop around the register tiles.
 #[derive(Debug, Clone, Copy)]
 struct OuterLoop {
     mover: Mover,
     trips: i64,
 }
 
-/// A tiling as the model sees it.
+/// The model's view of a tiling.
 struct Model<'a> {
     group: &'a Group,
     tiling: &'a Tiling,
     goal: &'a Goal<Cpu>,
     /// The loops around a register tile, outermost first.
     around: Vec<OuterLoop>,
-    /// How many of them are outermost loops over results, and how many are not loops over innermost
-    /// terms.
+    /// The number of outermost spatial loops, and of all loops except the innermost reduction
+    /// loops.
     outer: usize,
     places: usize,
-    /// One iteration of all of them.
+    /// The extents of one iteration of all of them.
     tile: Extents,
 }
 
@@ -129,12 +130,12 @@ impl<'a> Model<'a> {
         Self { group, tiling, goal, around, outer, places, tile }
     }
 
-    /// How often what stands inside the first `level` loops runs.
+    /// The number of executions of the body of the first `level` loops.
     fn executions(&self, level: usize) -> f64 {
         self.around[..level].iter().map(|l| l.trips as f64).product()
     }
 
-    /// The iterations inside the first `level` loops.
+    /// The extents inside the first `level` loops.
     fn extents(&self, level: usize) -> Extents {
         let mut extents = self.tile.clone();
         for l in &self.around[level..] {
@@ -158,7 +159,7 @@ impl<'a> Model<'a> {
         self.tiling.packs.get(place).copied().filter(|at| *at != PackAt::Nowhere)
     }
 
-    /// Multiply-adds, loads, latency and gathers of one step of a register tile, in cycles.
+    /// The cycles of multiply-adds, loads, latency and gathers in one step of a register tile.
     fn step(&self) -> [f64; 4] {
         let lanes = self.tiling.lanes() as f64;
         let accumulators = self.tiling.accumulators().max(1) as f64;
@@ -182,14 +183,14 @@ impl<'a> Model<'a> {
         }
         let wide = if lanes * self.group.element_bytes as f64 > 32.0 { 1.0 } else { 0.9 };
         let latency = if self.group.reduce.is_empty() { 0.0 } else { 4.0 };
-        // More accumulators than latency asks for ride out what the caches do.
+        // More accumulators than the latency needs hide cache delays.
         let uneven = 1.0 + 2.5 / accumulators;
         let spills = if self.writes_out_overlapping_taps() { 2.5 } else { 1.0 };
         [accumulators / 2.0 * wide * uneven * spills, loads / 2.0, latency, gathers]
     }
 
-    /// The iterations that share what they read, and how many steps of the register tile these are: one, or all terms of a
-    /// window that are written out.
+    /// The iterations that share their reads, and their number in steps of the register tile: one,
+    /// or all unrolled terms of a window.
     fn shared(&self) -> (Extents, f64) {
         let mut extents = self.tile.clone();
         let Some(term) = self.tiling.reduce_order.last().filter(|_| self.writes_out_window())
@@ -201,7 +202,8 @@ impl<'a> Model<'a> {
         (extents, terms as f64)
     }
 
-    /// Whether terms of a window are written out that neighbours in the register tile share, of which registers hold all.
+    /// Whether a window is unrolled whose reads neighbours in the register tile share, and whose
+    /// operands all fit the registers.
     fn writes_out_window(&self) -> bool {
         let Some(term) = self.tiling.reduce_order.last().filter(|_| self.tiling.unroll > 1) else {
             return false;
@@ -215,7 +217,7 @@ impl<'a> Model<'a> {
         fits && !self.tiling.sums_in_lanes() && (0..self.tiling.spatial.len()).any(moves)
     }
 
-    /// Loads that stand for finding the page of an operand whose terms are in a page each.
+    /// Page walks of an operand that touches a new page per term, in loads.
     fn page_walks(&self, operand: &Operand) -> f64 {
         let extents = self.group.reduce.iter().map(|split| split.axis.extent);
         let longest = extents.enumerate().max_by_key(|(_, extent)| *extent);
@@ -226,9 +228,9 @@ impl<'a> Model<'a> {
         if far && self.packed_at(operand).is_none() { 8.0 } else { 0.0 }
     }
 
-    /// Whether iterations over taps are written out that read what neighbours in the register tile
-    /// read too: the compiler then keeps common operands in registers that it does not have (rule 4 of
-    /// the measurements in docs/performance.md).
+    /// Whether iterations over window taps are unrolled that share reads with neighbours in the
+    /// register tile: the compiler then keeps common operands in registers that it does not have
+    /// (rule 4 of the measurements in docs/performance.md).
     fn writes_out_overlapping_taps(&self) -> bool {
         let Some(innermost) = self.tiling.reduce_order.last() else { return false };
         if self.group.reduce[*innermost].axis.extent < 2 {
@@ -246,12 +248,12 @@ impl<'a> Model<'a> {
             && dimensions.any(|movers| movers.iter().any(is_tap) && movers.iter().any(is_tiled))
     }
 
-    /// Counting and jumping, per step.
+    /// The loop overhead per step.
     fn loop_overhead(&self) -> f64 {
         1.0 / self.tiling.unroll.max(1) as f64
     }
 
-    /// The share of the work that one worker does, as a divisor.
+    /// The effective number of workers.
     fn workers(&self) -> f64 {
         let loops = usize::try_from(self.tiling.parallel).unwrap_or(0).min(self.outer);
         if loops == 0 || self.goal.workers < 2 {
@@ -261,7 +263,7 @@ impl<'a> Model<'a> {
         items / (items / workers).ceil()
     }
 
-    /// The bytes that come into a cache of a size, of which every `period` bytes go to one place.
+    /// The bytes loaded into a cache of a size whose sets repeat every `period` bytes.
     fn traffic(&self, size: f64, period: f64) -> f64 {
         let operands = || self.group.reads.iter().chain([&self.group.write]);
         let footprint = |operand: &Operand, extents: &Extents| {
@@ -288,7 +290,7 @@ impl<'a> Model<'a> {
             .sum()
     }
 
-    /// The cycles of copies into panels.
+    /// The cycles of packing.
     fn copies(&self) -> f64 {
         let copy = |operand: &Operand| {
             let level = match self.packed_at(operand) {
@@ -305,7 +307,7 @@ impl<'a> Model<'a> {
         copies
     }
 
-    /// Whether a copy changes the order of elements.
+    /// Whether packing transposes an operand.
     fn turns(&self, operand: &Operand) -> bool {
         match self.tiling.vector {
             Vector::Spatial { axis, .. } => !matches!(operand.spatial.get(axis), Some(Some(0 | 1))),
@@ -313,7 +315,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The cycles in which register tiles are started and written back.
+    /// The cycles of initializing and storing register tiles.
     fn stores(&self) -> f64 {
         let is_result = |l: &OuterLoop| matches!(l.mover, Mover::Spatial(..));
         let host = self.around[..self.places].iter().rposition(is_result).map_or(0, |at| at + 1);
@@ -335,15 +337,15 @@ impl<'a> Model<'a> {
 }
 
 impl Model<'_> {
-    /// The cycles of a vector of a tile that is turned on its way to memory: it is gathered from the
-    /// first-level cache, and scattered where results are not next to each other.
+    /// The cycles per vector of a tile that is transposed on its way to memory: it is gathered from
+    /// the L1 cache, and scattered if results are not contiguous.
     fn turned_store(&self) -> f64 {
         let along = self.group.contiguous.and_then(|axis| self.group.write.spatial[axis]);
         if along == Some(1) { 16.0 } else { 40.0 }
     }
 }
 
-/// The iterations of an outermost loop over results.
+/// The trip count of an outermost spatial loop.
 fn outer_trips(group: &Group, tiling: &Tiling, axis: usize) -> i64 {
     let extent = group.spatial[axis].axis.extent.max(1);
     let cover = tiling.cover(axis).max(1);

@@ -1,19 +1,19 @@
-//! From the terms of the model to cycles.
+//! Combines the terms of the cost model to cycles.
 
 /// The terms of the model.
 pub(crate) const TERMS: [&str; 8] =
     ["arithmetic", "loads", "gathers", "loops", "near bytes", "far bytes", "copies", "stores"];
 
-/// What the terms cost.
+/// The costs of the terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Constants {
-    /// Cycles per byte from the second-level cache.
+    /// Cycles per byte from the L2 cache.
     pub(crate) near: f64,
-    /// Cycles per byte from beyond it.
+    /// Cycles per byte from beyond the L2 cache.
     pub(crate) far: f64,
-    /// The share of what does not bound the time that is paid all the same.
+    /// The fraction of the shorter overlapping terms that is added.
     pub(crate) overlap: f64,
-    /// Cycles per gathered vector, copied element, store and loop, as factors of the model's own.
+    /// Factors for gathers, copies, stores and loop overhead.
     pub(crate) rest: [f64; 4],
 }
 
@@ -24,8 +24,8 @@ impl Default for Constants {
 }
 
 impl Constants {
-    /// The cycles of a tiling. Arithmetic, loads and both kinds of traffic overlap: the longest counts,
-    /// and a share of the others.
+    /// The cycles of a tiling. Arithmetic, loads and both kinds of traffic overlap: the longest
+    /// counts, plus a fraction of the others.
     #[must_use]
     pub(crate) fn cycles(&self, terms: &[f64; TERMS.len()]) -> f64 {
         let [arithmetic, loads, gathers, loops, near, far, copies, stores] = *terms;

@@ -7,18 +7,18 @@ use crate::cpu::tiling::Tiling;
 
 /// The loops of a tiled stage, by level, outermost first.
 ///
-/// The levels are those of FlexTensor and Ansor: results, results again, terms of the reduction,
-/// results, terms, and the register tile.
+/// The levels are those of FlexTensor and Ansor: spatial, spatial, reduction, spatial, reduction,
+/// register tile.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Loops {
-    /// The outermost loops over results.
+    /// The outermost spatial loops.
     pub(super) outer: Vec<String>,
-    /// Loops over results and terms between them and the innermost terms; with them whether it is one
-    /// over results.
+    /// The spatial and reduction loops between them and the innermost reduction loops, with whether
+    /// each is spatial.
     pub(super) middle: Vec<(String, bool)>,
-    /// The innermost loops over terms.
+    /// The innermost reduction loops.
     pub(super) terms: Vec<String>,
-    /// Iterations over terms that are written out.
+    /// The unrolled reduction loop.
     pub(super) unrolled: Option<String>,
     /// The register tile.
     pub(super) register: Vec<String>,
@@ -34,19 +34,19 @@ impl Loops {
         self.outer.iter().chain(middle).chain(inner).chain(&self.lanes).cloned().collect()
     }
 
-    /// The loops in which panels are packed, outermost first.
+    /// The loops at which panels may be packed, outermost first.
     pub(super) fn places(&self) -> Vec<&String> {
         self.outer.iter().chain(self.middle.iter().map(|(name, _)| name)).collect()
     }
 
-    /// The loop around the register tile: the innermost over results that is not part of it.
+    /// The loop around the register tile: the innermost spatial loop outside it.
     pub(super) fn host(&self) -> Option<&String> {
         let middle = self.middle.iter().rev().find(|(_, is_spatial)| *is_spatial);
         middle.map(|(name, _)| name).or(self.outer.last())
     }
 }
 
-/// How a loop over results is split: the inner extents.
+/// The inner extents of a split spatial loop.
 pub(super) fn factors(tiling: &Tiling, axis: usize) -> Vec<i64> {
     let parts = &tiling.spatial[axis];
     let mut factors = parts[1..].to_vec();
@@ -61,13 +61,13 @@ pub(super) fn factors(tiling: &Tiling, axis: usize) -> Vec<i64> {
     factors
 }
 
-/// The step that splits a loop over results; `None` if it stays whole.
+/// The step that splits a spatial loop; `None` if it stays whole.
 pub(super) fn split(tiling: &Tiling, axis: usize, name: &str) -> Option<Split> {
     let factors = factors(tiling, axis);
     (!factors.is_empty()).then(|| Split::new(name, &factors).tail(tiling.tail_of(axis)))
 }
 
-/// The loops over results, by level. `names` are those of the stage's loops.
+/// The spatial loops by level. `names` are the loops of the stage.
 pub(super) fn spatial(tiling: &Tiling, names: &[String]) -> Loops {
     let mut loops = Loops::default();
     for axis in &tiling.outer_order {
@@ -79,7 +79,7 @@ pub(super) fn spatial(tiling: &Tiling, names: &[String]) -> Loops {
     for (axis, name) in names.iter().enumerate() {
         let levels = tiling.spatial[axis].len();
         let lanes = matches!(tiling.vector, Vector::Spatial { axis: v, .. } if v == axis);
-        // Levels between the outermost and the last two keep the order of the program.
+        // The levels between the outermost and the last two keep program order.
         if levels > 3 {
             let between = (1..levels - 2).map(|level| (format!("{name}.{level}"), true));
             loops.middle.extend(between);
@@ -97,7 +97,7 @@ pub(super) fn spatial(tiling: &Tiling, names: &[String]) -> Loops {
     loops
 }
 
-/// The loops of the second last level over results and of the outer level over terms, in their order.
+/// The loops of the second last spatial level and the outer reduction level, in order.
 pub(super) fn middle(
     group: &Group,
     tiling: &Tiling,
@@ -120,6 +120,6 @@ pub(super) fn middle(
     order.filter_map(|item| items.get(*item).cloned().flatten()).collect()
 }
 
-/// The tail of a loop over terms: they cannot be computed twice, and a condition in the innermost
-/// loop is dear.
+/// The tail of a reduction loop: terms cannot be computed twice, and a condition in the innermost
+/// loop is expensive.
 pub(super) const TERMS_TAIL: Tail = Tail::Peel;

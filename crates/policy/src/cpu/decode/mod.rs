@@ -1,8 +1,8 @@
-//! From a point to a schedule.
+//! Decodes points to schedules.
 //!
-//! Every step is applied to the nest as it is made. A step that the point asks for and that is
-//! refused makes the point illegal, with the reason; steps that only help (vectors in the copy of a
-//! panel) are left out if they are refused.
+//! Every step is applied immediately. If a step that the point requires is refused, the point is
+//! illegal, with that reason. Optional steps (such as vectorizing the copy of a panel) are skipped
+//! if refused.
 
 mod loops;
 mod pack;
@@ -45,7 +45,7 @@ pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule,
     for chain in &sketch.chains {
         decoder.rows_of(chain)?;
     }
-    // Readers first: their loops must be there for what is computed inside.
+    // Readers first: other stages are computed inside their loops.
     for group in sketch.groups.iter().rev() {
         decoder.group(group)?;
     }
@@ -66,12 +66,12 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A step that the point asks for.
+    /// Applies a required step.
     fn apply(&mut self, stage: &str, primitive: impl Into<Primitive>) -> Result<(), Rejection> {
         apply(&mut self.draft, stage, primitive)
     }
 
-    /// Brings loops into an order, if there are several.
+    /// Reorders loops, if there are several.
     fn reorder(&mut self, stage: &str, order: Vec<String>) -> Result<(), Rejection> {
         if order.len() < 2 {
             return Ok(());
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         self.sketch.place_of(&placement.stage, self.values)
     }
 
-    /// Computes products and rows in blocks, if the point says so.
+    /// Computes products and chains in blocks, if the point says so.
     fn block(&mut self, block: &Block) -> Result<(), Rejection> {
         let (sketch, values) = (self.sketch, self.values);
         let Some(shape) = sketch.block_shape(block, values) else { return Ok(()) };
@@ -104,7 +104,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn group(&mut self, group: &Group) -> Result<(), Rejection> {
-        // It may be inlined, or have become a part of another group.
+        // The root may be inlined or part of another group.
         if store_of(&self.draft.nest, &group.root).is_none()
             || self.is_inside(&group.root)
             || self.sketch.is_together(&group.root, self.values)
@@ -144,8 +144,8 @@ impl<'a> Decoder<'a> {
         loops_of(nest, stage).iter().any(|l| l.stage != own)
     }
 
-    /// Computes a stage inside the loops of its reader: where the point says, or in the next loop around
-    /// if a reduction starts from it earlier.
+    /// Computes a stage inside the loops of its reader: at the requested loop, or at the next
+    /// enclosing one if a reduction starts from it earlier.
     fn inside(&mut self, placement: &'a Placement, loops: &Loops) -> Result<(), Rejection> {
         let at = match self.place(placement) {
             Place::Outer => loops.outer.last(),
@@ -162,7 +162,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Refuses a point that wants a stage inside loops of its reader where there are none for it.
+    /// Rejects a point that needs a stage inside loops of its reader if there is no such loop.
     fn expect_placed(&self, placement: &Placement) -> Result<(), Rejection> {
         if !self.place(placement).is_inside() || self.inside.contains(&placement.stage.as_str()) {
             return Ok(());
@@ -172,7 +172,7 @@ impl<'a> Decoder<'a> {
         Err(Rejection { rule: NAME, reason })
     }
 
-    /// Vectors along the rows of a stage that has no parameters of its own.
+    /// Vectorizes the rows of a stage without parameters.
     fn rows(&mut self, stage: &str) {
         let Some(accesses) = Accesses::of(&self.draft.nest, stage) else { return };
         let bytes = self.draft.nest.dtype(accesses.write.buffer).bytes() as i64;
@@ -186,7 +186,7 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    /// Fuses the outermost loops that workers share.
+    /// Fuses the outermost parallel loops.
     fn fuse(&mut self, stage: &str, tiling: &Tiling, loops: &mut Loops) -> Result<(), Rejection> {
         let wanted = usize::try_from(tiling.parallel).unwrap_or(0).min(loops.outer.len());
         for _ in 1..wanted {

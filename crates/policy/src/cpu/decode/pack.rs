@@ -1,4 +1,4 @@
-//! Panels of operands: copied into order where they are used, or laid out once.
+//! Operand packing: panels copied at a loop, or laid out ahead of time.
 
 use tensorwright_schedule::primitives::{
     CacheRead, LayoutText, Part, Reorder, SetLayout, Split, Tail, Vectorize,
@@ -13,7 +13,7 @@ use crate::stages::operand::Mover;
 use tensorwright_space::Rejection;
 
 impl Decoder<'_> {
-    /// Packs the operands of a group where the point says so.
+    /// Packs the operands of a group as the point says.
     pub(super) fn pack(
         &mut self,
         group: &Group,
@@ -22,7 +22,7 @@ impl Decoder<'_> {
     ) -> Result<(), Rejection> {
         let stage = reading_stage(group, tiling);
         for (pack, at) in group.packs.iter().zip(&tiling.packs) {
-            // A tensor that is made where it is read needs no other copy.
+            // A tensor computed at its reader needs no other copy.
             if self.sketch.place_of(&pack.tensor, self.values) != Place::Root {
                 continue;
             }
@@ -49,8 +49,9 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The copy of a panel goes along its rows. Where these are not the rows of the tensor, elements
-    /// are gathered (which is faster than scattering them), with the tensor's rows next to the lanes.
+    /// Vectorizes the copy of a panel along its rows. If these are not the rows of the tensor,
+    /// elements are gathered, which is faster than scattering them, with the tensor's rows next to
+    /// the lanes.
     fn vectors_in_copy(&mut self, pack: &Packable, tiling: &Tiling) {
         let copy = format!("{}.pack", pack.tensor);
         let lanes = self.goal.target.lanes(pack.element_bytes);
@@ -78,7 +79,7 @@ impl Decoder<'_> {
     }
 }
 
-/// The stage whose reads are packed, as it is called after tiling.
+/// The name after tiling of the stage whose reads are packed.
 fn reading_stage(group: &Group, tiling: &Tiling) -> String {
     let stage = group.stage();
     match tiling.vector {
@@ -90,8 +91,8 @@ fn reading_stage(group: &Group, tiling: &Tiling) -> String {
     }
 }
 
-/// The dimension of an operand that the register tile runs along: with the vectors if it moves with
-/// them, with the rows otherwise.
+/// The dimension of an operand that the register tile runs along: along the vectors if it moves
+/// with them, otherwise along the rows.
 fn tile_dimension(pack: &Packable, tiling: &Tiling) -> Option<(usize, i64)> {
     if let Vector::Spatial { axis, lanes } = tiling.vector
         && let Some(dimension) = pack.dimension_of.get(axis).copied().flatten()
@@ -104,7 +105,7 @@ fn tile_dimension(pack: &Packable, tiling: &Tiling) -> Option<(usize, i64)> {
     Some((pack.dimension_of[axis]?, tiling.register(axis)))
 }
 
-/// The layout of a panel: what the register tile runs along comes last.
+/// The layout of a panel: the dimension along the register tile comes last.
 fn turned(pack: &Packable, tiling: &Tiling) -> Option<LayoutText> {
     let (dimension, _) = tile_dimension(pack, tiling)?;
     if dimension + 1 == pack.rank {
@@ -115,8 +116,7 @@ fn turned(pack: &Packable, tiling: &Tiling) -> Option<LayoutText> {
     Some(LayoutText { parts })
 }
 
-/// The layout of a constant: blocks of what a register tile needs, next to each other, and what loops
-/// over results choose outside of them.
+/// The layout of a constant: contiguous blocks per register tile, indexed by outer spatial loops.
 fn laid(pack: &Packable, tiling: &Tiling) -> LayoutText {
     let Some((dimension, block)) = tile_dimension(pack, tiling).filter(|(_, block)| *block > 1)
     else {

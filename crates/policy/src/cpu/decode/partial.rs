@@ -1,4 +1,4 @@
-//! Vectors along the terms of a reduction: partial results in the lanes, combined at the end.
+//! Vectorized reduction loops: partial results in the lanes, combined at the end.
 
 use tensorwright_schedule::primitives::{Rfactor, Split, Unroll, Vectorize};
 
@@ -9,7 +9,7 @@ use crate::cpu::tiling::Tiling;
 use tensorwright_space::Rejection;
 
 impl Decoder<'_> {
-    /// Splits the terms into lanes and keeps a partial result in each; returns the loops of the
+    /// Splits a reduction loop into lanes with one partial result each; returns the loops of the
     /// stage.
     pub(super) fn partial(&mut self, group: &Group, tiling: &Tiling) -> Result<Loops, Rejection> {
         let Vector::Reduce { axis: vector, lanes } = tiling.vector else {
@@ -33,7 +33,7 @@ impl Decoder<'_> {
         let lane = format!("{name}.lanes");
         let mut split = Split::new(&name, &[tiling.unroll.max(1), lanes]).tail(TERMS_TAIL);
         split.names = vec![format!("{name}.0"), format!("{name}.1"), lane.clone()];
-        // Without a loop over results, one of a single iteration holds the partial results.
+        // Without a spatial loop, a loop of a single iteration holds the partial results.
         if loops.outer.is_empty() {
             let blocks = (extent + tiling.unroll * lanes - 1) / (tiling.unroll * lanes);
             split.factors.insert(0, blocks);

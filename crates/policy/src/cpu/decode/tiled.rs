@@ -1,4 +1,4 @@
-//! Register tiles: vectors along results, or none.
+//! Register tiling, with vectorized spatial loops or scalar.
 
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::placement::store_of;
@@ -13,7 +13,7 @@ use crate::cpu::tiling::{StoreBy, Tiling};
 use tensorwright_space::Rejection;
 
 impl Decoder<'_> {
-    /// Tiles the loops of a group, and returns those of its root.
+    /// Tiles the loops of a group; returns the loops of its root.
     pub(super) fn tiled(&mut self, group: &Group, tiling: &Tiling) -> Result<Loops, Rejection> {
         match &group.epilogue_of {
             Some(reduction) if tiling.is_fused(group) => self.fused(group, tiling, reduction),
@@ -25,14 +25,14 @@ impl Decoder<'_> {
         }
     }
 
-    /// A stage on its own.
+    /// Schedules a stage on its own.
     fn alone(&mut self, group: &Group, tiling: &Tiling, stage: &str) -> Result<Loops, Rejection> {
         let names: Vec<String> = group.spatial.iter().map(|s| s.axis.name.clone()).collect();
         let mut loops = self.split_results(tiling, stage, &names)?;
         loops.middle.extend(loops::middle(group, tiling, &names, true));
         self.split_terms(group, tiling, stage, &mut loops, true)?;
         self.reorder(stage, loops.order())?;
-        // What is fused must be so before anything stands between the loops.
+        // Parallel loops must be fused before anything is computed between them.
         self.fuse(stage, tiling, &mut loops)?;
         if tiling.store == StoreBy::Transposed {
             self.transposed(group, tiling, stage, &loops)?;
@@ -47,7 +47,7 @@ impl Decoder<'_> {
         Ok(loops)
     }
 
-    /// A reduction inside the tiles of the stage that reads it in place.
+    /// Computes a reduction inside the tiles of its epilogue.
     fn fused(
         &mut self,
         group: &Group,
@@ -67,8 +67,9 @@ impl Decoder<'_> {
         Ok(loops)
     }
 
-    /// Lays out the tile of a reduction so that the lanes of a vector are next to each other. It has the dimensions of
-    /// the tensor in their order; vectors along another one than the last would be scattered over it at every term.
+    /// Changes the layout of a reduction's tile so that the lanes of a vector are contiguous. By
+    /// default the tile has the dimension order of the tensor; vectors along another dimension than
+    /// the last would be scattered at every term.
     fn lanes_last(
         &mut self,
         group: &Group,
@@ -85,8 +86,8 @@ impl Decoder<'_> {
         self.apply(reduction, SetLayout { layout: LayoutText { parts: parts.collect() } })
     }
 
-    /// The loops of a reduction over a register tile of its reader. None is called what a loop around them is: panels are packed in
-    /// those, by name.
+    /// Schedules the loops of a reduction over a register tile of its epilogue. Their names differ
+    /// from those of enclosing loops: packing refers to loops by name.
     fn inside_tile(
         &mut self,
         group: &Group,
@@ -101,7 +102,8 @@ impl Decoder<'_> {
             match tiling.vector {
                 Vector::Spatial { axis: vector, lanes } if vector == axis => {
                     let (row, lane) = (format!("{name}.vectors"), format!("{name}.lanes"));
-                    // A tile that is shorter than a vector has no lanes to leave out: what is masked is not kept in registers.
+                    // A tile shorter than a vector must not be masked: masked accumulators are not
+                    // kept in registers.
                     let own =
                         Accesses::of(&self.draft.nest, stage).map_or_else(Vec::new, |a| a.axes);
                     let own = own.iter().find(|axis| axis.name == *name).map(|axis| axis.extent);
@@ -146,7 +148,7 @@ impl Decoder<'_> {
         Ok(loops::spatial(tiling, names))
     }
 
-    /// Splits the loops over terms, and writes out some iterations of the innermost.
+    /// Splits the reduction loops, and unrolls part of the innermost one.
     pub(super) fn split_terms(
         &mut self,
         group: &Group,
@@ -180,7 +182,7 @@ impl Decoder<'_> {
                 (false, _) => format!("{name}.{level}"),
             };
             match (unroll > 1, written_out) {
-                // All of it.
+                // The whole loop.
                 (true, false) => loops.unrolled = Some(term),
                 (true, true) => {
                     loops.terms.push(term);
@@ -192,7 +194,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Writes out the register tile and vectorizes its lanes.
+    /// Unrolls the register tile and vectorizes its lanes.
     pub(super) fn inner_kinds(&mut self, stage: &str, loops: &Loops) -> Result<(), Rejection> {
         for name in loops.unrolled.iter().chain(&loops.register) {
             self.apply(stage, Unroll { target: name.clone() })?;
@@ -203,8 +205,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Accumulates in registers along the vectors, turns the tile in memory, and writes it along the
-    /// rows of the result.
+    /// Accumulates along the vectors in registers, transposes the tile in memory, and stores it
+    /// along the rows of the result.
     fn transposed(
         &mut self,
         group: &Group,
@@ -235,7 +237,7 @@ impl Decoder<'_> {
         self.inner_kinds(&format!("{tile}.tile"), loops)
     }
 
-    /// The loop of the register tile along which results are contiguous in memory.
+    /// The loop of the register tile along which results are contiguous.
     fn contiguous_row(&self, group: &Group, tiling: &Tiling) -> Option<String> {
         let place = group.contiguous?;
         let levels = tiling.spatial.get(place)?.len();

@@ -1,4 +1,4 @@
-//! `fuse`: where a reduction is computed that a stage reads in place.
+//! `fuse`: the compute location of a reduction with an epilogue.
 
 use tensorwright_space::parameter::{Categorical, Domain};
 
@@ -6,7 +6,7 @@ use super::{Knob, KnobContext, KnobParameter, SpaceRequest, Value, one, rank_of}
 use crate::cpu::group::Group;
 use crate::cpu::tiling::{FuseAt, Tiling};
 
-/// Where a reduction is computed that a stage reads in place.
+/// The compute location of a reduction with an epilogue.
 #[derive(Debug)]
 pub(super) struct FuseKnob;
 

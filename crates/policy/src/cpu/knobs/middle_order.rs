@@ -1,4 +1,4 @@
-//! `order.middle`: the order of the loops between the outermost and the innermost terms.
+//! `order.middle`: the order of the second last spatial and outer reduction loops.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
@@ -7,7 +7,7 @@ use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED};
 use crate::cpu::tiling::Tiling;
 
-/// The order of the second last loops over results and the outer loops over terms.
+/// The order of the second last spatial loops and the outer reduction loops.
 #[derive(Debug)]
 pub(super) struct MiddleOrderKnob;
 
@@ -36,7 +36,7 @@ impl Knob for MiddleOrderKnob {
     }
 }
 
-/// Terms that are summed inside a tile of results have no loop around it.
+/// Reduction loops summed inside a spatial tile cannot be outside it.
 fn terms_last(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     if !tiling.sums_inside(group) {
         return None;
@@ -44,7 +44,7 @@ fn terms_last(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let results = group.spatial.iter().filter(|split| split.is_tiled()).count();
     let first_term = tiling.middle_order.iter().position(|item| *item >= results)?;
     let after = &tiling.middle_order[first_term..];
-    // The places of terms among each other are those of the program.
+    // Reduction loops keep program order among each other.
     let are_last = after.iter().all(|item| *item >= results) && after.is_sorted();
     (!are_last).then(|| {
         format!(

@@ -1,10 +1,9 @@
-//! Knobs: the kinds of decisions about a group of stages, one file each.
+//! Knobs: the scheduling decisions of a group, one file each.
 //!
-//! A knob owns everything about its decision: which groups have it, the values and how they are connected
-//! (the [`Domain`] of its parameters), what a value means (the field of [`Tiling`] that it reads and writes), the
-//! value to start from, the rules that refuse values without building anything, and what it does to the
-//! schedule. What the loops of a group look like as a whole is in `decode/`, which reads tilings and knows of
-//! no parameter.
+//! A knob implements one decision: which groups have it, its values and their topology (the
+//! [`Domain`] of its parameters), their meaning (the field of [`Tiling`] that it reads and writes),
+//! its starting value, and the rules that reject values without building anything. `decode/` turns
+//! tilings into loops and knows no parameters.
 
 pub(crate) mod fuse;
 pub(crate) mod middle_order;
@@ -30,8 +29,8 @@ use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
 use crate::stages::ranks::{number, rank_of, rank_of_number};
 
-/// The knobs of a group, in the order of their parameters. Records keep points by this order, so a new knob
-/// goes to the end.
+/// The knobs of a group, in parameter order. Records store points in this order, so add new knobs
+/// at the end.
 pub(crate) const KNOBS: &[&dyn Knob] = &[
     &pack::PackKnob,
     &tile::ResultsKnob,
@@ -48,7 +47,7 @@ pub(crate) const KNOBS: &[&dyn Knob] = &[
     &parallel::ParallelKnob,
 ];
 
-/// What a space is made for.
+/// The goal and options of a space.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpaceRequest<'a> {
     pub(crate) goal: &'a Goal<Cpu>,
@@ -60,9 +59,9 @@ pub(crate) struct SpaceRequest<'a> {
 pub(crate) struct KnobParameter {
     /// Its name, without that of the stage.
     pub(crate) name: String,
-    /// The loop or the tensor that it is about, by place among the group's; zero if the knob has one parameter.
+    /// The index of its loop or tensor in the group; zero if the knob has one parameter.
     pub(crate) place: usize,
-    /// Its values. If it is one, there is nothing to decide.
+    /// Its values. With a single value there is nothing to decide.
     pub(crate) domain: Domain,
 }
 
@@ -75,18 +74,19 @@ pub(crate) struct Value<'a> {
     pub(crate) is_free: bool,
 }
 
-/// A parameter beside all that is decided.
+/// A parameter in the context of all other decisions.
 #[derive(Clone, Copy)]
 pub(crate) struct KnobContext<'a> {
     pub(crate) tiling: &'a Tiling,
     pub(crate) group: &'a Group,
-    /// The loop or the tensor that the parameter is about.
+    /// The index of the parameter's loop or tensor in the group.
     pub(crate) place: usize,
-    /// Whether a stage is computed where it is read.
+    /// Whether a stage is computed inside its reader.
     pub(crate) is_inside: &'a dyn Fn(&str) -> bool,
 }
 
-/// A rule that refuses tilings without building anything: its name, and why it refuses one.
+/// A rule that rejects tilings without building anything: its name, and a function that returns the
+/// reason.
 pub(crate) type Rule = (&'static str, fn(&Group, &Tiling, &Goal<Cpu>) -> Option<String>);
 
 /// A kind of decision about a group of stages.
@@ -94,14 +94,14 @@ pub(crate) trait Knob: Debug + Sync {
     /// The parameters of a group.
     fn knob_parameters(&self, group: &Group, request: SpaceRequest<'_>) -> Vec<KnobParameter>;
 
-    /// Decides what the value of a parameter says.
+    /// Sets the decision from the value of a parameter.
     fn read(&self, tiling: &mut Tiling, group: &Group, place: usize, value: Value<'_>);
 
-    /// The rank of what is decided.
+    /// The rank of the decision.
     fn write(&self, tiling: &Tiling, group: &Group, place: usize, domain: &Domain) -> u32;
 
-    /// Decides as a search may start. Knobs before this one in [`KNOBS`] have decided; those after it are as
-    /// in [`Tiling::plain`].
+    /// Sets the starting value of a search. Knobs before this one in [`KNOBS`] are set; those after
+    /// it have the values of [`Tiling::plain`].
     fn start(&self, _tiling: &mut Tiling, _group: &Group, _goal: &Goal<Cpu>) {}
 
     /// The rules about it.
@@ -109,19 +109,19 @@ pub(crate) trait Knob: Debug + Sync {
         &[]
     }
 
-    /// Why the value of a parameter makes no difference beside what else is decided, if that is so. All other
-    /// values of a legal point can be found in its schedule.
+    /// Why the parameter has no effect in this context, if so. All other values of a legal point
+    /// are visible in its schedule.
     fn idle(&self, _context: KnobContext<'_>) -> Option<&'static str> {
         None
     }
 }
 
-/// All rules, in the order in which they are applied.
+/// All rules, in order of application.
 pub(crate) fn rules() -> impl Iterator<Item = Rule> {
     KNOBS.iter().flat_map(|knob| knob.rules()).copied()
 }
 
-/// Applies the first so many rules.
+/// Applies the first rules.
 pub(crate) fn check(
     group: &Group,
     tiling: &Tiling,
@@ -136,23 +136,23 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// One parameter of a knob that has no other.
+/// The single parameter of a knob.
 fn one(name: &str, domain: impl Into<Domain>) -> Vec<KnobParameter> {
     vec![KnobParameter { name: name.to_owned(), place: 0, domain: domain.into() }]
 }
 
 impl Value<'_> {
-    /// The choice of a rank.
+    /// The choice with a rank.
     fn choice<T: Copy>(&self, choices: &[T], otherwise: T) -> T {
         choices.get(self.rank as usize).copied().unwrap_or(otherwise)
     }
 
-    /// The number of a rank.
+    /// The number with a rank.
     fn number(&self, otherwise: i64) -> i64 {
         number(self.domain, self.rank, otherwise)
     }
 
-    /// The order of a rank.
+    /// The permutation with a rank.
     fn order(&self) -> Option<Vec<usize>> {
         match self.domain {
             Domain::Permutation(orders) => Some(orders.order(self.rank)),
@@ -161,7 +161,7 @@ impl Value<'_> {
     }
 }
 
-/// The rank of an order.
+/// The rank of a permutation.
 fn rank_of_order(domain: &Domain, order: &[usize]) -> u32 {
     match domain {
         Domain::Permutation(orders) => orders.rank(order).unwrap_or(0),

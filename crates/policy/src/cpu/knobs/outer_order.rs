@@ -1,4 +1,4 @@
-//! `order.outer`: the order of the outermost loops over results.
+//! `order.outer`: the order of the outermost spatial loops.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
@@ -7,7 +7,7 @@ use super::{Knob, KnobParameter, SpaceRequest, Value, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED, Vector};
 use crate::cpu::tiling::{PackAt, Tiling};
 
-/// The order of the outermost loops over results.
+/// The order of the outermost spatial loops.
 #[derive(Debug)]
 pub(super) struct OuterOrderKnob;
 
@@ -30,7 +30,7 @@ impl Knob for OuterOrderKnob {
         rank_of_order(domain, &tiling.outer_order)
     }
 
-    /// A panel is packed once if the loop that it goes with is outermost.
+    /// A panel is packed once if the loop that it depends on is outermost.
     fn start(&self, tiling: &mut Tiling, _: &Group, _: &Goal<Cpu>) {
         if let Vector::Spatial { axis, .. } = tiling.vector
             && tiling.packs.contains(&PackAt::Outer)
@@ -40,7 +40,7 @@ impl Knob for OuterOrderKnob {
     }
 }
 
-/// Makes a loop over results the outermost, the others in their order.
+/// Makes a spatial loop the outermost; the others keep their order.
 pub(crate) fn outermost(tiling: &mut Tiling, axis: usize) {
     let others = (0..tiling.spatial.len()).filter(|other| *other != axis);
     tiling.outer_order = std::iter::once(axis).chain(others).collect();

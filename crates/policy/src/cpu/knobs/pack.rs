@@ -1,4 +1,4 @@
-//! `pack.TENSOR`: where an operand is copied into panels that are in the order of the reads.
+//! `pack.TENSOR`: where an operand is packed into panels in reading order.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::stages::operand::{Mover, movers};
 #[derive(Debug)]
 pub(super) struct PackKnob;
 
-/// The choices for constants: those are best laid out once.
+/// The choices for constants, which are best laid out once.
 const CONSTANT: &[PackAt] =
     &[PackAt::Laid, PackAt::Nowhere, PackAt::Outer, PackAt::Middle, PackAt::Inner];
 
@@ -44,8 +44,8 @@ impl Packable {
         self.shape.last().copied().unwrap_or(1).saturating_mul(self.element_bytes)
     }
 
-    /// Where it is best packed if the lanes are along a loop over results: constants are laid out, rows that
-    /// are far apart are copied once, the rest stays where it is.
+    /// The best packing for lanes along a spatial loop: constants are laid out, widely strided rows
+    /// are packed once, the rest is read in place.
     pub(crate) fn by_rows(&self, vector: usize) -> PackAt {
         let moves = self.dimension_of[vector].is_some();
         match () {
@@ -56,7 +56,7 @@ impl Packable {
     }
 }
 
-/// The tensors that are worth packing: those that some loop over results does not move.
+/// The tensors worth packing: those that some spatial loop reuses.
 pub(crate) fn candidates(
     nest: &LoopNest,
     accesses: &Accesses,
@@ -128,7 +128,7 @@ impl Knob for PackKnob {
     }
 }
 
-/// Packed panels fit the second-level cache twice over.
+/// Two packed panels fit the L2 cache.
 fn fits(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
     let limit = 2 * goal.target.caches().l2;
     group.packs.iter().zip(&tiling.packs).find_map(|(pack, place)| {
@@ -141,7 +141,7 @@ fn fits(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
     })
 }
 
-/// The bytes of a packed panel, at most, if loops over results are fixed but for their inner parts.
+/// An upper bound on the bytes of a packed panel, for fixed inner parts of spatial loops.
 fn panel(pack: &Packable, tiling: &Tiling, group: &Group, whole_tile: bool) -> i64 {
     let mut bytes = pack.element_bytes;
     for (dimension, movers) in pack.moved_by.iter().enumerate() {

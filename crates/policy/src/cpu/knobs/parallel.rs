@@ -1,4 +1,4 @@
-//! `parallel`: how many of the outermost loops over results workers share.
+//! `parallel`: the number of outermost spatial loops that are parallel.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Discrete, Domain};
@@ -7,10 +7,10 @@ use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, check, one, rank_of_
 use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
 
-/// The most loops that are fused to be shared.
+/// The maximum number of fused parallel loops.
 const MOST: usize = 3;
 
-/// How many of the outermost loops workers share.
+/// The number of parallel outermost loops.
 #[derive(Debug)]
 pub(super) struct ParallelKnob;
 
@@ -43,7 +43,7 @@ fn most(group: &Group) -> i64 {
     group.spatial.len().min(MOST) as i64
 }
 
-/// Workers share as many of the outermost loops as give each of them something to do.
+/// Parallelizes as many of the outermost loops as needed to occupy all workers.
 pub(crate) fn share_outermost(tiling: &mut Tiling, group: &Group, goal: &Goal<Cpu>) {
     let most = if goal.workers > 1 { most(group) } else { 0 };
     for loops in 1..=most {
@@ -55,7 +55,7 @@ pub(crate) fn share_outermost(tiling: &mut Tiling, group: &Group, goal: &Goal<Cp
     tiling.parallel = 0;
 }
 
-/// Every worker gets something to do.
+/// Every worker has something to do.
 fn enough(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
     let loops = usize::try_from(tiling.parallel).unwrap_or(0).min(group.spatial.len());
     if loops == 0 {

@@ -1,5 +1,6 @@
-//! `place`: where a stage is computed that another one reads. A decision about a stage, not about the tiles
-//! of a group.
+//! `place`: the compute location of a stage that others read.
+//!
+//! This is a decision about a stage, not about the tiles of a group.
 
 use std::collections::HashMap;
 
@@ -15,22 +16,22 @@ use crate::stages::kinds::is_written_out;
 /// The name of the parameter.
 pub(crate) const NAME: &str = "place";
 
-/// The rule about what is inlined.
+/// The rule on inlining.
 const INLINE: &str = "inline";
 
-/// The rules about where stages are computed, in the order in which they are applied.
+/// The rules on compute locations, in order of application.
 pub(crate) const RULES: [&str; 2] = [NAME, INLINE];
 
-/// The most elements that a value reads, with all that is inlined: compilers take long for more, and every one
-/// of them is computed again wherever it is read.
+/// The maximum number of elements that a value reads after inlining: more of them take compilers
+/// long, and each is recomputed at every reader.
 const MOST_READS: u64 = 512;
 
-/// Where a stage is computed.
+/// The compute location of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// On its own, before its readers.
+    /// At the root level, before its readers.
     Root,
-    /// Wherever it is read.
+    /// Inlined into its readers.
     Inline,
     /// Inside the outermost loops of its reader.
     Outer,
@@ -38,15 +39,15 @@ pub(crate) enum Place {
     Middle,
 }
 
-/// A stage whose place is a parameter.
+/// A stage whose compute location is a parameter.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
     pub(crate) stage: String,
-    /// The stage that reads it, if it is one alone.
+    /// Its reader, if there is only one.
     pub(crate) reader: Option<String>,
-    /// The stage around whose loops the reader's are: itself, or the one that reads it in place.
+    /// The stage whose loops enclose the reader: the reader itself or its epilogue.
     root: Option<String>,
-    /// Where it may be computed. The default comes first: searches that start from nothing start there.
+    /// The possible locations. The default comes first, where searches without hints start.
     pub(crate) choices: Vec<Place>,
 }
 
@@ -67,7 +68,8 @@ impl Place {
 }
 
 impl Placement {
-    /// Forgets places inside the loops of its reader unless the reader has some; says whether a choice is left.
+    /// Removes locations inside the loops of its reader unless the reader has any; returns whether
+    /// a choice remains.
     pub(crate) fn keep_inside_if(&mut self, root_of: impl Fn(&str) -> Option<String>) -> bool {
         self.root = self.reader.as_deref().and_then(root_of);
         if self.root.is_none() {
@@ -77,61 +79,61 @@ impl Placement {
         self.choices.len() > 1
     }
 
-    /// The choices as a parameter's.
+    /// The domain of the parameter.
     pub(crate) fn domain(&self) -> Domain {
         Categorical::new(self.choices.iter().map(|place| place.name())).into()
     }
 
-    /// The place of a rank.
+    /// The location with a rank.
     pub(crate) fn place(&self, rank: u32) -> Place {
         self.choices.get(rank as usize).copied().unwrap_or(Place::Root)
     }
 }
 
-/// Where the stages of a program are computed. Its parameters are a sketch's first ones, so a placement has
-/// the place of its parameter.
+/// The compute locations of the stages of a program. Their parameters come first in a sketch, so a
+/// placement and its parameter have the same index.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    /// Stages whose place is a parameter, in the order of the program.
+    /// Stages whose location is a parameter, in program order.
     pub(crate) placements: Vec<Placement>,
-    /// The parameter of each of them.
+    /// The parameter index of each of them.
     parameters: HashMap<String, usize>,
-    /// The stages in the order of the program, with what each reads: earlier stages by place, or inputs.
+    /// The stages in program order with their reads: indices of earlier stages, or `None` for
+    /// inputs.
     reads: Vec<(String, Vec<Option<usize>>)>,
 }
 
-/// Why stages cannot be computed where the values say.
+/// Why stages cannot be computed at the locations of the values.
 #[derive(Debug, Clone)]
 pub(crate) struct PlacementError {
     /// The rule.
     pub(crate) rule: &'static str,
     pub(crate) reason: String,
-    /// The parameters to blame.
+    /// The parameters that the rule depends on.
     pub(crate) parameters: Vec<usize>,
 }
 
 impl Places {
-    /// The places of the stages of a nest.
+    /// The locations of the stages of a nest.
     pub(crate) fn new(placements: Vec<Placement>, nest: &LoopNest) -> Self {
         let numbered = placements.iter().enumerate();
         let parameters = numbered.map(|(at, placement)| (placement.stage.clone(), at)).collect();
         Self { placements, parameters, reads: reads(nest) }
     }
 
-    /// Where a stage is computed; on its own if that is no parameter.
+    /// The location of a stage; the root level if it has no parameter.
     pub(crate) fn of(&self, stage: &str, ranks: &[u32]) -> Place {
         let parameter = self.parameters.get(stage).copied();
         let chosen = parameter.and_then(|at| self.placements.get(at).zip(ranks.get(at)));
         chosen.map_or(Place::Root, |(placement, rank)| placement.place(*rank))
     }
 
-    /// Why stages cannot be computed where the values say, if that is so.
+    /// Why stages cannot be computed at the locations of the values, if so.
     pub(crate) fn placement_error(&self, ranks: &[u32]) -> Option<PlacementError> {
         self.homeless(ranks).or_else(|| self.inlined_too_often(ranks))
     }
 
-    /// A stage that is to be computed inside loops of its reader that are not there, since the reader is
-    /// itself computed where it is read.
+    /// Rejects a stage inside loops of a reader that is itself inlined or moved.
     fn homeless(&self, ranks: &[u32]) -> Option<PlacementError> {
         let mut chosen = self.placements.iter().zip(ranks).enumerate();
         let is_homeless = |placement: &Placement, rank: u32| {
@@ -148,7 +150,7 @@ impl Places {
         Some(PlacementError { rule: NAME, reason, parameters })
     }
 
-    /// A stage whose value reads too much, since what it reads is inlined, and what that reads, and so on.
+    /// Rejects a stage whose value reads too many elements after transitive inlining.
     fn inlined_too_often(&self, ranks: &[u32]) -> Option<PlacementError> {
         let mut reads: Vec<u64> = Vec::with_capacity(self.reads.len());
         for (stage, of) in &self.reads {
@@ -173,7 +175,7 @@ impl Places {
     }
 }
 
-/// The stages in the order of the program, with what each reads.
+/// The stages in program order, with their reads.
 fn reads(nest: &LoopNest) -> Vec<(String, Vec<Option<usize>>)> {
     let names = stages(nest);
     let place_of: HashMap<&str, usize> =
@@ -187,8 +189,8 @@ fn reads(nest: &LoopNest) -> Vec<(String, Vec<Option<usize>>)> {
     names.iter().enumerate().map(of).collect()
 }
 
-/// The stages that others read, in the order of the program, with the places that primitives allow. The draft
-/// inlines what the default schedule would.
+/// The stages that others read, in program order, with their legal locations. The draft inlines
+/// what the default schedule inlines.
 pub(crate) fn candidates(begun: &Draft) -> (Draft, Vec<Placement>) {
     let mut draft = begun.clone();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! `order.reduce`: the order of the innermost loops over terms.
+//! `order.reduce`: the order of the innermost reduction loops.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_space::parameter::{Domain, Permutation};
@@ -7,7 +7,7 @@ use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of_order};
 use crate::cpu::group::{Group, MOST_ORDERED, Vector};
 use crate::cpu::tiling::Tiling;
 
-/// The order of the innermost loops over terms.
+/// The order of the innermost reduction loops.
 #[derive(Debug)]
 pub(super) struct ReduceOrderKnob;
 
@@ -30,7 +30,7 @@ impl Knob for ReduceOrderKnob {
         rank_of_order(domain, &tiling.reduce_order)
     }
 
-    /// The loop of the lanes comes last, if these are terms.
+    /// A vectorized reduction loop comes last.
     fn start(&self, tiling: &mut Tiling, group: &Group, _: &Goal<Cpu>) {
         if let Vector::Reduce { axis, .. } = tiling.vector {
             let others = (0..group.reduce.len()).filter(|other| *other != axis);
@@ -43,11 +43,11 @@ impl Knob for ReduceOrderKnob {
     }
 }
 
-/// Lanes along terms are innermost, and so is their loop.
+/// Vectorized reduction lanes are innermost, and so is their loop.
 fn lanes_last(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let Vector::Reduce { axis, .. } = tiling.vector else { return None };
     let is_last = tiling.reduce_order.last() == Some(&axis);
-    // The order of many loops is no parameter.
+    // The order of many loops is not a parameter.
     (!is_last && group.reduce.len() <= MOST_ORDERED).then(|| {
         format!("the lanes are along {}: its loop comes last", group.reduce[axis].axis.name)
     })

@@ -1,4 +1,4 @@
-//! `store`: how results go to memory whose rows are not along the vectors.
+//! `store`: how results whose rows are not along the vectors are stored.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::MAX_LANES;
@@ -8,13 +8,14 @@ use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::{StoreBy, Tiling};
 
-/// How results go to memory.
+/// How results are stored.
 #[derive(Debug)]
 pub(super) struct StoreKnob;
 
 const CHOICES: &[StoreBy] = &[StoreBy::Direct, StoreBy::Transposed];
 
-/// Whether some vectors are not along the rows of the result, and the sums are written by their own stage.
+/// Whether some vectors are not along the rows of the result, and the reduction stores its sums
+/// itself.
 pub(crate) fn is_open(group: &Group) -> bool {
     let turned = group.vectors.iter().any(|vector| match *vector {
         Vector::Spatial { axis, .. } => group.write.spatial[axis] != Some(1),
@@ -48,7 +49,7 @@ impl Knob for StoreKnob {
     }
 }
 
-/// A tile that is turned has a row to be written along, of a vector's size.
+/// A transposed tile has a row of at least a vector to store.
 fn has_row(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     if tiling.store == StoreBy::Direct {
         return None;

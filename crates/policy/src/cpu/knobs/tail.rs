@@ -1,4 +1,4 @@
-//! `tail` and `tail.vector`: what becomes of the last tile where tiles do not divide a loop over results.
+//! `tail` and `tail.vector`: tail strategies of spatial loops.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::Tail;
@@ -16,7 +16,7 @@ pub(super) struct TailKnob;
 #[derive(Debug)]
 pub(super) struct VectorTailKnob;
 
-/// The choices. A tile that is shifted inwards computes results twice, which sums do not allow.
+/// The choices. A shifted last tile recomputes results, which sums do not allow.
 fn choices(group: &Group) -> &'static [Tail] {
     match group.is_reduction() {
         true => &[Tail::Peel, Tail::Guard, Tail::RoundUp],
@@ -78,8 +78,8 @@ impl Knob for VectorTailKnob {
     }
 }
 
-/// A tile that is shifted inwards fits the extent, and no two workers write the same elements; loops
-/// whose tails run apart cannot be fused.
+/// A shifted tile fits the extent, and no two workers write the same elements. Loops with separate
+/// tails cannot be fused.
 fn tails(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let shared = usize::try_from(tiling.parallel).unwrap_or(0);
     group.spatial.iter().enumerate().find_map(|(place, split)| {

@@ -1,8 +1,8 @@
 //! `tile.LOOP`: how a loop is split, outermost part first.
 //!
-//! A loop over results becomes the outermost loop, loops between, and a row of the register tile; a loop over
-//! terms becomes blocks and the terms of a block. Splits are connected by moving a factor from one part to
-//! another (G-BFS section 3, OpEvo section 3).
+//! A spatial loop becomes the outermost loop, middle loops, and a row of the register tile; a
+//! reduction loop becomes blocks and the terms of a block. Moving a factor from one part to another
+//! connects splits (G-BFS section 3, OpEvo section 3).
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::Axis;
@@ -22,15 +22,15 @@ const MOST_ROWS: u64 = 32;
 /// The most vectors of a register tile along the vectorized loop.
 const MOST_VECTORS: u64 = 8;
 
-/// How loops over results are split.
+/// How spatial loops are split.
 #[derive(Debug)]
 pub(super) struct ResultsKnob;
 
-/// How loops over terms are split.
+/// How reduction loops are split.
 #[derive(Debug)]
 pub(super) struct TermsKnob;
 
-/// The loops over results, with the ways to split each.
+/// The spatial loops, with the ways to split each.
 pub(crate) fn results(
     axes: Vec<Axis>,
     vectors: &[Vector],
@@ -40,7 +40,7 @@ pub(crate) fn results(
     let is_vector = |place: usize| {
         vectors.iter().any(|v| matches!(v, Vector::Spatial { axis, .. } if *axis == place))
     };
-    // A space of tiles alone is the papers': nothing is left out.
+    // Tiling-only spaces reproduce the papers: nothing is left out.
     let tiles_only = options.only.is_some();
     let split = |(place, axis): (usize, Axis)| {
         let most = if is_vector(place) { MOST_VECTORS * lanes as u64 } else { MOST_ROWS };
@@ -66,7 +66,7 @@ impl Knob for ResultsKnob {
         tiling.spatial.get(place).map_or(0, |parts| rank_of_parts(domain, parts))
     }
 
-    /// The register tile that fills the registers and wastes little.
+    /// Starts with a register tile that fills the registers and wastes little.
     fn start(&self, tiling: &mut Tiling, group: &Group, goal: &Goal<Cpu>) {
         let Vector::Spatial { axis, lanes } = tiling.vector else { return };
         let row = rows(group, axis);
@@ -121,7 +121,7 @@ fn read(to: &mut [Vec<i64>], splits: &[Split], place: usize, value: Value<'_>) {
     }
 }
 
-/// The loop whose iterations share the vectors of a tile: the longest over which some operand stays.
+/// The loop whose iterations share the vectors of a tile: the longest that reuses some operand.
 fn rows(group: &Group, vector: usize) -> Option<usize> {
     let candidates = (0..group.spatial.len()).filter(|axis| *axis != vector);
     let shares = |axis: &usize| {
@@ -147,13 +147,13 @@ fn registers(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String>
     })
 }
 
-/// Tiles that do not divide compute no more than half as much again.
+/// Padding adds at most half of the computation.
 fn padding(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     group.spatial.iter().enumerate().find_map(|(place, split)| {
         let tile = tiling.tile(place).max(1);
         let extent = split.extent();
         let covered = (extent + tile - 1) / tile * tile;
-        // Less than a vector cannot be avoided.
+        // Less than one vector of padding is unavoidable.
         let excess = covered - extent;
         (2 * excess > extent && excess >= 16).then(|| {
             let name = &split.axis.name;

@@ -1,4 +1,4 @@
-//! `unroll`: how many iterations of the innermost loop over terms are written out.
+//! `unroll`: the unroll factor of the innermost reduction loop.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::Tail;
@@ -8,14 +8,14 @@ use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of_number}
 use crate::cpu::group::Group;
 use crate::cpu::tiling::Tiling;
 
-/// The most statements of a stage that are written out: beyond, compiling takes longer than the
-/// instruction cache can repay.
+/// The maximum number of unrolled statements of a stage: beyond, compile time and instruction cache
+/// misses outweigh the gain.
 const MOST_STATEMENTS: i64 = 640;
 
-/// The most terms of a window that are all written out, so that neighbours share what they read.
+/// The maximum number of terms of a fully unrolled window, whose neighbours share reads.
 const MOST_OF_WINDOW: i64 = 32;
 
-/// How many iterations of the innermost loop over terms are written out.
+/// The unroll factor of the innermost reduction loop.
 #[derive(Debug)]
 pub(super) struct UnrollKnob;
 
@@ -44,7 +44,7 @@ impl Knob for UnrollKnob {
     }
 }
 
-/// All terms of a window that moves with a loop over results, if they are few.
+/// The number of terms of a small sliding window, to be unrolled fully.
 pub(crate) fn whole_window(group: &Group) -> Option<i64> {
     let term = group.reduce.len().checked_sub(1)?;
     let terms = group.reduce[term].axis.extent;
@@ -52,7 +52,7 @@ pub(crate) fn whole_window(group: &Group) -> Option<i64> {
     (moves && (2..=MOST_OF_WINDOW).contains(&terms)).then_some(terms)
 }
 
-/// The innermost loop over terms has as many iterations as are written out, in whole blocks.
+/// The innermost reduction loop has a multiple of the unroll factor of iterations.
 fn of_terms(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let axis = innermost(tiling)?;
     let name = &group.reduce[axis].axis.name;
@@ -69,13 +69,13 @@ fn of_terms(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     ))
 }
 
-/// The innermost loop over terms, if it is not that of the lanes.
+/// The innermost reduction loop, unless it is vectorized.
 fn innermost(tiling: &Tiling) -> Option<usize> {
     tiling.reduce_order.last().copied().filter(|_| !tiling.sums_in_lanes())
 }
 
-/// The innermost loop over terms is rounded up to whole blocks of what is written out: its parts then, if
-/// these are others that the loop can be split into.
+/// The parts of the innermost reduction loop after rounding up to a multiple of the unroll factor,
+/// if the loop can be split into different parts that way.
 pub(crate) fn rounded(group: &Group, tiling: &Tiling) -> Option<Vec<i64>> {
     let axis = innermost(tiling)?;
     let (parts, unroll) = (&tiling.reduce[axis], tiling.unroll.max(1));
@@ -88,11 +88,11 @@ pub(crate) fn rounded(group: &Group, tiling: &Tiling) -> Option<Vec<i64>> {
     group.reduce[axis].exactly(&wanted)
 }
 
-/// Code that is written out stays small.
+/// Unrolled code stays small.
 fn statements(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let terms = if group.is_reduction() { tiling.unroll } else { 1 };
     let statements = tiling.accumulators().saturating_mul(terms);
-    // Every peeled loop makes a smaller copy of what is inside.
+    // Every peeled loop adds a smaller copy of its body.
     let peels = group.spatial.iter().enumerate().filter(|(place, split)| {
         tiling.tail_of(*place) == Tail::Peel && split.axis.extent % tiling.cover(*place) != 0
     });

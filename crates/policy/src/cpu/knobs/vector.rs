@@ -1,4 +1,4 @@
-//! `vector`: which loop becomes the lanes of vectors, and how many there are.
+//! `vector`: the vectorized loop and the number of lanes.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
@@ -8,11 +8,11 @@ use super::{Knob, KnobParameter, Rule, SpaceRequest, Value, one, rank_of};
 use crate::cpu::group::{Group, Vector};
 use crate::cpu::tiling::Tiling;
 
-/// Which loop becomes the lanes of vectors.
+/// The vectorized loop and the number of lanes.
 #[derive(Debug)]
 pub(super) struct VectorKnob;
 
-/// The loops that may become the lanes of vectors: first the one that the default would take.
+/// The candidate vector loops: the default first.
 pub(crate) fn candidates(
     accesses: &Accesses,
     spatial: &[Axis],
@@ -22,7 +22,7 @@ pub(crate) fn candidates(
     let mut found: Vec<((bool, bool, bool, i64), Vector)> = Vec::new();
     for (place, axis) in spatial.iter().enumerate() {
         let strided = accesses.strided(axis);
-        // One tensor may be brought into order by packing it; more of them are gathered, if that writes neighbours.
+        // One strided tensor may be packed; several are gathered, if results are contiguous.
         let may_pack = strided.len() <= 1;
         let contiguous = accesses.write.stride(axis) == Some(1);
         if axis.extent < 2 || !may_pack && !contiguous {
@@ -42,7 +42,7 @@ pub(crate) fn candidates(
             found.push((score, Vector::Reduce { axis: place, lanes }));
         }
     }
-    // The sort is stable: of equal ones the wider stays first.
+    // The sort is stable: the wider comes first among equals.
     found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     let mut vectors: Vec<Vector> = found.into_iter().map(|(_, vector)| vector).collect();
     vectors.push(Vector::Scalar);
@@ -73,7 +73,7 @@ impl Knob for VectorKnob {
     }
 }
 
-/// A space in which the vector is not a parameter takes what the tile allows: fewer lanes, or none.
+/// In a space without the vector parameter, the tile determines it: fewer lanes, or scalar.
 fn fit(vector: Vector, spatial: &[Vec<i64>]) -> Vector {
     let Vector::Spatial { axis, mut lanes } = vector else { return vector };
     let tile = spatial.get(axis).and_then(|parts| parts.last()).copied().unwrap_or(1);
@@ -83,7 +83,7 @@ fn fit(vector: Vector, spatial: &[Vec<i64>]) -> Vector {
     if lanes > 1 { Vector::Spatial { axis, lanes } } else { Vector::Scalar }
 }
 
-/// Lanes fill whole vectors of the register tile.
+/// The register tile is a multiple of the lanes.
 fn whole(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let Vector::Spatial { axis, lanes } = tiling.vector else { return None };
     let (parts, axis) = (&tiling.spatial[axis], &group.spatial[axis].axis);

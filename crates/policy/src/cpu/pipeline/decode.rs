@@ -1,4 +1,4 @@
-//! From a state to a schedule.
+//! Decodes pipeline-search states to schedules.
 
 use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
 use tensorwright_schedule::access::Accesses;
@@ -15,14 +15,14 @@ use super::tiled_loops::{TiledLoops, cut};
 use crate::pipelines::begin;
 use crate::stages::steps::apply;
 
-/// Decodes a state, with at most so many vectors at a time.
+/// Decodes a state, with at most `most_vectors` vectors per step.
 ///
 /// # Errors
 /// If a step is refused.
 pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<Draft, Rejection> {
     let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
     let count = names.len();
-    // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
+    // Compute location first, then loop splits, then the stages inside: readers come first.
     let mut hosts: Vec<TiledLoops> = vec![TiledLoops::default(); count];
     let mut tiled: Vec<(usize, &Tiling)> = Vec::new();
     for stage in (0..count).rev() {
@@ -58,7 +58,7 @@ pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<
     }
     let is_ours = |name: &String| tiled.iter().any(|(stage, _)| names[*stage] == *name);
     let mut rest: Vec<String> = stages(&draft.nest);
-    // Partial results of a stage have its name and one of their own.
+    // Stages of partial results have derived names.
     rest.retain(|name| !is_ours(name) && !is_ours(&settled(name)));
     complete_stages(&mut draft, &rest, &of.goal);
     Ok(draft)
@@ -69,12 +69,12 @@ fn settled(name: &str) -> String {
     name.strip_suffix(".rf").unwrap_or(name).to_owned()
 }
 
-/// The elements of a row that are computed at a time.
+/// The elements of a row per step.
 fn body(tiling: &Tiling) -> i64 {
     tiling.tiles.last().and_then(|tile| tile.last()).copied().unwrap_or(1)
 }
 
-/// Vectors along the rows of a stage, several at a time.
+/// Vectorizes the rows of a stage, several vectors per step.
 fn vectors(
     draft: &mut Draft,
     of: &Pipeline,
@@ -92,7 +92,7 @@ fn vectors(
     row.schedule().map_err(refused)
 }
 
-/// Shares the outermost tiles of a stage between workers.
+/// Parallelizes the outermost tiles of a stage.
 fn share(
     draft: &mut Draft,
     of: &Pipeline,
@@ -112,7 +112,7 @@ fn share(
         .find(|l| draft.nest.var_name(l.var) == first)
         .map_or(1, |l| l.extent);
     let mut target = first.clone();
-    // Few tiles one way: those the other way are shared, too.
+    // With few tiles in one dimension, those of the next are parallel, too.
     if let Some(second) = rest.first().filter(|_| extent < 4 * of.goal.workers) {
         let name = format!("{first}_{second}");
         let fuse = Fuse { outer: first.clone(), inner: second.clone(), name: Some(name.clone()) };

@@ -1,4 +1,4 @@
-//! Schedules of pipelines: a state of the search of `tensorwright-pipeline` as steps on the canonical nest.
+//! Pipeline search for CPUs: states as steps on the canonical nest.
 //!
 //! ```text
 //! out: root 32x256 > 4x256 > 1x64       out: split y 8 4 -> y.parallel y.cache y.in
@@ -6,9 +6,9 @@
 //!                                       bx: compute_at out x.parallel
 //! ```
 //!
-//! A state is decoded as it says or refused with the reason. Stages whose loops a state leaves open (products, scans,
-//! scatters) are finished by rules. Where all vectors that a state computes at a time make more code than is allowed, one
-//! is computed at a time.
+//! A state is decoded exactly or refused with a reason. Rules schedule the stages whose loops a
+//! state does not decide (products, scans, scatters). If the requested number of vectors per step
+//! exceeds the code size limit, one vector per step is used.
 
 mod decode;
 mod tiled_loops;
@@ -27,10 +27,10 @@ use tensorwright_space::Rejection;
 
 use crate::pipelines::PipelineSearch;
 
-/// How often a model that is retrained sees what was measured.
+/// The training epochs over measurements of the program.
 const EPOCHS: usize = 40;
 
-/// A program of several stages as searches over pipelines see it, and what the states that they find mean.
+/// A program of several stages, prepared for pipeline search on CPUs.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -54,19 +54,19 @@ const EPOCHS: usize = 40;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Pipeline {
-    /// The loops that schedules are applied to.
+    /// The canonical loops that schedules apply to.
     nest: LoopNest,
     goal: Goal<Cpu>,
-    /// The program as searches see it.
+    /// The graph of the program.
     pub dag: Dag,
-    /// The levels of loops of the target.
+    /// The loop levels of the target.
     pub levels: Levels,
-    /// What the cost model has learned.
+    /// The trained weights of the cost model.
     weights: Arc<Weights>,
 }
 
 impl Pipeline {
-    /// A program for a goal.
+    /// Prepares a program for a goal.
     #[must_use]
     pub fn new(program: &Program, goal: &Goal<Cpu>) -> Self {
         let (dag, levels) = (Dag::new(program), Levels::of_cpu(goal));
@@ -74,19 +74,19 @@ impl Pipeline {
         Self { nest: canonical(program), goal: goal.clone(), dag, levels, weights }
     }
 
-    /// With another cost model than the one that [comes with this version](Weights::shipped).
+    /// Replaces the [shipped](Weights::shipped) weights of the cost model.
     #[must_use]
     pub fn with_weights(self, weights: Arc<Weights>) -> Self {
         Self { weights, ..self }
     }
 
-    /// What its cost model has learned.
+    /// The trained weights of the cost model.
     #[must_use]
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// The numbers about the target that the cost model needs.
+    /// The machine parameters of the cost model.
     #[must_use]
     pub fn machine(&self) -> Machine {
         Machine::of(&self.goal)
@@ -96,19 +96,19 @@ impl Pipeline {
         LearnedModel::new(&self.dag, &self.levels, self.machine(), &self.weights)
     }
 
-    /// The cycles that the cost model expects of a state.
+    /// The estimated cycles of a state.
     #[must_use]
     pub fn cycles(&self, state: &State) -> f64 {
         self.model().state(&Layout::new(&self.dag, state))
     }
 
-    /// Searches by the cost model.
+    /// Searches with the cost model.
     #[must_use]
     pub fn search(&self, options: &BeamOptions) -> Outcome {
         self.search_while(options, &mut || true)
     }
 
-    /// Searches by the cost model [as long as it is told to go on](search_while).
+    /// Searches with the cost model [while `goes_on` returns true](search_while).
     #[must_use]
     pub fn search_while(
         &self,
@@ -121,7 +121,7 @@ impl Pipeline {
     /// The schedule of a state.
     ///
     /// # Errors
-    /// If a step that the state asks for is refused, or the result makes more code than lowering allows.
+    /// If a step of the state is refused, or the result exceeds the code size limit of lowering.
     pub fn decode(&self, state: &State) -> Result<Schedule, Rejection> {
         let lowered = |most_vectors| {
             let draft = decode::decode(self, state, most_vectors)?;

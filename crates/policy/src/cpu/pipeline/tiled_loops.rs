@@ -1,4 +1,4 @@
-//! The loops that a stage is cut into, level by level.
+//! The loops of a tiled stage, by level.
 
 use tensorwright_pipeline::{Levels, Tiling};
 use tensorwright_schedule::Draft;
@@ -16,7 +16,7 @@ pub(super) struct TiledLoops {
 }
 
 impl TiledLoops {
-    /// The loop of a level in which others are computed.
+    /// The innermost loop of a level, at which other stages are computed.
     pub(super) fn loop_of(&self, level: usize) -> Option<&String> {
         self.levels.get(level)?.last()
     }
@@ -26,13 +26,13 @@ impl TiledLoops {
         self.levels.get(level).map_or(&[], Vec::as_slice)
     }
 
-    /// How many loops are around the body.
+    /// The number of loops around the body.
     pub(super) fn depth(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
     }
 }
 
-/// Cuts the loops of a stage into tiles and brings them into order: all loops of a level around those of the next.
+/// Splits and reorders the loops of a stage: the loops of each level enclose those of the next.
 pub(super) fn cut(
     draft: &mut Draft,
     stage: &str,
@@ -44,7 +44,7 @@ pub(super) fn cut(
     let spatial: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
     let mut inner = Vec::new();
     for (dimension, axis) in spatial.iter().enumerate() {
-        // The levels that cut this loop, with the extents of their tiles.
+        // The levels that split this loop, with their tile sizes.
         let mut cuts: Vec<(usize, i64)> = Vec::new();
         let mut around = axis.extent;
         for level in (tiling.first..levels.count()).filter(|level| levels.is_host(*level)) {

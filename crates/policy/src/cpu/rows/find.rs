@@ -1,4 +1,4 @@
-//! Which stages go over the same rows, and how many vectors of each can be computed at a time.
+//! Finds row chains, and their vector counts.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
@@ -11,10 +11,10 @@ use super::{Chain, RowStage};
 use crate::cpu::work::weight;
 use crate::stages::rows::{self, Limits, Rows, iterations};
 
-/// The most terms that are written out for each vector of results.
+/// The maximum number of unrolled terms per vector of results.
 pub(crate) const MOST_TERMS: i64 = 25;
 
-/// The chains of a program whose stages are not scheduled yet. No stage is in two of them.
+/// Finds the chains among the unscheduled stages of a program. No stage is in two of them.
 pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
     let chain = |of: Rows| {
         let stage = |name: &String| {
@@ -50,8 +50,8 @@ fn work(draft: &Draft, stage: &str) -> i128 {
     i128::from(iterations(&accesses.axes)).saturating_mul(weight(&draft.nest, store))
 }
 
-/// Whether a stage combines a few terms for each element of another, which alone reads it, in place, and is
-/// element-wise: a sum over a small window.
+/// Whether an element-wise stage is the only reader of a stage, in place, and that stage is a sum
+/// over a small window.
 fn is_window_of(draft: &Draft, stage: &str, reader: &str) -> bool {
     let nest = &draft.nest;
     let (Some(own), Some(root)) = (store_of(nest, stage), store_of(nest, reader)) else {

@@ -7,27 +7,28 @@ use tensorwright_space::parameter::{Categorical, Discrete, Domain};
 use super::{Chain, RowTiling};
 use crate::cpu::work::PARALLEL_WORK;
 
-/// The parameter that says whether stages are computed row by row, and the rule about it.
+/// The parameter for row-wise fusion, and its rule.
 pub(crate) const ROWS: &str = "rows";
 
-/// The vectors that are computed at a time.
+/// The candidate vectors per step.
 const VECTORS: [i64; 4] = [1, 2, 4, 8];
 
-/// The vectors that a search starts with.
+/// The vectors per step at the start of a search.
 const START: i64 = 4;
 
-/// What a parameter of a chain decides.
+/// The decision of a chain's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowKnob {
-    /// Whether its stages are computed row by row.
+    /// Whether its stages are fused row by row.
     Rows,
-    /// The vectors of a stage, by place, that are computed at a time.
+    /// The vectors per step of the stage with this index.
     Vectors(usize),
-    /// Whether workers share the rows.
+    /// Whether the rows are parallel.
     Parallel,
 }
 
-/// The parameters of a chain with what they decide; `name_of` makes the name of a stage's parameter.
+/// The parameters of a chain with their decisions; `name_of` returns the name of a stage's
+/// parameter.
 pub(crate) fn parameters(
     chain: &Chain,
     goal: &Goal<Cpu>,
@@ -51,12 +52,12 @@ pub(crate) fn parameters(
 }
 
 impl Chain {
-    /// The parameters, by place, with what they decide.
+    /// The indices of the parameters, with their decisions.
     pub(crate) fn knobs(&self) -> impl Iterator<Item = (usize, RowKnob)> {
         self.parameters.clone().zip(self.knobs.iter().copied())
     }
 
-    /// What the values of the parameters say.
+    /// The tiling for the values of the parameters.
     pub(crate) fn tiling(&self, parameters: &[Parameter], ranks: &[u32]) -> RowTiling {
         let vectors = vec![1; self.stages.len()];
         let mut tiling = RowTiling { is_fused: true, vectors, is_parallel: false };
@@ -76,7 +77,7 @@ impl Chain {
         tiling
     }
 
-    /// Where a search starts: by rows, unless that is fixed and others are searched.
+    /// The starting values: fused, unless that is fixed and others are free.
     pub(crate) fn start(
         &self,
         parameters: &[Parameter],
@@ -99,7 +100,7 @@ impl Chain {
     }
 }
 
-/// The rank of the greatest number up to another.
+/// The rank of the greatest number up to a limit.
 fn most_up_to(domain: &Domain, most: i64) -> u32 {
     match domain {
         Domain::Discrete(numbers) => {

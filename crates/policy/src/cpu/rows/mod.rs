@@ -1,7 +1,7 @@
-//! Rows: stages that go over the same rows of tensors are computed together, row by row.
+//! Row-wise fusion: chains of stages over the same rows.
 //!
-//! A softmax, a norm or a loss is a chain of reductions and element-wise stages over rows. Computed one after
-//! another, each of them reads its rows from memory again; computed row by row, a row stays in the cache:
+//! A softmax, a norm or a loss is a chain of reductions and element-wise stages over rows. Without
+//! fusion, each of them reads its rows from memory again; fused, a row stays in the cache:
 //!
 //! ```text
 //! for n { for d { top(n) max= x(n,d); } }          for n {
@@ -10,8 +10,7 @@
 //!                                                    for d { y(n,d) = ..; }
 //! ```
 //!
-//! No operator is known by name: [`find`] looks at what stages read, and takes those of which nothing is
-//! computed twice.
+//! No operator is known by name: [`find`] analyzes reads and fuses stages without recomputation.
 
 mod find;
 mod knobs;
@@ -31,19 +30,19 @@ pub(crate) use steps::{Row, compute, depth, in_registers, lane_axis, place};
 /// Stages that may be computed together, row by row.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    /// The stage whose loops over rows are around all: the last one.
+    /// The last stage, whose row loops enclose all others.
     pub(crate) root: String,
-    /// The loop of the root in which the others are computed.
+    /// The loop of the root that the others are computed in.
     pub(crate) row: String,
-    /// Its iterations with those of the loops around it.
+    /// Its iterations times those of the enclosing loops.
     pub(crate) rows: i64,
     /// The work of its stages.
     pub(crate) work: i128,
     /// The stages, in the order of the program.
     pub(crate) stages: Vec<RowStage>,
-    /// Those of them that share the loops over rows with the root and are not computed for it.
+    /// The stages that share the row loops with the root as siblings.
     pub(crate) siblings: Vec<Sibling>,
-    /// The parameters that decide about it, by place among those of the sketch, and what each decides.
+    /// The indices of its parameters in the sketch, and the decision of each.
     pub(crate) parameters: Range<usize>,
     pub(crate) knobs: Vec<RowKnob>,
 }
@@ -52,38 +51,38 @@ pub(crate) struct Chain {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowStage {
     pub(crate) name: String,
-    /// The most vectors of a row that can be computed at a time; one if it is computed in the vectors of the root.
+    /// The maximum vectors of a row per step; one if it is computed in the vectors of the root.
     pub(crate) vectors: i64,
-    /// Whether it is computed in the vectors of the root, which alone reads it, in place: its few terms are
-    /// added up in registers.
+    /// Whether only the root reads it, in place, and it is computed in the root's vectors: its few
+    /// terms are accumulated in registers.
     pub(crate) in_tile: bool,
 }
 
-/// What is decided about a chain.
+/// The decisions of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowTiling {
-    /// Whether its stages are computed row by row.
+    /// Whether its stages are fused row by row.
     pub(crate) is_fused: bool,
-    /// The vectors of each stage that are computed at a time. A reduction has as many partial results.
+    /// The vectors per step of each stage. A reduction has as many partial results.
     pub(crate) vectors: Vec<i64>,
-    /// Whether workers share the rows.
+    /// Whether the rows are parallel.
     pub(crate) is_parallel: bool,
 }
 
 impl RowTiling {
-    /// Stages one after another.
+    /// Without fusion.
     pub(crate) fn apart() -> Self {
         Self { is_fused: false, vectors: Vec::new(), is_parallel: false }
     }
 }
 
 impl Chain {
-    /// The stages beside the root that add up over rows.
+    /// The siblings that are sums over rows.
     pub(crate) fn adding_up(&self) -> impl Iterator<Item = &Sibling> {
         self.siblings.iter().filter(|stage| stage.adds_up)
     }
 
-    /// Whether a stage is one of them.
+    /// Whether a stage is part of the chain.
     pub(crate) fn has(&self, stage: &str) -> bool {
         self.stages.iter().any(|own| own.name == stage)
     }

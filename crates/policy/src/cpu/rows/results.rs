@@ -1,6 +1,7 @@
-//! Results along a row, in vectors.
+//! Vectorized results along a row.
 //!
-//! Results that add up terms are computed together with others that read the same vectors, so that these are loaded once:
+//! Results with reduction loops are computed together with others that read the same vectors, which
+//! are loaded once:
 //!
 //! ```text
 //! for k, x { for i { s(k,x) += w(k,i) * p(x+i); } }
@@ -16,23 +17,23 @@ use tensorwright_schedule::primitives::{CacheWrite, Reorder, Split, Tail, Unroll
 use super::phases::phases;
 use super::steps::Row;
 
-/// The most vectors of terms that are written out.
+/// The maximum number of unrolled vector terms.
 const MOST_WRITTEN: i64 = 96;
 
-/// The loops that a row is cut into.
+/// The loops that a row is split into.
 struct Cut {
-    /// Around all terms, outermost first: over blocks of the row, and its phases.
+    /// The loops around all terms, outermost first: blocks of the row, and its phases.
     around: Vec<String>,
-    /// Over the vectors of a block, if there are several.
+    /// The loop over the vectors of a block, if there are several.
     vectors: Option<String>,
     lanes: String,
-    /// How many vectors are computed at a time, and how far apart their lanes are.
+    /// The vectors per step, and the stride of their lanes.
     count: i64,
     apart: i64,
 }
 
 impl Row<'_> {
-    /// Results along the row: several vectors at a time.
+    /// Computes results along the row, several vectors per step.
     pub(super) fn results(
         &mut self,
         accesses: &Accesses,
@@ -60,7 +61,7 @@ impl Row<'_> {
         let order = names(&results).into_iter().chain(cut.around.iter().cloned());
         let order = order.chain(names(&terms)).chain(inner.iter().cloned());
         self.apply(stage, Reorder { order: order.chain([cut.lanes.clone()]).collect() })?;
-        // The innermost loops over terms, as far as that is little.
+        // Unrolls the innermost reduction loops, as far as they are small.
         let mut vectors = sums;
         let few = terms.iter().rev().take_while(|axis| {
             vectors = vectors.saturating_mul(axis.extent);
@@ -77,7 +78,7 @@ impl Row<'_> {
         }
     }
 
-    /// Cuts a row into blocks of vectors.
+    /// Splits a row into blocks of vectors.
     fn cut(
         &mut self,
         accesses: &Accesses,
@@ -108,7 +109,7 @@ impl Row<'_> {
     }
 }
 
-/// How many vectors at a time, up to so many, compute least beyond the end of a row.
+/// The number of vectors per step, up to a maximum, with the least padding at the end of a row.
 fn fitting(extent: i64, lanes: i64, most: i64) -> i64 {
     let computed = |count: &i64| {
         let block = count * lanes;

@@ -1,4 +1,4 @@
-//! From what is decided about a chain to steps of a schedule.
+//! Schedule steps of a chain.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
@@ -14,17 +14,17 @@ use super::phases::phases;
 use super::{Chain, RowStage, RowTiling};
 use crate::stages::sibling_fusion::RowShares;
 
-/// Computes the stages of a chain row by row.
+/// Fuses the stages of a chain row by row.
 ///
 /// # Errors
-/// If a step that the tiling asks for is refused.
+/// If a required step is refused.
 pub(crate) fn compute(
     draft: &mut Draft,
     chain: &Chain,
     tiling: &RowTiling,
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
-    // A stage that is inlined is a part of its readers.
+    // An inlined stage is part of its readers.
     let all = chain.stages.iter().zip(tiling.vectors.iter().copied());
     let (tiled, by_rows): (Vec<_>, Vec<_>) = all
         .filter(|(stage, _)| store_of(&draft.nest, &stage.name).is_some())
@@ -54,15 +54,16 @@ pub(crate) fn compute(
     Ok(())
 }
 
-/// What became of the loops of a chain once others share them.
+/// The row loop of a chain with its siblings.
 struct SharedRowLoop {
-    /// The loop in which all stages are computed.
+    /// The loop that all stages are computed in.
     row: String,
-    /// The stages that add up over rows in copies, each with the stage that adds to these.
+    /// The privatized sums over rows, each with the stage of its private copies.
     copied: Vec<(String, String)>,
 }
 
-/// Brings the stages beside the root into its loops over rows. If workers share these, sums over rows get copies.
+/// Fuses the siblings into the row loops of the root. If these are parallel, sums over rows are
+/// privatized.
 ///
 /// # Errors
 /// If a step is refused.
@@ -94,7 +95,7 @@ fn join(
     Ok(joined)
 }
 
-/// The loop of a root over vectors that are computed at a time, as [`Row`] names it.
+/// The loop of a root over vectors per step, as [`Row`] names it.
 fn tile_of(draft: &Draft, root: &str, row: &str) -> String {
     let depth = depth(draft, root, row);
     let accesses = Accesses::of(&draft.nest, root);
@@ -102,7 +103,7 @@ fn tile_of(draft: &Draft, root: &str, row: &str) -> String {
     axis.map_or_else(|| row.to_owned(), |axis| format!("{}.0", axis.name))
 }
 
-/// Writes out all loops of a stage with few elements and few terms, and takes its rows in vectors: it stays in registers.
+/// Unrolls all loops of a small stage and vectorizes its rows, so that it stays in registers.
 ///
 /// # Errors
 /// If a step is refused.
@@ -136,7 +137,7 @@ pub(crate) fn in_registers(
     draft.apply(stage, Vectorize { target: lane })
 }
 
-/// Computes the other stages of a chain in a loop of its root.
+/// Computes the other stages of a chain at a loop of its root.
 ///
 /// # Errors
 /// If that is refused.
@@ -144,7 +145,7 @@ pub(crate) fn place(draft: &mut Draft, chain: &Chain, row: &str) -> Result<(), S
     place_some(draft, chain, row, |_| true)
 }
 
-/// The same of some stages.
+/// The same for some of the stages.
 fn place_some(
     draft: &mut Draft,
     chain: &Chain,
@@ -164,13 +165,13 @@ fn place_some(
     Ok(())
 }
 
-/// How many loops of a stage are over rows: those up to a loop.
+/// The number of row loops of a stage: those up to a loop.
 pub(crate) fn depth(draft: &Draft, stage: &str, row: &str) -> usize {
     let own = Accesses::of(&draft.nest, stage).map_or_else(Vec::new, |found| found.axes);
     own.iter().position(|axis| axis.name == row).map_or(0, |place| place + 1)
 }
 
-/// The most vectors of a row that a stage can compute at a time.
+/// The maximum vectors of a row per step of a stage.
 pub(super) fn most_vectors(draft: &Draft, stage: &str, depth: usize, goal: &Goal<Cpu>) -> i64 {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 1 };
     let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64).max(1);
@@ -181,8 +182,8 @@ pub(super) fn most_vectors(draft: &Draft, stage: &str, depth: usize, goal: &Goal
     }
 }
 
-/// The loop of a row that becomes lanes: over results that are next to each other, or else over terms that are.
-/// The first `depth` loops are over rows.
+/// The loop of a row to vectorize: a contiguous spatial loop, otherwise a contiguous reduction
+/// loop. The first `depth` loops are row loops.
 pub(crate) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
     let inner = || accesses.axes.iter().skip(depth).filter(|axis| axis.extent > 1);
     let contiguous = |axis: &&Axis| accesses.strided(axis).is_empty();
@@ -200,19 +201,20 @@ pub(crate) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
 pub(crate) struct Row<'a> {
     pub(crate) draft: &'a mut Draft,
     pub(crate) stage: &'a str,
-    /// The loop over rows around it.
+    /// The enclosing row loop.
     pub(crate) at: &'a str,
-    /// How many of its loops are over rows.
+    /// The number of its row loops.
     pub(crate) depth: usize,
-    /// The vectors that are computed at a time.
+    /// The vectors per step.
     pub(crate) vectors: i64,
-    /// Whether rows have few vectors: what is left at the end of one is computed in whole vectors, with elements before it again.
+    /// Whether rows are short: the rest of a row is then computed in a whole vector that overlaps
+    /// the one before.
     pub(crate) is_short: bool,
     pub(crate) goal: &'a Goal<Cpu>,
 }
 
 impl Row<'_> {
-    /// Vectors along the row.
+    /// Vectorizes the row.
     ///
     /// # Errors
     /// If a step is refused.
@@ -224,7 +226,7 @@ impl Row<'_> {
         match axis.role {
             Role::Reduce => self.partial(&axis, lanes),
             Role::Spatial => self.results(&accesses, &axis, lanes),
-            // No recurrence is in a chain.
+            // Recurrences are in no chain.
             Role::Scan => Ok(()),
         }
     }
@@ -237,7 +239,8 @@ impl Row<'_> {
         self.draft.apply(stage, primitive)
     }
 
-    /// A reduction along the row: partial results in the lanes of several vectors, combined at the end.
+    /// Vectorizes a reduction along the row: partial results in the lanes of several vectors,
+    /// combined at the end.
     fn partial(&mut self, axis: &Axis, lanes: i64) -> Result<(), ScheduleError> {
         let (stage, name) = (self.stage, &axis.name);
         let vectors = self.vectors.min(axis.extent / lanes).min(MAX_LANES / lanes).max(1);

@@ -1,4 +1,4 @@
-//! Which stages are scheduled together.
+//! Groups of stages for rule-based scheduling.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::placement::with_epilogues;
@@ -8,20 +8,20 @@ use crate::stages::steps::inline_by_default;
 /// Stages that are scheduled together.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
-    /// The stage whose loops are outermost.
+    /// The outermost stage.
     pub(super) root: String,
     /// A reduction that is computed inside the tiles of the root.
     pub(super) reduction: Option<String>,
 }
 
-/// Inlines what rules inline, and finds the groups of the rest.
+/// Inlines cheap stages, and finds the groups of the rest.
 pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
     inline_by_default(draft);
     let pairs = with_epilogues(&draft.nest).into_iter();
     pairs.map(|(root, reduction)| Group { root, reduction }).collect()
 }
 
-/// The groups of some stages: a reduction is scheduled with its reader if that is one of them.
+/// The groups of some stages: a reduction is scheduled with its reader if that is among them.
 pub(super) fn of(draft: &Draft, stages: &[String]) -> Vec<Group> {
     let mut found = Vec::new();
     for (root, reduction) in with_epilogues(&draft.nest) {

@@ -1,19 +1,20 @@
-//! Schedules by rules, without a model: of stages that a model has nothing to say about, and of programs with
-//! many stages.
+//! Rule-based schedules, without a model.
 //!
-//! [`complete`] goes through the stages once:
+//! They cover large programs, and stages without reductions to tile.
 //!
-//! 1. `groups`: cheap stages are inlined; a reduction that one element-wise stage reads in
-//!    place (a bias, a rectifier) is computed inside the tiles of that stage.
-//! 2. `access`: which loop the reads allow to vectorize, and which reads are reused by which loop.
-//! 3. `tile`: a register tile that the goal's registers hold, with little waste on these sizes;
-//!    panels of strided reads are packed.
+//! [`complete`] processes the stages in one pass:
+//!
+//! 1. `groups`: cheap stages are inlined; a reduction with a single element-wise reader (bias,
+//!    ReLU) is computed inside the tiles of that epilogue.
+//! 2. `access`: chooses the loop to vectorize, and finds which loops reuse which reads.
+//! 3. `tile`: chooses a register tile that fits the registers, with little waste on these sizes;
+//!    packs panels of strided reads.
 //! 4. The outermost loops are parallel if there is enough to do.
 //!
-//! `recurrence` does that for stages whose elements are computed in order, and `scatter` for those whose terms go to elements
-//! that they decide: vectors and workers go along other loops.
+//! `recurrence` handles stages with loop-carried dependences, `scatter` those with computed store
+//! positions: they vectorize and parallelize other loops.
 //!
-//! Every step is tried on the nest and left out if it is refused, so the result always applies.
+//! Every step is tried on the nest and skipped if refused, so the result always applies.
 
 mod groups;
 mod recurrence;
@@ -35,16 +36,16 @@ use crate::cpu::rows::{Chain, RowTiling};
 use crate::stages::kinds::{is_in_order, is_movement, is_recurrence, is_scatter};
 use share::parallelize;
 
-/// The schedule of a program by rules alone. It applies to the program's canonical nest, and the result
-/// can be lowered.
+/// The rule-based schedule of a program. It applies to the canonical nest, and the result can be
+/// lowered.
 #[must_use]
 pub fn schedule_by_rules(program: &Program, goal: &Goal<Cpu>) -> Schedule {
     let begun = alternatives(program, goal.precision).into_iter().next();
     complete(begun.unwrap_or_else(|| Draft::new(canonical(program))), goal).schedule
 }
 
-/// Schedules by rules what a draft has not scheduled yet. The draft may have rewritten stages; their
-/// loops must be as the rewriting left them.
+/// Schedules the unscheduled stages of a draft by rules. The draft may contain rewritings, whose
+/// loops must be unchanged.
 #[must_use]
 pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
     let begun = draft.clone();
@@ -56,7 +57,7 @@ pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
     for group in groups.iter().filter(is_alone) {
         alone(&mut draft, group, goal);
     }
-    // A stage can make more code than lowering allows; plain loops always can be lowered.
+    // A stage can exceed the code size limit of lowering; plain loops can always be lowered.
     if lower(draft.nest.clone()).is_ok() { draft } else { begun }
 }
 
@@ -72,7 +73,7 @@ fn alone(draft: &mut Draft, group: &groups::Group, goal: &Goal<Cpu>) {
     }
 }
 
-/// Schedules some stages by rules, each where it is, and leaves all others as they are.
+/// Schedules some stages by rules at their current location, and leaves all others unchanged.
 pub(crate) fn complete_stages(draft: &mut Draft, stages: &[String], goal: &Goal<Cpu>) {
     let begun = draft.clone();
     for group in groups::of(draft, stages) {
@@ -82,7 +83,7 @@ pub(crate) fn complete_stages(draft: &mut Draft, stages: &[String], goal: &Goal<
     }
 }
 
-/// Computes stages in blocks of rows where that is possible.
+/// Computes stages in blocks of rows if possible.
 fn in_blocks(draft: &mut Draft, goal: &Goal<Cpu>) -> Vec<Block> {
     let mut blocks = blocks::find(draft, &[], goal);
     blocks.retain(|block| {

@@ -1,4 +1,4 @@
-//! Recurrences: elements are computed in order along one loop, and all other loops are free.
+//! Scheduling of recurrences: one sequential loop, all other loops free.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
@@ -13,30 +13,31 @@ use super::share::inner_work;
 use crate::cpu::work::PARALLEL_WORK;
 use crate::stages::steps::order;
 
-/// How many vectors of neighbours go along the recurrence together if workers share the others.
+/// The number of vectors of neighbours that advance together if the other loops are parallel.
 pub(super) const VECTORS: i64 = 8;
 
-/// How many lines go along the recurrence together where their elements are apart: as many as hide the time that a
-/// result takes until the next one can use it, and few enough for lines a power of two apart to have room in a cache.
+/// The number of lines that advance together if their elements are strided: enough to hide the
+/// latency of a step, and few enough for lines a power of two apart to fit a cache.
 const LINES: i64 = 4;
 
-/// The bytes of a line that are computed before the next line has its turn: those that come from memory together. In
-/// between, the last result stays in a register.
+/// The bytes of a line to compute before the next line: those of one cache line. In between, the
+/// last result stays in a register.
 const STEP_BYTES: i64 = 64;
 
-/// How many vectors of steps are written out: the last result stays in a register from one to the next.
+/// The number of unrolled vectors of steps: the last result stays in a register.
 const RUNS: i64 = 4;
 
-/// How many pieces of a line each worker gets where there are fewer lines than workers.
+/// The number of pieces of a line per worker if there are fewer lines than workers.
 const PIECES: i64 = 8;
 
-/// The most parts of a value for which steps and lines are written out.
+/// The maximum size of a value whose steps and lines are unrolled.
 const MOST_PARTS: usize = 48;
 
-/// Vectors of results that are next to each other. If the recurrence goes along them, lanes are its steps where each
-/// combines the element before with a term in any order; otherwise it goes some steps of a line, then of the next. Where its loop
-/// is the outermost and there is work for several workers, blocks of results go around it. Where there are fewer lines than workers,
-/// they share pieces of lines; where these end is a stage of its own, which is still to be scheduled.
+/// Vectorizes contiguous results. If the recurrence runs along them and combines terms
+/// associatively, its steps are the lanes; otherwise a few steps of each line alternate. If its
+/// loop is the outermost with enough parallel work, blocks of results enclose it. With fewer lines
+/// than workers, workers share pieces of lines; the ends of pieces are a new stage, which is
+/// returned for scheduling.
 pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> Vec<String> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Vec::new() };
     let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
@@ -75,7 +76,7 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> Vec<
     Vec::new()
 }
 
-/// Pieces of a long line for each worker, in vectors of steps.
+/// Splits a long line into pieces for each worker, in vectors of steps.
 fn in_pieces(draft: &mut Draft, stage: &str, along: &Axis, goal: &Goal<Cpu>) -> bool {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return false };
     let lines: i128 = accesses.of_role(Role::Spatial).map(|axis| i128::from(axis.extent)).product();
@@ -102,7 +103,7 @@ fn in_pieces(draft: &mut Draft, stage: &str, along: &Axis, goal: &Goal<Cpu>) -> 
         && totals(draft, &format!("{stage}.total"), along, whole.min(MAX_LANES))
 }
 
-/// What pieces come to, in so many partial results each.
+/// Computes the totals of pieces, with `partial` partial results each.
 fn totals(draft: &mut Draft, stage: &str, along: &Axis, partial: i64) -> bool {
     let outer = format!("{}.0", along.name);
     let terms = format!("{}.1", along.name);
@@ -119,7 +120,7 @@ fn totals(draft: &mut Draft, stage: &str, along: &Axis, partial: i64) -> bool {
         && draft.step(stage, Parallel { target: outer })
 }
 
-/// Vectors of steps of the recurrence, if it is one of which terms may be combined in any order.
+/// Vectorizes the steps of an associative recurrence.
 fn in_lanes(draft: &mut Draft, stage: &str, along: &Axis, lanes: i64) -> bool {
     let lanes = lanes.min(along.extent);
     let runs = match is_small(draft, stage) {
@@ -136,7 +137,7 @@ fn in_lanes(draft: &mut Draft, stage: &str, along: &Axis, lanes: i64) -> bool {
         && unrolled.iter().all(|target| draft.step(stage, Unroll { target: target.clone() }))
 }
 
-/// Whether steps of a stage may be written out.
+/// Whether steps of a stage may be unrolled.
 fn is_small(draft: &Draft, stage: &str) -> bool {
     let mut parts = 0;
     let store = store_of(&draft.nest, stage);
@@ -144,7 +145,7 @@ fn is_small(draft: &Draft, stage: &str) -> bool {
     parts <= MOST_PARTS
 }
 
-/// Several lines at a time, each with the next steps of the recurrence in turn.
+/// Interleaves several lines, each with a few steps of the recurrence in turn.
 fn interleaved(
     draft: &mut Draft,
     stage: &str,
@@ -185,7 +186,7 @@ fn in_blocks(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool 
         && draft.step(stage, Vectorize { target: part(2) })
 }
 
-/// Brings some loops of a stage to the outside and others to the inside.
+/// Moves some loops of a stage to the outside and others to the inside.
 fn innermost(draft: &mut Draft, stage: &str, first: &[&String], last: &[&String]) -> bool {
     let all = draft.loop_names(stage);
     let others = all.iter().filter(|name| !first.contains(name) && !last.contains(name));

@@ -1,5 +1,7 @@
-//! Scatters: terms go to elements that they decide, so loops over terms run one after the other, and loops over results
-//! are free.
+//! Scheduling of scatters.
+//!
+//! Terms determine their store positions, so reduction loops are sequential and spatial loops are
+//! free.
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::Draft;
@@ -12,8 +14,9 @@ use super::share::inner_work;
 use crate::cpu::work::PARALLEL_WORK;
 use crate::stages::steps::order;
 
-/// Loops over results outside, for workers; then those over terms; inside, vectors of results that are next to each other.
-/// Where these are the only results and there is work for several workers, blocks of them go around the terms.
+/// Parallel spatial loops outside, then reduction loops, then vectors of contiguous results. If
+/// these are the only results and there is enough parallel work, blocks of them enclose the
+/// reduction loops.
 pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64);

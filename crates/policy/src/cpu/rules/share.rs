@@ -1,4 +1,4 @@
-//! Which loops workers share.
+//! Chooses the parallel loops.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::nest::{Loop, LoopNest, Node, Role};
@@ -6,7 +6,7 @@ use tensorwright_schedule::primitives::{Fuse, Parallel, loops_of};
 
 use crate::cpu::work::{PARALLEL_WORK, weight};
 
-/// Makes the outermost spatial loops of a stage parallel, fused if the first has few iterations.
+/// Parallelizes the outermost spatial loops of a stage, fused if the first has few iterations.
 pub(super) fn parallelize(draft: &mut Draft, stage: &str) {
     loop {
         let loops = loops_of(&draft.nest, stage);

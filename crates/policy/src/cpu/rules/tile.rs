@@ -1,4 +1,4 @@
-//! Register tiles: which loops are unrolled and vectorized, how far, and what is packed.
+//! Register tiling by rules: unrolling, vectorization and packing.
 
 use super::groups::Group;
 use tensorwright_machine::{Cpu, Goal};
@@ -17,7 +17,7 @@ use crate::cpu::rows::{Row, lane_axis, phases};
 /// page per row.
 pub const PACK_ROW_BYTES: i64 = 1536;
 
-/// Fewer iterations than this over a panel are not worth packing it.
+/// The minimum number of iterations that reuse a packed panel.
 const PACK_REUSE: i64 = 32;
 
 /// Schedules the loops of a group.
@@ -39,7 +39,7 @@ pub(super) fn schedule(draft: &mut Draft, group: &Group, goal: &Goal<Cpu>) {
     let partial = !phased
         && partial
             .is_some_and(|reduction| draft.steps(|draft| plan.partial(draft, stage, &reduction)));
-    // What is not tiled together is scheduled apart.
+    // Stages that are not tiled together are scheduled separately.
     if !partial && !phased {
         rows(draft, stage, goal);
     }
@@ -48,14 +48,14 @@ pub(super) fn schedule(draft: &mut Draft, group: &Group, goal: &Goal<Cpu>) {
     }
 }
 
-/// Schedules a reduction that reads at even distances only where results are some apart.
+/// Schedules a reduction whose reads have a constant stride only for strided results.
 fn in_phases(draft: &mut Draft, stage: &str, accesses: &Accesses, goal: &Goal<Cpu>) -> bool {
     let is_phased = lane_axis(accesses, 0).is_some_and(|axis| phases(accesses, axis).is_some());
     let row = &mut Row { draft, stage, at: "", depth: 0, vectors: 1, is_short: false, goal };
     is_phased && row.schedule().is_ok()
 }
 
-/// Schedules a stage in rows of vectors.
+/// Vectorizes the rows of a stage.
 pub(super) fn rows(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let plan = Plan::new(draft, goal, &accesses);
@@ -85,8 +85,8 @@ impl<'a> Plan<'a> {
         Self { goal, lanes, accesses }
     }
 
-    /// The spatial loop along which every read is contiguous or constant, the write if possible
-    /// contiguous, and vectors are full.
+    /// The spatial loop along which every read is contiguous or constant, vectors are full, and
+    /// preferably the write is contiguous.
     fn vector_axis(&self) -> Option<Axis> {
         let score = |axis: &&Axis| {
             let full = axis.extent * 2 >= self.lanes;
@@ -102,9 +102,8 @@ impl<'a> Plan<'a> {
             .cloned()
     }
 
-    /// The loop that becomes the lanes of a stage without reuse. Where no loop moves everything by
-    /// one element, neighbours are written and the reads gathered: that is a few times faster than
-    /// the other way round.
+    /// The vectorized loop of a stage without reuse. If no loop moves everything by one element,
+    /// writes are contiguous and reads gathered, which is a few times faster than the reverse.
     fn row_vector(&self) -> Option<Axis> {
         let spatial = || self.accesses.of_role(Role::Spatial);
         let is_reduction = self.accesses.of_role(Role::Reduce).next().is_some();
@@ -118,8 +117,8 @@ impl<'a> Plan<'a> {
         spatial().find(written).cloned().or(both).or_else(|| spatial().last().cloned())
     }
 
-    /// The loop along which gathered reads are next to each other: right around the lanes, so that
-    /// each line is fetched once.
+    /// The loop along which gathered reads are contiguous: directly around the lanes, so that each
+    /// cache line is fetched once.
     fn gathered_along(&self, vector: &Axis) -> Option<Axis> {
         let strided = self.accesses.strided(vector);
         let along = |axis: &&Axis| {
@@ -128,7 +127,7 @@ impl<'a> Plan<'a> {
         self.accesses.of_role(Role::Spatial).find(along).cloned()
     }
 
-    /// The loop of the reduction along which every read is contiguous or constant.
+    /// The reduction loop along which every read is contiguous or constant.
     fn reduction_axis(&self) -> Option<Axis> {
         self.accesses
             .of_role(Role::Reduce)
@@ -142,7 +141,7 @@ impl<'a> Plan<'a> {
         let shares = |axis: &&Axis| {
             axis.var != vector.var && axis.extent > 1 && self.accesses.has_reuse(axis)
         };
-        // Rows that read the same vectors save more loads than rows that read the same numbers.
+        // Rows that share vectors save more loads than rows that share scalars.
         let is_vector = |read: &&Access| read.stride(vector) == Some(1);
         let vectors: Vec<&Access> = self.accesses.reads.iter().filter(is_vector).collect();
         let key =
@@ -160,13 +159,13 @@ impl<'a> Plan<'a> {
         Tile { vector: vector.clone(), vectors: best.vectors, rows }
     }
 
-    /// A reduction in register tiles, inside the tiles of the root of its group if it has one.
+    /// Register-tiles a reduction, inside the tiles of its epilogue if it has one.
     fn tiled(&self, draft: &mut Draft, group: &Group, tile: &Tile) -> bool {
         let root = &group.root;
         let position = |axis: &Axis| {
             self.accesses.of_role(Role::Spatial).position(|other| other.var == axis.var)
         };
-        // The loops of an epilogue have the places of the reduction's, but names of their own.
+        // The loops of an epilogue correspond to those of the reduction, with names of their own.
         let spatial: Vec<String> = draft.loop_names(root);
         let name = |axis: &Axis| position(axis).and_then(|place| spatial.get(place).cloned());
         let Some(vector) = name(&tile.vector) else { return false };
@@ -215,8 +214,7 @@ impl<'a> Plan<'a> {
         true
     }
 
-    /// The loops of the root: all others, the tiles, the reduction if it is the root's own, the
-    /// inside of the tile.
+    /// Orders the loops of the root: outer loops, tiles, its own reduction, the inside of the tile.
     fn order(&self, draft: &mut Draft, group: &Group, tiles: Vec<String>, inner: &[String]) {
         let all = draft.loop_names(&group.root);
         let reduce: Vec<String> = if group.reduction.is_none() {
@@ -233,7 +231,7 @@ impl<'a> Plan<'a> {
         draft.step(&group.root, Reorder { order });
     }
 
-    /// The loops of a reduction over a tile of its reader.
+    /// Schedules the loops of a reduction over a tile of its epilogue.
     fn tile_inside(&self, draft: &mut Draft, stage: &str, tile: &Tile) {
         let vector = &tile.vector.name;
         let reduce = self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone());
@@ -250,7 +248,7 @@ impl<'a> Plan<'a> {
         draft.step(stage, Vectorize { target: format!("{vector}.1") });
     }
 
-    /// Packs a read whose rows along the vectors are far apart, if the panel is used often.
+    /// Packs a read that is widely strided along the vectors, if the panel is reused often.
     fn pack(&self, draft: &mut Draft, stage: &str, tile: &Tile, at: &str) {
         let Some((row, count)) = &tile.rows else { return };
         if row.extent < PACK_REUSE || row.extent / count < 4 {
@@ -305,12 +303,12 @@ impl<'a> Plan<'a> {
         draft.step(tensor, SetLayout { layout: LayoutText { parts } })
     }
 
-    /// A reduction in partial sums along the reduction itself.
+    /// Vectorizes a reduction loop with partial sums.
     fn partial(&self, draft: &mut Draft, stage: &str, reduction: &Axis) -> bool {
         let name = &reduction.name;
         let spatial: Vec<Axis> = self.accesses.of_role(Role::Spatial).cloned().collect();
         let lanes = format!("{name}.lanes");
-        // Without a spatial loop around, a loop of one iteration holds the partial sums.
+        // Without an enclosing spatial loop, a loop of one iteration holds the partial sums.
         let host = spatial.is_empty().then(|| format!("{name}.all"));
         let mut split = Split::new(name, &[self.lanes]).tail(Tail::Peel);
         if host.is_some() {
@@ -321,7 +319,7 @@ impl<'a> Plan<'a> {
         if !draft.step(stage, split) {
             return false;
         }
-        // Up to two spatial loops share what they read along the reduction.
+        // Up to two spatial loops share their reads along the reduction.
         let mut rows: Vec<String> = Vec::new();
         for axis in spatial.iter().rev().filter(|axis| axis.extent > 1).take(2) {
             let rest = rows.len() + 1 == spatial.iter().filter(|axis| axis.extent > 1).count();
@@ -355,7 +353,7 @@ impl<'a> Plan<'a> {
         draft.step(&factored, Vectorize { target: lanes })
     }
 
-    /// Rows of vectors: for stages without reuse.
+    /// Vectorizes the rows of stages without reuse.
     fn rows(&self, draft: &mut Draft, stage: &str, vector: &Axis) -> bool {
         let name = &vector.name;
         let lanes = self.lanes.min(vector.extent);

@@ -1,10 +1,8 @@
-//! Stages that only move data or combine a few elements of it: copies, transpositions, and small
-//! matrices that are written out.
+//! Scheduling of data movement: copies, transpositions, small unrolled matrices.
 //!
-//! A stage is *written out* along a loop if its value is selected by that loop's variable. Such loops
-//! are unrolled, so that every statement is one of the selected values. Another written-out stage
-//! that it alone reads is computed in the same place, one vector at a time, and never leaves the
-//! first-level cache:
+//! A stage is *unrolled* along a loop if its value is selected by that loop's variable, so that
+//! every statement is one of the selected values. If it is the only reader of another unrolled
+//! stage, that one is computed at the same loop, one vector at a time, and stays in the L1 cache:
 //!
 //! ```text
 //! for tile { for c.0 {                     // V and, inside, B
@@ -23,7 +21,7 @@ use tensorwright_schedule::primitives::{
 
 use crate::stages::kinds::written_loops;
 
-/// The written-out stage that a written-out stage alone reads.
+/// The unrolled stage that only this unrolled stage reads.
 fn producer_of(draft: &Draft, root: &str) -> Option<(String, BufferId)> {
     let read: Vec<BufferId> =
         Accesses::of(&draft.nest, root)?.reads.iter().map(|read| read.buffer).collect();
@@ -36,7 +34,7 @@ fn producer_of(draft: &Draft, root: &str) -> Option<(String, BufferId)> {
     stages(&draft.nest).iter().find_map(is_producer)
 }
 
-/// Whether a written-out stage is computed inside the one that reads it.
+/// Whether an unrolled stage is computed inside its reader.
 pub(super) fn is_inside(draft: &Draft, stage: &str) -> bool {
     let Some(store) = store_of(&draft.nest, stage) else { return false };
     let reader = only_reader(&draft.nest, store.buffer);
@@ -44,7 +42,7 @@ pub(super) fn is_inside(draft: &Draft, stage: &str) -> bool {
     written(stage) && reader.is_some_and(|reader| written(&reader))
 }
 
-/// Schedules a written-out stage and the one that it reads; says whether it could.
+/// Schedules an unrolled stage and its producer; returns whether it succeeded.
 pub(super) fn schedule(draft: &mut Draft, root: &str, goal: &Goal<Cpu>) -> bool {
     let written = written_loops(draft, root);
     let Some(accesses) = Accesses::of(&draft.nest, root) else { return false };
@@ -70,7 +68,8 @@ pub(super) fn schedule(draft: &mut Draft, root: &str, goal: &Goal<Cpu>) -> bool 
     draft.steps(|draft| plan.apply(draft, producer.as_ref().map(|(stage, _)| stage.as_str())))
 }
 
-/// The loops inside a vector: those written out, and those that number what the producer writes out.
+/// The loops inside a vector: the unrolled ones, and those that index the producer's unrolled
+/// results.
 fn inner_loops(
     draft: &Draft,
     accesses: &Accesses,
@@ -143,8 +142,8 @@ impl Plan<'_> {
         draft.step(&tile, Vectorize { target: lanes })
     }
 
-    /// The loop that moves the innermost dimension of the result together with a written-out loop:
-    /// where lanes are not neighbours in memory, its iterations are collected into rows.
+    /// The loop that moves the innermost dimension of the result together with an unrolled loop: if
+    /// lanes are not contiguous in memory, its iterations are collected into rows.
     fn row(&self) -> Option<Axis> {
         let write = &self.accesses.write;
         if write.stride(self.lane) == Some(1) {
@@ -157,7 +156,7 @@ impl Plan<'_> {
         self.accesses.axes.iter().find(moves).cloned()
     }
 
-    /// Collects the results of a row in a tile and writes it in vectors along the row.
+    /// Collects the results of a row in a tile and stores it in vectors along the row.
     fn turn(&self, draft: &mut Draft, at: &str, row: &Axis, lanes: &str) -> bool {
         let root = self.root;
         draft.steps(|draft| {
@@ -182,7 +181,7 @@ impl Plan<'_> {
         })
     }
 
-    /// A producer inside the root: as many lanes, its own loops written out.
+    /// Vectorizes a producer inside the root: the same lanes, its own loops unrolled.
     fn vectors(&self, draft: &mut Draft, stage: &str) {
         let written = written_loops(draft, stage);
         let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };

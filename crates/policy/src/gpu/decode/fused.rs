@@ -1,4 +1,4 @@
-//! A reduction in the blocks of the stage that reads it in place.
+//! Fusion of a reduction into the blocks of its epilogue.
 
 use tensorwright_schedule::primitives::{ComputeAt, Place};
 use tensorwright_space::Rejection;
@@ -8,7 +8,7 @@ use super::levels::Levels;
 use crate::stages::steps::order_own;
 
 impl Decoder<'_> {
-    /// A reduction, and the stage that reads it in place, in the same threads.
+    /// Computes a reduction and its epilogue in the same threads.
     pub(super) fn fused(&mut self, reduction: &str) -> Result<(), Rejection> {
         let root = self.group.root.clone();
         let mut levels = self.cut_results(&root, &self.group.root_loops.clone())?;
@@ -26,7 +26,7 @@ impl Decoder<'_> {
         self.write_out(&root, &levels)
     }
 
-    /// The loops over the results of a block as threads and what is written out.
+    /// Maps the spatial loops of a block to threads and unrolled loops.
     fn cut_block(&mut self, stage: &str) -> Result<Levels, Rejection> {
         let mut levels = Levels::default();
         let x = self.tiling.x;
@@ -37,7 +37,7 @@ impl Decoder<'_> {
             let name = split.axis.name.clone();
             let tile = self.tiling.tile(axis).min(split.extent());
             if tile <= 1 {
-                // One result, of which nothing is left to decide.
+                // A single result.
                 levels.written.extend(self.own_loop(stage, &name));
                 continue;
             }
@@ -52,7 +52,7 @@ impl Decoder<'_> {
         Ok(levels)
     }
 
-    /// A loop of a stage, if it has one of that name.
+    /// The loop of a stage with a name, if it exists.
     fn own_loop(&self, stage: &str, name: &str) -> Option<String> {
         self.draft.loop_names(stage).into_iter().find(|found| found == name)
     }

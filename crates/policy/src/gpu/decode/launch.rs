@@ -1,4 +1,4 @@
-//! A stage on its own: blocks, threads, and a register tile in each thread.
+//! A launch of one stage: blocks, threads, and a register tile per thread.
 
 use tensorwright_schedule::primitives::{CacheWrite, Place, Unroll};
 use tensorwright_space::Rejection;
@@ -7,13 +7,14 @@ use super::Decoder;
 use super::levels::Levels;
 
 impl Decoder<'_> {
-    /// A stage on its own.
+    /// Schedules a stage as a launch of its own.
     pub(super) fn alone(&mut self) -> Result<(), Rejection> {
         let levels = self.open()?;
         self.close(&levels)
     }
 
-    /// The blocks and threads of a stage, in whose loops others may be computed before it is closed.
+    /// Creates the blocks and threads of a stage; other stages may be computed inside before it is
+    /// closed.
     pub(super) fn open(&mut self) -> Result<Levels, Rejection> {
         let stage = self.group.root.clone();
         let mut levels = self.cut_results(&stage, &self.group.root_loops.clone())?;
@@ -24,7 +25,8 @@ impl Decoder<'_> {
         Ok(levels)
     }
 
-    /// What a thread does: with operands in shared memory, sums in registers, and a few terms at a time.
+    /// Schedules the body of a thread: operands in shared memory, sums in registers, an unrolled
+    /// reduction loop.
     pub(super) fn close(&mut self, levels: &Levels) -> Result<(), Rejection> {
         let stage = self.group.root.clone();
         self.stage(&stage, levels)?;
@@ -37,7 +39,7 @@ impl Decoder<'_> {
         }
         self.write_out(&tile, levels)?;
         if tile != stage {
-            // The results of a thread go to memory in loops of their own.
+            // The results of a thread are stored in separate loops.
             let results = levels.written.iter().filter(|name| self.has(&stage, name));
             let results = Levels { written: results.cloned().collect(), ..Levels::default() };
             self.write_out(&stage, &results)?;
@@ -50,7 +52,7 @@ impl Decoder<'_> {
         self.draft.loop_names(stage).iter().any(|found| found == name)
     }
 
-    /// Writes out what a thread does for a term.
+    /// Unrolls the work of a thread per term.
     pub(super) fn write_out(&mut self, stage: &str, levels: &Levels) -> Result<(), Rejection> {
         for name in &levels.written {
             self.apply(stage, Unroll { target: name.clone() })?;

@@ -1,4 +1,4 @@
-//! [`Levels`]: what the loops of a stage become.
+//! [`Levels`]: the block, thread and serial loops of a stage.
 
 use tensorwright_schedule::nest::Dim;
 use tensorwright_schedule::primitives::{Bind, Place, Split};
@@ -7,18 +7,18 @@ use tensorwright_space::Rejection;
 use super::Decoder;
 use crate::stages::steps::fuse_first;
 
-/// What the loops of a stage become, by name.
+/// The loops of a stage by name and level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Levels {
-    /// Loops over blocks, the one whose blocks are next to each other last.
+    /// Loops over blocks; that of adjacent blocks comes last.
     pub(crate) blocks: Vec<String>,
-    /// Loops over steps, between which operands are staged.
+    /// Loops over steps; operands are staged once per step.
     pub(super) steps: Vec<String>,
-    /// Loops over threads, the one whose threads are next to each other last.
+    /// Loops over threads; that of adjacent threads comes last.
     pub(crate) threads: Vec<String>,
-    /// Loops over terms in a thread.
+    /// Reduction loops of a thread.
     pub(super) terms: Vec<String>,
-    /// What is written out: terms, then the results of a thread.
+    /// Unrolled loops: terms, then the results of a thread.
     pub(super) written: Vec<String>,
 }
 
@@ -30,12 +30,13 @@ impl Levels {
     }
 }
 
-/// The loops that a loop is cut into, by level, outermost first; `None` where a level has one iteration.
+/// The loops that a loop is split into, by level, outermost first; `None` for levels with one
+/// iteration.
 pub(super) type Cut = Vec<Option<String>>;
 
 impl Decoder<'_> {
-    /// Cuts a loop into parts of so many iterations, outermost first; the outermost takes what it takes. If that is one, there
-    /// is a loop for it only if it is to be kept.
+    /// Splits a loop into parts of given sizes, outermost first; the outermost takes the rest. If
+    /// that is one iteration, its loop exists only if `keeps_outermost` is set.
     pub(super) fn cut(
         &mut self,
         stage: &str,
@@ -62,7 +63,7 @@ impl Decoder<'_> {
         Ok(cut)
     }
 
-    /// The loops over results of a stage as blocks, threads and what is written out.
+    /// Maps the spatial loops of a stage to blocks, threads and unrolled loops.
     pub(super) fn cut_results(
         &mut self,
         stage: &str,
@@ -76,7 +77,7 @@ impl Decoder<'_> {
             let extent = self.group.spatial[axis].extent();
             let parts =
                 [1, self.tiling.apart(axis), self.tiling.threads(axis), self.tiling.inner(axis)];
-            // One block needs a loop around it too.
+            // A single block needs a loop too.
             let is_first = axis == x && levels.blocks.is_empty();
             let cut = self.cut(stage, (&names[axis], extent), &parts, is_first)?;
             let mut cut = cut.into_iter();
@@ -88,7 +89,7 @@ impl Decoder<'_> {
         Ok(levels)
     }
 
-    /// Fuses loops over blocks until there are as many as there are directions, and binds them.
+    /// Fuses block loops until they fit the grid dimensions, and binds them.
     pub(super) fn bind_blocks(
         &mut self,
         stage: &str,
@@ -100,7 +101,7 @@ impl Decoder<'_> {
         self.bind(stage, &levels.blocks, Place::Block)
     }
 
-    /// Whether a direction other than x has more blocks than devices count in it.
+    /// Whether a grid dimension other than x has more blocks than devices allow.
     fn has_many(&self, stage: &str, levels: &Levels) -> bool {
         const MOST: i64 = 65_535;
         let loops = tensorwright_schedule::primitives::loops_of(&self.draft.nest, stage);
@@ -109,7 +110,7 @@ impl Decoder<'_> {
         loops.iter().any(|l| l.extent > MOST && others.iter().any(|other| other == name(l)))
     }
 
-    /// Binds loops, outermost first, the last one in direction x.
+    /// Binds loops, outermost first; the last one gets dimension x.
     pub(super) fn bind(
         &mut self,
         stage: &str,
@@ -124,11 +125,11 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Cuts the loops over terms into steps, terms and what is written out.
+    /// Splits the reduction loops into steps, terms and unrolled terms.
     pub(super) fn cut_terms(&mut self, stage: &str, levels: &mut Levels) -> Result<(), Rejection> {
         let is_staged = self.tiling.staged.contains(&true);
         let is_whole = |axis: usize| self.tiling.step(axis) >= self.group.reduce[axis].extent();
-        // All terms may be one step, which needs a loop around it.
+        // A single step needs a loop too.
         let is_one = is_staged && (0..self.group.reduce.len()).all(is_whole);
         let last = self.group.reduce.len().saturating_sub(1);
         let mut written = None;

@@ -1,4 +1,4 @@
-//! Tilings as steps of a schedule.
+//! Decodes tilings to schedule steps.
 
 mod fused;
 mod launch;
@@ -18,7 +18,7 @@ use crate::stages::steps::apply;
 
 pub(crate) use levels::Levels;
 
-/// Adds the steps that compute a group as a tiling says.
+/// Adds the steps that compute a group with a tiling.
 pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<(), Rejection> {
     let mut decoder = Decoder { draft, group, tiling };
     match (&group.epilogue_of, tiling.shares_sum()) {
@@ -28,13 +28,13 @@ pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Resul
     }
 }
 
-/// Adds the blocks and threads of a stage that is computed on its own. Others may be computed in its loops before it is
-/// [closed](close).
+/// Adds the blocks and threads of a stage at the root level. Other stages may be computed in its
+/// loops before it is [closed](close).
 pub(crate) fn open(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<Levels, Rejection> {
     Decoder { draft, group, tiling }.open()
 }
 
-/// Adds what a thread of a stage does.
+/// Adds the thread body of a stage.
 pub(crate) fn close(
     draft: &mut Draft,
     group: &Group,
@@ -55,7 +55,7 @@ pub(crate) fn tensor(
     Decoder { draft, group, tiling: &tiling }.tensor(product, shape)
 }
 
-/// A group that becomes a launch.
+/// A group that is decoded to a launch.
 struct Decoder<'a> {
     draft: &'a mut Draft,
     group: &'a Group,
@@ -67,7 +67,7 @@ impl Decoder<'_> {
         apply(self.draft, stage, primitive)
     }
 
-    /// Brings loops into an order, if it is another one.
+    /// Reorders loops, if the order changes.
     fn reorder(&mut self, stage: &str, order: Vec<String>) -> Result<(), Rejection> {
         if order.len() < 2 || self.draft.loop_names(stage) == order {
             return Ok(());

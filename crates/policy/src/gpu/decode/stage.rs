@@ -1,4 +1,4 @@
-//! Operands in shared memory: the threads of a block load them together.
+//! Operand staging: the threads of a block load shared memory together.
 
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::primitives::{CacheRead, Place, Split, stages};
@@ -9,7 +9,7 @@ use super::levels::Levels;
 use crate::stages::steps::fuse_first;
 
 impl Decoder<'_> {
-    /// Stages the operands of a stage that the tiling says, before every step.
+    /// Stages the operands that the tiling selects, before every step.
     pub(super) fn stage(&mut self, stage: &str, levels: &Levels) -> Result<(), Rejection> {
         let Some(at) = levels.steps.last().or(levels.blocks.last()).cloned() else {
             return Ok(());
@@ -24,7 +24,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Stages a tensor in a loop of a stage.
+    /// Stages a tensor at a loop of a stage.
     pub(super) fn stage_tensor(
         &mut self,
         stage: &str,
@@ -39,14 +39,15 @@ impl Decoder<'_> {
         made.map_or(Ok(()), |copy| self.load(&copy, threads))
     }
 
-    /// Lets the threads of a block share a copy.
+    /// Distributes a copy over the threads of a block.
     pub(super) fn load(&mut self, copy: &str, threads: &[i64]) -> Result<(), Rejection> {
         let Some(accesses) = Accesses::of(&self.draft.nest, copy) else { return Ok(()) };
         let names = accesses.axes.into_iter().map(|axis| axis.name).collect();
         self.share(copy, names, threads)
     }
 
-    /// Shares the iterations of loops of a stage between so many threads in each direction: neighbours have neighbours.
+    /// Distributes the loop iterations of a stage over threads in each dimension: adjacent threads
+    /// get adjacent iterations.
     pub(super) fn share(
         &mut self,
         stage: &str,

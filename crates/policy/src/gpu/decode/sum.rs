@@ -1,4 +1,4 @@
-//! A reduction whose threads share the sum of a result: each adds up a part, one adds up the parts.
+//! Cooperative reduction: threads compute partial sums, and one thread combines them.
 
 use tensorwright_schedule::primitives::{Place, Rfactor, Split};
 use tensorwright_space::Rejection;
@@ -6,7 +6,7 @@ use tensorwright_space::Rejection;
 use super::Decoder;
 
 impl Decoder<'_> {
-    /// A reduction whose threads share the sum of a result.
+    /// Schedules a cooperative reduction.
     pub(super) fn shared_sum(&mut self) -> Result<(), Rejection> {
         let stage = self.group.root.clone();
         let Some(shared) = self.group.shared_sum else { return self.alone() };

@@ -1,4 +1,4 @@
-//! A product of matrices on tensor cores.
+//! Matrix products on tensor cores.
 
 use tensorwright_schedule::nest::{Dim, TILE};
 use tensorwright_schedule::primitives::{
@@ -11,21 +11,21 @@ use super::levels::Levels;
 use crate::gpu::tensor::{Product, Shape};
 use crate::stages::steps::{fuse_first, order_own};
 
-/// What the loops over rows, columns and terms become, by name.
+/// The parts of a row, column or reduction loop, by name.
 #[derive(Debug, Default)]
 struct Cut {
-    /// Blocks, or steps.
+    /// The loop over blocks or steps.
     outer: Option<String>,
-    /// Warps.
+    /// The loop over warps.
     warps: Option<String>,
-    /// Tiles of a warp, or groups of terms of a step.
+    /// The loop over tiles of a warp, or over groups of terms of a step.
     tiles: Option<String>,
-    /// The elements of a tile.
+    /// The loop over the elements of a tile.
     tile: String,
 }
 
 impl Decoder<'_> {
-    /// A product, and perhaps the stage that reads its results in place, in the same blocks.
+    /// Schedules a product, and optionally its epilogue, in the same blocks.
     pub(super) fn tensor(&mut self, product: &Product, shape: &Shape) -> Result<(), Rejection> {
         match self.group.epilogue_of.clone() {
             Some(stage) => self.tensor_with_reader(&stage, product, shape),
@@ -71,7 +71,7 @@ impl Decoder<'_> {
             inside.push(format!("{name}.1"));
         }
         self.reorder(&root, levels.blocks.iter().chain(&inside).cloned().collect())?;
-        // One loop, whose name is none of the sum's.
+        // A single loop, with a name different from the sum's.
         while levels.blocks.len() > 1 {
             fuse_first(self.draft, &root, &mut levels.blocks)?;
         }
@@ -89,7 +89,7 @@ impl Decoder<'_> {
         self.share(&root, inside, &shape.directions())
     }
 
-    /// Cuts a loop over results into blocks, warps, tiles of a warp and the elements of a tile.
+    /// Splits a spatial loop into blocks, warps, tiles of a warp and elements of a tile.
     fn tiles_of(
         &mut self,
         stage: &str,
@@ -103,7 +103,7 @@ impl Decoder<'_> {
             let cut = self.cut(stage, (name, shape.block()[at]), &parts, true)?;
             return Ok(named(cut, name));
         }
-        // The loop is that of a block already: its outermost part is the first that there is.
+        // The loop is already a block's: its outermost part is the first that exists.
         let levels: Vec<usize> = (1..parts.len()).filter(|level| parts[*level] > 1).collect();
         let mut cut = vec![None; parts.len()];
         if let [first, inner @ ..] = levels.as_slice() {
@@ -119,7 +119,7 @@ impl Decoder<'_> {
         Ok(named(cut, name))
     }
 
-    /// Cuts the loop over terms, and says in which order all loops inside of a block are.
+    /// Splits the reduction loop, and returns the order of all loops inside a block.
     fn tensor_terms(
         &mut self,
         stage: &str,
@@ -146,7 +146,7 @@ impl Decoder<'_> {
         Ok(Inner { order, warps, step, tile })
     }
 
-    /// Gives warps their tiles, with operands that all threads of a block load.
+    /// Distributes tiles to warps; all threads of a block load the operands.
     fn in_warps(
         &mut self,
         stage: &str,
@@ -154,7 +154,7 @@ impl Decoder<'_> {
         shape: &Shape,
         inner: &Inner,
     ) -> Result<(), Rejection> {
-        // Direction x is the warp's own: warps are numbered by the others.
+        // Dimension x is the lane: the others number the warps.
         for (name, dim) in inner.warps.iter().rev().zip([Dim::Y, Dim::Z]) {
             self.apply(stage, Bind { target: name.clone(), to: Place::Thread(dim) })?;
         }
@@ -166,7 +166,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Writes out the tiles of a warp, of the sum and of its copy to memory.
+    /// Unrolls the tiles of a warp, for the sum and its copy to memory.
     fn write_out_tiles(&mut self, stage: &str, rows: &Cut, columns: &Cut) -> Result<(), Rejection> {
         for of in [format!("{stage}.tile"), stage.to_owned()] {
             let loops = self.draft.loop_names(&of);
@@ -179,19 +179,19 @@ impl Decoder<'_> {
     }
 }
 
-/// The loops of a product inside of a block.
+/// The loops of a product inside a block.
 struct Inner {
     /// All, outermost first.
     order: Vec<String>,
-    /// Those over warps.
+    /// The loops over warps.
     warps: Vec<String>,
-    /// The one over steps.
+    /// The loop over steps.
     step: String,
-    /// Those over rows, columns and terms of a tile.
+    /// The row, column and reduction loops of a tile.
     tile: Vec<String>,
 }
 
-/// The parts of a loop by what they are.
+/// Names the parts of a loop.
 fn named(cut: super::levels::Cut, name: &str) -> Cut {
     let mut parts = cut.into_iter();
     let (outer, warps, tiles) =

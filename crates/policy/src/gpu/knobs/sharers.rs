@@ -1,4 +1,4 @@
-//! `sharers`: how many threads share the sum of a result.
+//! `sharers`: the number of threads per cooperative reduction.
 
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::parameter::{Discrete, Domain};
@@ -8,17 +8,17 @@ use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::ranks::{number, rank_of_number};
 
-/// The numbers of threads that may share a sum; one if each has its own.
+/// The candidate thread counts; one disables cooperative reduction.
 const VALUES: [i64; 6] = [1, 16, 32, 64, 128, 256];
 
-/// How many threads share the sum of a result.
+/// The number of threads per cooperative reduction.
 #[derive(Debug)]
 pub(super) struct SharersKnob;
 
 impl Knob for SharersKnob {
     fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         let terms = group.shared_sum.and_then(|place| group.reduce.get(place));
-        // A reduction that is computed in the blocks of its reader has its own threads there.
+        // A reduction fused into its epilogue uses the threads of that stage.
         let most = match &group.epilogue_of {
             Some(_) => 1,
             None => terms.map_or(1, |split| split.extent()),
@@ -40,7 +40,7 @@ impl Knob for SharersKnob {
     }
 }
 
-/// Threads that share sums have one at a time.
+/// Cooperating threads compute one sum at a time.
 fn alone(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     let results = tiling.accumulators();
     (tiling.shares_sum() && results > 1)

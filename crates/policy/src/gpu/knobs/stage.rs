@@ -1,4 +1,4 @@
-//! `stage.TENSOR`: whether the threads of a block stage what they read of a tensor in shared memory.
+//! `stage.TENSOR`: whether a block stages a tensor in shared memory.
 
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_space::parameter::{Categorical, Domain};
@@ -7,7 +7,7 @@ use super::{Knob, KnobParameter, Rule};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 
-/// Whether operands are staged.
+/// Whether operands are staged in shared memory.
 #[derive(Debug)]
 pub(super) struct StageKnob;
 
@@ -40,7 +40,7 @@ impl Knob for StageKnob {
     }
 }
 
-/// What the threads of a block share fits the memory that a block may have.
+/// Shared data fits the shared memory of a block.
 fn shared(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
     let (bytes, most) = (tiling.shared_bytes(group), goal.target.declared_shared());
     (bytes > most as f64)

@@ -1,4 +1,4 @@
-//! `tile.LOOP` of a loop over terms: steps, between which operands are staged, and the terms of a step.
+//! `tile.LOOP` of a reduction loop: steps with staged operands, and their terms.
 
 use tensorwright_space::parameter::Domain;
 
@@ -6,7 +6,7 @@ use super::{Knob, KnobParameter, of_tiles, read_tile, write_tile};
 use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 
-/// How loops over terms are split.
+/// How reduction loops are split.
 #[derive(Debug)]
 pub(super) struct TermsKnob;
 

@@ -1,4 +1,4 @@
-//! `tile.LOOP`: how a loop over results is split into blocks, virtual threads, threads and what a thread does.
+//! `tile.LOOP` of a spatial loop: blocks, virtual threads, threads, results per thread.
 
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::access::Axis;
@@ -10,28 +10,28 @@ use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::split::{FEWEST, Split};
 
-/// Blocks, virtual threads, threads, what a thread does.
+/// Blocks, virtual threads, threads, results per thread.
 const LEVELS: usize = 4;
 
 /// The most virtual threads along a loop.
 const MOST_APART: u64 = 8;
 
-/// The most results of a thread along a loop that are next to each other.
+/// The maximum number of adjacent results of a thread along a loop.
 const MOST_INNER: u64 = 16;
 
 /// The most threads along a loop.
 const MOST_THREADS: u64 = 256;
 
-/// The most statements that are written out for a term.
+/// The maximum number of unrolled statements per term.
 const MOST_WRITTEN: i64 = 512;
 
-/// How loops over results are split.
+/// How spatial loops are split.
 #[derive(Debug)]
 pub(super) struct TileKnob;
 
-/// The loops over results, with the ways to split each.
+/// The spatial loops, with the ways to split each.
 pub(crate) fn results(axes: Vec<Axis>, options: &SpaceOptions) -> Vec<Split> {
-    // A space of tiles alone is the papers': nothing is left out.
+    // Tiling-only spaces reproduce the papers: nothing is left out.
     let tiles_only = options.only.is_some();
     let allow = |parts: &[u64]| {
         let [.., apart, threads, inner] = parts else { return true };
@@ -72,34 +72,35 @@ impl Knob for TileKnob {
     }
 }
 
-/// Threads of a block have three directions, of which those that share a sum take one.
+/// Blocks have three dimensions; cooperative reduction takes one of them.
 fn directions(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     let most = if tiling.shares_sum() { 2 } else { 3 };
     let along = tiling.thread_axes().len();
     (along > most).then(|| format!("threads go along {along} loops, of {most}"))
 }
 
-/// A block has no more threads than the device runs together.
+/// A block has at most the number of threads that the device supports.
 fn threads(_: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
     let (threads, most) = (tiling.threads_of_block(), goal.target.threads_per_block);
     (threads > most).then(|| format!("a block has {threads} threads, and the device runs {most}"))
 }
 
-/// The results of a thread, and what it reads for a term, fit its registers: what does not is in slow memory.
+/// The results of a thread and its reads per term fit its registers: the rest would spill to slow
+/// memory.
 fn registers(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
     let (needed, most) =
         (super::super::cost::registers(group, tiling), goal.target.registers_per_thread);
     (needed > most).then(|| format!("a thread needs {needed} registers of {most}"))
 }
 
-/// What a thread does for a term is written out.
+/// The work of a thread per term is unrolled.
 fn written_out(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     let statements = tiling.accumulators().saturating_mul(tiling.unroll);
     (statements > MOST_WRITTEN)
         .then(|| format!("{statements} statements are written out, of {MOST_WRITTEN}"))
 }
 
-/// Tiles that do not divide compute no more than half as much again.
+/// Padding adds at most half of the computation.
 fn padding(group: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     group.spatial.iter().enumerate().find_map(|(place, split)| {
         let (tile, extent) = (tiling.tile(place).max(1), split.extent());

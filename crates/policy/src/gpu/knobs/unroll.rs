@@ -1,4 +1,4 @@
-//! `unroll`: how many iterations of the innermost loop over terms are written out.
+//! `unroll`: the unroll factor of the innermost reduction loop.
 
 use tensorwright_space::parameter::{Discrete, Domain};
 
@@ -7,13 +7,13 @@ use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::ranks::{number, rank_of_number};
 
-/// The numbers of iterations that may be written out.
+/// The candidate unroll factors.
 const VALUES: [i64; 5] = [1, 2, 4, 8, 16];
 
-/// The most iterations that are written out all, whatever their number.
+/// Loops up to this length may be fully unrolled, whatever their length.
 pub(crate) const MOST_WINDOW: i64 = 8;
 
-/// How many iterations of the innermost loop over terms are written out.
+/// The unroll factor of the innermost reduction loop.
 #[derive(Debug)]
 pub(super) struct UnrollKnob;
 
@@ -21,7 +21,7 @@ impl Knob for UnrollKnob {
     fn knob_parameters(&self, group: &Group) -> Vec<KnobParameter> {
         let terms = group.reduce.last().map_or(1, |split| split.extent()).max(1);
         let values = VALUES.into_iter().filter(|value| *value <= terms);
-        // A few terms, such as those of a window, are best written out all.
+        // Short loops, such as those of a window, are best unrolled fully.
         let all = (terms <= MOST_WINDOW && !VALUES.contains(&terms)).then_some(terms);
         let domain = Discrete::new(values.chain(all)).into();
         vec![KnobParameter { name: "unroll".to_owned(), place: 0, domain }]

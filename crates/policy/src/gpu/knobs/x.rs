@@ -1,4 +1,4 @@
-//! `x`: the loop over results along which the threads of a warp are.
+//! `x`: the spatial loop along the threads of a warp.
 
 use tensorwright_space::parameter::{Categorical, Domain};
 
@@ -7,11 +7,11 @@ use crate::gpu::group::Group;
 use crate::gpu::tiling::Tiling;
 use crate::stages::ranks::rank_of;
 
-/// The loop along which the threads of a warp are.
+/// The loop along the threads of a warp.
 #[derive(Debug)]
 pub(super) struct XKnob;
 
-/// The loops that may be it: the one along which results are next to each other first.
+/// The candidate loops: the one with contiguous results first.
 fn candidates(group: &Group) -> Vec<usize> {
     let others = (0..group.spatial.len()).filter(|place| *place != group.contiguous);
     let split = others.filter(|place| group.spatial[*place].is_tiled());

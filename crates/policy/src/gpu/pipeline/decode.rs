@@ -1,4 +1,4 @@
-//! From a state to a schedule.
+//! Decodes pipeline-search states to schedules.
 
 use tensorwright_pipeline::{Decision, State};
 use tensorwright_schedule::Draft;
@@ -19,21 +19,21 @@ use crate::stages::steps::apply;
 const BLOCKS: usize = 0;
 const THREADS: usize = 1;
 
-/// A stage that is a launch.
+/// A stage at the root level: a launch.
 struct Root {
     group: Group,
     tiling: Tiling,
     loops: Levels,
 }
 
-/// Where the loops of a stage are.
+/// The loops of a stage that others may be computed in.
 #[derive(Default)]
 struct StageLoops {
-    /// The stage whose blocks they are in, by place among the roots.
+    /// The index of the root whose blocks contain them.
     root: usize,
-    /// The innermost loop over blocks, of a root.
+    /// The innermost block loop, of a root.
     block: Option<String>,
-    /// The innermost loop over threads, of a root.
+    /// The innermost thread loop, of a root.
     thread: Option<String>,
 }
 
@@ -44,7 +44,7 @@ struct StageLoops {
 pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
     let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
     let count = names.len();
-    // A stage is placed first, then its loops are cut, then others are placed in them: readers come first.
+    // Compute location first, then loop splits, then the stages inside: readers come first.
     let mut roots: Vec<Root> = Vec::new();
     let mut in_blocks: Vec<(usize, usize)> = Vec::new();
     let mut hosts: Vec<Option<StageLoops>> = (0..count).map(|_| None).collect();
@@ -78,7 +78,7 @@ pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
             _ => {}
         }
     }
-    // Loops that are cut into turns have more iterations than elements, which those that are placed after it would see.
+    // Distributing loops over threads pads them; stages placed later would see the padded extents.
     for (stage, root) in in_blocks {
         in_turns(&mut draft, &names[stage], &roots[root].tiling)?;
     }
@@ -96,7 +96,7 @@ pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
     Ok(draft)
 }
 
-/// Schedules what the state leaves open.
+/// Schedules the stages that the state leaves open.
 fn rest(draft: &mut Draft, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
     if stages(&draft.nest).iter().all(|stage| is_placed(stage)) {
         return;
@@ -107,7 +107,7 @@ fn rest(draft: &mut Draft, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
     };
     rules::finish(draft, left.tiled.iter().filter(is_left), &of.goal);
     let alone = left.tiled.iter().filter(|group| !is_left(group));
-    // What is read in place by a stage that has its threads already gets its own.
+    // The reduction of an epilogue that already has threads gets its own.
     let alone = alone.flat_map(|group| group.epilogue_of.iter().chain([&group.root]));
     let fixed = left.fixed.iter().chain(alone).filter(|stage| !is_placed(stage));
     fixed.for_each(|stage| rules::lines(draft, stage));
@@ -120,7 +120,7 @@ fn refused(of: &Pipeline, stage: &str, consumer: &str, level: usize) -> Rejectio
     Rejection { rule: "compute_at", reason }
 }
 
-/// The blocks and threads of a stage that is computed on its own; `None` if it has no loops over results. `holds` says
+/// Creates the blocks and threads of a root stage; `None` if it has no spatial loops. `holds` tells
 /// whether its threads hold other stages in registers.
 fn open(
     draft: &mut Draft,
@@ -137,8 +137,8 @@ fn open(
     for axis in 0..group.spatial.len() {
         let (block, thread) = (of(BLOCKS, axis), of(THREADS, axis));
         let threads = (block + thread - 1) / thread;
-        // Threads next to each other compute elements next to each other, unless what a thread reads for all of its own
-        // would be too much to hold then.
+        // Adjacent threads compute adjacent elements, unless a thread would then hold too much for
+        // all of its results.
         let (apart, inner) = if axis == tiling.x && !holds { (thread, 1) } else { (1, thread) };
         tiling.spatial[axis] = vec![1, apart, threads, inner];
     }

@@ -1,13 +1,13 @@
-//! Schedules of pipelines for graphics processors: a state of the search of `tensorwright-pipeline` as steps on the
-//! canonical nest.
+//! Pipeline search for GPUs: states as steps on the canonical nest.
 //!
 //! ```text
 //! out: root 8x64 > 4x1 > 1x1            out: split y 2 4 -> y.0 y.1 y.2, split x 64 -> x.0 x.1, bind ...
 //! bx: at out block ...             ->   bx: compute_at out x.0, its loops in turns on the threads of `out`
 //! ```
 //!
-//! A state is decoded as it says or refused with the reason. Stages whose loops a state leaves open (products, scans,
-//! scatters) are scheduled by the model of `gpu/` or by rules, each as a launch of its own.
+//! A state is decoded exactly or refused with a reason. Stages whose loops a state does not decide
+//! (products, scans, scatters) are scheduled by the model of `gpu/` or by rules, each as a launch
+//! of its own.
 
 mod decode;
 mod turns;
@@ -24,10 +24,10 @@ use tensorwright_space::Rejection;
 use super::lowering;
 use crate::pipelines::PipelineSearch;
 
-/// A program of several stages as searches over pipelines see it.
+/// A program of several stages, prepared for pipeline search on GPUs.
 #[derive(Debug, Clone)]
 pub(crate) struct Pipeline {
-    /// The loops that schedules are applied to.
+    /// The canonical loops that schedules apply to.
     nest: LoopNest,
     goal: Goal<Gpu>,
     dag: Dag,
@@ -35,7 +35,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// A program for a goal.
+    /// Prepares a program for a goal.
     pub(crate) fn new(program: &Program, goal: &Goal<Gpu>) -> Self {
         let (dag, levels) = (Dag::new(program), Levels::of_gpu(goal));
         Self { nest: canonical(program), goal: goal.clone(), dag, levels }

@@ -1,4 +1,4 @@
-//! Stages that are computed in the blocks or the threads of another.
+//! Stages computed in the blocks or the threads of another.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
@@ -9,16 +9,16 @@ use tensorwright_space::Rejection;
 use crate::gpu::tiling::Tiling;
 use crate::stages::steps::{apply, order_own};
 
-/// The most elements that a thread holds in registers.
+/// The maximum number of elements that a thread holds in registers.
 const MOST_HELD: i64 = 64;
 
-/// The threads of a block take turns on the elements of a stage that is computed in it.
+/// Distributes the elements of a stage over the threads of the block that contains it.
 pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<(), Rejection> {
     const DIRECTIONS: [Dim; 3] = [Dim::X, Dim::Y, Dim::Z];
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
     let terms: Vec<Axis> = accesses.of_role(Role::Reduce).cloned().collect();
-    // The threads of the host, by direction: x is the last.
+    // The threads of the host, by dimension: x is the last.
     let threads: Vec<i64> =
         host.thread_axes().iter().rev().map(|axis| host.threads(*axis)).collect();
     let (mut bound, mut serial) = (Vec::new(), Vec::new());
@@ -31,7 +31,7 @@ pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<
         bound.insert(0, (format!("{}.1", axis.name), dim));
         serial.insert(0, format!("{}.0", axis.name));
     }
-    // Further dimensions are computed one after another.
+    // Further dimensions are sequential.
     let others = own.len().saturating_sub(threads.len().min(DIRECTIONS.len()));
     serial.splice(..0, own.iter().take(others).map(|axis| axis.name.clone()));
     let terms = terms.into_iter().map(|axis| axis.name);
@@ -44,7 +44,7 @@ pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<
     Ok(())
 }
 
-/// A thread holds a stage in registers: all its loops are written out.
+/// Keeps a stage in the registers of a thread by unrolling all its loops.
 pub(super) fn in_registers(draft: &mut Draft, stage: &str) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();

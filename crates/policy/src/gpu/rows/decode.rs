@@ -1,4 +1,4 @@
-//! A chain as steps of a schedule: one launch, a block for each row.
+//! Schedule steps of a row chain: one launch, one block per row.
 
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
@@ -9,7 +9,7 @@ use tensorwright_space::Rejection;
 use super::Chain;
 use crate::stages::steps::{apply, fuse_first, order_own};
 
-/// Adds the steps that compute a chain with so many threads for each row.
+/// Adds the steps that compute a chain with a number of threads per row.
 pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(), Rejection> {
     let root = &chain.of.root;
     let mut rows: Vec<String> = draft.loop_names(root).into_iter().take(chain.of.depth).collect();
@@ -19,7 +19,7 @@ pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(
     let Some(row) = rows.pop() else { return Ok(()) };
     let bind = Bind { target: row.clone(), to: Place::Block(Dim::X) };
     apply(draft, root, bind)?;
-    // What it leaves in memory is there for it alone: readers come first.
+    // Intermediates are private to the chain: readers come first.
     for stage in chain.of.stages.iter().rev().filter(|stage| *stage != root) {
         apply(draft, stage, ComputeAt { consumer: root.clone(), at: row.clone() })?;
     }
@@ -29,7 +29,7 @@ pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(
     Ok(())
 }
 
-/// Shares a row of a stage between threads: its elements, or the terms of its sum.
+/// Distributes a row of a stage over threads: its elements, or the terms of its sum.
 fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let long = |role| {
@@ -53,7 +53,7 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
         return Ok(());
     };
     if shared.extent <= threads {
-        // Too few to share: one thread adds them up.
+        // Too few terms to distribute: one thread sums them.
         return Ok(());
     }
     let (serial, bound) = cut(draft, stage, shared, threads)?;
@@ -66,7 +66,8 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
     apply(draft, &partial, Bind { target: bound, to: Place::Thread(Dim::X) })
 }
 
-/// Cuts a loop into turns of so many iterations; gives the loop over turns, if there are several, and that over threads.
+/// Splits a loop by the number of threads; returns the outer loop, if there is one, and the thread
+/// loop.
 fn cut(
     draft: &mut Draft,
     stage: &str,

@@ -1,4 +1,4 @@
-//! Rows on devices: stages that go over the same rows are one launch, in which a block has a row and its threads take turns.
+//! Row-wise fusion on GPUs: one launch per chain, one block per row.
 //!
 //! ```text
 //! top(n) max=! x(n,d)                 block n {
@@ -24,7 +24,7 @@ use crate::stages::rows::{self, Limits, Rows, iterations};
 pub(crate) use cost::{best, cycles};
 pub(crate) use decode::launch;
 
-/// The numbers of threads that may have a row; one if the stages are computed one after another.
+/// The candidate thread counts per row; one disables fusion.
 const VALUES: [i64; 8] = [1, 16, 32, 64, 128, 256, 512, 1024];
 
 /// Stages that may be one launch, row by row.
@@ -32,17 +32,17 @@ const VALUES: [i64; 8] = [1, 16, 32, 64, 128, 256, 512, 1024];
 pub(crate) struct Chain {
     /// The stages.
     pub(crate) of: Rows,
-    /// What each of them does for a row.
+    /// The work of each stage per row.
     stages: Vec<RowStage>,
     /// The bytes that all blocks read and write in memory.
     moved: i64,
-    /// The numbers of threads to choose from.
+    /// The legal thread counts.
     values: Vec<i64>,
-    /// The place of its parameter among those of the sketch.
+    /// The index of its parameter in the sketch.
     pub(crate) parameter: usize,
 }
 
-/// What a stage does for a row.
+/// The work of a stage per row.
 #[derive(Debug, Clone)]
 struct RowStage {
     /// The elements of a row, or the terms of a sum.
@@ -53,9 +53,9 @@ struct RowStage {
     is_sum: bool,
 }
 
-/// The chains of a draft whose stages are not scheduled.
+/// Finds the chains among the unscheduled stages of a draft.
 pub(crate) fn find(draft: &Draft, gpu: &Gpu) -> Vec<Chain> {
-    // Partial sums need room as well.
+    // Partial sums need space as well.
     let limits = Limits { room: gpu.declared_shared() * 3 / 4, sibling_workers: None };
     let found = rows::find(draft, limits);
     found.into_iter().filter_map(|of| chain(draft, of, gpu)).collect()
@@ -83,7 +83,7 @@ fn chain(draft: &Draft, of: Rows, gpu: &Gpu) -> Option<Chain> {
     Some(Chain { of, stages, moved, values, parameter: usize::MAX })
 }
 
-/// The bytes of all tensors that are read or written in memory.
+/// The bytes of all tensors that are read from or written to memory.
 fn moved(draft: &Draft, of: &Rows) -> i64 {
     let mut seen = Vec::new();
     let mut bytes = 0i64;
@@ -103,12 +103,12 @@ fn moved(draft: &Draft, of: &Rows) -> i64 {
 
 impl Chain {
     /// Its parameter.
-    pub(crate) fn offer(&self) -> Parameter {
+    pub(crate) fn knob_parameter(&self) -> Parameter {
         let values = Discrete::new(self.values.iter().copied());
         Parameter::new(format!("{}:row_threads", self.of.root), values)
     }
 
-    /// The threads that have a row by the ranks of all parameters; one if the stages are computed one after another.
+    /// The threads per row for the ranks of all parameters; one without fusion.
     pub(crate) fn threads(&self, parameters: &[Parameter], ranks: &[u32]) -> i64 {
         match (parameters.get(self.parameter), ranks.get(self.parameter)) {
             (Some(parameter), Some(rank)) => number(parameter.domain(), *rank, 1),
@@ -116,19 +116,19 @@ impl Chain {
         }
     }
 
-    /// The rank of a number of threads.
+    /// The rank of a thread count.
     pub(crate) fn rank(&self, threads: i64) -> u32 {
         let place = self.values.iter().position(|value| *value == threads);
         place.and_then(|place| u32::try_from(place).ok()).unwrap_or(0)
     }
 
-    /// Why rows cannot have so many threads.
+    /// Why rows cannot have this thread count.
     pub(crate) fn refusal(&self, threads: i64, gpu: &Gpu) -> Option<String> {
         let (bytes, most) = (self.shared_bytes(threads), gpu.declared_shared());
         (bytes > most).then(|| format!("a row takes {bytes} bytes that threads share, of {most}"))
     }
 
-    /// The bytes that a block shares.
+    /// The shared bytes of a block.
     fn shared_bytes(&self, threads: i64) -> i64 {
         let sums = self.stages.iter().filter(|stage| stage.is_sum).count();
         let partial = threads.saturating_mul(8).saturating_mul(i64::try_from(sums).unwrap_or(1));

@@ -1,4 +1,4 @@
-//! What a product costs on tensor cores.
+//! The cost of a product on tensor cores.
 
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::nest::{TILE, WARP};
@@ -7,16 +7,17 @@ use super::{Product, Shape};
 use crate::gpu::cost::{BARRIER, BLOCK, LAUNCH};
 use crate::gpu::group::Group;
 
-/// The multiplications of `half` that a multiprocessor does in a cycle (NVIDIA's A100).
+/// The `half` multiplications per cycle of a multiprocessor (NVIDIA's A100).
 const PER_CYCLE: f64 = 1024.0;
 
 /// Cycles of a warp to load a tile of a factor from shared memory.
 const LOAD: f64 = 8.0;
 
-/// Cycles of a warp for an element that it brings to shared memory: a load, a store, and where from and where to.
+/// Cycles of a warp per element copied to shared memory: a load, a store, and two address
+/// computations.
 const COPY: f64 = 4.0;
 
-/// The warps that keep tensor cores busy: while some wait for operands, others multiply.
+/// The number of warps that keeps tensor cores busy.
 const BUSY: f64 = 8.0;
 
 /// The estimated cycles of a product in a shape.
@@ -45,7 +46,7 @@ pub(crate) fn cycles(product: &Product, group: &Group, shape: &Shape, gpu: &Gpu)
     let moved = (rows + columns) * terms * product.bytes as f64
         + rows * columns * group.write.element_bytes as f64;
     let distinct = results * group.write.element_bytes as f64;
-    // What several blocks read is in the second cache for most of them.
+    // Data shared by several blocks is in the L2 cache for most of them.
     let memory = (distinct + (moved * blocks - distinct).max(0.0) * 0.25) / gpu.bytes_per_cycle();
     issue.max(memory) * waves + LAUNCH + blocks * BLOCK / units
 }

@@ -1,4 +1,4 @@
-//! Which groups are products that tensor cores compute.
+//! Finds groups that tensor cores can compute.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::precision::Precision;
@@ -14,7 +14,7 @@ use crate::stages::operand::Operand;
 
 /// The products among groups. Each was tried once: it can be scheduled and lowered.
 pub(crate) fn find(draft: &Draft, groups: &[Group], goal: &Goal<Gpu>) -> Vec<Product> {
-    // Other dialects have no words for it.
+    // Other dialects cannot express tensor cores.
     if !goal.target.tensor || goal.target.api != GpuApi::Cuda {
         return Vec::new();
     }
@@ -29,7 +29,7 @@ pub(crate) fn find(draft: &Draft, groups: &[Group], goal: &Goal<Gpu>) -> Vec<Pro
     groups.iter().enumerate().filter_map(product).collect()
 }
 
-/// The loops that may be rows, columns and terms, the most promising first.
+/// The candidate row, column and reduction loops, most promising first.
 fn candidates<'a>(
     draft: &'a Draft,
     place: usize,
@@ -46,7 +46,7 @@ fn candidates<'a>(
             Some((size.saturating_mul(group.reduce[k].extent()), product))
         })
         .collect();
-    // Results whose columns are next to each other are written fastest.
+    // Contiguous columns of results are written fastest.
     found.sort_by_key(|(size, product)| {
         std::cmp::Reverse((product.results[1] == group.contiguous, *size))
     });

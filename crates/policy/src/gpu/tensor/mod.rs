@@ -1,4 +1,4 @@
-//! Products of matrices on tensor cores: blocks of warps, each of which has a few tiles of 16 by 16 results.
+//! Matrix products on tensor cores, in warp tiles of 16 by 16 results.
 //!
 //! ```text
 //! block m.0, n.0 {
@@ -7,8 +7,9 @@
 //!       for k.1, m.2, n.2 { tile += tile * tile; }     tiles of a warp, 16 terms at a time
 //! ```
 //!
-//! The decisions are those of OpEvo's space for tensor cores (section 5.1: warps of a block and tiles of a warp in both
-//! directions, and the terms of a step), one parameter each. A step of no terms stands for a launch without tensor cores.
+//! The parameters are those of OpEvo's space for tensor cores (section 5.1): warps per block and
+//! tiles per warp in both directions, and the terms per step. Zero terms per step means a launch
+//! without tensor cores.
 
 mod cost;
 mod find;
@@ -24,7 +25,7 @@ use crate::stages::ranks::number;
 pub(crate) use cost::{best, cycles};
 pub(crate) use find::find;
 
-/// The names of the parameters, without that of the stage, and their values.
+/// The names of the parameters, without the stage prefix, and their values.
 const PARAMETERS: [(&str, &[i64]); 5] = [
     ("tensor.terms", &[0, 16, 32, 64]),
     ("tensor.warps.m", &[1, 2, 4, 8]),
@@ -33,26 +34,26 @@ const PARAMETERS: [(&str, &[i64]); 5] = [
     ("tensor.tiles.n", &[1, 2, 4]),
 ];
 
-/// A group whose stage is a product of matrices.
+/// A group whose stage is a matrix product.
 #[derive(Debug, Clone)]
 pub(crate) struct Product {
-    /// The group, by place among those of the sketch.
+    /// The index of the group in the sketch.
     pub(crate) group: usize,
-    /// The loops over rows and columns of results, by place among those over results.
+    /// The indices of the row and column loops among the spatial loops.
     pub(crate) results: [usize; 2],
-    /// The loop over terms, by place among those over terms.
+    /// The index of the reduction loop among the reduction loops.
     pub(crate) terms: usize,
     /// The factors.
     pub(crate) factors: [String; 2],
     /// The bytes of an element of a factor.
     bytes: i64,
-    /// Whether factors are rounded first.
+    /// Whether factors are rounded to TF32 first.
     pub(crate) is_tf32: bool,
-    /// The place of its first parameter among those of the sketch.
+    /// The index of its first parameter in the sketch.
     pub(crate) parameter: usize,
 }
 
-/// What is decided about a product.
+/// The tiling of a product on tensor cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// The terms of a step; zero if the product is computed without tensor cores.
@@ -64,7 +65,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The smallest.
+    /// The smallest shape.
     const ONE: Self = Self { terms: TILE, warps: [1, 1], tiles: [1, 1] };
 
     /// The results of a block along rows and columns.
@@ -77,7 +78,7 @@ impl Shape {
         self.warps[0] * self.warps[1] * WARP
     }
 
-    /// The threads of a block along the directions that it has, those of a warp last.
+    /// The thread extents of a block, those of a warp last.
     pub(crate) fn directions(&self) -> Vec<i64> {
         let warps = self.warps.into_iter().filter(|warps| *warps > 1);
         warps.chain([WARP]).collect()
@@ -88,7 +89,7 @@ impl Shape {
         [self.terms, wm, wn, tm, tn]
     }
 
-    /// All that there are.
+    /// All shapes.
     fn all() -> impl Iterator<Item = Self> {
         let [terms, warps_m, warps_n, tiles_m, tiles_n] = PARAMETERS.map(|(_, values)| values);
         let terms = terms.iter().filter(|terms| **terms > 0);
@@ -121,12 +122,12 @@ impl Product {
         PARAMETERS.into_iter().map(parameter).collect()
     }
 
-    /// The places of its parameters among those of the sketch, that of the switch first.
+    /// The indices of its parameters in the sketch, that of the switch first.
     pub(crate) fn places(&self) -> std::ops::Range<usize> {
         self.parameter..self.parameter + PARAMETERS.len()
     }
 
-    /// What the ranks of all parameters decide; `None` if it is computed without tensor cores.
+    /// The shape for the ranks of all parameters; `None` without tensor cores.
     pub(crate) fn shape(&self, parameters: &[Parameter], ranks: &[u32]) -> Option<Shape> {
         let value =
             |at: usize| match (parameters.get(self.parameter + at), ranks.get(self.parameter + at))
@@ -140,7 +141,7 @@ impl Product {
         (terms > 0).then_some(Shape { terms, warps: [wm, wn], tiles: [tm, tn] })
     }
 
-    /// Writes a decision into the ranks of all parameters.
+    /// Writes a shape into the ranks of all parameters.
     pub(crate) fn write(&self, shape: Option<Shape>, ranks: &mut [u32]) {
         let values = shape.map(|shape| shape.values());
         for (at, (_, known)) in PARAMETERS.into_iter().enumerate() {
@@ -151,11 +152,11 @@ impl Product {
         }
     }
 
-    /// Why a product cannot be computed in a shape.
+    /// Why a product does not support a shape.
     pub(crate) fn refusal(&self, group: &Group, shape: &Shape, gpu: &Gpu) -> Option<String> {
         /// Registers for addresses and for tiles of factors.
         const SPARE: i64 = 64;
-        /// The registers of a thread for a tile.
+        /// The registers per thread for a tile.
         const OF_TILE: i64 = TILE * TILE / WARP;
         for (at, place) in self.results.into_iter().enumerate() {
             let (name, extent) = (&group.spatial[place].axis.name, group.spatial[place].extent());
@@ -183,7 +184,7 @@ impl Product {
         (bytes > most).then(|| format!("a block shares {bytes} bytes, of {most}"))
     }
 
-    /// The bytes that a block shares: operands of a step, and the results that a stage reads in place.
+    /// The shared bytes of a block: operands of a step, and the results for an epilogue.
     fn shared_bytes(&self, group: &Group, shape: &Shape) -> i64 {
         let [rows, columns] = shape.block();
         let others = group.reduce.iter().enumerate().filter(|(at, _)| *at != self.terms);

@@ -1,24 +1,24 @@
-//! How far points are from each other: per parameter, in units that suit its values.
+//! Distances between points: per parameter, in normalized units.
 
 use tensorwright_space::{Parameter, Point, SearchSpace};
 
-/// Values of a parameter that are looked at for its units.
+/// The maximum number of values of a parameter to examine for its scale.
 const MOST_LOOKED_AT: u32 = 256;
 
-/// Units for the features of every parameter.
+/// Scales for the features of every parameter.
 #[derive(Debug)]
 pub(super) struct Geometry {
     /// One factor per feature.
     scales: Vec<f32>,
-    /// Where the features of a parameter end.
+    /// The end of each parameter's features.
     ends: Vec<usize>,
 }
 
-/// A point's features in these units.
+/// The scaled features of a point.
 pub(super) type Coordinates = Box<[f32]>;
 
 impl Geometry {
-    /// The units of a space: the features of a parameter vary by 1 together.
+    /// The scales of a space: the features of a parameter have a total variance of 1.
     pub(super) fn new(space: &SearchSpace) -> Self {
         let mut geometry = Self { scales: Vec::new(), ends: Vec::new() };
         for parameter in space.parameters() {
@@ -33,7 +33,7 @@ impl Geometry {
         self.ends.len()
     }
 
-    /// Where a point lies.
+    /// The coordinates of a point.
     pub(super) fn place(&self, space: &SearchSpace, point: &Point) -> Coordinates {
         let mut features = Vec::with_capacity(self.scales.len());
         for (parameter, rank) in space.parameters().iter().zip(point.ranks()) {
@@ -43,7 +43,7 @@ impl Geometry {
         features.into_boxed_slice()
     }
 
-    /// A place with every parameter's features multiplied by a factor.
+    /// Multiplies every parameter's features by a factor.
     pub(super) fn stretch(&self, place: &Coordinates, factors: &[f64]) -> Coordinates {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let mut stretched = place.clone();
@@ -53,7 +53,7 @@ impl Geometry {
         stretched
     }
 
-    /// The squared distance of two places in every parameter.
+    /// The squared distance of two points per parameter.
     pub(super) fn distances<'a>(
         &'a self,
         a: &'a Coordinates,
@@ -67,7 +67,7 @@ impl Geometry {
     }
 }
 
-/// The squared distance of two places; eight sums at once, which the compiler turns into vectors.
+/// The squared distance of two points; eight parallel sums, which the compiler vectorizes.
 pub(super) fn distance(a: &Coordinates, b: &Coordinates) -> f64 {
     let mut sums = [0.0f32; 8];
     let (left, right) = (a.chunks_exact(8), b.chunks_exact(8));

@@ -1,11 +1,13 @@
-//! Bayesian search: a Gaussian process predicts the speed of points that were not tried, and the one
-//! with the largest expected improvement is tried next (Jones, Schonlau and Welch 1998).
+//! Bayesian optimisation with Gaussian processes (Jones, Schonlau and Welch 1998).
 //!
-//! Of none of the five papers: the portfolio's way to learn from a few dozen trials, where boosted
-//! trees and networks have too little to learn from. The logarithm of the speed is modelled over
-//! each parameter's features, with one length per parameter (Matérn 5/2), fitted as trials come in.
+//! The next trial is the point with the largest expected improvement.
 //!
-//! Points that are out count as if they came back as predicted, so that a batch spreads.
+//! It is in none of the five papers. The portfolio uses it to learn from a few dozen trials, which
+//! are too few for boosted trees and networks. It models the logarithm of the speed over each
+//! parameter's features with a Matérn 5/2 kernel; one length scale per parameter is fitted as
+//! trials come in.
+//!
+//! Pending points count as if they had their predicted values, so that a batch spreads.
 
 mod geometry;
 mod model;
@@ -20,36 +22,37 @@ use crate::{Observation, Proposal, SearchStrategy, Strategy, StrategySettings};
 use geometry::{Coordinates, Geometry};
 use model::{Lengths, Model};
 
-/// The registry's line.
+/// The registry entry.
 pub(crate) const STRATEGY: Strategy =
     Strategy::new("gaussian", "Bayesian optimisation, Jones et al. 1998", |space, settings| {
         Box::new(Gaussian::new(space, settings))
     });
 
-/// Points before the model is asked.
+/// The number of points before the model is used.
 const FIRST: usize = 10;
 
-/// Random points of which the farthest from all that is known is taken, before the model is asked.
+/// The number of random points per initial point, of which the farthest from all known points is
+/// taken.
 const SPREAD: usize = 20;
 
-/// Observations that the model learns from: the best half, and the latest.
+/// The maximum number of observations for the model: the best half, and the latest.
 const MOST_KNOWN: usize = 96;
 
-/// Points out that are taken into account; others may never come back.
+/// The maximum number of pending points in the model; others may never come back.
 const MOST_OUT: usize = 16;
 
-/// Trials between two fits of the lengths.
+/// The number of trials between two fits of the length scales.
 const FIT_EVERY: usize = 4;
 
-/// Logarithms of speed below the best that still make a difference.
+/// Log speeds are clamped at this distance below the best.
 const DEPTH: f64 = 3.0;
 
-/// The points that are compared: random ones, and moves from the best.
+/// The numbers of candidates: random points, and moves from the best.
 const RANDOM: usize = 80;
 const NEAR: usize = 100;
 const BESTS: usize = 4;
 
-/// Steps uphill on the expected improvement from the best of these.
+/// The number of uphill steps on the expected improvement from the best of these.
 const CLIMB: usize = 3;
 
 /// Bayesian search.
@@ -71,7 +74,7 @@ struct EvaluatedPoint {
     fitness: f64,
 }
 
-/// A model with the value that is to be exceeded.
+/// The expected-improvement acquisition function: a model, and the best value.
 struct Acquisition {
     model: Model,
     best: f64,
@@ -131,14 +134,14 @@ impl Gaussian {
         best.map(|(point, _)| point).filter(|point| self.base.claim(point))
     }
 
-    /// The model of what is known, and of what is out as it is predicted.
+    /// The model of observations, and of pending points at their predicted values.
     fn acquisition(&mut self) -> Option<Acquisition> {
         let mut places: Vec<Coordinates> =
             self.known.iter().map(|known| known.place.clone()).collect();
         let mut values = standardised(&self.known);
         let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if self.base.visited.len() >= self.fitted + FIT_EVERY {
-            // The first time there is more to find out.
+            // The first fit needs more iterations.
             let sweeps = if self.fitted == 0 { 3 } else { 1 };
             (0..sweeps).for_each(|_| self.lengths.fit(&self.geometry, &places, &values));
             self.fitted = self.base.visited.len();
@@ -156,7 +159,7 @@ impl Gaussian {
         Some(Acquisition { model, best })
     }
 
-    /// Random points, and moves and pairs of moves from the best.
+    /// Random points, and single moves and pairs of moves from the best.
     fn candidates(&mut self) -> Vec<Point> {
         let Self { base, known, .. } = self;
         let mut bests: Vec<&EvaluatedPoint> =
@@ -177,7 +180,7 @@ impl Gaussian {
         near
     }
 
-    /// The new and legal one of some points whose expected improvement is largest.
+    /// The new legal point with the largest expected improvement.
     fn most_promising(
         &self,
         acquisition: &Acquisition,
@@ -197,7 +200,7 @@ impl Gaussian {
         best
     }
 
-    /// Keeps the best half and the latest of what is known.
+    /// Keeps the best half and the latest observations.
     fn forget(&mut self) {
         if self.known.len() <= MOST_KNOWN {
             return;
@@ -209,8 +212,7 @@ impl Gaussian {
     }
 }
 
-/// The logarithms of fitness, not further below the best than makes a difference, with mean 0 and
-/// variance 1.
+/// The logarithms of fitness, clamped below, with mean 0 and variance 1.
 fn standardised(known: &[EvaluatedPoint]) -> Vec<f64> {
     let best = known.iter().map(|known| known.fitness).fold(0.0, f64::max);
     let depth = |known: &EvaluatedPoint| (known.fitness / best).ln().max(-DEPTH);
@@ -223,8 +225,8 @@ fn standardised(known: &[EvaluatedPoint]) -> Vec<f64> {
     values
 }
 
-/// By how much a normal variable exceeds 0 on average. Its logarithm would be needed far below 0; an
-/// order among hopeless points is kept by the mean alone.
+/// The expected improvement of a normal variable over 0. Far below 0 only its logarithm would be
+/// precise; there the mean alone orders hopeless points.
 fn expected_improvement(mean: f64, deviation: f64) -> f64 {
     let z = mean / deviation;
     if z < -6.0 {
@@ -234,7 +236,7 @@ fn expected_improvement(mean: f64, deviation: f64) -> f64 {
     mean * normal(z) + deviation * density
 }
 
-/// The normal distribution (Abramowitz and Stegun 26.2.17; error below 1e-7).
+/// The normal distribution function (Abramowitz and Stegun 26.2.17; error below 1e-7).
 fn normal(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let polynomial = t

@@ -1,43 +1,43 @@
-//! The model: a Gaussian process over places, with a length for every parameter.
+//! Gaussian process model with a length scale per parameter.
 
 use super::geometry::{Coordinates, Geometry, distance};
 use super::process::Process;
 
-/// The square of the noise, in units of the values' variance.
+/// The noise variance, relative to the variance of the values.
 const NOISE: f64 = 0.01;
 
-/// How much a length changes when it is fitted.
+/// The factor of a length scale change during fitting.
 const STEP: f64 = 1.6;
 
-/// The inverse lengths that a parameter may have.
+/// The range of inverse length scales.
 const RANGE: std::ops::RangeInclusive<f64> = 0.02..=6.0;
 
-/// The inverse length of every parameter: how fast performance changes with it.
+/// The inverse length scale of every parameter: how fast performance changes with it.
 #[derive(Debug, Clone)]
 pub(super) struct Lengths(Vec<f64>);
 
-/// The process that some observations make of these lengths.
+/// The process for some observations and length scales.
 #[derive(Debug)]
 pub(super) struct Model {
     process: Process,
     lengths: Lengths,
-    /// The observations' places, stretched by the lengths.
+    /// The coordinates of the observations, scaled by the lengths.
     places: Vec<Coordinates>,
 }
 
 impl Lengths {
-    /// Before anything is known, each parameter matters as much.
+    /// The prior: each parameter matters equally.
     pub(super) fn new(geometry: &Geometry) -> Self {
         let parameters = geometry.parameters().max(1);
         Self(vec![1.0 / (parameters as f64).sqrt(); parameters])
     }
 
-    /// Makes each length shorter or longer if the observations are then more likely.
+    /// Changes each length scale if that increases the likelihood of the observations.
     pub(super) fn fit(&mut self, geometry: &Geometry, places: &[Coordinates], values: &[f64]) {
         let distances = Distances::new(geometry, places);
         let prior = 1.0 / (self.0.len() as f64).sqrt();
         let score = |lengths: &[f64]| {
-            // Without evidence a length stays near where it began.
+            // A prior keeps length scales near the initial value without evidence.
             let doubt: f64 = lengths.iter().map(|l| (l / prior).ln().powi(2)).sum();
             let squares: Vec<f64> = lengths.iter().map(|l| l * l).collect();
             let process = Process::new(distances.covariance(&squares), values);
@@ -58,7 +58,7 @@ impl Lengths {
         }
     }
 
-    /// The process after observations; `None` if numbers fail.
+    /// The process after observations; `None` if the covariance is singular.
     pub(super) fn model(
         &self,
         geometry: &Geometry,
@@ -80,7 +80,7 @@ impl Lengths {
 }
 
 impl Model {
-    /// The mean and the variance at a place.
+    /// The mean and the variance at a point.
     pub(super) fn predict(&self, geometry: &Geometry, place: &Coordinates) -> (f64, f64) {
         let place = geometry.stretch(place, &self.lengths.0);
         let near = |other: &Coordinates| matern(distance(&place, other));
@@ -89,10 +89,10 @@ impl Model {
     }
 }
 
-/// The squared distances between places, per parameter.
+/// The squared distances between points, per parameter.
 struct Distances {
     n: usize,
-    /// For every pair, the lower half row by row, one number per parameter.
+    /// For every pair, the lower triangle row by row, one number per parameter.
     pairs: Vec<f64>,
 }
 

@@ -1,6 +1,6 @@
-//! A Gaussian process: what is known of a function from its values at some places.
+//! Gaussian process regression.
 
-/// A Gaussian process of zero mean after its observations.
+/// A Gaussian process with zero mean after its observations.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     /// The Cholesky factor of the covariance of the observations, row by row.
@@ -11,8 +11,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The process after values with this covariance (row by row, the lower half is read); `None` if
-    /// it is no covariance.
+    /// The process after values with this covariance (row-major; the lower triangle is read);
+    /// `None` if it is not positive definite.
     pub(super) fn new(mut covariance: Vec<f64>, values: &[f64]) -> Option<Self> {
         let n = values.len();
         factor(&mut covariance, n)?;
@@ -25,13 +25,13 @@ impl Process {
         Some(Self { lower, weights, log_likelihood: -0.5 * fit - determinant })
     }
 
-    /// How likely the values are, up to a constant.
+    /// The log likelihood of the values, up to a constant.
     pub(super) fn log_likelihood(&self) -> f64 {
         self.log_likelihood
     }
 
-    /// The mean and the variance at a place with this covariance to the observations and a variance
-    /// of 1 before them.
+    /// The mean and the variance at a point with this covariance to the observations and a prior
+    /// variance of 1.
     pub(super) fn predict(&self, covariance: &mut [f64]) -> (f64, f64) {
         let mean = dot(covariance, &self.weights);
         forward(&self.lower, covariance);
@@ -77,7 +77,7 @@ fn backward(lower: &[f64], b: &mut [f64]) {
     }
 }
 
-/// Four sums at once, which the compiler turns into vectors; always added in the same order.
+/// A dot product with four parallel sums, which the compiler vectorizes; always in the same order.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (left, right) = (a.chunks_exact(4), b.chunks_exact(4));

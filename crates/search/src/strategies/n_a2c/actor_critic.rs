@@ -1,4 +1,4 @@
-//! The actor, the critic, and what they learn from.
+//! The actor and critic networks, and their replay memory.
 
 use tensorwright_learn::{Adam, Mlp, Tape, softmax};
 use tensorwright_space::Rng;
@@ -8,36 +8,36 @@ use crate::strategies::learned::Memory;
 /// The width of the two hidden layers of both networks.
 const WIDTH: usize = 64;
 
-/// Steps that the memory buffer holds.
+/// The size of the replay memory in steps.
 const MEMORY: usize = 512;
 
-/// Batches of a training, and steps of a batch.
+/// The number of batches per training, and steps per batch.
 const BATCHES: (usize, usize) = (4, 32);
 
-/// The weight of the value of the next state. 0.7 looks about three steps ahead, as far as episodes go.
+/// The discount factor. 0.7 looks about three steps ahead, the length of an episode.
 const DISCOUNT: f32 = 0.7;
 
-/// The size of steps of both networks. The paper names no optimiser.
+/// The learning rate of both networks. The paper names no optimiser.
 const RATE: f32 = 2e-3;
 
-/// How much the policy is pushed towards keeping all actions possible.
+/// The weight of the entropy bonus.
 const ENTROPY: f32 = 0.01;
 
-/// Longest gradient of a batch.
+/// The maximum gradient norm of a batch.
 const LONGEST: f32 = 5.0;
 
-/// A step that was taken.
+/// A step of an episode.
 #[derive(Debug, Clone)]
 pub(super) struct Transition {
-    /// s, as the networks see it.
+    /// The features of s.
     pub(super) from: Vec<f32>,
-    /// The actions that s has.
+    /// The actions available at s.
     pub(super) actions: Vec<usize>,
     /// a.
     pub(super) action: usize,
-    /// s', as the networks see it.
+    /// The features of s'.
     pub(super) to: Vec<f32>,
-    /// The performance of s'; zero if it could not be measured.
+    /// The performance of s'; zero if it was not measured.
     pub(super) value: f64,
 }
 
@@ -66,7 +66,7 @@ impl ActorCritic {
         }
     }
 
-    /// The place of an action among those that there are, drawn from the policy.
+    /// The index of an action among the available ones, sampled from the policy.
     pub(super) fn choose(&mut self, state: &[f32], actions: &[usize], rng: &mut Rng) -> usize {
         let logits = self.actor.forward(state, &mut self.tapes.0);
         let mut policy: Vec<f32> = actions.iter().map(|action| logits[*action]).collect();
@@ -79,8 +79,8 @@ impl ActorCritic {
         self.memory.push(transition);
     }
 
-    /// Trains both networks on transitions drawn from memory. Rewards are in units of the best
-    /// performance so far: equation 8 as it stands is in calls per second, of any magnitude.
+    /// Trains both networks on transitions sampled from memory. Rewards are relative to the best
+    /// performance so far: equation 8 itself is in calls per second, of any magnitude.
     pub(super) fn train(&mut self, best: f64) {
         for _ in 0..BATCHES.0 {
             let steps = self.memory.sample(BATCHES.1, &mut self.rng);
@@ -115,8 +115,8 @@ impl ActorCritic {
     }
 }
 
-/// The gradient of `-(advantage ln pi(a) + ENTROPY H(pi))` with respect to the logits; zero for
-/// actions that the state does not have.
+/// The gradient of `-(advantage ln pi(a) + ENTROPY H(pi))` by the logits; zero for unavailable
+/// actions.
 fn policy_slopes(
     logits: &[f32],
     steps: &[&Transition],
@@ -145,7 +145,7 @@ fn policy_slopes(
 mod tests {
     use super::*;
 
-    /// The slopes are those of the loss, by finite differences.
+    /// The gradient matches finite differences of the loss.
     #[test]
     fn slopes_are_those_of_the_loss() {
         let actions = vec![0, 2, 3];
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// One state, two actions, of which one pays.
+    /// One state and two actions, one of which has a reward.
     #[test]
     fn the_policy_learns_what_pays() {
         let mut learner = ActorCritic::new(1, 2, Rng::new(1));

@@ -1,24 +1,24 @@
-//! [`Length`]: how many steps an episode has.
+//! [`Length`]: the number of steps of an episode.
 
-/// T once the soft start is over (section 4).
+/// T after the soft start (section 4).
 const STEPS: usize = 3;
 
 /// T of the first episodes.
 const FIRST: usize = 8;
 
-/// Batches around the same centre before episodes grow.
+/// The number of batches around the same centre before episodes grow.
 const PATIENCE: usize = 4;
 
-/// The longest episodes.
+/// The maximum length of episodes.
 const LONGEST: usize = 24;
 
-/// The exploration step T (section 3.4, last but one paragraph): from [`FIRST`] one less with every batch down
-/// to [`STEPS`]; one more with every batch after the centre stayed for [`PATIENCE`] of them; and
-/// [`STEPS`] again once it moves.
+/// The exploration step T (section 3.4, second last paragraph). It starts at [`FIRST`] and
+/// decreases by one per batch to [`STEPS`]. It increases by one per batch after the centre stayed
+/// for [`PATIENCE`] batches, and returns to [`STEPS`] when the centre moves.
 #[derive(Debug, Clone)]
 pub(super) struct Length {
     steps: usize,
-    /// Batches since the centre moved.
+    /// The number of batches since the centre moved.
     unmoved: usize,
 }
 
@@ -33,7 +33,7 @@ impl Length {
         self.steps
     }
 
-    /// A batch ended, and the centre moved or not.
+    /// Ends a batch; `moved` tells whether the centre moved.
     pub(super) fn end_batch(&mut self, moved: bool) {
         let grown = self.unmoved > PATIENCE;
         self.unmoved = if moved { 0 } else { self.unmoved + 1 };

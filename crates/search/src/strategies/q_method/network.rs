@@ -5,42 +5,42 @@ use tensorwright_space::Rng;
 
 use crate::strategies::learned::Memory;
 
-/// The width of the hidden layers. The paper gives their number only; the authors' program has 64.
+/// The width of the hidden layers. The paper gives only their number; the authors' program has 64.
 const WIDTH: usize = 64;
 
-/// The weight of what the next point promises: the paper's alpha, 0.9 in the authors' program.
+/// The discount factor: the paper's alpha, 0.9 in the authors' program.
 const ALPHA: f32 = 0.9;
 
-/// Batches of a training, and moves of a batch. The authors' program goes over all moves twenty
-/// times, in batches of 32; with hundreds of moves that takes longer than the trials themselves.
+/// The batches per training, and moves per batch. The authors' program uses twenty epochs over all
+/// moves, in batches of 32; with hundreds of moves that takes longer than the trials themselves.
 const BATCHES: (usize, usize) = (8, 32);
 
-/// Moves that are remembered (the authors' program: a thousand).
+/// The size of the replay memory in moves (the authors' program: a thousand).
 const MEMORY: usize = 1000;
 
-/// Rewards are cut here: a point that is a hundred times faster than a very bad one says no more
-/// about directions than one that is six times faster.
+/// Rewards are clipped here: a point that is a hundred times faster than a very bad one says no
+/// more about directions than one that is six times faster.
 const HIGHEST_REWARD: f32 = 5.0;
 
-/// Longest gradient of a batch.
+/// The maximum gradient norm of a batch.
 const LONGEST: f32 = 10.0;
 
-/// A move that was made: the paper's tuple (p, e, reward), with the direction.
+/// A move: the paper's tuple (p, e, reward), with the direction.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    /// p, as the network sees it.
+    /// The features of p.
     pub(super) from: Vec<f32>,
-    /// The direction that was taken.
+    /// The direction of the move.
     pub(super) direction: usize,
-    /// What it brought.
+    /// The reward.
     pub(super) reward: f32,
-    /// e, as the network sees it.
+    /// The features of e.
     pub(super) to: Vec<f32>,
-    /// The directions that lead on from e.
+    /// The directions available at e.
     pub(super) onward: Vec<usize>,
 }
 
-/// The network X, its copy Y, and what they learn from.
+/// The network X, its copy Y, and their replay memory.
 #[derive(Debug)]
 pub(super) struct QNetwork {
     x: Mlp,
@@ -77,11 +77,11 @@ impl QNetwork {
         self.memory.push(step);
     }
 
-    /// Trains X towards `alpha max Y(e) + reward`, and copies it to Y at last.
+    /// Trains X towards `alpha max Y(e) + reward`, then copies it to Y.
     ///
-    /// The paper writes the loss as `(X(e) - target)^2`. The value of a move belongs to the point
-    /// that it starts from, so here, as in [36] of the paper, it is `(X(p)[direction] - target)^2`.
-    /// The maximum is over directions that exist at e; the others are never trained.
+    /// The paper writes the loss as `(X(e) - target)^2`. The value of a move belongs to its
+    /// starting point, so here, as in [36] of the paper, it is `(X(p)[direction] - target)^2`. The
+    /// maximum is over the directions available at e; the others are never trained.
     pub(super) fn train(&mut self) {
         let directions = self.x.outputs();
         for _ in 0..BATCHES.0 {
@@ -111,7 +111,8 @@ impl QNetwork {
 mod tests {
     use super::*;
 
-    /// Two states, two directions: from 0, direction 1 leads to 1 and pays 1; all else pays nothing.
+    /// Two states and two directions: from 0, direction 1 leads to 1 with reward 1; all other
+    /// rewards are 0.
     #[test]
     fn values_become_those_of_the_bellman_equation() {
         let mut network = QNetwork { alpha: 0.5, ..QNetwork::new(1, 2, Rng::new(3)) };
@@ -122,7 +123,7 @@ mod tests {
             network.remember(Step { from, direction, reward, to, onward: vec![0, 1] });
         }
         (0..150).for_each(|_| network.train());
-        // AdaDelta's steps do not get smaller: values sway around their place.
+        // AdaDelta's steps do not shrink: values oscillate.
         let mut means = [0.0; 4];
         for _ in 0..100 {
             network.train();

@@ -1,24 +1,24 @@
-//! Simulated annealing over a model (AutoTVM section 4), in parallel chains.
+//! Simulated annealing over a model (AutoTVM section 4), with parallel chains.
 
 use std::collections::HashMap;
 
 use tensorwright_space::{Point, Rng, SearchSpace};
 
-/// Chains that walk at the same time.
+/// The number of parallel chains.
 const CHAINS: usize = 128;
 
-/// Values that are drawn for a parameter until a chain's next point is legal.
+/// The number of values to try for a parameter until a chain's next point is legal.
 const MOST_DRAWS: usize = 4;
 
-/// The chains. They go on where the last search ended, as AutoTVM's do.
+/// The chains. They continue from the last search, as in AutoTVM.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Annealing {
     chains: Vec<Point>,
 }
 
 impl Annealing {
-    /// Walks the chains so that about so many points are looked at, and returns all of them, each
-    /// once, with its score, the highest first. Scores are asked for rows of features.
+    /// Runs the chains for about `evaluations` points, and returns all distinct points with their
+    /// scores, highest first. `score` maps rows of features to scores.
     pub(super) fn search(
         &mut self,
         space: &SearchSpace,
@@ -57,7 +57,7 @@ fn features(space: &SearchSpace, points: &[Point]) -> Vec<f32> {
     points.iter().flat_map(|point| space.features(point)).collect()
 }
 
-/// The point with another value of one parameter; the point itself if none that was drawn is legal.
+/// Changes the value of one parameter; returns the point itself if no sampled value is legal.
 fn mutate(space: &SearchSpace, point: &Point, rng: &mut Rng) -> Point {
     for _ in 0..MOST_DRAWS {
         let place = rng.index(space.parameters().len());
@@ -81,7 +81,7 @@ mod tests {
         let parameter = |name| Parameter::new(name, Discrete::new(0..100));
         let space = SearchSpace::new(["a", "b", "c"].map(parameter).to_vec());
         let mut rng = Rng::new(1);
-        // Features are logarithms: this is highest at the last value of each parameter.
+        // Features are logarithms: the maximum is at the last value of each parameter.
         let score = |rows: &[f32]| rows.chunks(3).map(|row| row.iter().sum()).collect();
         let found = Annealing::default().search(&space, &mut rng, 40_000, score);
         let best = &found[0].0;

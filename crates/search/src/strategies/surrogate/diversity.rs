@@ -1,16 +1,15 @@
-//! Choosing a batch for quality and diversity (AutoTVM section 4, "Diversity-Aware Exploration").
+//! Diverse batch selection (AutoTVM section 4, "Diversity-Aware Exploration").
 
 use std::collections::HashSet;
 
 use tensorwright_space::Point;
 
-/// What a candidate all of whose values are new to the batch gains, in units of the spread of
-/// scores. The paper's alpha has no figure.
+/// The bonus of a candidate whose values are all new to the batch, relative to the spread of
+/// scores. The paper gives no value for its alpha.
 const ALPHA: f32 = 0.3;
 
-/// So many candidates, those that make the sum of scores and the number of different values of
-/// parameters great. Greedy, one after the other: the sum is submodular, so that comes close to the
-/// best choice.
+/// Greedily selects `count` candidates with a high sum of scores and many different parameter
+/// values. The objective is submodular, so greedy selection is close to optimal.
 pub(super) fn choose(mut candidates: Vec<(Point, f32)>, count: usize) -> Vec<Point> {
     let scores = || candidates.iter().map(|(_, score)| *score);
     let spread = scores().fold(f32::MIN, f32::max) - scores().fold(f32::MAX, f32::min);
@@ -32,7 +31,7 @@ pub(super) fn choose(mut candidates: Vec<(Point, f32)>, count: usize) -> Vec<Poi
     chosen
 }
 
-/// The values of a point, each with its parameter.
+/// The values of a point with their parameter indices.
 fn values(point: &Point) -> impl Iterator<Item = (usize, u32)> {
     point.ranks().iter().copied().enumerate()
 }

@@ -1,4 +1,4 @@
-//! Made-up landscapes: spaces with all kinds of parameters, and what becomes of their points.
+//! Synthetic landscapes: spaces with all kinds of parameters, and outcomes of points.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_space::parameter::{Categorical, Discrete, Factorization, Permutation, Splits};
 use tensorwright_space::{Domain, Parameter, Point, Rejection, Rules, SearchSpace};
 
-/// A space that looks like that of a product of matrices of this extent.
+/// A space that resembles that of a matrix product of this extent.
 pub(crate) fn space(extent: u64) -> Arc<SearchSpace> {
     let tiles =
         |name, parts| Parameter::new(name, Factorization::new(extent, parts, Splits::Divisible));
@@ -23,7 +23,7 @@ pub(crate) fn space(extent: u64) -> Arc<SearchSpace> {
     ))
 }
 
-/// A small space of 288 points, all kinds of parameters included.
+/// A small space of 288 points with all kinds of parameters.
 pub(crate) fn small_space() -> Arc<SearchSpace> {
     Arc::new(SearchSpace::new(vec![
         Parameter::new("tile", Factorization::new(12, 2, Splits::Divisible)),
@@ -33,7 +33,7 @@ pub(crate) fn small_space() -> Arc<SearchSpace> {
     ]))
 }
 
-/// Too large an innermost tile is illegal.
+/// Rejects too large innermost tiles.
 #[derive(Debug)]
 struct Registers;
 
@@ -51,8 +51,8 @@ impl Rules for Registers {
     }
 }
 
-/// A time that is least (1 ms) at one point, and grows with the distance of each value from that
-/// point's, more where two parameters are off together.
+/// A synthetic time with its minimum (1 ms) at one point. It grows with the distance of each value
+/// from that point's, and more if two parameters are off together.
 pub(crate) fn seconds(space: &SearchSpace, point: &Point) -> f64 {
     let mut losses = Vec::new();
     for (place, parameter) in space.parameters().iter().enumerate() {
@@ -76,7 +76,7 @@ pub(crate) fn seconds(space: &SearchSpace, point: &Point) -> f64 {
     1e-3 * (1.0 + losses.iter().sum::<f64>() + together)
 }
 
-/// What becomes of a point: mostly a time, now and then one of the failures.
+/// The outcome of a point: mostly a time, sometimes a failure.
 pub(crate) fn outcome(space: &SearchSpace, point: &Point) -> Outcome {
     let hash = point.ranks().iter().fold(17_u64, |hash, rank| {
         (hash ^ u64::from(*rank)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)

@@ -1,12 +1,12 @@
-//! Ways to split an extent into nested loops.
+//! Splits of an extent into nested loops.
 //!
-//! A value is a list of loop extents, outermost first: OpEvo section 3, equation 1 of the first kind
-//! of parameter; FlexTensor section 4.2; the tiling configurations of the G-BFS paper, section 2.3.
+//! A value is a list of loop extents, outermost first, as in OpEvo section 3, equation 1 (the first
+//! kind of parameter), FlexTensor section 4.2, and the G-BFS paper, section 2.3.
 //!
 //! In the papers the product is the extent ([`Splits::Divisible`]). Extents such as 509 or 7 then
-//! have no useful tiles, so [`Splits::Covering`] also takes inner loops that do not divide it: the
-//! outermost loop has as many iterations as it takes to cover the extent, and the schedule says what
-//! happens to the rest.
+//! have no useful tiles, so [`Splits::Covering`] also allows inner loops that do not divide it: the
+//! outermost loop has enough iterations to cover the extent, and the schedule chooses a tail
+//! strategy.
 
 mod numbers;
 mod stored;
@@ -17,31 +17,31 @@ use serde::{Deserialize, Serialize};
 
 use numbers::{at_most, enumerate, primes, sizes, with_small_primes};
 
-/// Which splits there are.
+/// The allowed splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Splits {
-    /// Those whose product is the extent.
+    /// Splits whose product is the extent.
     Divisible,
-    /// Those whose inner loops are of common sizes, and whose outermost covers the extent.
+    /// Splits with inner loops of common sizes, whose outermost loop covers the extent.
     Covering,
 }
 
-/// The most values that a parameter may have; with more it gets fewer parts.
+/// The maximum number of values of a parameter; beyond it, the number of parts is reduced.
 const MOST_VALUES: usize = 1 << 20;
 
-/// Ways to split an extent into parts.
+/// The splits of an extent into parts.
 ///
 /// Two splits are neighbours if a prime factor moves from one part to another, which for powers of
-/// two is equation 6 of the G-BFS paper; with [`Splits::Covering`] also if an inner part is replaced
-/// by the next smaller or larger size.
+/// two is equation 6 of the G-BFS paper; with [`Splits::Covering`] also if an inner part changes to
+/// the next smaller or larger size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "stored::Factorization")]
 pub struct Factorization {
     extent: u64,
     parts: usize,
     splits: Splits,
-    /// The sizes that inner parts may have, in increasing order.
+    /// The candidate sizes of inner parts, in increasing order.
     sizes: Vec<u64>,
     primes: Vec<u64>,
     /// All values in lexicographic order.
@@ -49,15 +49,14 @@ pub struct Factorization {
 }
 
 impl Factorization {
-    /// The splits of an extent (at least 1) into so many parts (at least 1); into fewer if there
-    /// were too many to number.
+    /// The splits of an extent (at least 1) into `parts` parts (at least 1), or fewer if there were
+    /// too many to number.
     #[must_use]
     pub fn new(extent: u64, parts: usize, splits: Splits) -> Self {
         Self::filtered(extent, parts, splits, |_| true)
     }
 
-    /// Those splits that a rule about their parts allows; the one without inner loops is always
-    /// among them.
+    /// The splits whose parts satisfy a rule; the split without inner loops is always among them.
     #[must_use]
     pub fn filtered(
         extent: u64,
@@ -89,7 +88,7 @@ impl Factorization {
         Self { extent, parts, splits, sizes, primes, values }
     }
 
-    /// What is split.
+    /// The extent that is split.
     #[must_use]
     pub fn extent(&self) -> u64 {
         self.extent
@@ -101,7 +100,7 @@ impl Factorization {
         self.parts
     }
 
-    /// Which splits there are.
+    /// The allowed splits.
     #[must_use]
     pub fn splits(&self) -> Splits {
         self.splits
@@ -113,14 +112,14 @@ impl Factorization {
         self.values.get(rank as usize).unwrap_or(&self.values[0])
     }
 
-    /// The rank of a value; `None` if it is none.
+    /// The rank of a value; `None` if it does not exist.
     #[must_use]
     pub fn rank(&self, value: &[u64]) -> Option<u32> {
         let place = self.values.binary_search_by(|other| other.as_ref().cmp(value)).ok()?;
         u32::try_from(place).ok()
     }
 
-    /// The rank of the value with these inner parts; `None` if it is none.
+    /// The rank of the value with these inner parts; `None` if it does not exist.
     #[must_use]
     pub fn rank_of_inner(&self, inner: &[u64]) -> Option<u32> {
         let tile = inner.iter().try_fold(1u64, |product, part| product.checked_mul(*part))?;
@@ -129,7 +128,7 @@ impl Factorization {
         self.rank(&value)
     }
 
-    /// The rank of the value without inner loops: where G-BFS and N-A2C start.
+    /// The rank of the unsplit value: where G-BFS and N-A2C start.
     #[must_use]
     pub fn plain(&self) -> u32 {
         let mut value = vec![1; self.parts];
@@ -137,13 +136,14 @@ impl Factorization {
         self.rank(&value).unwrap_or(0)
     }
 
-    /// The number of ways.
+    /// The number of values.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.values.len() as u32
     }
 
-    /// For every prime factor the ordered pairs of parts, then for every inner part down and up.
+    /// The number of directions: for every prime factor the ordered pairs of parts, then for every
+    /// inner part down and up.
     pub(super) fn directions(&self) -> usize {
         let pairs = self.parts * (self.parts - 1);
         let rows = match self.splits {
@@ -172,7 +172,7 @@ impl Factorization {
 
     fn move_prime(&self, value: &[u64], prime: u64, from: usize, to: usize) -> Option<u32> {
         let mut next = value.to_vec();
-        // The outermost part of a covering split follows from the others.
+        // The outermost part of a covering split is determined by the others.
         let follows = self.splits == Splits::Covering;
         if !(follows && from == 0) {
             if !next[from].is_multiple_of(prime) {
@@ -194,7 +194,7 @@ impl Factorization {
     pub(super) fn features(&self, rank: u32, to: &mut Vec<f32>) {
         let value = self.value(rank);
         to.extend(value.iter().map(|part| (*part as f32).log2()));
-        // The size of the tile at every level, and how much of the last one is empty.
+        // The size of the tile at every level, and its padding.
         let mut tile = 1.0f32;
         for part in value[1..].iter().rev() {
             tile *= *part as f32;

@@ -1,13 +1,13 @@
-//! The numbers that splits are made of: primes, sizes of inner parts, and the lists of them that fit.
+//! Number theory of splits: primes, sizes, and enumeration.
 
 use std::collections::BTreeSet;
 
 use super::Splits;
 
-/// Inner loops of these extents times a power of two are tried even if they do not divide.
+/// Covering splits may have inner extents of these numbers times a power of two.
 const COMMON: [u64; 4] = [1, 3, 5, 7];
 
-/// All lists whose inner parts are sizes that fit.
+/// All lists of legal inner sizes.
 pub(super) fn enumerate(
     value: &mut [u64],
     part: usize,
@@ -47,12 +47,12 @@ fn largest_tile(extent: u64, splits: Splits) -> u64 {
     }
 }
 
-/// A bound on the number of splits with so many inner parts.
+/// An upper bound on the number of splits with `inner` inner parts.
 pub(super) fn at_most(sizes: &[u64], inner: usize) -> usize {
     sizes.len().checked_pow(inner as u32).unwrap_or(usize::MAX)
 }
 
-/// The sizes that inner parts may have.
+/// The candidate sizes of inner parts.
 pub(super) fn sizes(extent: u64, splits: Splits) -> Vec<u64> {
     let mut sizes: BTreeSet<u64> = BTreeSet::new();
     let mut divisor = 1;
@@ -66,7 +66,7 @@ pub(super) fn sizes(extent: u64, splits: Splits) -> Vec<u64> {
         let limit = largest_tile(extent, splits);
         for odd in COMMON {
             let mut size = odd;
-            // Odd multiples are for register tiles; cache tiles may as well be powers of two.
+            // Odd multiples are for register tiles; powers of two suffice for cache tiles.
             while size <= limit && (odd == 1 || size <= 28 * odd) {
                 sizes.insert(size);
                 size *= 2;
@@ -76,8 +76,8 @@ pub(super) fn sizes(extent: u64, splits: Splits) -> Vec<u64> {
     sizes.into_iter().collect()
 }
 
-/// The distinct prime factors in increasing order. Beyond a million they are not looked for: no loop
-/// is split by them.
+/// The distinct prime factors in increasing order, up to a million: no loop is split by larger
+/// ones.
 pub(super) fn primes(extent: u64) -> Vec<u64> {
     let mut rest = extent;
     let mut primes = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn primes(extent: u64) -> Vec<u64> {
     primes
 }
 
-/// Covering splits double and treble whatever the extent is made of.
+/// Covering splits always allow factors of two and three.
 pub(super) fn with_small_primes(mut primes: Vec<u64>) -> Vec<u64> {
     primes.extend([2, 3]);
     primes.sort_unstable();

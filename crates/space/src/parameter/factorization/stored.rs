@@ -1,13 +1,13 @@
-//! A [`super::Factorization`] as it comes from a file: nothing is believed.
+//! The serialized form of [`super::Factorization`], with validation.
 
 use serde::Deserialize;
 
 use super::{MOST_VALUES, Splits};
 
-/// More parts than anybody nests loops.
+/// The maximum number of parts in a file.
 const MOST_PARTS: usize = 16;
 
-/// More primes than any number of 64 bits has.
+/// An upper bound on the number of primes of a 64-bit number.
 const MOST_PRIMES: usize = 16;
 
 /// The fields of a [`super::Factorization`].
@@ -45,7 +45,7 @@ impl TryFrom<Factorization> for super::Factorization {
     }
 }
 
-/// Whether a value splits an extent.
+/// Whether a value is a legal split of an extent.
 fn splits_so(extent: u64, parts: usize, splits: Splits, value: &[u64]) -> bool {
     let [outermost, inner @ ..] = value else { return false };
     let tile = inner.iter().try_fold(1u64, |product, part| product.checked_mul(*part));

@@ -6,7 +6,8 @@ use super::*;
 use crate::cost::Machine;
 use tensorwright_machine::{Cpu, Goal};
 
-/// Schedules of made-up programs on a machine on which rows take four times what is expected, and bytes from memory half.
+/// Synthetic schedules on a machine where rows take four times the estimate, and bytes from memory
+/// half.
 fn samples(programs: usize) -> Samples {
     let machine = Machine::of(&Goal::new(Cpu::avx512()));
     let mut samples = Samples::new("made up", "avx512", &machine);
@@ -49,7 +50,7 @@ fn the_gradient_is_that_of_finite_differences() {
     let samples = samples(1);
     let program = &programs(&samples)[0];
     let mut network = Network::new(&[5], 3);
-    // The last layer begins with zeros: then only its own slopes are not zero.
+    // The last layer starts with zeros: only its own derivatives are nonzero.
     network
         .0
         .parameters_mut()
