@@ -1,4 +1,4 @@
-//! Training data of the pipeline cost model (Anderson et al. 2021, section 5.3).
+//! Training data of the pipeline cost model (Anderson et al. 2021).
 //!
 //! | where | what |
 //! | --- | --- |

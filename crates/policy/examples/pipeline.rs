@@ -1,4 +1,4 @@
-//! Prints the schedule that the search over pipelines finds, and on standard error how long it took:
+//! Prints the schedule from a pipeline search, and the search time on stderr.
 //!
 //! ```text
 //! pipeline FILE DEF H=1536,W=2560 [cuda:sm_80] [greedy] [no-sampling] [no-freezing] [no-memoization] [states]

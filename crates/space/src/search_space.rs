@@ -58,7 +58,7 @@ impl SearchSpace {
     /// The first rule that rejects it.
     pub fn check(&self, point: &Point) -> Result<(), Rejection> {
         if !self.contains(point) {
-            let reason = "the point is not one of this space".to_owned();
+            let reason = "the point is not in this space".to_owned();
             return Err(Rejection { rule: "space", reason });
         }
         self.rules.check(&self.parameters, point)

@@ -41,20 +41,20 @@ macro_rules! kinds {
 
 // One line per kind.
 kinds! {
-    Issue "issue" "Cycles in which vectors are computed or loaded." |_| 1.0;
-    Gathered "gathered" "Elements that are loaded one by one, since they are not next to each other." |_| 0.5;
+    Issue "issue" "Issue cycles of vector arithmetic and loads." |_| 1.0;
+    Gathered "gathered" "Gathered elements." |_| 0.5;
     Bodies "bodies" "Bodies of inner loops." |_| 2.0;
     Terms "terms" "Terms of all elements of a body." |_| 0.5;
     Rows "rows" "Rows." |machine| machine.row;
-    Starts "starts" "Regions that are computed." |machine| machine.start;
-    Again "again" "Bytes of a window that come again from the second level." |machine| 1.0 / machine.l2_bytes;
-    LoadedNear "loaded-near" "Bytes loaded from the second level." |machine| 1.0 / machine.l2_bytes;
-    LoadedEdge "loaded-edge" "Bytes loaded that the second level holds but for others." |machine| 2.0 / machine.l2_bytes;
-    LoadedFar "loaded-far" "Bytes loaded from beyond." |machine| 1.0 / machine.memory_bytes;
-    StoredNear "stored-near" "Bytes stored to the second level." |machine| 1.0 / machine.l2_bytes;
-    StoredEdge "stored-edge" "Bytes stored that the second level holds but for others." |machine| 2.0 / machine.l2_bytes;
-    StoredFar "stored-far" "Bytes stored beyond, which are read first." |machine| 1.0 / machine.memory_bytes;
-    Launches "launches" "Times that workers start and wait for each other." |machine| machine.launch;
+    Starts "starts" "Computed regions." |machine| machine.start;
+    Again "again" "Bytes of a window loaded again from the L2 cache." |machine| 1.0 / machine.l2_bytes;
+    LoadedNear "loaded-near" "Bytes loaded from the L2 cache." |machine| 1.0 / machine.l2_bytes;
+    LoadedEdge "loaded-edge" "Bytes loaded that other data evicts from the L2 cache." |machine| 2.0 / machine.l2_bytes;
+    LoadedFar "loaded-far" "Bytes loaded from beyond the L2 cache." |machine| 1.0 / machine.memory_bytes;
+    StoredNear "stored-near" "Bytes stored to the L2 cache." |machine| 1.0 / machine.l2_bytes;
+    StoredEdge "stored-edge" "Bytes stored that other data evicts from the L2 cache." |machine| 2.0 / machine.l2_bytes;
+    StoredFar "stored-far" "Bytes stored beyond the L2 cache, which are read first." |machine| 1.0 / machine.memory_bytes;
+    Launches "launches" "Starts and barriers of parallel loops." |machine| machine.launch;
 }
 
 /// The amounts of a stage, kind by kind.

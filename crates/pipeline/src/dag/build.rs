@@ -42,7 +42,7 @@ impl Dag {
                 Source::Input(_) => false,
             });
             if product && stages[number].fixed.is_none() {
-                stages[number].fixed = Some("it finishes a product");
+                stages[number].fixed = Some("it is the epilogue of a product");
                 stages[number].is_movable = false;
                 stages[number].is_inlinable = false;
             }
@@ -88,11 +88,13 @@ fn stage(
     let fixed = match () {
         () if stage.scan.is_some() => Some("it is a recurrence"),
         () if !stage.scatter.is_empty() => Some("it is a scatter"),
-        () if stage.base.is_some() && !covers => Some("it keeps elements of an earlier version"),
+        () if stage.base.is_some() && !covers => {
+            Some("it preserves elements of an earlier version")
+        }
         () if is_reduction && tensor.dtype.computed_in() != tensor.dtype => {
             Some("its sums are wider than its elements")
         }
-        () if spatial.is_empty() => Some("it has no loop over results"),
+        () if spatial.is_empty() => Some("it has no spatial loop"),
         () if is_reduction && is_product(&edges, &spatial) => Some(PRODUCT),
         () => None,
     };

@@ -1,4 +1,4 @@
-//! Footprints: the region of a producer that a region of a consumer needs.
+//! Footprints: producer regions that consumer regions need.
 //!
 //! Only extents matter, not positions: a tile of `8 x 64` of `out(y,x) = p(y+1, 2*x) + p(y-1, 2*x)`
 //! needs `10 x 127` of `p`, wherever the tile is. A clamp never increases a distance, so

@@ -56,8 +56,8 @@ pub struct Stage {
     pub element_bytes: i64,
     /// The total number of terms if the positions of elements are computed: a scatter.
     pub scattered: Option<f64>,
-    /// Short spatial loops that share an operand, such as the colours of a filter: all their results
-    /// are computed together, from registers.
+    /// Short spatial loops that share an operand, such as the colours of a filter: all their
+    /// results are computed together, from registers.
     pub together: Vec<usize>,
     /// The approximate number of instructions per element and term.
     pub operations: f64,

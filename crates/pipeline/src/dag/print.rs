@@ -20,7 +20,7 @@ impl fmt::Display for Stage {
         if self.is_output {
             f.write_str(", result")?;
         }
-        self.fixed.map_or(Ok(()), |why| write!(f, ", left to rules: {why}"))
+        self.fixed.map_or(Ok(()), |why| write!(f, ", scheduled by rules: {why}"))
     }
 }
 

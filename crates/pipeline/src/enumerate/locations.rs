@@ -39,7 +39,8 @@ fn calls(dag: &Dag, layout: &Layout<'_>, stage: usize) -> Option<f64> {
     reads(dag, layout, stage, &|_| 1.0)
 }
 
-/// "If a Func consists of a single stage and is called point-wise by its consumer, we always inline it" (section 4).
+/// "If a Func consists of a single stage and is called point-wise by its consumer, we always inline
+/// it" (section 4).
 pub(super) fn must_inline(dag: &Dag, layout: &Layout<'_>, stage: usize) -> bool {
     let of = &dag.stages[stage];
     let [consumer] = dag.consumers[stage].as_slice() else { return false };

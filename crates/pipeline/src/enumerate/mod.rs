@@ -1,4 +1,4 @@
-//! The options of a stage: compute location, tiles, and pruning (sections 4 and 4.6).
+//! Options of a stage: compute locations, tiles, pruning (section 4).
 
 mod locations;
 mod prune;

@@ -45,7 +45,8 @@ pub struct Statistics {
     pub frozen: usize,
 }
 
-/// Searches for where to compute the stages of a program, and in which tiles. The result depends on what is given alone.
+/// Searches for the compute locations and tilings of a program's stages. The result is
+/// deterministic.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -70,8 +71,8 @@ pub fn search(dag: &Dag, levels: &Levels, model: &dyn CostModel, options: &BeamO
     search_while(dag, levels, model, options, &mut || true)
 }
 
-/// [Searches](search) as long as it is told to go on, which it asks often. What is ended early has the states of the passes
-/// that were finished, and none if not even the first was.
+/// [Searches](search) while `goes_on` returns true; it is called often. An interrupted search
+/// returns the states of completed passes, if any.
 ///
 /// ```
 /// use tensorwright_lang::Module;

@@ -1,4 +1,4 @@
-//! Structural hashes (section 3.1): equal for states with equal structure up to a depth.
+//! Structural hashes of states, equal for similar states (section 3.1).
 //!
 //! | depth | what counts |
 //! | --- | --- |

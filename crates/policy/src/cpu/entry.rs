@@ -37,12 +37,12 @@ impl CpuSketch {
         };
         let reason = |knob| match knob {
             RowKnob::Rows => None,
-            _ if !is_fused => Some("the stages are computed one after another"),
+            _ if !is_fused => Some("the stages are not fused"),
             RowKnob::Vectors(place) if is_inlined(place) => {
-                Some("the stage is computed where it is read")
+                Some("the stage is computed at its reader")
             }
             RowKnob::Parallel if self.blocked(&chain.root, values).is_some() => {
-                Some("workers share blocks of rows")
+                Some("blocks of rows are parallel")
             }
             RowKnob::Vectors(_) | RowKnob::Parallel => None,
         };
@@ -123,9 +123,9 @@ impl Sketch for CpuSketch {
         let is_inside = |stage: &str| self.place_of(stage, values) != Place::Root;
         let of_group = |group: &Group| {
             let tiling = self.tiling(group, values);
-            let moved = is_inside(&group.root).then_some("the stage is computed where it is read");
+            let moved = is_inside(&group.root).then_some("the stage is computed at its reader");
             let together = self.is_together(&group.root, values);
-            let moved = moved.or(together.then_some("the stage is computed by rows"));
+            let moved = moved.or(together.then_some("the stage is fused row by row"));
             let idle =
                 |(at, _, GroupParameter { knob, place }): (usize, &Parameter, GroupParameter)| {
                     let context =

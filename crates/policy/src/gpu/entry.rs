@@ -70,7 +70,7 @@ impl Sketch for GpuSketch {
     }
 
     fn idle(&self, values: Values<'_>) -> Vec<(usize, &'static str)> {
-        const IN_ROW: &str = "its stage is computed row by row with others";
+        const IN_ROW: &str = "its stage is fused row by row with others";
         const ON_TENSORS: &str = "its stage is computed on tensor cores";
         const OFF_TENSORS: &str = "its stage is not computed on tensor cores";
         let of_group = |group: &Group| {

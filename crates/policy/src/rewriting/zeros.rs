@@ -1,5 +1,6 @@
-//! Removal of zero terms from sums: `phases` skips them, `pad` hoists the condition out of the
-//! loop.
+//! Removal of zero terms from sums by phases and padding.
+//!
+//! `phases` skips the terms, `pad` hoists the condition out of the loop.
 
 use tensorwright_lang::ops::{CompareOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read};

@@ -1,14 +1,14 @@
-//! What is known of the stages of a program and done with them, whatever it is scheduled for.
+//! Target-independent analyses and steps of stages.
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `kinds.rs` | what kind of stage a stage is |
-//! | `operand.rs` | how operands move with loops, and what of them loops touch |
-//! | `split.rs` | loops, and how they may be split |
-//! | `rows.rs` | which stages go over the same rows |
-//! | `sibling_fusion.rs` | which stages share row loops without one being computed for the other |
-//! | `ranks.rs` | from the ranks of parameters to values and back |
-//! | `steps.rs` | steps that schedules of all targets are made of |
+//! | `kinds.rs` | kinds of stages: data movement, recurrences, scatters |
+//! | `operand.rs` | strides and footprints of operands |
+//! | `split.rs` | loops with their legal splits |
+//! | `rows.rs` | row-wise fusion |
+//! | `sibling_fusion.rs` | sibling fusion |
+//! | `ranks.rs` | conversion between ranks and values of parameters |
+//! | `steps.rs` | common schedule steps |
 
 pub(crate) mod kinds;
 pub(crate) mod operand;

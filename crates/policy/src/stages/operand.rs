@@ -1,18 +1,18 @@
-//! How an operand of a stage moves with its loops, and what of it a nest of loops touches.
+//! Operands of a stage: strides per loop, and footprints.
 
 use tensorwright_lang::program::Index;
 use tensorwright_schedule::access::{Access, Axis};
 use tensorwright_schedule::nest::LoopNest;
 
-/// Bytes of a line of a cache.
+/// The bytes of a cache line.
 const LINE: f64 = 64.0;
 
-/// A loop that moves a dimension.
+/// A loop that moves an index, with the stride.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mover {
-    /// A spatial loop, by index, and the distance.
+    /// A spatial loop by index, and the stride.
     Spatial(usize, i64),
-    /// A reduction loop, by index, and the distance.
+    /// A reduction loop by index, and the stride.
     Reduce(usize, i64),
 }
 
@@ -24,22 +24,22 @@ pub(crate) struct Operand {
     pub(crate) shape: Vec<i64>,
     /// The loops that move each dimension.
     pub(crate) moved_by: Vec<Vec<Mover>>,
-    /// How far an iteration of each spatial loop moves it in memory; `None` if that differs.
+    /// The memory stride along each spatial loop; `None` if it varies.
     pub(crate) spatial: Vec<Option<i64>>,
     /// The same for reduction loops.
     pub(crate) reduce: Vec<Option<i64>>,
 }
 
-/// Pieces of memory that are next to each other.
+/// Equal, evenly spaced pieces of contiguous memory.
 struct Rows {
     count: f64,
-    /// Lines of each.
+    /// The cache lines of each.
     lines: f64,
-    /// Bytes from one to the next.
+    /// The bytes from one to the next.
     distance: i64,
 }
 
-/// So many iterations of every loop.
+/// The extents of a loop nest.
 #[derive(Debug, Clone)]
 pub(crate) struct Extents {
     pub(crate) spatial: Vec<i64>,
@@ -68,7 +68,7 @@ impl Operand {
         }
     }
 
-    /// The extent of each dimension that so many iterations touch.
+    /// The extent of each dimension that some iterations touch.
     fn reaches(&self, extents: &Extents) -> impl Iterator<Item = i64> {
         self.moved_by.iter().zip(&self.shape).map(|(movers, most)| {
             let reach = movers.iter().fold(1i64, |reach, mover| {
@@ -82,12 +82,12 @@ impl Operand {
         })
     }
 
-    /// The elements that so many iterations touch.
+    /// The elements that some iterations touch.
     pub(crate) fn elements(&self, extents: &Extents) -> f64 {
         self.reaches(extents).map(|reach| reach as f64).product()
     }
 
-    /// The bytes of the lines that so many iterations touch; of a packed copy if it is one.
+    /// The bytes of the cache lines that some iterations touch; of the packed copy if `packed`.
     pub(crate) fn footprint(&self, extents: &Extents, packed: bool) -> f64 {
         if packed {
             return (self.elements(extents) * self.element_bytes as f64).max(LINE);
@@ -96,8 +96,8 @@ impl Operand {
         rows.count * rows.lines * LINE
     }
 
-    /// The room that these lines take in a cache of which every `period` bytes go to the same place:
-    /// rows that are a large power of two apart share few places.
+    /// The effective space of these lines in a cache with sets that repeat every `period` bytes:
+    /// rows whose distance is a large power of two conflict.
     pub(crate) fn room(&self, extents: &Extents, packed: bool, period: f64) -> f64 {
         let bytes = self.footprint(extents, packed);
         if packed {
@@ -110,9 +110,9 @@ impl Operand {
         bytes * if rows.count > starts { places / used.max(1.0) } else { 1.0 }
     }
 
-    /// The rows that so many iterations touch.
+    /// The rows that some iterations touch.
     fn rows(&self, extents: &Extents) -> Rows {
-        // Rows that are touched whole run into the next one.
+        // Whole rows are contiguous with the next ones.
         let bytes = self.element_bytes;
         let (mut run, mut count, mut distance, mut whole) = (1.0, 1.0, bytes, true);
         let reaches: Vec<i64> = self.reaches(extents).collect();
@@ -139,7 +139,7 @@ fn common_divisor(a: i64, b: i64) -> i64 {
 
 /// The loops that move a subscript.
 pub(crate) fn movers(subscript: &Index, spatial: &[Axis], reduce: &[Axis]) -> Vec<Mover> {
-    // A loop that moves it in a way that is no multiple counts as far as it goes.
+    // A loop without a constant stride counts with stride one.
     let distance = |axis: &Axis| subscript.coefficient_of(axis.var).unwrap_or(1);
     let mut all = Vec::new();
     for (place, axis) in spatial.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! [`Split`]: a loop, and how it may be split.
+//! [`Split`]: a loop with its legal splits.
 
 use tensorwright_schedule::access::Axis;
 use tensorwright_space::parameter::{Domain, Factorization};
@@ -8,15 +8,15 @@ use crate::SpaceOptions;
 /// Loops with fewer iterations are not split.
 pub(crate) const FEWEST: i64 = 4;
 
-/// A loop, and how it may be split.
+/// A loop with its legal splits.
 #[derive(Debug, Clone)]
 pub(crate) struct Split {
     pub(crate) axis: Axis,
-    /// The ways to split it; `None` if it stays whole.
+    /// The legal splits; `None` if it stays whole.
     pub(crate) tile: Option<Factorization>,
 }
 
-/// The reduction loops, with the ways to split each. Windows are walked through whole.
+/// The reduction loops, with the legal splits of each. Windows are never split.
 pub(crate) fn terms(axes: Vec<Axis>, options: &SpaceOptions) -> Vec<Split> {
     let split = |axis: Axis| {
         let extent = axis.extent.max(1) as u64;
@@ -27,7 +27,7 @@ pub(crate) fn terms(axes: Vec<Axis>, options: &SpaceOptions) -> Vec<Split> {
     axes.into_iter().map(split).collect()
 }
 
-/// The parameters of loops that may be split, each with its name and the place of the loop.
+/// The parameters of splittable loops, each with its name and the index of the loop.
 pub(crate) fn tiles(splits: &[Split]) -> impl Iterator<Item = (String, usize, Domain)> {
     splits.iter().enumerate().filter_map(|(place, split)| {
         Some((format!("tile.{}", split.axis.name), place, split.tile.clone()?.into()))
@@ -51,7 +51,7 @@ impl Split {
         self.tile.is_some()
     }
 
-    /// The parts of the loop as it is written: all iterations in the outermost.
+    /// The parts of the unsplit loop: all iterations are in the outermost.
     pub(crate) fn whole(&self) -> Vec<i64> {
         match &self.tile {
             Some(tile) => self.parts(tile.plain()),
@@ -67,14 +67,14 @@ impl Split {
         }
     }
 
-    /// The parts whose inner ones are exactly these, if there are any.
+    /// The parts with exactly these inner ones, if they exist.
     pub(crate) fn exactly(&self, inner: &[i64]) -> Option<Vec<i64>> {
         let inner: Vec<u64> = inner.iter().map(|part| part.cast_unsigned()).collect();
         Some(self.parts(self.tile.as_ref()?.rank_of_inner(&inner)?))
     }
 
-    /// The parts whose inner ones are these, or the nearest to them that there are: fewer of the outermost
-    /// of them that is not one.
+    /// The parts with these inner ones, or the nearest legal ones: with a smaller outermost
+    /// non-unit inner part.
     pub(crate) fn nearest(&self, inner: &[i64]) -> Vec<i64> {
         let Some(tile) = &self.tile else { return self.whole() };
         let mut wanted: Vec<u64> = vec![1; tile.parts().saturating_sub(1)];

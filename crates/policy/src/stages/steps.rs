@@ -1,11 +1,11 @@
-//! Steps that schedules of all targets are made of.
+//! Common schedule steps of all targets.
 
 use tensorwright_schedule::placement::{is_inlined_by_default, store_of};
 use tensorwright_schedule::primitives::{Fuse, Inline, Primitive, Reorder, stages};
 use tensorwright_schedule::{Draft, ScheduleError};
 use tensorwright_space::Rejection;
 
-/// Adds a step, or says which primitive refuses it and why.
+/// Applies a step; returns which primitive refuses it, and why.
 pub(crate) fn apply(
     draft: &mut Draft,
     stage: &str,
@@ -17,7 +17,7 @@ pub(crate) fn apply(
     draft.apply(stage, primitive).map_err(refused)
 }
 
-/// Fuses the first two of some loops of a stage, of which there are at least two; the fused one takes their place.
+/// Fuses the first two of at least two loops of a stage; the fused loop replaces them in the list.
 pub(crate) fn fuse_first(
     draft: &mut Draft,
     stage: &str,
@@ -32,12 +32,12 @@ pub(crate) fn fuse_first(
     Ok(())
 }
 
-/// Brings the loops of a stage into an order, if it is another one; says whether they are in it.
+/// Reorders the loops of a stage, if the order changes; returns whether they are in that order.
 pub(crate) fn order(draft: &mut Draft, stage: &str, order: Vec<String>) -> bool {
     draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order))
 }
 
-/// Brings some loops of a stage, which are next to each other, into an order, if it is another one.
+/// Reorders some adjacent loops of a stage, if the order changes.
 pub(crate) fn order_own(
     draft: &mut Draft,
     stage: &str,
@@ -50,7 +50,7 @@ pub(crate) fn order_own(
     apply(draft, stage, Reorder { order })
 }
 
-/// Computes stages where they are read that schedules compute there unless they say otherwise.
+/// Inlines the stages that schedules inline by default.
 pub(crate) fn inline_by_default(draft: &mut Draft) {
     for stage in stages(&draft.nest) {
         if let Some(store) = store_of(&draft.nest, &stage)

@@ -1,6 +1,7 @@
-//! Every choice of a point can be found in its schedule, or the point is refused with a reason: two points that
-//! differ in one choice have different schedules, unless the space says that the choice makes no difference. And
-//! every space contains the schedule that it starts from.
+//! Tests that every choice of a point affects its schedule.
+//!
+//! Two points that differ in one choice have different schedules, unless the space marks the choice
+//! as idle or refuses the point. Every space contains the schedule that it starts from.
 #![allow(clippy::print_stdout, reason = "tests")]
 
 use crate::common;
@@ -13,27 +14,27 @@ use tensorwright_schedule::primitives::loops_of;
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::{Point, Rng};
 
-/// How many points of each space are looked at.
+/// The number of points to test per space.
 const POINTS: usize = 3;
 
-/// How many choices are looked at, at each point.
+/// The number of choices to test per point.
 const CHOICES: usize = 24;
 
-/// How many other values of each are tried.
+/// The number of other values to try per choice.
 const OTHERS: usize = 2;
 
 fn goals() -> [Goal; 2] {
     [Goal::new(Cpu::avx512()).into(), Goal::new(Cpu::avx2()).with_workers(2).into()]
 }
 
-/// Loops may have two names: the outermost is also the last of the outermost ones if it is alone.
+/// Maps both names of a loop to one: a single outermost loop is also the last outermost one.
 fn are_places(space: &ScheduleSpace, parameter: usize, values: [u32; 2]) -> bool {
     let parameter = &space.search_space().parameters()[parameter];
     let is_loop = |rank| matches!(parameter.text(rank).as_str(), "outer" | "middle" | "inner");
     values.into_iter().all(is_loop)
 }
 
-/// How many choices of random points were compared, and what is wrong with them.
+/// The number of compared choices of random points, and the errors found.
 fn survey(what: &str, space: &ScheduleSpace, wrong: &mut Vec<String>) -> usize {
     let search = space.search_space();
     let mut rng = Rng::new(3);
@@ -42,7 +43,7 @@ fn survey(what: &str, space: &ScheduleSpace, wrong: &mut Vec<String>) -> usize {
         let Ok(schedule) = space.decode(point) else { return };
         let idle = space.idle(point);
         let count = search.parameters().len();
-        // All of them in turn, or some at random of a program of many stages.
+        // All choices in turn, or a random sample for a program of many stages.
         for turn in 0..CHOICES.min(count) {
             let place = if count > CHOICES { rng.below(count as u64) as usize } else { turn };
             let parameter = &search.parameters()[place];
@@ -116,7 +117,7 @@ fn spaces_contain_the_schedule_that_they_start_from() {
     }
 }
 
-/// A dense layer as frameworks write it: the weights are no constants, and their rows are outputs.
+/// A dense layer as frameworks write it: the weights are not constant, and their rows are outputs.
 #[test]
 fn loops_of_a_fused_product_have_names_of_their_own() {
     let text = "def f(float(B,N,I) x, float(O,I) w) -> (y) {
@@ -135,7 +136,8 @@ fn loops_of_a_fused_product_have_names_of_their_own() {
         let count = names.len();
         names.sort_unstable();
         names.dedup();
-        // Panels are packed in loops that steps name: in the wrong one, they are packed for every term.
+        // Steps name the loops of packed panels: at the wrong loop, a panel is packed again for
+        // every term.
         assert_eq!(names.len(), count, "{schedule}");
         assert!(schedule.to_string().contains("y.0: cache_read w at "), "{schedule}");
     }

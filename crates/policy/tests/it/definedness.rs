@@ -1,6 +1,8 @@
-//! No schedule that rules or spaces make reads what nothing has written: every example, at the sizes of
-//! its golden test and at odd ones, under the default schedule, the untuned one and random points, is
-//! run on memory that knows what was written, before lowering and after each of its passes.
+//! Tests that no schedule reads uninitialized memory.
+//!
+//! Every example runs at the sizes of its golden test and at odd sizes, under the rule-based
+//! schedule, the default schedule and random points. The memory tracks writes, before lowering and
+//! after each lowering pass.
 
 use std::path::Path;
 
@@ -13,10 +15,10 @@ use tensorwright_schedule::check::{Verdict, check};
 use tensorwright_schedule::{Schedule, canonical, lower_traced};
 use tensorwright_space::Rng;
 
-/// The most stores and elements that a check takes.
+/// The maximum number of stores and elements of a check.
 const LIMIT: u64 = 200_000;
 
-/// The most operations of a program that is checked.
+/// The maximum number of operations of a program to check.
 const MOST_FLOPS: u128 = 5_000;
 
 const ODD: [i64; 8] = [1, 2, 3, 5, 7, 11, 13, 17];
@@ -27,7 +29,7 @@ struct Example {
     program: Program,
 }
 
-/// The examples at the sizes of their golden tests, and at `variants` draws of odd sizes.
+/// The examples at the sizes of their golden tests, and at `variants` random odd sizes.
 fn examples(variants: usize, rng: &mut Rng) -> Vec<Example> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let cases = std::fs::read_to_string(folder.join("golden/cases.json")).unwrap();
@@ -53,7 +55,7 @@ fn examples(variants: usize, rng: &mut Rng) -> Vec<Example> {
         };
         add(golden.clone());
         for _ in 0..variants {
-            // Some sizes of a program depend on each other: those are kept until it binds.
+            // Some sizes of a program depend on each other: these are kept until it binds.
             (0..20).find(|round| {
                 let odd = |(name, size): &(String, i64)| {
                     let keeps = rng.below(100) < 10 + 4 * round;
@@ -67,7 +69,7 @@ fn examples(variants: usize, rng: &mut Rng) -> Vec<Example> {
     all
 }
 
-/// Checks a schedule of an example; says whether all of it could be run.
+/// Checks a schedule of an example; returns whether all of it could be run.
 fn sound(example: &Example, what: &str, schedule: &Schedule) -> bool {
     let nest = schedule.apply(canonical(&example.program)).unwrap();
     let mut complete = true;
@@ -78,7 +80,7 @@ fn sound(example: &Example, what: &str, schedule: &Schedule) -> bool {
         }
     };
     look("before lowering", &nest);
-    // What is too large is refused: there is nothing to run then.
+    // Too large programs are refused and do not run.
     let _ = lower_traced(nest, &mut |pass, nest| look(pass, nest));
     complete
 }

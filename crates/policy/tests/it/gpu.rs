@@ -1,4 +1,4 @@
-//! Schedules for GPUs.
+//! Tests of GPU schedules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tensorwright_space::Rng;
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
-/// Points of each example that are decoded.
+/// The number of points to decode per example.
 const POINTS: usize = 12;
 
 fn gemm(size: i64) -> Program {
@@ -69,7 +69,7 @@ fn legal_points_of_examples_are_schedules() {
         for _ in 0..POINTS {
             let point = space.search_space().sample_legal(&mut rng).unwrap();
             drawn += 1;
-            // Primitives may refuse what no rule does; what they accept can be lowered.
+            // Primitives may refuse points that no rule rejects; accepted points can be lowered.
             if let Ok(schedule) = space.decode(&point) {
                 decoded += 1;
                 assert_eq!(refusal(&schedule, &program, &goal), None);
@@ -79,7 +79,8 @@ fn legal_points_of_examples_are_schedules() {
     assert!(decoded * 100 >= drawn * 98, "{decoded} of {drawn} points are schedules");
 }
 
-/// Without records, examples are computed by several threads, unless they have one line of results.
+/// Default schedules compute examples with several threads, unless they have a single line of
+/// results.
 #[test]
 fn untuned_schedules_of_examples_bind_loops() {
     let goal = goal();
@@ -97,7 +98,7 @@ fn untuned_schedules_of_examples_bind_loops() {
 /// A name, a text and sizes.
 type Product = (&'static str, &'static str, &'static [(&'static str, i64)]);
 
-/// Products whose factors tensor cores take.
+/// Products with factors that tensor cores support.
 const PRODUCTS: [Product; 4] = [
     (
         "half with float sums",
@@ -126,7 +127,8 @@ fn product(text: &str, sizes: &[(&str, i64)]) -> Program {
     module.bind("f", sizes.iter().copied()).unwrap()
 }
 
-/// Products of `half` and `bfloat16` start on tensor cores, and legal points with and without them are schedules.
+/// Products of `half` and `bfloat16` start on tensor cores, and legal points with and without them
+/// decode.
 #[test]
 fn products_are_computed_on_tensor_cores() {
     let (goal, mut rng) = (goal(), Rng::new(3));
@@ -153,7 +155,7 @@ fn products_are_computed_on_tensor_cores() {
     }
 }
 
-/// Numbers of `float` are rounded where that is allowed, and on devices that do it.
+/// `float` values are rounded if the precision allows it and the device supports TF32.
 #[test]
 fn float_is_rounded_for_tensor_cores_only_where_that_is_allowed() {
     let program = gemm(1024);

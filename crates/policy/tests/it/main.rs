@@ -1,4 +1,4 @@
-//! Tests of the crate through its public interface, one program for all.
+//! Tests of the public interface, in one test program.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

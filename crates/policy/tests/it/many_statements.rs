@@ -1,4 +1,4 @@
-//! Programs of many statements: they are scheduled in pieces, and that is the same schedule.
+//! Tests that piecewise scheduling of large programs changes nothing.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ fn sums(count: usize) -> Program {
     bind(&(text + "}\n"))
 }
 
-/// All that is read first, then all that reads it.
+/// All read statements first, then all their readers.
 fn apart(count: usize) -> Program {
     let names: Vec<String> = (0..count).map(|n| format!("O{n}")).collect();
     let mut text = format!("def f(float(N) A) -> ({}) {{\n", names.join(", "));
@@ -70,7 +70,7 @@ fn what_other_pieces_read_stays_where_it_is() {
     assert!(text.matches(": inline").count() > 600, "{text}");
 }
 
-/// Steps of a person, who knows nothing of pieces.
+/// Manual steps, without knowledge of pieces.
 #[test]
 fn steps_may_reach_over_the_whole_nest() {
     let program = apart(320);

@@ -1,4 +1,4 @@
-//! Every example of several stages is scheduled by the search over pipelines: what it proposes applies and can be lowered.
+//! Tests that pipeline search finds legal schedules for every multi-stage example.
 #![allow(clippy::print_stdout, reason = "tests")]
 
 use crate::common;
@@ -11,7 +11,7 @@ use tensorwright_policy::cpu::Pipeline;
 use tensorwright_policy::{Samples, lower_options, pipeline_schedules, pipeline_search};
 use tensorwright_schedule::{Schedule, canonical, lower, lower_with};
 
-/// Processors with one worker and with several, and a GPU.
+/// CPUs with one worker and with several, and a GPU.
 fn goals() -> [Goal; 3] {
     let device = Target::named("cuda:sm_80").unwrap();
     [
@@ -35,7 +35,7 @@ fn stages_share_the_blocks_of_a_device() {
     let nest = schedule.apply(canonical(&program)).unwrap();
     let lowered = lower_with(nest, &lower_options(&goal.target), &mut |_, _| {}).unwrap();
     let printed = lowered.to_string();
-    // What is expensive is computed once for a block, and read by its threads after they met.
+    // Expensive stages are computed once per block, and read by its threads after a barrier.
     assert!(schedule.to_string().contains("bx: compute_at out"), "{schedule}");
     assert_eq!(printed.matches("barrier").count(), 1, "{schedule}\n{printed}");
 }
@@ -99,14 +99,14 @@ fn what_cannot_be_made_of_a_state_is_told() {
     assert_eq!((first, samples.searches()), (Some(0), 1), "one greedy search finds one state");
     assert!(samples.take(0) && !samples.take(0) && samples.take_best().is_none());
     assert!(samples.search(&mut || true).is_some());
-    // Best first, each once.
+    // Best first, without duplicates.
     let taken: Vec<usize> = std::iter::from_fn(|| samples.take_best()).collect();
     let costs: Vec<f64> = taken.iter().map(|number| samples.cycles(*number).unwrap()).collect();
     assert!(taken.len() > 10 && costs.is_sorted());
     assert!(samples.search(&mut || false).is_none());
     let refused = samples.decode(usize::MAX).unwrap_err();
     assert_eq!(refused.rule, "state");
-    // Schedules are read again from their text, as records keep them.
+    // Schedules survive a round trip through text, as in records.
     let schedule = samples.decode(taken[0]).unwrap();
     let read = Schedule::parse(&schedule.to_string()).unwrap();
     assert_eq!(read.to_string(), schedule.to_string());
@@ -127,14 +127,14 @@ fn large_tensors_that_rules_leave_whole_are_placed_by_a_search() {
     let nest = schedule.apply(canonical.clone()).unwrap();
     let map = tensorwright_schedule::StageMap::of(&canonical, &nest);
     let moved: i64 = map.stages.iter().map(|stage| stage.moved_bytes).sum();
-    // The result has 47 MB, and the transforms of all pixels, if they are kept, 189. Their depths and cells are kept, 31 MB that are
-    // written and read, since each is read for three colours.
+    // The result has 47 MB, and the transforms of all pixels, if stored, have 189 MB. Their depths
+    // and cells are stored, with 31 MB of writes and reads, since each is read for three colours.
     assert!(moved < 300_000_000, "{moved}\n{map}");
     lower(nest).unwrap();
 }
 
-/// The filters of a mosaic depend on whether a column is even: lanes are two columns apart, and all results that read the same
-/// vectors are computed together.
+/// The filters of a mosaic depend on whether a column is even: lanes are two columns apart, and all
+/// results that read the same vectors are computed together.
 #[test]
 fn filters_that_alternate_have_lanes_apart() {
     let text = "def demosaic(float(H,W) raw, float(2,3,5) filter) -> (out) {

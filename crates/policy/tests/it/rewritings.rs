@@ -1,4 +1,4 @@
-//! Which rewritings are found for the example kernels, by their structure alone.
+//! Tests of the rewritings of the example kernels.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn guarded_reads_are_padded() {
     let sizes = [("B", 1), ("IP", 4), ("OP", 8), ("H", 12), ("W", 12), ("KH", 3), ("KW", 3)];
     let sizes = [sizes.as_slice(), &[("s", 1), ("p", 1)]].concat();
     assert_eq!(found("conv2d.tc", "conv2d_padded", &sizes), ["out: pad in", ""]);
-    // The text has padded it already.
+    // The text pads it already.
     assert_eq!(found("conv2d.tc", "conv2d_two_stage", &sizes), [""]);
 }
 
@@ -57,7 +57,7 @@ fn rows_that_follow_each_other_may_be_one() {
     let mut sizes =
         vec![("B", 1), ("IP", 8), ("OP", 8), ("H", 14), ("W", 14), ("KH", 1), ("KW", 1)];
     assert_eq!(found("conv2d.tc", "conv2d", &sizes), ["", "out: fuse h w"]);
-    // Windows make rows overlap, and rows of whole vectors need no help.
+    // Windows make rows overlap, and rows of whole vectors need no fusion.
     sizes[5..].clone_from_slice(&[("KH", 3), ("KW", 3)]);
     assert_eq!(found("conv2d.tc", "conv2d", &sizes), [""]);
     sizes[4..].clone_from_slice(&[("W", 32), ("KH", 1), ("KW", 1)]);
@@ -74,7 +74,7 @@ fn workers_get_copies_of_small_results_of_scatters() {
     assert_eq!(found("histogram.tc", "histogram", &sizes), [""]);
     let sizes = [("N", 4096), ("D", 64), ("V", 30000)];
     assert_eq!(found("scatter.tc", "embedding_gradient", &sizes), [""]);
-    // Rows of results are shared as they are.
+    // Rows of results are already parallel.
     let sizes = [("N", 100_000), ("D", 512), ("V", 10)];
     assert_eq!(found("scatter.tc", "embedding_gradient", &sizes), [""]);
 }

@@ -1,4 +1,4 @@
-//! Stages over the same rows are computed together: norms, softmax, losses. Products are not.
+//! Tests of row-wise fusion: norms, softmax, losses, but not products.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
@@ -19,7 +19,7 @@ fn untuned(program: &Program) -> LoopNest {
     default_schedule(program, &goal()).unwrap().apply(canonical(program)).unwrap()
 }
 
-/// The loops that are around nothing else: one pass over memory each.
+/// The loops that contain no fused stages: one pass over memory each.
 fn passes(program: &Program) -> usize {
     untuned(program).body.len()
 }
@@ -82,7 +82,7 @@ fn rows_that_no_cache_holds_are_not() {
 
 #[test]
 fn products_keep_their_tiles() {
-    // Row by row this product would be a matrix-vector product for every row: it is computed in blocks of rows.
+    // Row by row this product would be a matrix-vector product: it is computed in blocks of rows.
     let text = "def f(float(M,K) A, float(K,N) B) -> (y) {
       C(m,n) +=! A(m,k) * B(k,n)
       top(m) max=! C(m,n)
@@ -120,7 +120,7 @@ fn attention_is_one_pass() {
     let texts: Vec<String> =
         (0..parameters[block].count()).map(|r| parameters[block].text(r)).collect();
     assert_eq!(texts, ["64", "16", "32", "128", "apart"]);
-    // The scores and the weights of a block are all that is stored.
+    // Only the scores and the weights of a block are stored.
     let nest = lower(untuned(&program)).unwrap();
     assert!(
         nest.to_string().contains("float p[64][300]") || nest.to_string().contains("[64][300]")
@@ -149,7 +149,7 @@ const GRADIENT: &str = "def f(
 
 #[test]
 fn the_gradient_of_attention_is_one_pass() {
-    // Rows and columns may be as many.
+    // Rows and columns may have the same extent.
     for rows in [200, 300] {
         let sizes = [("H", 8), ("L", rows), ("S", 300), ("D", 64), ("E", 64)];
         let program = program(GRADIENT, &sizes);
@@ -174,7 +174,7 @@ fn workers_share_heads_and_not_sums_over_rows() {
     assert!(!one.contains("compute_with"), "{one}");
 }
 
-/// The gradient of a norm: a result with rows, and sums over them.
+/// The gradient of a norm: an output with rows, and sums over rows.
 const NORM_GRADIENT: &str = "def f(float(N,D) x, float(D) g, float(N,D) d_y) -> (d_x, d_g, d_b) {
   s(n) +=! x(n,d) / D
   q(n) +=! (x(n,d) - s(n)) * (x(n,d) - s(n)) / D
@@ -211,9 +211,9 @@ fn workers_add_to_copies_of_sums_over_rows() {
     {
         assert!(even.contains(step), "{even}");
     }
-    // The rows, and a sum of the copies for each of the two.
+    // The rows, and for each sum a loop that adds the copies.
     assert_eq!(passes, 3);
-    // Shares have equal sizes, and a prime number has none.
+    // Shares have equal sizes; a prime extent has none.
     let (prime, passes) = schedule(251);
     assert!(!prime.contains("privatize"), "{prime}");
     assert!(passes > 3);
@@ -261,7 +261,7 @@ fn searches_may_take_them_apart() {
     assert_eq!(parameters[rows].text(start.rank(rows)), "fused");
     let apart = space.decode(&start.with(rows, 1)).unwrap();
     assert_eq!(apart.apply(canonical(&program)).unwrap().body.len(), 4);
-    // A search over tiles alone begins where tiles matter.
+    // A tiling-only search starts where tiles matter.
     let tiles = ScheduleSpace::new(&program, &goal(), &Preset::Tiles.options()).unwrap();
     let nest = tiles.decode(&tiles.start()).unwrap().apply(canonical(&program)).unwrap();
     assert_eq!(nest.body.len(), 4);

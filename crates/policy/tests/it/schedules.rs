@@ -1,5 +1,4 @@
-//! Every point that a space calls legal decodes to a schedule that applies and can be lowered, or is
-//! refused with a reason; and enough of them are.
+//! Tests that legal points decode to schedules, or are refused with a reason.
 #![allow(clippy::print_stdout, reason = "tests")]
 
 use crate::common;
@@ -12,10 +11,10 @@ use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_schedule::{canonical, lower};
 use tensorwright_space::Rng;
 
-/// How many points of each space are looked at.
+/// The number of points to test per space.
 const POINTS: usize = 12;
 
-/// How many of so many legal points decode and lower, with the reasons of the others.
+/// The number of legal points that decode and lower, with the reasons of the others.
 fn survey(program: &Program, target: &Goal, preset: Preset) -> (usize, BTreeMap<String, usize>) {
     let space = ScheduleSpace::new(program, target, &preset.options()).unwrap();
     let mut rng = Rng::new(1);

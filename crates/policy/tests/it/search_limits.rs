@@ -1,5 +1,7 @@
-//! How much the search over pipelines asks about, on programs of the size that people have. `xtask study` prints the same for all
-//! applications, with times; counts do not depend on the machine.
+//! Tests of the number of states that pipeline search evaluates.
+//!
+//! `xtask study` prints the same for all applications, with times; counts do not depend on the
+//! machine.
 #![allow(clippy::print_stdout, reason = "tests")]
 
 use std::path::Path;
@@ -44,7 +46,7 @@ fn the_full_beam_asks_about_few_states_of_a_chain_of_32_stencils() {
     assert!(taken.states < 120_000 && taken.groups < 60_000, "{taken:?}");
 }
 
-/// A state of so many stages takes about 80 microseconds: 20 seconds are 250,000 states.
+/// A state of this size takes about 80 microseconds: 20 seconds are 250,000 states.
 #[test]
 fn the_full_beam_asks_about_few_states_of_a_local_laplacian() {
     let sizes = [("H", 1536), ("W", 2560), ("K", 8)];
@@ -61,7 +63,8 @@ fn what_is_asked_about_grows_as_the_stages_do() {
     assert!(many < 6 * few, "{few} of 12 stages, {many} of 48");
 }
 
-/// Sampling, freezing and memoization leave about a tenth of the states (section 6.3: 5 %), and what is found costs no more.
+/// Sampling, freezing and memoization reduce the states to about a tenth (section 6.3: 5 %),
+/// without a worse result.
 #[test]
 fn what_makes_the_search_fast_loses_little_and_leaves_a_tenth_of_the_states() {
     let picture = [("H", 1536), ("W", 2560)];
@@ -86,8 +89,8 @@ fn what_makes_the_search_fast_loses_little_and_leaves_a_tenth_of_the_states() {
     assert!(share < 0.2, "{share}");
 }
 
-/// The stages of a camera's pipeline cost about the same: deciding most of them one by one, as the paper does, would lose the
-/// fusion that the program lives from.
+/// The stages of a camera pipeline cost about the same: freezing most of them, as the paper does,
+/// would lose essential fusion.
 #[test]
 fn stages_that_cost_about_the_same_are_not_frozen() {
     let program = example("pipelines/camera_pipe.tc", "camera_pipe", &[("H", 984), ("W", 1296)]);

@@ -1,4 +1,4 @@
-//! Pipelines of stencils are computed in blocks of rows that a cache holds.
+//! Tests of stencil pipelines in cache-sized blocks of rows.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
@@ -18,7 +18,7 @@ fn untuned(program: &Program) -> LoopNest {
     default_schedule(program, &goal).unwrap().apply(canonical(program)).unwrap()
 }
 
-/// The loops that are around nothing else: one pass over memory each.
+/// The loops that contain no fused stages: one pass over memory each.
 fn passes(program: &Program) -> usize {
     untuned(program).body.iter().filter(|node| matches!(node, Node::Loop(_))).count()
 }
@@ -101,8 +101,8 @@ fn stages_share_the_memory_of_a_long_chain() {
     assert!(bytes < 64 << 20, "{bytes} bytes");
 }
 
-/// Sums over small windows that are read in place are registers, products are parts of them, and a border is a part of
-/// what reads it.
+/// Sums over small windows that are read in place stay in registers, inside products, and a border
+/// is part of its reader.
 #[test]
 fn sums_over_windows_are_computed_in_the_vectors_of_their_reader() {
     let text = "def f(float(H,W) in) -> (out) {
@@ -129,7 +129,7 @@ fn sums_over_windows_are_computed_in_the_vectors_of_their_reader() {
     assert_eq!(passes(&large), 1);
 }
 
-/// Reads at positions that data decide are gathered into vectors, however many there are.
+/// Data-dependent reads are gathered into vectors, however many there are.
 #[test]
 fn several_gathered_tensors_are_no_reason_for_scalars() {
     let text = "def f(float(N,W) a, float(N,W) b, int(W) at) -> (out) {
@@ -141,7 +141,7 @@ fn several_gathered_tensors_are_no_reason_for_scalars() {
     assert!(schedule.contains("out: vectorize"), "{schedule}");
 }
 
-/// What a tile of several rows needs of a cheap stage is computed in registers, and never stored.
+/// The rows of a cheap stage that a tile needs stay in registers and are never stored.
 #[test]
 fn rows_that_are_read_again_stay_in_registers() {
     let blur = BLUR.replace("/ 3", "/ 4");
@@ -152,12 +152,12 @@ fn rows_that_are_read_again_stay_in_registers() {
     let cheap = schedule(&blur);
     assert!(cheap.contains("-> y.row.tile y.row.rows"), "{cheap}");
     assert!(cheap.contains("bx: compute_at out x.0"), "{cheap}");
-    // Divisions are not computed twice.
+    // Divisions are not recomputed.
     let costly = schedule(BLUR);
     assert!(costly.contains("bx: compute_at out y.block"), "{costly}");
 }
 
-/// All terms of a small window are unrolled, over a tile of several rows that share what they read.
+/// All terms of a small window are unrolled, over a tile of several rows that share reads.
 #[test]
 fn windows_share_what_they_read_with_the_next_rows() {
     let text = "def f(float(H,W) in) -> (out) {

@@ -1,4 +1,4 @@
-//! Whoever asks for schedules asks for any target: kinds without policy are refused, all in the same words.
+//! Tests that all entry points refuse unsupported targets with the same error.
 
 use tensorwright_lang::Module;
 use tensorwright_machine::{Fpga, Goal, Target, TargetError};
@@ -10,7 +10,7 @@ use tensorwright_schedule::{Draft, canonical};
 
 const TEXT: &str = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
-/// What every entry says of a goal.
+/// The errors of all entry points for a goal.
 fn said(goal: &Goal) -> Vec<Option<TargetError>> {
     let program = Module::parse("f.tc", TEXT).unwrap();
     let program = program.bind("f", [("M", 32), ("N", 32), ("K", 32)]).unwrap();
@@ -32,7 +32,7 @@ fn said(goal: &Goal) -> Vec<Option<TargetError>> {
 fn every_target_is_served_or_refused_by_all_alike() {
     let fpga =
         Fpga { name: "fpga".to_owned(), multipliers: 1 << 12, memory: 1 << 23, bandwidth: 1 << 34 };
-    // Which devices there are only their runtimes know.
+    // Only runtimes know the available devices.
     let named = Target::names().into_iter().filter_map(|name| Target::named(name).ok());
     for target in named.chain([Target::Fpga(fpga)]) {
         let name = target.name().to_owned();

@@ -61,7 +61,7 @@ pub struct SamplesError {
 impl fmt::Display for SamplesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let help = "`tensorwright cost-model measure` makes samples for this version";
-        write!(f, "line {} is no sample of a cost model: {}\n  help: {help}", self.line, self.what)
+        write!(f, "line {} is not a cost-model sample: {}\n  help: {help}", self.line, self.what)
     }
 }
 
@@ -93,19 +93,21 @@ impl Sample {
     fn fault(&self) -> Option<&'static str> {
         let (features, kinds) = (Features::names().len(), Kind::ALL.len());
         match () {
-            () if !(self.seconds > 0.0 && self.seconds.is_finite()) => Some("its time is no time"),
+            () if !(self.seconds > 0.0 && self.seconds.is_finite()) => {
+                Some("its time is not a positive number")
+            }
             () if self.features.len() != self.amounts.len() => {
-                Some("there are features or amounts of other stages")
+                Some("features and amounts have different numbers of stages")
             }
             () if self.features.iter().any(|of| of.len() != features)
                 || self.amounts.iter().any(|of| of.len() != kinds) =>
             {
-                Some("it has other features or kinds of costs")
+                Some("its features or cost kinds are those of another version")
             }
             () if !self.features.iter().flatten().all(|value| value.is_finite())
                 || !self.amounts.iter().flatten().all(|amount| *amount >= 0.0) =>
             {
-                Some("a number is no number")
+                Some("a number is negative or not finite")
             }
             () => None,
         }
@@ -154,7 +156,7 @@ impl Samples {
         let is_priced = header.prices.len() == kinds.len()
             && header.prices.iter().all(|price| *price >= 0.0 && price.is_finite());
         if header.features != Features::names() || header.kinds != kinds || !is_priced {
-            return Err(wrong(1, "it is about other features or kinds of costs"));
+            return Err(wrong(1, "its features or cost kinds are those of another version"));
         }
         let read = |(number, line): (usize, &str)| {
             let wrong = |what: &str| wrong(number + 2, what);

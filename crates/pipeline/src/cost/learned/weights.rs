@@ -114,15 +114,14 @@ impl Weights {
     /// # Errors
     /// If the text is malformed, or has another format version.
     pub fn parse(text: &str) -> Result<Self, WeightsError> {
-        let wrong =
-            |what: &str| WeightsError(format!("these are no weights of a cost model: {what}"));
+        let wrong = |what: &str| WeightsError(format!("not a cost-model weights file: {what}"));
         let file: File = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         if file.format != FORMAT {
-            return Err(wrong(&format!("their format is {}, not {FORMAT}", file.format)));
+            return Err(wrong(&format!("format version {}, expected {FORMAT}", file.format)));
         }
         let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         if file.features != Features::names() || file.kinds != kinds {
-            return Err(wrong("they are for other features or kinds of costs"));
+            return Err(wrong("its features or cost kinds are those of another version"));
         }
         let sizes = Network::sizes(&file.hidden);
         let is_small = file.hidden.len() <= MOST.1
@@ -130,7 +129,7 @@ impl Weights {
         let is_finite = file.parameters.iter().all(|weight| weight.is_finite());
         let network = if is_small && is_finite { Mlp::of(&sizes, file.parameters) } else { None };
         let Some(network) = network else {
-            return Err(wrong("their numbers do not make a network"));
+            return Err(wrong("its parameters do not match its layer sizes"));
         };
         Ok(Self::new(file.provenance, file.hidden, Network(network)))
     }

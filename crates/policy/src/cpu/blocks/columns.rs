@@ -1,5 +1,6 @@
-//! Blocks of rows by blocks of columns, for a softmax rewritten by
-//! [`rebase`](tensorwright_schedule::primitives::Rebase).
+//! Blocks of rows and columns for a rewritten softmax.
+//!
+//! [`rebase`](tensorwright_schedule::primitives::Rebase) rewrites the softmax between two products.
 //!
 //! ```text
 //! for l.block {

@@ -168,7 +168,7 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         let reader = placement.reader.as_deref().unwrap_or("its reader");
-        let reason = format!("{reader} has no loop in which {} could be computed", placement.stage);
+        let reason = format!("{reader} has no loop for {}", placement.stage);
         Err(Rejection { rule: NAME, reason })
     }
 

@@ -1,4 +1,4 @@
-//! Operand packing: panels copied at a loop, or laid out ahead of time.
+//! Operand packing: at a loop, or ahead of time.
 
 use tensorwright_schedule::primitives::{
     CacheRead, LayoutText, Part, Reorder, SetLayout, Split, Tail, Vectorize,
@@ -38,7 +38,7 @@ impl Decoder<'_> {
                 PackAt::Inner => places.last().copied(),
             };
             let Some(at) = at.cloned() else {
-                let reason = format!("there is no loop in which {} could be packed", pack.tensor);
+                let reason = format!("no loop to pack {} at", pack.tensor);
                 return Err(Rejection { rule: "pack", reason });
             };
             let layout = turned(pack, tiling);

@@ -217,7 +217,7 @@ impl Decoder<'_> {
         let Some(host) = loops.host().cloned() else { return Ok(()) };
         let refused = |reason: &str| Rejection { rule: "store", reason: reason.to_owned() };
         let Some(row) = self.contiguous_row(group, tiling) else {
-            return Err(refused("no loop of the register tile is along the rows of the result"));
+            return Err(refused("the register tile has no loop along the rows of the result"));
         };
         self.apply(stage, CacheWrite { at: host.clone() })?;
         let mut order: Vec<String> = loops

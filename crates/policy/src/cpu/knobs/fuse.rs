@@ -36,6 +36,6 @@ impl Knob for FuseKnob {
         context
             .tiling
             .sums_in_lanes()
-            .then_some("vectors along terms are combined before they are read")
+            .then_some("vectorized partial sums are combined before they are read")
     }
 }

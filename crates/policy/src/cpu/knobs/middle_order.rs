@@ -48,7 +48,7 @@ fn terms_last(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let are_last = after.iter().all(|item| *item >= results) && after.is_sorted();
     (!are_last).then(|| {
         format!(
-            "the terms of {} are summed inside a tile: they come last, in their order",
+            "the terms of {} are summed inside a tile: reduction loops come last, in program order",
             group.stage()
         )
     })

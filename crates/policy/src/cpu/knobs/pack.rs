@@ -124,11 +124,11 @@ impl Knob for PackKnob {
 
     fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
         (context.is_inside)(&context.group.packs[context.place].tensor)
-            .then_some("the tensor is computed where it is read, and needs no copy")
+            .then_some("the tensor is computed at its reader and needs no packing")
     }
 }
 
-/// Two packed panels fit the L2 cache.
+/// A packed panel is at most twice as large as the L2 cache.
 fn fits(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
     let limit = 2 * goal.target.caches().l2;
     group.packs.iter().zip(&tiling.packs).find_map(|(pack, place)| {
@@ -137,7 +137,9 @@ fn fits(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String> {
             PackAt::Inner => panel(pack, tiling, group, false),
             PackAt::Nowhere | PackAt::Laid | PackAt::Outer => return None,
         };
-        (bytes > limit).then(|| format!("the panel of {} has {bytes} bytes", pack.tensor))
+        (bytes > limit).then(|| {
+            format!("the packed panel of {} has {bytes} bytes, limit {limit}", pack.tensor)
+        })
     })
 }
 

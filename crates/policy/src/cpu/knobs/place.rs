@@ -144,7 +144,7 @@ impl Places {
             chosen.find(|(_, (placement, rank))| is_homeless(placement, **rank))?;
         let root = root.as_deref().unwrap_or_default();
         let reason = format!(
-            "{stage} cannot be computed inside the loops of {root}, which is itself computed where it is read"
+            "{stage} cannot be computed inside the loops of {root}, which is itself computed at its reader"
         );
         let parameters = std::iter::once(at).chain(self.parameters.get(root).copied()).collect();
         Some(PlacementError { rule: NAME, reason, parameters })
@@ -162,7 +162,7 @@ impl Places {
             let all = of.iter().map(one).fold(0, u64::saturating_add);
             if all > MOST_READS {
                 let reason = format!(
-                    "the value of {stage} reads {all} elements with all that is inlined, more than {MOST_READS}"
+                    "the value of {stage} reads {all} elements after inlining, limit {MOST_READS}"
                 );
                 let chosen = self.placements.iter().zip(ranks).enumerate();
                 let inlined = chosen.filter(|(_, (p, rank))| p.place(**rank) == Place::Inline);

@@ -48,7 +48,6 @@ fn lanes_last(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let Vector::Reduce { axis, .. } = tiling.vector else { return None };
     let is_last = tiling.reduce_order.last() == Some(&axis);
     // The order of many loops is not a parameter.
-    (!is_last && group.reduce.len() <= MOST_ORDERED).then(|| {
-        format!("the lanes are along {}: its loop comes last", group.reduce[axis].axis.name)
-    })
+    (!is_last && group.reduce.len() <= MOST_ORDERED)
+        .then(|| format!("{} is vectorized: its loop comes last", group.reduce[axis].axis.name))
 }

@@ -59,6 +59,6 @@ fn has_row(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let rows = tiling.register(row);
     let no_row = !matches!(tiling.vector, Vector::Spatial { .. }) || is_vector;
     (no_row || !(2..=MAX_LANES).contains(&rows)).then(|| {
-        format!("no loop of the register tile is along the rows of the result, but {rows} of one")
+        format!("the register tile has {rows} iterations along the rows of the result, too few to transpose")
     })
 }

@@ -52,7 +52,7 @@ impl Knob for TailKnob {
         let mut others =
             (0..context.tiling.spatial.len()).filter(|axis| !context.tiling.is_vector(*axis));
         let is_split = others.any(|axis| context.tiling.spatial[axis].len() > 1);
-        (!is_split).then_some("no loop but the vectorized one is split")
+        (!is_split).then_some("only the vectorized loop is split")
     }
 }
 
@@ -74,7 +74,7 @@ impl Knob for VectorTailKnob {
 
     fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
         (!matches!(context.tiling.vector, Vector::Spatial { .. }))
-            .then_some("no vectors are along results")
+            .then_some("no spatial loop is vectorized")
     }
 }
 
@@ -95,7 +95,7 @@ fn tails(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
                 Some(format!("a tile of {tile} cannot be shifted inwards: {name} has {extent}"))
             }
             Tail::Shift if is_shared => {
-                Some(format!("two workers would make the same elements along {name}"))
+                Some(format!("two workers would write the same elements along {name}"))
             }
             Tail::Shift | Tail::Peel if is_shared && shared > 1 => {
                 Some(format!("{name} has a tail of its own and cannot be fused"))

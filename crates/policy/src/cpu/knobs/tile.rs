@@ -107,7 +107,7 @@ impl Knob for TermsKnob {
     }
 
     fn idle(&self, context: KnobContext<'_>) -> Option<&'static str> {
-        context.tiling.sums_in_lanes().then_some("vectors along terms take them whole")
+        context.tiling.sums_in_lanes().then_some("a vectorized reduction loop is not tiled")
     }
 }
 
@@ -143,7 +143,7 @@ fn registers(group: &Group, tiling: &Tiling, goal: &Goal<Cpu>) -> Option<String>
     let needed = accumulators + tiling.vectors() * width.max(1) + 1;
     (needed > goal.target.vector_registers()).then(|| {
         let have = goal.target.vector_registers();
-        format!("the register tile needs {needed} vector registers of {have}")
+        format!("the register tile needs {needed} vector registers, limit {have}")
     })
 }
 

@@ -59,13 +59,13 @@ fn of_terms(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let (last, unroll) = (tiling.reduce[axis].last().copied().unwrap_or(1), tiling.unroll);
     if unroll > 1 && last < unroll {
         return Some(format!(
-            "{name} has {last} iterations inside, fewer than the {unroll} to write out"
+            "the innermost {last} iterations of {name} are fewer than the unroll factor {unroll}"
         ));
     }
     let rounded = rounded(group, tiling)?;
     let same = rounded.last().copied().unwrap_or(1);
     Some(format!(
-        "{last} iterations of {name} inside, {unroll} written out, are the same as {same}"
+        "the innermost {last} iterations of {name}, unrolled by {unroll}, are rounded up to {same}"
     ))
 }
 
@@ -99,5 +99,5 @@ fn statements(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let copies = 1i64 << peels.count().min(8);
     let all = statements.saturating_mul(copies).saturating_mul(group.operands.max(1) + 1) / 3;
     (all > MOST_STATEMENTS)
-        .then(|| format!("about {all} statements are written out, more than {MOST_STATEMENTS}"))
+        .then(|| format!("about {all} unrolled statements, limit {MOST_STATEMENTS}"))
 }

@@ -88,6 +88,10 @@ fn whole(group: &Group, tiling: &Tiling, _: &Goal<Cpu>) -> Option<String> {
     let Vector::Spatial { axis, lanes } = tiling.vector else { return None };
     let (parts, axis) = (&tiling.spatial[axis], &group.spatial[axis].axis);
     let last = parts.last().copied().unwrap_or(1);
-    (parts.len() > 1 && last % lanes != 0)
-        .then(|| format!("the innermost {last} of {} are no multiple of {lanes} lanes", axis.name))
+    (parts.len() > 1 && last % lanes != 0).then(|| {
+        format!(
+            "the innermost {last} iterations of {} are not a multiple of {lanes} lanes",
+            axis.name
+        )
+    })
 }

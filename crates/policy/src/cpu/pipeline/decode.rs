@@ -32,7 +32,7 @@ pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<
                 let Some(at) = hosts[*consumer].loop_of(*level).cloned() else {
                     let level = of.levels.list.get(*level).map_or("", |level| level.name);
                     let reason = format!(
-                        "`{}` has no loop of level `{level}` in which `{}` could be computed",
+                        "`{}` has no loop of level `{level}` for `{}`",
                         names[*consumer], names[stage]
                     );
                     return Err(Rejection { rule: "compute_at", reason });

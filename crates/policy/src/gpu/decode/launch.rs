@@ -1,4 +1,4 @@
-//! A launch of one stage: blocks, threads, and a register tile per thread.
+//! A launch of one stage: blocks, threads, register tiles.
 
 use tensorwright_schedule::primitives::{CacheWrite, Place, Unroll};
 use tensorwright_space::Rejection;

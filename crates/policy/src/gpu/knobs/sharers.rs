@@ -44,5 +44,5 @@ impl Knob for SharersKnob {
 fn alone(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     let results = tiling.accumulators();
     (tiling.shares_sum() && results > 1)
-        .then(|| format!("threads share {results} sums at a time, of one"))
+        .then(|| format!("a cooperative reduction computes one sum at a time, not {results}"))
 }

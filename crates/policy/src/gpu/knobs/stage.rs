@@ -32,7 +32,7 @@ impl Knob for StageKnob {
     }
 
     fn idle(&self, tiling: &Tiling, _: &Group, _: usize) -> Option<&'static str> {
-        tiling.shares_sum().then_some("threads share the sum of a result")
+        tiling.shares_sum().then_some("the reduction is cooperative")
     }
 
     fn rules(&self) -> &'static [Rule] {
@@ -44,5 +44,5 @@ impl Knob for StageKnob {
 fn shared(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
     let (bytes, most) = (tiling.shared_bytes(group), goal.target.declared_shared());
     (bytes > most as f64)
-        .then(|| format!("the threads of a block share {bytes:.0} bytes, of {most}"))
+        .then(|| format!("a block needs {bytes:.0} bytes of shared memory, limit {most}"))
 }

@@ -25,9 +25,9 @@ impl Knob for TermsKnob {
 
     fn idle(&self, tiling: &Tiling, _: &Group, _: usize) -> Option<&'static str> {
         if tiling.shares_sum() {
-            return Some("threads share the sum of a result");
+            return Some("the reduction is cooperative");
         }
         let nothing = !tiling.staged.contains(&true);
-        nothing.then_some("nothing is staged between steps")
+        nothing.then_some("no operand is staged")
     }
 }

@@ -76,13 +76,13 @@ impl Knob for TileKnob {
 fn directions(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     let most = if tiling.shares_sum() { 2 } else { 3 };
     let along = tiling.thread_axes().len();
-    (along > most).then(|| format!("threads go along {along} loops, of {most}"))
+    (along > most).then(|| format!("{along} loops have threads, limit {most}"))
 }
 
 /// A block has at most the number of threads that the device supports.
 fn threads(_: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
     let (threads, most) = (tiling.threads_of_block(), goal.target.threads_per_block);
-    (threads > most).then(|| format!("a block has {threads} threads, and the device runs {most}"))
+    (threads > most).then(|| format!("a block has {threads} threads, limit {most}"))
 }
 
 /// The results of a thread and its reads per term fit its registers: the rest would spill to slow
@@ -90,14 +90,14 @@ fn threads(_: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
 fn registers(group: &Group, tiling: &Tiling, goal: &Goal<Gpu>) -> Option<String> {
     let (needed, most) =
         (super::super::cost::registers(group, tiling), goal.target.registers_per_thread);
-    (needed > most).then(|| format!("a thread needs {needed} registers of {most}"))
+    (needed > most).then(|| format!("a thread needs {needed} registers, limit {most}"))
 }
 
 /// The work of a thread per term is unrolled.
 fn written_out(_: &Group, tiling: &Tiling, _: &Goal<Gpu>) -> Option<String> {
     let statements = tiling.accumulators().saturating_mul(tiling.unroll);
     (statements > MOST_WRITTEN)
-        .then(|| format!("{statements} statements are written out, of {MOST_WRITTEN}"))
+        .then(|| format!("{statements} unrolled statements, limit {MOST_WRITTEN}"))
 }
 
 /// Padding adds at most half of the computation.

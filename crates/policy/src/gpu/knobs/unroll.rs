@@ -36,6 +36,6 @@ impl Knob for UnrollKnob {
     }
 
     fn idle(&self, tiling: &Tiling, _: &Group, _: usize) -> Option<&'static str> {
-        tiling.shares_sum().then_some("threads share the sum of a result")
+        tiling.shares_sum().then_some("the reduction is cooperative")
     }
 }

@@ -115,8 +115,7 @@ fn rest(draft: &mut Draft, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
 
 fn refused(of: &Pipeline, stage: &str, consumer: &str, level: usize) -> Rejection {
     let level = of.levels.list.get(level).map_or("", |level| level.name);
-    let reason =
-        format!("`{consumer}` has no loop of level `{level}` in which `{stage}` could be computed");
+    let reason = format!("`{consumer}` has no loop of level `{level}` for `{stage}`");
     Rejection { rule: "compute_at", reason }
 }
 

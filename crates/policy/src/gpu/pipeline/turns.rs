@@ -50,8 +50,7 @@ pub(super) fn in_registers(draft: &mut Draft, stage: &str) -> Result<(), Rejecti
     let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
     let held = own.iter().fold(1i64, |held, axis| held.saturating_mul(axis.extent));
     if held > MOST_HELD {
-        let reason =
-            format!("`{stage}` has {held} elements for a thread, and registers for {MOST_HELD}");
+        let reason = format!("`{stage}` needs {held} registers per thread, limit {MOST_HELD}");
         return Err(Rejection { rule: "registers", reason });
     }
     for axis in own {

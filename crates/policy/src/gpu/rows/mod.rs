@@ -125,7 +125,7 @@ impl Chain {
     /// Why rows cannot have this thread count.
     pub(crate) fn refusal(&self, threads: i64, gpu: &Gpu) -> Option<String> {
         let (bytes, most) = (self.shared_bytes(threads), gpu.declared_shared());
-        (bytes > most).then(|| format!("a row takes {bytes} bytes that threads share, of {most}"))
+        (bytes > most).then(|| format!("a row needs {bytes} bytes of shared memory, limit {most}"))
     }
 
     /// The shared bytes of a block.

@@ -1,4 +1,4 @@
-//! Matrix products on tensor cores, in warp tiles of 16 by 16 results.
+//! Matrix products on tensor cores, in 16 by 16 warp tiles.
 //!
 //! ```text
 //! block m.0, n.0 {
@@ -173,15 +173,16 @@ impl Product {
         }
         if shape.threads() > gpu.threads_per_block {
             let (threads, most) = (shape.threads(), gpu.threads_per_block);
-            return Some(format!("a block has {threads} threads, and the device runs {most}"));
+            return Some(format!("a block has {threads} threads, limit {most}"));
         }
         let registers = shape.tiles[0] * shape.tiles[1] * OF_TILE + SPARE;
         if registers > gpu.registers_per_thread {
             let most = gpu.registers_per_thread;
-            return Some(format!("a thread needs {registers} registers of {most}"));
+            return Some(format!("a thread needs {registers} registers, limit {most}"));
         }
         let (bytes, most) = (self.shared_bytes(group, shape), gpu.declared_shared());
-        (bytes > most).then(|| format!("a block shares {bytes} bytes, of {most}"))
+        (bytes > most)
+            .then(|| format!("a block needs {bytes} bytes of shared memory, limit {most}"))
     }
 
     /// The shared bytes of a block: operands of a step, and the results for an epilogue.

@@ -1,4 +1,4 @@
-//! The examples, bound to the sizes of their golden cases.
+//! The example programs, bound to the sizes of their golden cases.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 
-/// A program of an example.
+/// An example program.
 pub(crate) struct Example {
     /// The file and the definition.
     pub(crate) name: String,

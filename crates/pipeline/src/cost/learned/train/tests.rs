@@ -71,7 +71,8 @@ fn the_gradient_is_that_of_finite_differences() {
             network.0.parameters_mut()[place] += by;
             gradient(&network, program, &mut |_, _| {})
         };
-        // Single precision: differences of a hundredth are measured to about a thousandth of the longest slope.
+        // Single precision: differences of 0.01 are accurate to about a thousandth of the largest
+        // slope.
         let expected = (moved(0.01) - moved(-0.01)) / 0.02;
         let error = (f64::from(found[place]) - expected).abs();
         assert!(error <= 0.02 * f64::from(longest), "{place}: {} {expected}", found[place]);
@@ -116,7 +117,7 @@ fn samples_survive_a_file_and_a_writer_that_was_interrupted() {
     let error = Samples::parse(&text.replacen("\"seconds\":", "\"seconds\":-", 1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 2 is no sample of a cost model: its time is no time\n  help: `tensorwright cost-model measure` makes samples \
+        "line 2 is not a cost-model sample: its time is not a positive number\n  help: `tensorwright cost-model measure` makes samples \
          for this version"
     );
 }
@@ -129,7 +130,7 @@ fn the_shipped_weights_can_be_read() {
     let error = Weights::parse(&text.replacen("\"format\":1", "\"format\":2", 1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "these are no weights of a cost model: their format is 2, not 1\n  help: `tensorwright cost-model train` makes weights \
+        "not a cost-model weights file: format version 2, expected 1\n  help: `tensorwright cost-model train` makes weights \
          for this version"
     );
 }
