@@ -14,7 +14,7 @@
 //! | `targets.rs` | supported kinds of targets: one line each |
 //! | `schedule_space.rs` | [`ScheduleSpace`]: the search space of a sketch |
 //! | `pipelines/` | [`pipeline_schedules`], [`Samples`]: beam search over compute locations |
-//! | `default_schedule.rs` | [`default_schedule`]: the default schedule of a program |
+//! | `default_schedule.rs` | [`default_schedule()`]: the default schedule of a program |
 //!
 //! Public functions take a goal for any target and return an error for unsupported kinds.
 //!

@@ -6,8 +6,7 @@ use tensorwright_space::Point;
 /// A search strategy: it proposes points and observes their outcomes.
 ///
 /// - Every proposed point belongs to its space, satisfies the space's rules, and was neither
-/// proposed
-///   nor observed before.
+///   proposed nor observed before.
 /// - It may observe points that it did not propose: the default schedule, records of an earlier
 ///   run, trials of another strategy in a portfolio.
 /// - Several points may be pending, and outcomes arrive in any order, or never.

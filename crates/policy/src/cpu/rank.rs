@@ -52,7 +52,7 @@ pub(crate) fn ranked(sketch: &CpuSketch, base: Values<'_>, count: usize) -> Vec<
         others.extend(shapes.map(|rank| first.with(block.parameter, rank)));
     }
     points.splice(1.min(points.len())..1.min(points.len()), others);
-    // Chains that the model cannot rank are measured: also without fusion.
+    // The model cannot rank fusion of chains and blocks: points without it are measured, too.
     let mut apart = base.ranks.to_vec();
     let rows = chains.flat_map(Chain::knobs).filter(|(_, knob)| *knob == RowKnob::Rows);
     rows.for_each(|(at, _)| apart[at] = 1);

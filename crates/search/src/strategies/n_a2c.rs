@@ -7,9 +7,8 @@
 //! Beyond the paper:
 //! - Its actions double one factor and halve another (equation 6); here they are the directions of
 //!   the space. For powers of two the first kind of them is the paper's.
-//! - T has "a soft start, which means starting with a large value", and increases "after a long
-//! time
-//!   exploration within the same starting points", without numbers: see [`Length`].
+//! - T has "a soft start, which means starting with a large value", and increases "after a
+//!   long time exploration within the same starting points", without numbers: see [`Length`].
 //! - The paper gives no tau and no sizes of batch, memory and networks: see the constants here and
 //!   in `actor_critic`.
 //! - Episodes lead through legal states only, including known ones. A batch ends after a number of

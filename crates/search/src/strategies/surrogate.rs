@@ -10,9 +10,10 @@
 //!
 //! Differences:
 //! - Features are those of the space, not of lowered loops: they cost microseconds.
-//! - Annealing takes [`SurrogateOptions::evaluations`] per point of the batch, a quarter of AutoTVM's.
-//! - The next batch is planned when the last one is proposed, from the results so far; nobody
-//! waits.
+//! - Annealing takes [`SurrogateOptions::evaluations`] per point of the batch, a quarter of
+//!   AutoTVM's.
+//! - The next batch is planned when the last one is proposed, from the results so far;
+//!   nobody waits.
 
 mod annealing;
 mod diversity;

@@ -1,11 +1,10 @@
 //! Analytical cost model of CPU tilings.
 //!
 //! The time of a register tile is the maximum of its multiply-add, load, latency and front-end
-//! times.
-//! Cache traffic follows from the loops: a cache level holds the
-//! outermost loop whose data fits, and everything outside of it brings the data in again, but for
-//! loops next to it that do not move a tensor (the model of Anderson et al. 2021, section 4, reads
-//! the same quantities as features). Copies into panels, stores of results and tails are added.
+//! times. Cache traffic follows from the loops: a cache level holds the outermost loop whose data
+//! fits. Outer loops bring the data in again, except adjacent loops that do not move a tensor (the
+//! model of Anderson et al. 2021, section 4, uses the same quantities as features). Packing, stores
+//! of results and tails are added.
 //!
 //! Times are in cycles of a core. The constants were fitted on records of the benchmark suites;
 //! `docs/cost-model.md` says how, and how well the model ranks operators that it was not fitted on.
