@@ -25,23 +25,23 @@ pub use options::BeamOptions;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// States in which everything is decided, with their costs, the best first.
+    /// Complete states with their costs, best first.
     pub states: Vec<(State, f64)>,
-    /// What it took.
+    /// Statistics of the search.
     pub statistics: Statistics,
 }
 
-/// What a search took.
+/// Statistics of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// States whose cost was asked for (table 1 of the paper).
+    /// The number of evaluated states (table 1 of the paper).
     pub states: usize,
-    /// States whose cost was computed: the others were remembered.
+    /// The number of those whose cost was computed rather than memoized.
     pub computed: usize,
-    /// Groups whose cost was computed.
+    /// The number of groups whose cost was computed.
     pub groups: usize,
-    /// Stages about which was decided ahead of the search.
+    /// The number of frozen stages.
     pub frozen: usize,
 }
 

@@ -101,7 +101,7 @@ impl GpuSketch {
         sketch
     }
 
-    /// The products that values compute on tensor cores, with their groups.
+    /// The products on tensor cores, with their groups.
     pub(crate) fn tensors(
         &self,
         values: Values<'_>,
@@ -113,18 +113,18 @@ impl GpuSketch {
         })
     }
 
-    /// Whether values compute a group on tensor cores.
+    /// Whether a group is on tensor cores.
     pub(crate) fn is_on_tensors(&self, group: &Group, values: Values<'_>) -> bool {
         self.tensors(values).any(|(_, other, _)| std::ptr::eq(group, other))
     }
 
-    /// The chains that values make one launch, with the threads of a row.
+    /// The chains that are fused into one launch, with their threads per row.
     pub(crate) fn launches(&self, values: Values<'_>) -> impl Iterator<Item = (&Chain, i64)> {
         let threads = |chain| Chain::threads(chain, &self.parameters, values.ranks);
         self.chains.iter().map(move |chain| (chain, threads(chain))).filter(|(_, t)| *t > 1)
     }
 
-    /// The groups that values neither make part of a chain nor compute on tensor cores.
+    /// The groups that are neither in a fused chain nor on tensor cores.
     pub(crate) fn apart<'a>(&'a self, values: Values<'a>) -> impl Iterator<Item = &'a Group> {
         let is_apart = move |group: &Group| {
             !self.is_in_row(group, values) && !self.is_on_tensors(group, values)
@@ -132,7 +132,7 @@ impl GpuSketch {
         self.groups.iter().filter(move |group| is_apart(group))
     }
 
-    /// Whether values make a group part of a chain.
+    /// Whether a group is in a fused chain.
     pub(crate) fn is_in_row(&self, group: &Group, values: Values<'_>) -> bool {
         self.launches(values).any(|(chain, _)| chain.of.has(group.stage()))
     }
@@ -146,7 +146,7 @@ impl GpuSketch {
         all.filter_map(|at| Some((at, self.parameters.get(at)?, *self.settings.get(at)?)))
     }
 
-    /// What values say about a group.
+    /// The tiling of a group for the values.
     pub(crate) fn tiling(&self, group: &Group, values: Values<'_>) -> Tiling {
         let mut tiling = Tiling::plain(group);
         for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
@@ -156,7 +156,7 @@ impl GpuSketch {
         tiling.settle(group)
     }
 
-    /// Writes a tiling of a group into the ranks of all parameters.
+    /// Sets the parameters of a group to a tiling.
     pub(crate) fn write(&self, group: &Group, tiling: &Tiling, ranks: &mut [u32]) {
         for (at, parameter, GroupParameter { knob, place }) in self.of_group(group) {
             if let Some(rank) = ranks.get_mut(at) {
