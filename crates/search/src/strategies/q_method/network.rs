@@ -80,7 +80,7 @@ impl QNetwork {
     /// Trains X towards `alpha max Y(e) + reward`, then copies it to Y.
     ///
     /// The paper writes the loss as `(X(e) - target)^2`. The value of a move belongs to its
-    /// starting point, so here, as in [36] of the paper, it is `(X(p)[direction] - target)^2`. The
+    /// starting point, so here, as in reference 36 of the paper, it is `(X(p)[direction] - target)^2`. The
     /// maximum is over the directions available at e; the others are never trained.
     pub(super) fn train(&mut self) {
         let directions = self.x.outputs();
