@@ -9,26 +9,26 @@ use tensorwright_lang::syntax::print_def;
 
 use crate::bounds::Range;
 use crate::build;
-use crate::common::{call_once, read_common};
+use crate::cse::{call_once, read_common};
 use crate::gradient::{Gradient, Input, Output};
-use crate::needed::{needed_for, needed_with};
 use crate::poly::{IndexSum, Poly};
+use crate::recompute::{needed_for, needed_with};
 use crate::reverse::{Reverse, active};
 use crate::saved;
 use crate::scope::{Scope, Tensor};
 use crate::tree;
 use crate::versions::Versions;
-use crate::wanted::{self, Wanted};
+use crate::wrt::{self, WrtParams};
 
 /// Walks back from the results, and puts everything together.
 pub(crate) fn assemble(
     module: &Module,
     def: &Def,
     mut versions: Versions,
-    wanted: &Wanted,
-    keep: Keep,
+    wrt: &WrtParams,
+    keep: SavePolicy,
 ) -> Result<Gradient, Vec<Diagnostic>> {
-    let active = active(&versions, &wanted.names);
+    let active = active(&versions, &wrt.names);
     let mut scope = versions.scope.clone();
     let cotangents = cotangents(&mut scope, &mut versions, &active);
     let given: BTreeMap<String, String> =
@@ -36,24 +36,24 @@ pub(crate) fn assemble(
     let mut reverse = Reverse::new(scope, &versions, &active, given);
     reverse.run().map_err(|diagnostic| vec![diagnostic])?;
     let mut outputs = Vec::new();
-    for input in &wanted.names {
+    for input in &wrt.names {
         let is_result = def.returns.iter().any(|result| result.name == *input);
         let like = if is_result { format!("d_{input}_in") } else { format!("d_{input}") };
         let name = reverse.scope.fresh(&like);
         if reverse.settle_input(input, &name) {
             outputs.push(Output { name, of: input.clone() });
-        } else if wanted.named {
-            return Err(vec![wanted::independent(def, input)]);
+        } else if wrt.named {
+            return Err(vec![wrt::independent(def, input)]);
         }
     }
     if outputs.is_empty() {
-        return Err(vec![wanted::nothing(def)]);
+        return Err(vec![wrt::nothing(def)]);
     }
     let Reverse { mut scope, statements, .. } = reverse;
     let statements = read_common(&scope, without_unused(statements, &outputs));
     let saved = match keep {
-        Keep::Nothing => BTreeSet::new(),
-        Keep::WhatIsWorthIt => {
+        SavePolicy::RecomputeAll => BTreeSet::new(),
+        SavePolicy::SaveWorthwhile => {
             let again = needed_for(&scope, &versions, tree::mentioned(&statements));
             let compared = saved::compared(&scope, again.iter().chain(&statements));
             let candidates = saved::candidates(def, &scope, &versions);
@@ -65,16 +65,16 @@ pub(crate) fn assemble(
     let body = call_once(&mut scope, body);
     let results = versions.results.iter().map(|(_, last)| last.clone()).collect();
     let parts = Parts { def, scope, cotangents, outputs, saved, results };
-    parts.finish(module, body, wanted)
+    parts.finish(module, body, wrt)
 }
 
 /// Which values of the forward pass the caller gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum SavePolicy {
     /// None: all of them are computed again.
-    Nothing,
+    RecomputeAll,
     /// Those that are worth keeping.
-    WhatIsWorthIt,
+    SaveWorthwhile,
 }
 
 /// The gradient of a result, which the caller gives.
@@ -172,7 +172,7 @@ impl Parts<'_> {
         mut self,
         module: &Module,
         body: Vec<Comprehension>,
-        wanted: &Wanted,
+        wrt: &WrtParams,
     ) -> Result<Gradient, Vec<Diagnostic>> {
         let (params, body) = self.signature(body);
         let name = build::fresh_def_name(module, &format!("{}_grad", self.def.name.name));
@@ -205,7 +205,7 @@ impl Parts<'_> {
         // Whatever went wrong, no text leaves here that the compiler does not take.
         match Module::parse("gradient", &source) {
             Ok(_) => Ok(Gradient { source, name, inputs, outputs: self.outputs }),
-            Err(problems) => Err(vec![self.too_much(&problems.to_string(), wanted)]),
+            Err(problems) => Err(vec![self.too_much(&problems.to_string(), wrt)]),
         }
     }
 
@@ -264,11 +264,11 @@ impl Parts<'_> {
         }
     }
 
-    fn too_much(&self, problems: &str, wanted: &Wanted) -> Diagnostic {
+    fn too_much(&self, problems: &str, wrt: &WrtParams) -> Diagnostic {
         let name = &self.def.name.name;
         let message = format!("the gradient of `{name}` cannot be written down");
         let first = problems.lines().next().unwrap_or_default();
-        let help = match wanted.named {
+        let help = match wrt.named {
             true => {
                 "split long expressions into statements of their own, and state ranges with `where`"
             }

@@ -15,7 +15,7 @@ use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 use crate::build;
 use crate::product::Product;
 use crate::rules::{self, Partial};
-use crate::scope::{Applied, Kind, Scope};
+use crate::scope::{Application, Scope, ValueKind};
 use crate::tree;
 
 /// What a statement contributes to the gradient of a tensor that it reads.
@@ -39,11 +39,11 @@ pub(crate) fn is_constant(scope: &Scope, expr: &Expr) -> bool {
 pub(crate) fn depends(scope: &Scope, expr: &Expr, on: &impl Fn(&str) -> bool) -> bool {
     let inside = |args: &[Expr]| args.iter().any(|arg| depends(scope, arg, on));
     match scope.applied(expr) {
-        Some(Applied::Read(name, _)) => {
-            return on(name) && matches!(scope.kind(expr), Kind::Float(_));
+        Some(Application::Read(name, _)) => {
+            return on(name) && matches!(scope.kind(expr), ValueKind::Float(_));
         }
-        Some(Applied::Cast(dtype, arg)) => return dtype.is_float() && depends(scope, arg, on),
-        Some(Applied::Call(builtin, args)) => return !rules::is_step(builtin) && inside(args),
+        Some(Application::Cast(dtype, arg)) => return dtype.is_float() && depends(scope, arg, on),
+        Some(Application::Call(builtin, args)) => return !rules::is_step(builtin) && inside(args),
         None => {}
     }
     match &expr.kind {
@@ -84,15 +84,15 @@ impl Derivative<'_> {
             return Ok(());
         }
         match self.scope.applied(expr) {
-            Some(Applied::Read(name, subscripts)) => {
+            Some(Application::Read(name, subscripts)) => {
                 self.arrive(name, subscripts, expr.span, seed, guards);
                 return Ok(());
             }
-            Some(Applied::Cast(_, arg)) => {
+            Some(Application::Cast(_, arg)) => {
                 let seed = self.converted(seed, arg);
                 return self.pass(arg, seed, guards, None);
             }
-            Some(Applied::Call(builtin, args)) => {
+            Some(Application::Call(builtin, args)) => {
                 return self.call(builtin, args, expr, seed, guards, value);
             }
             None => {}
@@ -184,7 +184,7 @@ impl Derivative<'_> {
     /// The gradient of a value before its conversion, in the type that it had.
     fn converted(&self, seed: Product, arg: &Expr) -> Product {
         match self.scope.kind(arg) {
-            Kind::Float(dtype) => {
+            ValueKind::Float(dtype) => {
                 Product::one().times(&build::apply(dtype.name(), vec![seed.to_expr()]))
             }
             _ => seed,
@@ -195,7 +195,7 @@ impl Derivative<'_> {
     fn negated(&self, condition: &Expr) -> Expr {
         match &condition.kind {
             ExprKind::Compare(op, a, b)
-                if self.scope.kind(a) == Kind::Int && self.scope.kind(b) == Kind::Int =>
+                if self.scope.kind(a) == ValueKind::Int && self.scope.kind(b) == ValueKind::Int =>
             {
                 build::compare(op.negate(), tree::unplaced(a), tree::unplaced(b))
             }
@@ -267,7 +267,7 @@ pub(crate) fn inverse_name(value: &str) -> String {
 
 /// The inverse of an expression, where one is computed.
 fn inverse_of(scope: &Scope, helpers: &BTreeMap<String, String>, divisor: &Expr) -> Option<Expr> {
-    let Some(Applied::Read(name, subscripts)) = scope.applied(divisor) else { return None };
+    let Some(Application::Read(name, subscripts)) = scope.applied(divisor) else { return None };
     let inverse = helpers.get(&inverse_name(name))?;
     Some(build::apply(inverse, subscripts.to_vec()))
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics};
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::inline::{self, Meaning};
+use tensorwright_lang::inline::{self, CalleeTensor};
 use tensorwright_lang::ops::{ArithOp, AssignOp, CompareOp};
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{
@@ -31,14 +31,14 @@ pub(crate) struct Flat {
 }
 
 /// The syntax tree of a checked definition, with what the checker knows of types.
-struct Checked<'m> {
+struct TypedDef<'m> {
     def: &'m ast::Def,
     /// Parameters first, then the tensors that statements make.
     tensors: Vec<Signature>,
 }
 
 type Names = BTreeMap<String, Expr>;
-type Frame<'d, 'm> = inline::Frame<'d, Checked<'m>, Names>;
+type Frame<'d, 'm> = inline::Frame<'d, TypedDef<'m>, Names>;
 type Binding = inline::Binding<String, Expr>;
 
 /// Expands all calls of a definition.
@@ -46,9 +46,9 @@ pub(crate) fn flatten(module: &Module, name: &str) -> Result<Flat, Diagnostics> 
     module.def(name)?;
     let (mut tree, _) = syntax::parse(module.source());
     syntax::expand(&mut tree);
-    let checked = |def| Ok(Checked { def, tensors: module.def(&def.name.name)?.tensors() });
-    let defs: Vec<Checked<'_>> = tree.defs.iter().map(checked).collect::<Result<_, _>>()?;
-    let by_name: BTreeMap<&str, &Checked<'_>> =
+    let checked = |def| Ok(TypedDef { def, tensors: module.def(&def.name.name)?.tensors() });
+    let defs: Vec<TypedDef<'_>> = tree.defs.iter().map(checked).collect::<Result<_, _>>()?;
+    let by_name: BTreeMap<&str, &TypedDef<'_>> =
         defs.iter().map(|checked| (checked.def.name.name.as_str(), checked)).collect();
     let refused = |diagnostic| Diagnostics::new(module.source().clone(), Vec::from([diagnostic]));
     let Some(root) = by_name.get(name).copied() else {
@@ -57,7 +57,7 @@ pub(crate) fn flatten(module: &Module, name: &str) -> Result<Flat, Diagnostics> 
             format!("there is no `def {name}`"),
         )));
     };
-    let Checked { def, tensors } = root;
+    let TypedDef { def, tensors } = root;
     let mut flattener = Flattener { scope: root_scope(def, tensors), statements: Vec::new() };
     let visit = |frame: &Frame<'_, '_>, stmt: &Stmt| {
         let names = frame.names.as_ref();
@@ -193,8 +193,8 @@ impl Flattener {
     }
 
     /// What the names of a callee stand for.
-    fn enter(&mut self, outer: Option<&Names>, call: &ast::Call, callee: &Checked<'_>) -> Names {
-        let Checked { def, tensors } = callee;
+    fn enter(&mut self, outer: Option<&Names>, call: &ast::Call, callee: &TypedDef<'_>) -> Names {
+        let TypedDef { def, tensors } = callee;
         let mut names = Names::new();
         for (number, tensor) in tensors.iter().enumerate() {
             let param = def.params.get(number);
@@ -209,16 +209,16 @@ impl Flattener {
             let target = returned.and_then(|place| call.targets.get(place));
             let target = target.map(|target| renamed(outer, target).name);
             let passed = match inline::meaning(argument, target) {
-                Meaning::Given(Binding::Tensor(name)) => name,
-                Meaning::Given(Binding::Number(value)) => {
+                CalleeTensor::Given(Binding::Tensor(name)) => name,
+                CalleeTensor::Given(Binding::Number(value)) => {
                     names.insert(tensor.name.clone(), value);
                     continue;
                 }
-                Meaning::Updated { target, source } => {
+                CalleeTensor::Updated { target, source } => {
                     self.copy(&target, &source, call.span);
                     target
                 }
-                Meaning::Own => self.new_tensor(def, tensor),
+                CalleeTensor::Own => self.new_tensor(def, tensor),
             };
             for (dim, size) in param.iter().flat_map(|param| param.dims.iter().enumerate()) {
                 let Dim::Name(size) = size else { continue };

@@ -18,7 +18,7 @@ use tensorwright_lang::syntax::ast::ExprKind;
 use crate::build;
 use crate::derivative::inverse_name;
 use crate::ranges::Step;
-use crate::scope::Applied;
+use crate::scope::Application;
 use crate::tree;
 use crate::versions::Versions;
 
@@ -42,7 +42,7 @@ fn shared_divisors(versions: &Versions, step: &Step) -> Vec<String> {
     let mut found = Vec::new();
     tree::walk(&step.stmt.rhs, &mut |part| {
         if let ExprKind::Arith(ArithOp::Div, _, divisor) = &part.kind
-            && let Some(Applied::Read(name, subscripts)) = versions.scope.applied(divisor)
+            && let Some(Application::Read(name, subscripts)) = versions.scope.applied(divisor)
             && matches!(versions.scope.dtype(name), DType::Float | DType::Double)
             && step
                 .vars

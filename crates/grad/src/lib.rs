@@ -28,17 +28,17 @@
 mod assemble;
 mod bounds;
 mod build;
-mod common;
+mod cse;
 mod derivative;
 mod emit;
 mod flatten;
 mod gradient;
 mod helpers;
 mod inverse;
-mod needed;
 mod poly;
 mod product;
 mod ranges;
+mod recompute;
 mod recurrence;
 mod reverse;
 mod rules;
@@ -49,18 +49,18 @@ mod substitute;
 mod transpose;
 mod tree;
 mod versions;
-mod wanted;
+mod wrt;
 
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::Diagnostics;
 
 pub use gradient::{Forward, Gradient, Input, Output, Training};
 
-use assemble::Keep;
+use assemble::SavePolicy;
 use flatten::Flat;
 use helpers::Order;
 use versions::Versions;
-use wanted::Wanted;
+use wrt::WrtParams;
 
 /// The gradient of a definition with respect to some of its parameters; to all that have one, if
 /// none is named.
@@ -70,7 +70,7 @@ use wanted::Wanted;
 /// that has a derivative, or if something cannot be differentiated.
 pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
     let prepared = prepare(module, def, wrt, Order::Any)?;
-    prepared.assemble(module, Keep::Nothing)
+    prepared.assemble(module, SavePolicy::RecomputeAll)
 }
 
 /// A forward pass and a gradient for training: what is worth keeping for the gradient is returned by the forward pass, and not
@@ -97,7 +97,7 @@ pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagno
 /// Those of [`grad`].
 pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Diagnostics> {
     let prepared = prepare(module, def, wrt, Order::First)?;
-    let kept = prepared.assemble(module, Keep::WhatIsWorthIt).ok().map(|gradient| {
+    let kept = prepared.assemble(module, SavePolicy::SaveWorthwhile).ok().map(|gradient| {
         let forward = saved::forward(module, &prepared.flat.def, &prepared.versions, &gradient);
         Training { forward, gradient }
     });
@@ -105,15 +105,18 @@ pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Di
     let is_valid = |forward: &Forward| Module::parse("forward", &forward.source).is_ok();
     match kept.filter(|training| training.forward.as_ref().is_none_or(is_valid)) {
         Some(training) => Ok(training),
-        None => Ok(Training { forward: None, gradient: prepared.assemble(module, Keep::Nothing)? }),
+        None => Ok(Training {
+            forward: None,
+            gradient: prepared.assemble(module, SavePolicy::RecomputeAll)?,
+        }),
     }
 }
 
 /// What a gradient is made of.
-struct Prepared {
+struct ForwardPass {
     flat: Flat,
     versions: Versions,
-    wanted: Wanted,
+    wrt: WrtParams,
 }
 
 fn prepare(
@@ -121,20 +124,20 @@ fn prepare(
     def: &str,
     wrt: &[&str],
     order: Order,
-) -> Result<Prepared, Diagnostics> {
+) -> Result<ForwardPass, Diagnostics> {
     let mut flat = flatten::flatten(module, def)?;
     let refused = |diagnostic| Diagnostics::new(module.source().clone(), vec![diagnostic]);
-    let wanted = wanted::parameters(&flat.def, wrt).map_err(refused)?;
+    let wrt = wrt::parameters(&flat.def, wrt).map_err(refused)?;
     let steps = ranges::infer(&mut flat);
     let mut versions = versions::number(&flat, steps).map_err(refused)?;
     helpers::add_helpers(&mut versions, order);
     inverse::add_inverses(&mut versions);
-    Ok(Prepared { flat, versions, wanted })
+    Ok(ForwardPass { flat, versions, wrt })
 }
 
-impl Prepared {
-    fn assemble(&self, module: &Module, keep: Keep) -> Result<Gradient, Diagnostics> {
-        assemble::assemble(module, &self.flat.def, self.versions.clone(), &self.wanted, keep)
+impl ForwardPass {
+    fn assemble(&self, module: &Module, keep: SavePolicy) -> Result<Gradient, Diagnostics> {
+        assemble::assemble(module, &self.flat.def, self.versions.clone(), &self.wrt, keep)
             .map_err(|list| Diagnostics::new(module.source().clone(), list))
     }
 }

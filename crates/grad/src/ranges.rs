@@ -19,7 +19,7 @@ use crate::build;
 use crate::derivative::is_constant;
 use crate::flatten::Flat;
 use crate::poly::{IndexSum, Linear, Poly};
-use crate::scope::{Applied, Kind, Scope};
+use crate::scope::{Application, Scope, ValueKind};
 use crate::tree;
 
 /// The longest text for the end of a range; a longer one grows with every statement that builds on it.
@@ -396,7 +396,7 @@ impl Scope {
     pub(crate) fn reads_data(&self, index: &Expr) -> bool {
         let mut found = false;
         tree::walk(index, &mut |expr| {
-            found |= matches!(self.applied(expr), Some(Applied::Read(_, [_, ..])));
+            found |= matches!(self.applied(expr), Some(Application::Read(_, [_, ..])));
         });
         found
     }
@@ -405,7 +405,8 @@ impl Scope {
     pub(crate) fn compares_integers(&self, condition: &Expr) -> bool {
         let mut found = false;
         tree::walk(condition, &mut |expr| {
-            found |= matches!(&expr.kind, ExprKind::Compare(_, a, _) if self.kind(a) == Kind::Int);
+            found |=
+                matches!(&expr.kind, ExprKind::Compare(_, a, _) if self.kind(a) == ValueKind::Int);
         });
         found
     }
@@ -445,7 +446,7 @@ fn collect<'e>(
     guards: &mut Vec<(&'e Expr, bool)>,
     found: &mut Vec<Access<'e>>,
 ) {
-    if let Some(Applied::Read(name, subscripts)) = scope.applied(expr) {
+    if let Some(Application::Read(name, subscripts)) = scope.applied(expr) {
         let shape = scope.tensor(name).map(|tensor| tensor.shape.as_slice()).unwrap_or_default();
         for (subscript, extent) in subscripts.iter().zip(shape) {
             if let Some(extent) = extent {

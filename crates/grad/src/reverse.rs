@@ -16,7 +16,7 @@ use crate::poly::{IndexSum, Poly};
 use crate::product::Product;
 use crate::ranges::{Step, Variable};
 use crate::recurrence;
-use crate::scope::{Applied, Scope, Tensor};
+use crate::scope::{Application, Scope, Tensor};
 use crate::shift::shifts;
 use crate::transpose::{Contribution, transpose};
 use crate::tree;
@@ -173,7 +173,7 @@ impl<'a> Reverse<'a> {
         let (mut size, mut reads) = (0_usize, 1_usize);
         tree::walk(body, &mut |part| {
             size += 1;
-            reads += usize::from(matches!(self.scope.applied(part), Some(Applied::Read(..))));
+            reads += usize::from(matches!(self.scope.applied(part), Some(Application::Read(..))));
         });
         match self.budget.checked_sub(size * reads) {
             Some(left) => self.budget = left,
@@ -217,7 +217,7 @@ impl<'a> Reverse<'a> {
     /// The gradient that this one would be a mere copy of.
     fn same_as(&self, value: &str, contributions: &[Contribution]) -> Option<String> {
         let [only] = contributions else { return None };
-        let Some(Applied::Read(name, subscripts)) = self.scope.applied(&only.value) else {
+        let Some(Application::Read(name, subscripts)) = self.scope.applied(&only.value) else {
             return None;
         };
         let same_place = subscripts.len() == only.indices.len()

@@ -20,8 +20,8 @@ use tensorwright_lang::syntax::print_def;
 
 use crate::build;
 use crate::gradient::{Forward, Gradient, Input};
-use crate::needed::needed_for;
 use crate::poly::{IndexSum, Poly};
+use crate::recompute::needed_for;
 use crate::scope::Scope;
 use crate::tree;
 use crate::versions::Versions;

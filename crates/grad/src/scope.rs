@@ -24,7 +24,7 @@ pub(crate) struct Scope {
 }
 
 /// What an application stands for.
-pub(crate) enum Applied<'e> {
+pub(crate) enum Application<'e> {
     /// A read of a tensor (of a scalar, without subscripts).
     Read(&'e str, &'e [Expr]),
     /// A function of numbers.
@@ -35,7 +35,7 @@ pub(crate) enum Applied<'e> {
 
 /// What is known of the type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Bool,
     /// An integer, with or without a type.
     Int,
@@ -45,21 +45,21 @@ pub(crate) enum Kind {
     Float(DType),
 }
 
-impl Kind {
-    fn join(self, other: Kind) -> Kind {
+impl ValueKind {
+    fn join(self, other: ValueKind) -> ValueKind {
         match (self, other) {
-            (Kind::Float(_), _) => self,
-            (_, Kind::Float(_)) => other,
-            (Kind::AnyFloat, _) | (_, Kind::AnyFloat) => Kind::AnyFloat,
+            (ValueKind::Float(_), _) => self,
+            (_, ValueKind::Float(_)) => other,
+            (ValueKind::AnyFloat, _) | (_, ValueKind::AnyFloat) => ValueKind::AnyFloat,
             _ => self,
         }
     }
 
-    fn of(dtype: DType) -> Kind {
+    fn of(dtype: DType) -> ValueKind {
         match dtype {
-            DType::Bool => Kind::Bool,
-            dtype if dtype.is_float() => Kind::Float(dtype),
-            _ => Kind::Int,
+            DType::Bool => ValueKind::Bool,
+            dtype if dtype.is_float() => ValueKind::Float(dtype),
+            _ => ValueKind::Int,
         }
     }
 }
@@ -108,46 +108,48 @@ impl Scope {
     }
 
     /// What a name or an application stands for; `None` for variables, sizes and constants.
-    pub(crate) fn applied<'e>(&self, expr: &'e Expr) -> Option<Applied<'e>> {
+    pub(crate) fn applied<'e>(&self, expr: &'e Expr) -> Option<Application<'e>> {
         match &expr.kind {
             ExprKind::Name(name) if self.tensors.contains_key(name) => {
-                Some(Applied::Read(name, &[]))
+                Some(Application::Read(name, &[]))
             }
             ExprKind::Apply(callee, args) if self.tensors.contains_key(&callee.name) => {
-                Some(Applied::Read(&callee.name, args))
+                Some(Application::Read(&callee.name, args))
             }
             ExprKind::Apply(callee, args) => match (DType::from_name(&callee.name), &args[..]) {
-                (Some(dtype), [arg]) => Some(Applied::Cast(dtype, arg)),
-                _ => Some(Applied::Call(Builtin::from_name(&callee.name)?, args)),
+                (Some(dtype), [arg]) => Some(Application::Cast(dtype, arg)),
+                _ => Some(Application::Call(Builtin::from_name(&callee.name)?, args)),
             },
             _ => None,
         }
     }
 
     /// The kind of a value.
-    pub(crate) fn kind(&self, expr: &Expr) -> Kind {
-        let joined = |args: &[Expr]| args.iter().map(|arg| self.kind(arg)).reduce(Kind::join);
+    pub(crate) fn kind(&self, expr: &Expr) -> ValueKind {
+        let joined = |args: &[Expr]| args.iter().map(|arg| self.kind(arg)).reduce(ValueKind::join);
         match (&expr.kind, self.applied(expr)) {
-            (_, Some(Applied::Read(name, _))) => {
-                self.tensor(name).map_or(Kind::Int, |tensor| Kind::of(tensor.dtype))
+            (_, Some(Application::Read(name, _))) => {
+                self.tensor(name).map_or(ValueKind::Int, |tensor| ValueKind::of(tensor.dtype))
             }
-            (_, Some(Applied::Cast(dtype, _))) => Kind::of(dtype),
-            (_, Some(Applied::Call(builtin, args))) => match builtin.signature() {
-                Signature::FloatTest => Kind::Bool,
-                Signature::Numeric | Signature::Integer => joined(args).unwrap_or(Kind::Int),
-                Signature::Float => joined(args).unwrap_or(Kind::AnyFloat).join(Kind::AnyFloat),
+            (_, Some(Application::Cast(dtype, _))) => ValueKind::of(dtype),
+            (_, Some(Application::Call(builtin, args))) => match builtin.signature() {
+                Signature::FloatTest => ValueKind::Bool,
+                Signature::Numeric | Signature::Integer => joined(args).unwrap_or(ValueKind::Int),
+                Signature::Float => {
+                    joined(args).unwrap_or(ValueKind::AnyFloat).join(ValueKind::AnyFloat)
+                }
             },
             (ExprKind::Name(name), None) => match CONSTANTS.iter().any(|(c, _)| c == name) {
-                true => Kind::AnyFloat,
-                false => Kind::Int,
+                true => ValueKind::AnyFloat,
+                false => ValueKind::Int,
             },
-            (ExprKind::Float(_), _) => Kind::AnyFloat,
-            (ExprKind::Bool(_) | ExprKind::Compare(..) | ExprKind::Logic(..), _) => Kind::Bool,
+            (ExprKind::Float(_), _) => ValueKind::AnyFloat,
+            (ExprKind::Bool(_) | ExprKind::Compare(..) | ExprKind::Logic(..), _) => ValueKind::Bool,
             (ExprKind::Unary(_, a), _) => self.kind(a),
             (ExprKind::Arith(_, a, b) | ExprKind::Select(_, a, b), _) => {
                 self.kind(a).join(self.kind(b))
             }
-            (ExprKind::Int(_) | ExprKind::DimOf(..) | ExprKind::Apply(..), _) => Kind::Int,
+            (ExprKind::Int(_) | ExprKind::DimOf(..) | ExprKind::Apply(..), _) => ValueKind::Int,
         }
     }
 }

@@ -18,7 +18,7 @@ use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
 use crate::build;
 use crate::ranges::Step;
-use crate::scope::Applied;
+use crate::scope::Application;
 use crate::tree;
 use crate::versions::Versions;
 
@@ -35,7 +35,7 @@ struct Program<'a> {
 }
 
 /// A value whose elements all are scaled by the same number where a shift is another one.
-struct Scaled<'a> {
+struct ScaledValue<'a> {
     name: &'a str,
     /// The dimensions that the number depends on, in the order of the shift's own.
     rows: Vec<usize>,
@@ -54,7 +54,7 @@ impl<'a> Program<'a> {
         let (shift, rows) = self.shifted(step)?;
         let computed = self.steps.iter().any(|other| other.stmt.target.name == shift);
         let [only] = self.readers(shift)[..] else { return None };
-        let weights = Scaled { name: &step.stmt.target.name, rows };
+        let weights = ScaledValue { name: &step.stmt.target.name, rows };
         let is_alone = std::ptr::eq(only, step) && self.writers(weights.name) == 1;
         (computed && is_alone && !self.is_result(shift) && self.is_divided(&weights))
             .then(|| shift.to_owned())
@@ -67,7 +67,8 @@ impl<'a> Program<'a> {
             return None;
         }
         let value = or_zero(&stmt.rhs);
-        let Some(Applied::Call(Builtin::Exp, [power])) = self.versions.scope.applied(value) else {
+        let Some(Application::Call(Builtin::Exp, [power])) = self.versions.scope.applied(value)
+        else {
             return None;
         };
         let ExprKind::Arith(ArithOp::Sub, _, shift) = &power.kind else { return None };
@@ -80,7 +81,7 @@ impl<'a> Program<'a> {
     }
 
     /// Whether a value is only added up, along other dimensions than those of its rows, and divided by the sum.
-    fn is_divided(&self, weights: &Scaled<'_>) -> bool {
+    fn is_divided(&self, weights: &ScaledValue<'_>) -> bool {
         let readers = self.readers(weights.name);
         let mut sums = readers.iter().filter_map(|step| Some((*step, self.sum_of(step, weights)?)));
         let (Some((sum, total)), None) = (sums.next(), sums.next()) else { return false };
@@ -93,7 +94,7 @@ impl<'a> Program<'a> {
     }
 
     /// `total(...) +=! w(...)`, with the dimensions of `total` that are rows.
-    fn sum_of<'s>(&self, step: &'s Step, weights: &Scaled<'_>) -> Option<Scaled<'s>> {
+    fn sum_of<'s>(&self, step: &'s Step, weights: &ScaledValue<'_>) -> Option<ScaledValue<'s>> {
         let stmt = &step.stmt;
         let op = AssignOp::Reduce { op: ReductionOp::Sum, initialize: true };
         let (name, subscripts) = self.read(or_zero(&stmt.rhs))?;
@@ -105,11 +106,11 @@ impl<'a> Program<'a> {
             stmt.indices.iter().position(|index| index.name == at)
         };
         let rows = weights.rows.iter().map(place).collect::<Option<Vec<_>>>()?;
-        (self.reads(&stmt.rhs, name) == 1).then_some(Scaled { name: &stmt.target.name, rows })
+        (self.reads(&stmt.rhs, name) == 1).then_some(ScaledValue { name: &stmt.target.name, rows })
     }
 
     /// Whether a statement reads two values in quotients of the one by the other, in the same row, and nowhere else.
-    fn divides(&self, step: &Step, weights: &Scaled<'_>, total: &Scaled<'_>) -> bool {
+    fn divides(&self, step: &Step, weights: &ScaledValue<'_>, total: &ScaledValue<'_>) -> bool {
         let quotients = self.quotients(&step.stmt.rhs, weights, total);
         let sides = || tree::sides(&step.stmt);
         let count = |name: &str| sides().map(|side| self.reads(side, name)).sum::<usize>();
@@ -119,7 +120,7 @@ impl<'a> Program<'a> {
             && count(total.name) == quotients
     }
 
-    fn quotients(&self, expr: &Expr, weights: &Scaled<'_>, total: &Scaled<'_>) -> usize {
+    fn quotients(&self, expr: &Expr, weights: &ScaledValue<'_>, total: &ScaledValue<'_>) -> usize {
         let mut found = 0;
         tree::walk(expr, &mut |part| {
             if let ExprKind::Arith(ArithOp::Div, above, below) = &part.kind
@@ -148,7 +149,7 @@ impl<'a> Program<'a> {
 
     fn read<'e>(&self, expr: &'e Expr) -> Option<(&'e str, &'e [Expr])> {
         match self.versions.scope.applied(expr) {
-            Some(Applied::Read(name, subscripts)) => Some((name, subscripts)),
+            Some(Application::Read(name, subscripts)) => Some((name, subscripts)),
             _ => None,
         }
     }

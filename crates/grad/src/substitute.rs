@@ -7,7 +7,7 @@ use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 use crate::bounds::{Bounds, Ranges};
 use crate::build;
 use crate::poly::{IndexSum, Poly};
-use crate::scope::{Applied, Kind, Scope};
+use crate::scope::{Application, Scope, ValueKind};
 use crate::tree;
 
 /// What a variable is: `numerator`, or `numerator / divisor` where that is known to be exact.
@@ -22,7 +22,7 @@ pub(crate) struct Solution {
 
 /// A subscript of which it is known what it is equal to.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct SubscriptEquality {
     pub(crate) subscript: Poly,
     pub(crate) index: Poly,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Substitute<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) ranges: &'a Ranges,
     pub(crate) solutions: &'a [Solution],
-    pub(crate) known: &'a [Known],
+    pub(crate) known: &'a [SubscriptEquality],
     /// The type in which an index variable that is a value meets fractions.
     pub(crate) dtype: DType,
 }
@@ -48,14 +48,14 @@ impl Substitute<'_> {
             return expr.clone();
         }
         match (self.scope.applied(expr), &expr.kind) {
-            (Some(Applied::Read(name, subscripts)), _) => {
+            (Some(Application::Read(name, subscripts)), _) => {
                 build::apply(name, subscripts.iter().map(|s| self.index(s)).collect())
             }
-            (Some(Applied::Cast(dtype, arg)), _) => {
+            (Some(Application::Cast(dtype, arg)), _) => {
                 build::apply(dtype.name(), vec![self.side(arg)])
             }
             (_, ExprKind::Compare(op, a, b)) => build::compare(*op, self.side(a), self.side(b)),
-            _ if self.scope.kind(expr) == Kind::Int => self.fraction(expr),
+            _ if self.scope.kind(expr) == ValueKind::Int => self.fraction(expr),
             _ => tree::map_children(expr, &mut |child| self.value(child)),
         }
     }
@@ -63,7 +63,7 @@ impl Substitute<'_> {
     /// What is compared or converted: integers stay index arithmetic.
     fn side(&self, expr: &Expr) -> Expr {
         match self.scope.kind(expr) {
-            Kind::Int => self.index(expr),
+            ValueKind::Int => self.index(expr),
             _ => self.value(expr),
         }
     }
@@ -84,7 +84,7 @@ impl Substitute<'_> {
             return renamed;
         }
         let sum = Poly::of(expr);
-        for Known { subscript, index } in self.known {
+        for SubscriptEquality { subscript, index } in self.known {
             let Some(difference) = sum.minus(subscript) else { continue };
             if !self.solutions.iter().any(|solution| difference.mentions(&solution.var))
                 && let Some(equal) = index.plus(&difference)
@@ -150,7 +150,9 @@ impl Substitute<'_> {
                 }
             }
             _ => match self.scope.applied(expr) {
-                Some(Applied::Read(..) | Applied::Cast(..)) => Some(Poly::atom(self.value(expr))),
+                Some(Application::Read(..) | Application::Cast(..)) => {
+                    Some(Poly::atom(self.value(expr)))
+                }
                 _ => Some(Poly::atom(tree::map_children(expr, &mut |child| self.index(child)))),
             },
         }

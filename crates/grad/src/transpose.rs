@@ -29,8 +29,8 @@ use crate::derivative::Flow;
 use crate::poly::{Atom, IndexSum, Linear, Poly};
 use crate::product;
 use crate::ranges::Variable;
-use crate::scope::{Kind, Scope};
-use crate::substitute::{Known, Solution, Substitute};
+use crate::scope::{Scope, ValueKind};
+use crate::substitute::{Solution, SubscriptEquality, Substitute};
 use crate::tree;
 
 /// A sum that is part of the gradient of a tensor.
@@ -96,7 +96,7 @@ pub(crate) fn transpose(
         });
         ranges.insert(index_name(dim), Range::up_to(extent));
         let (subscript, index) = (Poly::of(subscript), Poly::name(&index_name(dim)));
-        known.push(Known { subscript: subscript.clone(), index: index.clone() });
+        known.push(SubscriptEquality { subscript: subscript.clone(), index: index.clone() });
         pending.push(Equation { subscript, index });
     }
     let unknown = vars.to_vec();
@@ -319,7 +319,7 @@ impl Solver<'_> {
         name
     }
 
-    fn substitute<'s>(&'s self, known: &'s [Known]) -> Substitute<'s> {
+    fn substitute<'s>(&'s self, known: &'s [SubscriptEquality]) -> Substitute<'s> {
         Substitute {
             scope: self.scope,
             ranges: &self.ranges,
@@ -382,7 +382,7 @@ impl Solver<'_> {
         for guard in guards.iter().flat_map(tree::conjuncts) {
             let guard = self.substitute(&[]).value(guard);
             let ExprKind::Compare(CompareOp::Eq, lhs, rhs) = &guard.kind else { continue };
-            if self.scope.kind(lhs) == Kind::Int && self.scope.kind(rhs) == Kind::Int {
+            if self.scope.kind(lhs) == ValueKind::Int && self.scope.kind(rhs) == ValueKind::Int {
                 let (subscript, index) = (Poly::of(lhs), Poly::of(rhs));
                 let equation = match self.is_fixed(&index) {
                     true => Equation { subscript, index },
@@ -395,14 +395,14 @@ impl Solver<'_> {
     }
 
     /// The contribution, with names that a person would choose.
-    fn finish(mut self, flow: &Flow, known: &[Known]) -> Contribution {
+    fn finish(mut self, flow: &Flow, known: &[SubscriptEquality]) -> Contribution {
         self.settle_scattered(flow);
         let solver = &self;
-        let is_open = |known: &&Known| {
+        let is_open = |known: &&SubscriptEquality| {
             let index = known.index.to_expr();
             solver.scattered.iter().all(|(name, _)| build::as_name(&index) != Some(name))
         };
-        let known: Vec<Known> = known.iter().filter(is_open).cloned().collect();
+        let known: Vec<SubscriptEquality> = known.iter().filter(is_open).cloned().collect();
         let substitute = solver.substitute(&known);
         let known_guards = flow.guards.iter().map(|guard| substitute.value(guard));
         let guards: Vec<Expr> = solver.guards.iter().cloned().chain(known_guards).collect();

@@ -47,7 +47,7 @@ impl Versions {
 }
 
 /// The value of a tensor as far as it has been computed.
-struct Current {
+struct CurrentVersion {
     name: String,
     /// Whether a later statement may go on with it.
     open: bool,
@@ -59,7 +59,7 @@ struct Current {
 pub(crate) fn number(flat: &Flat, steps: Vec<Step>) -> Result<Versions, Diagnostic> {
     let params = flat.def.params.iter().map(|param| {
         let name = param.name.name.clone();
-        (name.clone(), Current { name, open: false, computed: false })
+        (name.clone(), CurrentVersion { name, open: false, computed: false })
     });
     let mut numbering = Numbering {
         scope: flat.scope.clone(),
@@ -89,7 +89,7 @@ struct Numbering {
     scope: Scope,
     /// How many values each tensor has had.
     counts: BTreeMap<String, usize>,
-    current: BTreeMap<String, Current>,
+    current: BTreeMap<String, CurrentVersion>,
     params: Vec<String>,
     /// Every tensor and a value of it.
     origins: Vec<(String, String)>,
@@ -149,7 +149,7 @@ impl Numbering {
         if let AssignOp::Reduce { op, .. } = step.stmt.op {
             self.combine.insert(name.clone(), op);
         }
-        let current = Current { name: name.clone(), open: true, computed: true };
+        let current = CurrentVersion { name: name.clone(), open: true, computed: true };
         self.current.insert(target.to_owned(), current);
         if step.stmt.scan.is_some() {
             rename(&mut step, &|own| (own == target).then(|| name.clone()));

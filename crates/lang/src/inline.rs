@@ -81,7 +81,7 @@ pub enum Binding<T, N> {
 
 /// What a tensor of a callee stands for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Meaning<T, N> {
+pub enum CalleeTensor<T, N> {
     /// What was passed, or the target of the call.
     Given(Binding<T, N>),
     /// The target of the call, which starts out as another tensor: the callee updates what it is passed.
@@ -101,14 +101,14 @@ pub enum Meaning<T, N> {
 pub fn meaning<T: PartialEq, N>(
     argument: Option<Binding<T, N>>,
     target: Option<T>,
-) -> Meaning<T, N> {
+) -> CalleeTensor<T, N> {
     match (argument, target) {
         (Some(Binding::Tensor(source)), Some(target)) if source != target => {
-            Meaning::Updated { target, source }
+            CalleeTensor::Updated { target, source }
         }
-        (Some(argument), _) => Meaning::Given(argument),
-        (None, Some(target)) => Meaning::Given(Binding::Tensor(target)),
-        (None, None) => Meaning::Own,
+        (Some(argument), _) => CalleeTensor::Given(argument),
+        (None, Some(target)) => CalleeTensor::Given(Binding::Tensor(target)),
+        (None, None) => CalleeTensor::Own,
     }
 }
 
@@ -166,13 +166,13 @@ mod tests {
     #[test]
     fn arguments_and_targets_decide_what_a_tensor_stands_for() {
         let tensor = |name| Some(Binding::<_, f64>::Tensor(name));
-        let updated = Meaning::Updated { target: "C", source: "A" };
+        let updated = CalleeTensor::Updated { target: "C", source: "A" };
         assert_eq!(meaning(tensor("A"), Some("C")), updated);
-        assert_eq!(meaning(tensor("C"), Some("C")), Meaning::Given(Binding::Tensor("C")));
-        assert_eq!(meaning(tensor("A"), None), Meaning::Given(Binding::Tensor("A")));
+        assert_eq!(meaning(tensor("C"), Some("C")), CalleeTensor::Given(Binding::Tensor("C")));
+        assert_eq!(meaning(tensor("A"), None), CalleeTensor::Given(Binding::Tensor("A")));
         let two = Binding::Number(2.0);
-        assert_eq!(meaning(Some(two.clone()), Some("C")), Meaning::Given(two));
-        assert_eq!(meaning::<_, f64>(None, Some("C")), Meaning::Given(Binding::Tensor("C")));
-        assert_eq!(meaning::<&str, f64>(None, None), Meaning::Own);
+        assert_eq!(meaning(Some(two.clone()), Some("C")), CalleeTensor::Given(two));
+        assert_eq!(meaning::<_, f64>(None, Some("C")), CalleeTensor::Given(Binding::Tensor("C")));
+        assert_eq!(meaning::<&str, f64>(None, None), CalleeTensor::Own);
     }
 }

@@ -9,9 +9,9 @@
 //! ```
 
 pub mod analysis;
-mod answers;
 mod convert;
 mod documents;
+mod handlers;
 mod position;
 mod server;
 #[cfg(test)]

@@ -23,9 +23,9 @@ use lsp_types::{
 };
 use serde_json::Value;
 
-use crate::answers::{self, NotOpen};
 use crate::convert;
 use crate::documents::Documents;
+use crate::handlers::{self, NotOpen};
 use crate::position::LineIndex;
 
 /// How a conversation ended.
@@ -166,15 +166,17 @@ impl Server<'_> {
         }
         let documents = &mut self.documents;
         match method {
-            HoverRequest::METHOD => ask::<HoverRequest>(documents, params, answers::hover),
-            GotoDefinition::METHOD => ask::<GotoDefinition>(documents, params, answers::definition),
+            HoverRequest::METHOD => ask::<HoverRequest>(documents, params, handlers::hover),
+            GotoDefinition::METHOD => {
+                ask::<GotoDefinition>(documents, params, handlers::definition)
+            }
             DocumentSymbolRequest::METHOD => {
-                ask::<DocumentSymbolRequest>(documents, params, answers::symbols)
+                ask::<DocumentSymbolRequest>(documents, params, handlers::symbols)
             }
             CodeActionRequest::METHOD => {
-                ask::<CodeActionRequest>(documents, params, answers::quick_fixes)
+                ask::<CodeActionRequest>(documents, params, handlers::quick_fixes)
             }
-            Completion::METHOD => ask::<Completion>(documents, params, answers::completions),
+            Completion::METHOD => ask::<Completion>(documents, params, handlers::completions),
             _ => Err((ErrorCode::MethodNotFound, format!("`{method}` is not known here"))),
         }
     }

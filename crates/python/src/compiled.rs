@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tensorwright::ir::{Guarded, Lacking};
+use tensorwright::ir::{EmptyRange, ReductionGuard};
 use tensorwright::printable;
 use tensorwright::{Diagnostics, Goal, Kernel, Program};
 use tensorwright_records::open_existing;
@@ -21,9 +21,9 @@ const LONG: u128 = 20_000;
 pub(crate) struct Variant {
     pub(crate) sizes: Sizes,
     /// Reductions that end where a call says.
-    pub(crate) guards: Vec<Guarded>,
+    pub(crate) guards: Vec<ReductionGuard>,
     /// The stages with an empty range, because a size is zero.
-    pub(crate) empty: Vec<(usize, Lacking)>,
+    pub(crate) empty: Vec<(usize, EmptyRange)>,
     /// Whether `const` inputs are prepared ahead of calls.
     pub(crate) has_constants: bool,
     /// Inputs that are not dense, by number.

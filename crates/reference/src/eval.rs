@@ -77,7 +77,7 @@ pub(crate) struct Scope<'a, T: ?Sized> {
 }
 
 /// An index that was evaluated, and whether another evaluation may get another one.
-pub(crate) struct Evaluated {
+pub(crate) struct IndexValue {
     pub(crate) value: i128,
     pub(crate) uncertain: bool,
 }
@@ -152,10 +152,10 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         Ok(value.or_else(self.eval(rejected).ok()))
     }
 
-    pub(crate) fn index(&self, index: &Index) -> Result<Evaluated, Failure> {
+    pub(crate) fn index(&self, index: &Index) -> Result<IndexValue, Failure> {
         // Most subscripts are one axis and nothing else.
         if let Some(axis) = index.as_axis() {
-            return Ok(Evaluated { value: i128::from(self.axis(axis)), uncertain: false });
+            return Ok(IndexValue { value: i128::from(self.axis(axis)), uncertain: false });
         }
         let mut uncertain = false;
         let axis = |axis: AxisId| self.axis(axis);
@@ -164,7 +164,7 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
             uncertain |= number.is_uncertain();
             Ok(number.as_integer())
         })?;
-        Ok(Evaluated { value, uncertain })
+        Ok(IndexValue { value, uncertain })
     }
 
     /// The value of an axis at this point.

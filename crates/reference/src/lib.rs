@@ -43,7 +43,7 @@ mod target;
 mod tests;
 pub mod tolerance;
 
-pub use buffer::{Buffer, BufferError, MAX_BYTES, Stored};
+pub use buffer::{Buffer, BufferElement, BufferError, MAX_BYTES};
 pub use element::{Element, Value};
 pub use interpret::run;
 pub use memory::{Memory, Write};

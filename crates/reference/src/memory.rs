@@ -19,7 +19,7 @@ use crate::interpret::check_inputs;
 use crate::number::Number;
 use crate::output::Output;
 use crate::reduce::Accumulator;
-use crate::running::{begun, rounds};
+use crate::running::{accumulator, rounds};
 
 /// The tensors that statements read and write, with a bound on the error of every element.
 pub struct Memory<'a> {
@@ -136,8 +136,8 @@ impl<'a> Memory<'a> {
         let sums = &mut self.sums[place];
         let is_sum = write.combine == Some(ReductionOp::Sum) && dtype.is_float();
         if sums.is_empty() && is_sum {
-            let begun = |at| begun(ReductionOp::Sum, dtype, contents.number(at));
-            *sums = (0..contents.buffer.len()).map(begun).collect();
+            let accumulator = |at| accumulator(ReductionOp::Sum, dtype, contents.number(at));
+            *sums = (0..contents.buffer.len()).map(accumulator).collect();
         }
         let number = match (sums.get_mut(position), write.combine) {
             (Some(sum), Some(ReductionOp::Sum)) => {
@@ -149,7 +149,7 @@ impl<'a> Memory<'a> {
                 let number = combine.zip(held).map_or(value, |(op, held)| folded(op, held, value));
                 let number = number.store(dtype);
                 if let Some(sum) = sum {
-                    *sum = begun(ReductionOp::Sum, dtype, Some(number));
+                    *sum = accumulator(ReductionOp::Sum, dtype, Some(number));
                 }
                 number
             }
@@ -174,10 +174,10 @@ impl<'a> Memory<'a> {
             _ => None,
         };
         let mut sum = match start {
-            Some(start) => begun(running.op, dtype, Some(scope.eval(start)?)),
+            Some(start) => accumulator(running.op, dtype, Some(scope.eval(start)?)),
             None => {
                 let before = scope.position(write.tensor, &running.read.subscripts)?;
-                let held = || begun(running.op, dtype, contents.number(before));
+                let held = || accumulator(running.op, dtype, contents.number(before));
                 self.sums[place].get(before).copied().unwrap_or_else(held)
             }
         };

@@ -52,7 +52,7 @@ impl<'s> RunningStage<'s> {
         let scope = Scope { program, stage: self.stage, tensors, point };
         let mut sum = match before {
             Some(before) => before,
-            None => begun(self.running.op, self.dtype, Some(scope.eval(&self.scan.start)?)),
+            None => accumulator(self.running.op, self.dtype, Some(scope.eval(&self.scan.start)?)),
         };
         sum.push(scope.eval(&self.running.term)?);
         Ok(sum)
@@ -65,7 +65,7 @@ pub(crate) fn rounds(op: ReductionOp, dtype: DType) -> bool {
 }
 
 /// A reduction that starts from a number. Adding to zero and multiplying by one are exact, and no term.
-pub(crate) fn begun(op: ReductionOp, dtype: DType, held: Option<Number>) -> Accumulator {
+pub(crate) fn accumulator(op: ReductionOp, dtype: DType, held: Option<Number>) -> Accumulator {
     let mut sum = Accumulator::neutral(op, dtype);
     let nothing = match op {
         ReductionOp::Sum => Some(Approx::exact(0.0)),

@@ -2,7 +2,7 @@
 
 use tensorwright_lang::program::{AxisId, AxisKind, Combine, Program, Scatter, Stage};
 
-use crate::eval::{Contents, Evaluated, Failure, Scope, Tensors, defect};
+use crate::eval::{Contents, Failure, IndexValue, Scope, Tensors, defect};
 use crate::reduce::Accumulator;
 use crate::target::{Target, advance, too_large};
 
@@ -129,7 +129,7 @@ impl Axes {
 }
 
 /// The positions of the term at a point, each checked.
-fn positions<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<Vec<Evaluated>, Failure> {
+fn positions<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<Vec<IndexValue>, Failure> {
     let position = |scatter: &Scatter| {
         let axis = scope.stage.axis(scatter.axis);
         let at = scope.index(&scatter.at)?;

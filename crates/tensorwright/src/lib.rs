@@ -72,7 +72,7 @@ pub use tensorwright_lang::program::{Analysis, ProgramHash, StageAnalysis};
 pub use tensorwright_lang::source::{Source, Span};
 pub use tensorwright_lang::text::{is_obeyed, printable};
 pub use tensorwright_reference::{
-    Buffer, BufferError, Mismatch, Output, Run, Stored, Summary, Value, npy, summarize,
+    Buffer, BufferElement, BufferError, Mismatch, Output, Run, Summary, Value, npy, summarize,
 };
 
 pub use tensorwright_codegen_c::Dialect;

@@ -99,20 +99,20 @@ impl Program {
     ///
     /// # Errors
     /// Why it does not, as the end of a sentence.
-    pub fn guards_for(&self, smaller: &Self) -> Result<Vec<ir::Guarded>, &'static str> {
+    pub fn guards_for(&self, smaller: &Self) -> Result<Vec<ir::ReductionGuard>, &'static str> {
         self.ir.guards_for(&smaller.ir)
     }
 
     /// The same program with an `int32` input more for each guard: where the range of that reduction ends. `None` if index arithmetic
     /// overflows.
     #[must_use]
-    pub fn guarded(&self, guards: &[ir::Guarded]) -> Option<Self> {
+    pub fn guarded(&self, guards: &[ir::ReductionGuard]) -> Option<Self> {
         self.ir.guarded(guards).map(Self::new)
     }
 
     /// The same program where some stages, by number, have an empty range: they read nothing but what was there before.
     #[must_use]
-    pub fn without_points(&self, stages: &[(usize, ir::Lacking)]) -> Self {
+    pub fn without_points(&self, stages: &[(usize, ir::EmptyRange)]) -> Self {
         Self::new(self.ir.without_points(stages))
     }
 

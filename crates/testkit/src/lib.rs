@@ -14,7 +14,7 @@ pub mod token;
 pub mod transform;
 
 pub use damage::damage;
-pub use generate::{FEATURES, Generated, Scale, generate, generate_at};
+pub use generate::{FEATURES, GeneratedProgram, Scale, generate, generate_at};
 pub use mutate::mutate;
 pub use tensorwright_random::SplitMix as Rng;
-pub use transform::{Renamed, reformat, rename, rename_within};
+pub use transform::{RenamedText, reformat, rename, rename_within};

@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum TokenKind {
     /// A name, keyword, type or builtin.
     Word,
     /// A number.
@@ -17,7 +17,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token<'a> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// How it is written.
     pub text: &'a str,
     /// Whether it is the first of its line.
@@ -59,23 +59,23 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// The kind and the length of the first token of a text that starts with neither a blank nor a
 /// comment. `after` is the kind of the token that touches it.
-fn first(text: &str, after: Option<Kind>) -> (Kind, usize) {
+fn first(text: &str, after: Option<TokenKind>) -> (TokenKind, usize) {
     let symbol = SYMBOLS.iter().find(|symbol| text.starts_with(**symbol));
     if let Some(symbol) = symbol.filter(|_| !is_name_before_equality(text)) {
-        return (Kind::Symbol, symbol.len());
+        return (TokenKind::Symbol, symbol.len());
     }
     let next = |at: usize| text.as_bytes().get(at).copied().unwrap_or(b' ');
     match next(0) {
-        b'.' if after == Some(Kind::Word) => (Kind::Dot, 1),
-        b'.' if next(1).is_ascii_digit() => (Kind::Number, number_length(text)),
-        b'0'..=b'9' if after == Some(Kind::Dot) => (Kind::Number, word_length(text)),
+        b'.' if after == Some(TokenKind::Word) => (TokenKind::Dot, 1),
+        b'.' if next(1).is_ascii_digit() => (TokenKind::Number, number_length(text)),
+        b'0'..=b'9' if after == Some(TokenKind::Dot) => (TokenKind::Number, word_length(text)),
         b'0'..=b'9' => {
             let (word, number) = (word_length(text), number_length(text));
             // `2LUT` is a name: it does not end where the number would.
-            if number < word { (Kind::Word, word) } else { (Kind::Number, number) }
+            if number < word { (TokenKind::Word, word) } else { (TokenKind::Number, number) }
         }
-        b'_' | b'a'..=b'z' | b'A'..=b'Z' => (Kind::Word, word_length(text)),
-        _ => (Kind::Symbol, text.chars().next().map_or(1, char::len_utf8)),
+        b'_' | b'a'..=b'z' | b'A'..=b'Z' => (TokenKind::Word, word_length(text)),
+        _ => (TokenKind::Symbol, text.chars().next().map_or(1, char::len_utf8)),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Rng;
-use crate::token::{Kind, Token, tokens};
+use crate::token::{Token, TokenKind, tokens};
 
 /// Words that belong to the language: keywords, types, builtin functions and constants.
 pub const RESERVED: &[&str] = &[
@@ -112,14 +112,14 @@ fn is_reserved(word: &str) -> bool {
 
 /// A text with other names, and what became of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Renamed {
+pub struct RenamedText {
     /// The text.
     pub text: String,
     /// The new name of each old one: defs, tensors, scalars, sizes and index variables.
     pub names: BTreeMap<String, String>,
 }
 
-impl Renamed {
+impl RenamedText {
     /// What a name has become; itself if it was not in the text.
     #[must_use]
     pub fn name<'a>(&'a self, old: &'a str) -> &'a str {
@@ -129,7 +129,7 @@ impl Renamed {
 
 /// Gives every name of a text another one, the same one everywhere; blanks and comments stay.
 #[must_use]
-pub fn rename(text: &str, seed: u64) -> Renamed {
+pub fn rename(text: &str, seed: u64) -> RenamedText {
     let mut rng = Rng::new(seed);
     let mut names = BTreeMap::new();
     let mut taken = BTreeSet::new();
@@ -137,7 +137,7 @@ pub fn rename(text: &str, seed: u64) -> Renamed {
     let mut copied = 0;
     let all = tokens(text);
     for (at, token) in all.iter().enumerate() {
-        if token.kind != Kind::Word || is_language(&all, at) {
+        if token.kind != TokenKind::Word || is_language(&all, at) {
             continue;
         }
         let name =
@@ -148,14 +148,14 @@ pub fn rename(text: &str, seed: u64) -> Renamed {
         copied = start + token.text.len();
     }
     renamed.push_str(&text[copied..]);
-    Renamed { text: renamed, names }
+    RenamedText { text: renamed, names }
 }
 
 /// Gives the names of every definition others, from so few that those of one definition are those of another as well: the
 /// index variables of one are tensors of the next. Names of definitions and functions stay. `def` is the one whose
 /// names are told.
 #[must_use]
-pub fn rename_within(text: &str, def: &str, seed: u64) -> Renamed {
+pub fn rename_within(text: &str, def: &str, seed: u64) -> RenamedText {
     let mut rng = Rng::new(seed);
     let all = tokens(text);
     let begins = |token: &Token<'_>| matches!(token.text, "def" | "fn");
@@ -173,7 +173,7 @@ pub fn rename_within(text: &str, def: &str, seed: u64) -> Renamed {
             (names, taken) = (BTreeMap::new(), BTreeSet::new());
             is_told = all.get(at + 1).is_some_and(|name| name.text == def);
         }
-        let stays = token.kind != Kind::Word || global.contains(token.text);
+        let stays = token.kind != TokenKind::Word || global.contains(token.text);
         if stays || is_language(&all, at) {
             continue;
         }
@@ -186,7 +186,7 @@ pub fn rename_within(text: &str, def: &str, seed: u64) -> Renamed {
         copied = start + token.text.len();
     }
     renamed.push_str(&text[copied..]);
-    Renamed { text: renamed, names: if is_told { names } else { told } }
+    RenamedText { text: renamed, names: if is_told { names } else { told } }
 }
 
 /// A name of few, that is new to a definition.
@@ -210,10 +210,10 @@ fn offset(text: &str, token: &Token<'_>) -> usize {
 fn is_language(all: &[Token<'_>], at: usize) -> bool {
     let is_scan = |first: usize| {
         all.get(first).is_some_and(|token| token.text == "scan")
-            && all.get(first + 1).is_some_and(|token| token.kind == Kind::Word)
+            && all.get(first + 1).is_some_and(|token| token.kind == TokenKind::Word)
             && all.get(first + 2).is_some_and(|token| token.text == "from")
     };
-    let is_word = |at: usize| all.get(at).is_some_and(|token| token.kind == Kind::Word);
+    let is_word = |at: usize| all.get(at).is_some_and(|token| token.kind == TokenKind::Word);
     if all[at].text == "scatter" && is_word(at + 1) {
         return all.get(at + 2).is_some_and(|token| token.text == "=");
     }
@@ -225,7 +225,7 @@ fn is_language(all: &[Token<'_>], at: usize) -> bool {
     }
     // After a variable of a `where` clause, and not after a type: `, half in` names a parameter.
     at >= 2
-        && all[at - 1].kind == Kind::Word
+        && all[at - 1].kind == TokenKind::Word
         && !is_reserved(all[at - 1].text)
         && matches!(all[at - 2].text, "where" | ",")
 }
@@ -267,11 +267,11 @@ pub fn reformat(text: &str, seed: u64) -> String {
 
 /// What may stand between two tokens.
 fn gap(before: &Token<'_>, after: &Token<'_>, rng: &mut Rng) -> String {
-    if before.kind == Kind::Dot || after.kind == Kind::Dot {
+    if before.kind == TokenKind::Dot || after.kind == TokenKind::Dot {
         return String::new();
     }
     // Only `name(` on one line is a call; with a line end in between, it is not.
-    let call = before.kind == Kind::Word && after.text == "(";
+    let call = before.kind == TokenKind::Word && after.text == "(";
     if call && after.starts_line {
         return format!("\n{}", blanks(rng));
     }
@@ -297,9 +297,9 @@ fn blanks(rng: &mut Rng) -> String {
 /// the other is an operator that neither starts a number nor continues a word.
 fn may_touch(before: &Token<'_>, after: &Token<'_>) -> bool {
     let symbol = |token: &Token<'_>| {
-        token.kind == Kind::Symbol && !token.text.starts_with(|c: char| c.is_alphanumeric())
+        token.kind == TokenKind::Symbol && !token.text.starts_with(|c: char| c.is_alphanumeric())
     };
-    let word = |token: &Token<'_>| token.kind == Kind::Word;
+    let word = |token: &Token<'_>| token.kind == TokenKind::Word;
     (word(before) && symbol(after)) || (symbol(before) && word(after))
 }
 
@@ -309,10 +309,13 @@ mod tests {
     use crate::generate::generate;
 
     /// The tokens without what a reformat may change. A line end matters only before a `(`.
-    fn structure(text: &str) -> Vec<(Kind, String, bool)> {
+    fn structure(text: &str) -> Vec<(TokenKind, String, bool)> {
         let all = tokens(text);
         let line = |at: usize| {
-            at > 0 && all[at].text == "(" && all[at - 1].kind == Kind::Word && all[at].starts_line
+            at > 0
+                && all[at].text == "("
+                && all[at - 1].kind == TokenKind::Word
+                && all[at].starts_line
         };
         (0..all.len()).map(|at| (all[at].kind, all[at].text.to_owned(), line(at))).collect()
     }
@@ -337,7 +340,7 @@ mod tests {
             for (at, (old_token, new_token)) in old.iter().zip(&new).enumerate() {
                 assert_eq!(old_token.kind, new_token.kind);
                 let expected = match old_token.kind {
-                    Kind::Word if !is_language(&old, at) => renamed.name(old_token.text),
+                    TokenKind::Word if !is_language(&old, at) => renamed.name(old_token.text),
                     _ => old_token.text,
                 };
                 assert_eq!(new_token.text, expected);
@@ -361,7 +364,7 @@ mod tests {
             let text = reformat("x = f(a)\n y = z\n(a, b) = g(c)", seed);
             let all = tokens(&text);
             for pair in all.windows(2) {
-                if pair[0].kind == Kind::Word && pair[1].text == "(" {
+                if pair[0].kind == TokenKind::Word && pair[1].text == "(" {
                     assert_eq!(pair[1].starts_line, pair[0].text == "z", "{text}");
                 }
             }

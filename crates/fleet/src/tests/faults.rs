@@ -13,7 +13,7 @@ use crate::tests::support::{LIMIT, Place, completion, item, join, run, url};
 use crate::{Answer, Completion, Fleet, Item};
 use tensorwright_random::SplitMix;
 use tensorwright_records::{Error, postgres::Settings};
-use tensorwright_testkit::postgres::{Server, Wire, port, shared};
+use tensorwright_testkit::postgres::{Proxy, Server, port, shared};
 
 const TASK: &str = "TENSORWRIGHT_TEST_TASK";
 const PLACE: &str = "TENSORWRIGHT_TEST_PLACE";
@@ -241,7 +241,7 @@ fn a_server_that_is_killed() {
 fn a_wire_that_is_frozen_and_cut() {
     let Some(shared) = shared() else { return };
     let place = Place::new().unwrap();
-    let wire = Wire::to(port(&shared).unwrap()).unwrap();
+    let wire = Proxy::to(port(&shared).unwrap()).unwrap();
     let seconds = if items() >= 10_000 { 30 } else { 2 };
     let way = wire.url(place.text());
     survive(&place, &way, 1, items(), |round| {

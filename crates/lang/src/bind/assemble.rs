@@ -1,7 +1,7 @@
 //! The program from resolved statements: every write makes a new version of its tensor.
 
 use super::flatten::{Flat, Step};
-use super::resolve::Resolved;
+use super::resolve::ResolvedStatement;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Symbol};
 use crate::infer::Range;
@@ -25,7 +25,7 @@ pub(super) fn assemble(
     flat: &Flat<'_>,
     shapes: &[Option<Vec<i64>>],
     scalars: &[Option<i64>],
-    resolved: Vec<Option<Resolved>>,
+    resolved: Vec<Option<ResolvedStatement>>,
 ) -> Result<Program, Vec<Diagnostic>> {
     let mut assembler = Assembler {
         flat,
@@ -144,8 +144,8 @@ impl Assembler<'_> {
         id
     }
 
-    fn stage(&mut self, stmt: &Comprehension, resolved: Resolved) {
-        let Resolved { ranges, mut body, mut scan, mut scatter } = resolved;
+    fn stage(&mut self, stmt: &Comprehension, resolved: ResolvedStatement) {
+        let ResolvedStatement { ranges, mut body, mut scan, mut scatter } = resolved;
         let shape = self.shapes[stmt.target.0 as usize].clone().unwrap_or_default();
         let before = self.current[stmt.target.0 as usize];
         let covers = |(range, extent): (&Range, &i64)| range.lo == 0 && range.hi == *extent;

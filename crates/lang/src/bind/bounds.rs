@@ -6,7 +6,9 @@ use super::site::Site;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
 use crate::hir::{self, Comprehension};
-use crate::infer::{Access, Known, Origin, Range, Settled, Verdict, coefficient, index_axes};
+use crate::infer::{
+    Access, Origin, Range, RangeContext, SettledRange, Verdict, coefficient, index_axes,
+};
 use crate::program::{AxisId, Expr, Index, Interval, TensorId, index_text};
 use crate::source::Span;
 
@@ -71,7 +73,7 @@ impl Statement<'_> {
 /// Ranges that came out empty: no value of the variable keeps some access in bounds.
 pub(super) fn not_empty(
     statement: &Statement<'_>,
-    settled: &[Settled],
+    settled: &[SettledRange],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Result<(), Vec<Diagnostic>> {
     let ranges: Vec<Option<Range>> =
@@ -86,7 +88,7 @@ pub(super) fn not_empty(
             continue;
         }
         if *below {
-            let verdict = Known { ranges: &ranges, dtype }.verdict(access);
+            let verdict = RangeContext { ranges: &ranges, dtype }.verdict(access);
             let mut error = outside(statement, access, &verdict, &ranges);
             error.notes = vec!["ranges start at 0 unless a `where` says otherwise".to_owned()];
             report(&mut errors, error);
@@ -131,7 +133,7 @@ fn empty(
 }
 
 /// A read (by its place in the text) and a dimension whose subscript must be checked at run time.
-pub(super) type Checked = (Span, TensorId, u32);
+pub(super) type RuntimeCheck = (Span, TensorId, u32);
 
 /// Proves every access in bounds; what depends on data is returned instead, to be checked when the
 /// program runs.
@@ -139,8 +141,8 @@ pub(super) fn verify(
     statement: &Statement<'_>,
     ranges: &[Option<Range>],
     dtype: &impl Fn(TensorId) -> DType,
-) -> Result<Vec<Checked>, Vec<Diagnostic>> {
-    let known = Known { ranges, dtype };
+) -> Result<Vec<RuntimeCheck>, Vec<Diagnostic>> {
+    let known = RangeContext { ranges, dtype };
     let mut checked = Vec::new();
     let mut errors = Vec::new();
     for access in statement.accesses {
@@ -262,7 +264,7 @@ fn advice(
 }
 
 /// Marks the subscripts that must be checked at run time.
-pub(super) fn mark_checked(body: &mut Expr, checked: &[Checked]) {
+pub(super) fn mark_checked(body: &mut Expr, checked: &[RuntimeCheck]) {
     if checked.is_empty() {
         return;
     }

@@ -10,7 +10,7 @@ use super::site::{CallId, CallSite, Site};
 use crate::diagnostic::Diagnostic;
 use crate::dtype::DType;
 use crate::hir::{self, Arg, Comprehension, Def, Dim, Expr, Int, Stmt, Symbol};
-use crate::inline::{self, MAX_STATEMENTS, Meaning};
+use crate::inline::{self, CalleeTensor, MAX_STATEMENTS};
 use crate::source::Span;
 
 /// A definition without calls.
@@ -171,12 +171,12 @@ impl<'a> Flattener<'a> {
                 Arg::Float(value) => Binding::Number(Number::Float(*value, tensor.dtype)),
             });
             tensors.push(match inline::meaning(argument, target_of(symbol)) {
-                Meaning::Given(binding) => binding,
-                Meaning::Updated { target, source } => {
+                CalleeTensor::Given(binding) => binding,
+                CalleeTensor::Updated { target, source } => {
                     self.flat.steps.push(Step::Alias { target, source });
                     Binding::Tensor(target)
                 }
-                Meaning::Own => Binding::Tensor(self.new_tensor(callee, tensor)),
+                CalleeTensor::Own => Binding::Tensor(self.new_tensor(callee, tensor)),
             });
         }
         let outer = frame.names.as_ref().map(|names| names.call);

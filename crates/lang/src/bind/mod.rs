@@ -3,7 +3,7 @@
 
 mod assemble;
 mod bounds;
-mod disagree;
+mod extent_mismatch;
 mod flatten;
 mod lower;
 mod resolve;
@@ -11,7 +11,7 @@ mod scan;
 mod scatter;
 mod simplify;
 mod site;
-mod stuck;
+mod undetermined;
 
 use std::collections::{BTreeMap, HashMap};
 

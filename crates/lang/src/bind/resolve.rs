@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::bounds::{self, Mode, subscript_text};
-use super::disagree;
+use super::extent_mismatch;
 use super::flatten::{Flat, Step};
 use super::lower::Lowering;
 use super::scan;
 use super::scatter;
 use super::site::Site;
-use super::stuck;
+use super::undetermined;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Dim, Symbol};
-use crate::infer::{self, Access, Origin, Range, Settled};
+use crate::infer::{self, Access, Origin, Range, SettledRange};
 use crate::program::{
     AccessLimit, AxisId, Exact, Expr, Index, RangeReason, Scan, Scatter, TensorId,
 };
@@ -27,7 +27,7 @@ use crate::syntax::ast::MAX_DEPTH;
 
 /// A statement with all ranges known.
 #[derive(Debug)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedStatement {
     /// Per variable of the statement.
     pub(super) ranges: Vec<(Range, RangeReason)>,
     /// The right side; tensors have the numbers of their symbols.
@@ -72,18 +72,19 @@ fn too_wide(span: Span) -> Diagnostic {
 
 /// What became of a statement.
 enum Attempt {
-    Done(Option<Resolved>),
+    Done(Option<ResolvedStatement>),
     /// It needs the shape of a tensor that has none yet.
     Waits,
     /// It does not determine all ranges by itself; this would be the error.
-    Stuck(Vec<Diagnostic>),
+    Undetermined(Vec<Diagnostic>),
 }
 
 impl<'a> Resolver<'a> {
     /// Resolves all steps; those with errors have `None`, and the errors are reported.
-    pub(super) fn resolve(&mut self) -> Vec<Option<Resolved>> {
+    pub(super) fn resolve(&mut self) -> Vec<Option<ResolvedStatement>> {
         let flat = self.flat;
-        let mut resolved: Vec<Option<Resolved>> = flat.steps.iter().map(|_| None).collect();
+        let mut resolved: Vec<Option<ResolvedStatement>> =
+            flat.steps.iter().map(|_| None).collect();
         let mut pending: Vec<usize> = (0..flat.steps.len()).collect();
         loop {
             let before = (pending.len(), self.extents.len());
@@ -94,7 +95,7 @@ impl<'a> Resolver<'a> {
                     false
                 }
                 Attempt::Waits => true,
-                Attempt::Stuck(diagnostics) => {
+                Attempt::Undetermined(diagnostics) => {
                     errors.extend(diagnostics);
                     true
                 }
@@ -126,8 +127,8 @@ impl<'a> Resolver<'a> {
                 let flat = self.flat;
                 let called = |error| flat.with_calls(error, site.call);
                 match self.compute(stmt, *site) {
-                    Ok(Attempt::Stuck(errors)) => {
-                        Attempt::Stuck(errors.into_iter().map(called).collect())
+                    Ok(Attempt::Undetermined(errors)) => {
+                        Attempt::Undetermined(errors.into_iter().map(called).collect())
                     }
                     Ok(attempt) => attempt,
                     Err(errors) => {
@@ -176,8 +177,8 @@ impl<'a> Resolver<'a> {
         }
         let given = self.given_ranges(stmt, &lowering)?;
         if self.mode == Mode::Structure && given.iter().all(Option::is_some) {
-            let settled = |range: &Range| Settled { range: *range, origin: Origin::Given };
-            let settled: Vec<Settled> = given.iter().flatten().map(settled).collect();
+            let settled = |range: &Range| SettledRange { range: *range, origin: Origin::Given };
+            let settled: Vec<SettledRange> = given.iter().flatten().map(settled).collect();
             self.set_shape(stmt, &settled);
             return Ok(Attempt::Done(None));
         }
@@ -188,13 +189,13 @@ impl<'a> Resolver<'a> {
         let settled = infer::infer(&given, &accesses, &dtype);
         let statement =
             bounds::Statement { stmt, site, tensors, accesses: &accesses, mode: self.mode };
-        let Some(settled) = settled.iter().cloned().collect::<Option<Vec<Settled>>>() else {
-            let errors = stuck::explain(&statement, &settled, &given, &dtype);
+        let Some(settled) = settled.iter().cloned().collect::<Option<Vec<SettledRange>>>() else {
+            let errors = undetermined::explain(&statement, &settled, &given, &dtype);
             self.note_extents(stmt, &settled);
             return Ok(if self.mode == Mode::Structure && errors.is_empty() {
                 Attempt::Done(None)
             } else {
-                Attempt::Stuck(errors)
+                Attempt::Undetermined(errors)
             });
         };
         let settled = match self.mode {
@@ -206,7 +207,7 @@ impl<'a> Resolver<'a> {
             return Ok(Attempt::Done(None));
         }
         bounds::not_empty(&statement, &settled, &dtype)?;
-        disagree::same_extents(&statement, &settled, &dtype)?;
+        extent_mismatch::same_extents(&statement, &settled, &dtype)?;
         let ranges: Vec<Option<Range>> = settled.iter().map(|s| Some(s.range)).collect();
         let checked = bounds::verify(&statement, &ranges, &dtype)?;
         let mut decided = scatter.clone();
@@ -236,11 +237,11 @@ impl<'a> Resolver<'a> {
         if ![&body, &written].into_iter().all(|expr| self.is_computable(expr, &settled)) {
             return Err(vec![too_wide(stmt.span)]);
         }
-        Ok(Attempt::Done(Some(Resolved { ranges, body, scan, scatter })))
+        Ok(Attempt::Done(Some(ResolvedStatement { ranges, body, scan, scatter })))
     }
 
     /// Whether index arithmetic on these ranges and types of data can be computed exactly.
-    fn is_computable(&self, body: &Expr, settled: &[Settled]) -> bool {
+    fn is_computable(&self, body: &Expr, settled: &[SettledRange]) -> bool {
         let axis = |axis: AxisId| settled[axis.0 as usize].range.interval();
         let dtype = |id: TensorId| self.flat.tensors[id.0 as usize].dtype;
         let extent = |id: TensorId, dimension: u32| {
@@ -307,7 +308,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Remembers the extents that a statement determines although it leaves others open.
-    fn note_extents(&mut self, stmt: &Comprehension, settled: &[Option<Settled>]) {
+    fn note_extents(&mut self, stmt: &Comprehension, settled: &[Option<SettledRange>]) {
         if self.shapes[stmt.target.0 as usize].is_some() {
             return;
         }
@@ -322,8 +323,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// A tensor without a shape gets that of the first statement that determines it.
-    fn set_shape(&mut self, stmt: &Comprehension, settled: &[Settled]) {
-        let extent = |(dimension, settled): (usize, &Settled)| {
+    fn set_shape(&mut self, stmt: &Comprehension, settled: &[SettledRange]) {
+        let extent = |(dimension, settled): (usize, &SettledRange)| {
             let known = self.extents.get(&(stmt.target, dimension));
             known.copied().unwrap_or(settled.range.hi.max(1))
         };
@@ -334,7 +335,7 @@ impl<'a> Resolver<'a> {
     fn reason(
         &self,
         stmt: &Comprehension,
-        settled: &Settled,
+        settled: &SettledRange,
         accesses: &[Access<'_>],
         given: Option<Span>,
     ) -> RangeReason {
@@ -367,8 +368,8 @@ impl<'a> Resolver<'a> {
 }
 
 /// Structure is checked with made-up sizes, for which a range may happen to be empty.
-fn at_least_one(settled: Settled) -> Settled {
-    Settled { range: settled.range.at_least_one(), ..settled }
+fn at_least_one(settled: SettledRange) -> SettledRange {
+    SettledRange { range: settled.range.at_least_one(), ..settled }
 }
 
 fn check_range(name: &str, lo: i64, hi: i64, span: Span, mode: Mode) -> Result<Range, Diagnostic> {

@@ -2,7 +2,6 @@
 
 mod call;
 mod coerce;
-mod early;
 mod elaborate;
 mod order;
 mod scan;
@@ -11,6 +10,7 @@ mod scope;
 mod statement;
 mod taint;
 mod unknown;
+mod use_before_def;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};

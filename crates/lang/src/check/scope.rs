@@ -20,7 +20,7 @@ pub(super) struct Signature {
 }
 
 /// Which tensors have a type already; `None` for all.
-type Known<'k> = Option<&'k [bool]>;
+type TypedTensors<'k> = Option<&'k [bool]>;
 
 /// What a name stands for, outside of a statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -317,7 +317,7 @@ impl<'a> Scope<'a> {
 
     /// The type of an expression, without a report of what may be wrong with it. Tensors that are
     /// not `known` have no type yet.
-    fn type_of(&self, expr: &Expr, known: Known<'_>) -> Ty {
+    fn type_of(&self, expr: &Expr, known: TypedTensors<'_>) -> Ty {
         let read = |name: &str| match self.names.get(name) {
             Some(Entity::Tensor(symbol)) if known.is_none_or(|k| k[symbol.0 as usize]) => {
                 Some(Ty::Typed(self.tensor(*symbol).dtype))

@@ -1,8 +1,8 @@
 //! What went wrong, where, and what to do about it.
 
 mod codes;
-mod drawn;
 mod render;
+mod sanitized;
 mod suggest;
 
 pub use codes::{Code, Severity};

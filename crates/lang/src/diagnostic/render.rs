@@ -2,14 +2,14 @@
 
 use ariadne::{CharSet, Color, Config, Fmt, IndexType, Label, Report, ReportKind, Source as Lines};
 
-use super::drawn::{Drawn, Place};
+use super::sanitized::{SanitizedSource, SourceRange};
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::source::Source;
 
 /// Renders all of them, each followed by an empty line.
 pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     let source = diagnostics.source();
-    let drawn = Drawn::new(source);
+    let drawn = SanitizedSource::new(source);
     let mut out = Vec::new();
     let mut lines = (drawn.name(), Lines::from(drawn.text()));
     for diagnostic in diagnostics.list() {
@@ -31,7 +31,11 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     trimmed.join("\n") + "\n"
 }
 
-fn report<'a>(diagnostic: &Diagnostic, drawn: &'a Drawn, colour: bool) -> Report<'a, Place<'a>> {
+fn report<'a>(
+    diagnostic: &Diagnostic,
+    drawn: &'a SanitizedSource,
+    colour: bool,
+) -> Report<'a, SourceRange<'a>> {
     let (kind, hue) = match diagnostic.severity() {
         Severity::Error => (ReportKind::Error, Color::Red),
         Severity::Warning => (ReportKind::Warning, Color::Yellow),
@@ -69,7 +73,7 @@ fn report<'a>(diagnostic: &Diagnostic, drawn: &'a Drawn, colour: bool) -> Report
 /// line to the end of its last. Nobody reads more, and drawing it takes long.
 const LONGEST: usize = 4000;
 
-fn can_be_drawn(diagnostic: &Diagnostic, drawn: &Drawn) -> bool {
+fn can_be_drawn(diagnostic: &Diagnostic, drawn: &SanitizedSource) -> bool {
     diagnostic.labels.iter().all(|label| {
         let (_, range) = drawn.place(label.span);
         let (before, after) = (&drawn.text()[..range.start], &drawn.text()[range.end..]);

@@ -9,5 +9,5 @@ mod system;
 
 pub(crate) use access::{Access, accesses, accesses_inside};
 pub(crate) use plain::{Disagreement, disagreements};
-pub(crate) use query::{Known, Range, Verdict};
-pub(crate) use rounds::{Origin, Settled, coefficient, index_axes, infer};
+pub(crate) use query::{Range, RangeContext, Verdict};
+pub(crate) use rounds::{Origin, SettledRange, coefficient, index_axes, infer};

@@ -5,8 +5,8 @@
 //! plain subscripts are compared. One that a condition keeps in bounds limits nothing.
 
 use super::access::Access;
-use super::query::{Known, Limit, Range};
-use super::rounds::{Origin, Settled};
+use super::query::{Limit, Range, RangeContext};
+use super::rounds::{Origin, SettledRange};
 use crate::dtype::DType;
 use crate::program::{AxisId, TensorId};
 
@@ -22,7 +22,7 @@ pub(crate) struct Disagreement {
 
 /// Per variable that no `where` settles, the plain subscripts that limit it to different extents.
 pub(crate) fn disagreements(
-    settled: &[Settled],
+    settled: &[SettledRange],
     accesses: &[Access<'_>],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Vec<Disagreement> {
@@ -40,7 +40,7 @@ pub(crate) fn disagreements(
             continue;
         }
         let range = ranges[var].take();
-        let known = Known { ranges: &ranges, dtype };
+        let known = RangeContext { ranges: &ranges, dtype };
         let limits = |number: &usize| {
             let access = &accesses[*number];
             known.limit(access, axis) == Limit::Above(access.extent)

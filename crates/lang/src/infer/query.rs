@@ -27,7 +27,7 @@ impl Range {
 }
 
 /// What is known when a question is asked: the ranges that are settled, and the types of tensors.
-pub(crate) struct Known<'a, F> {
+pub(crate) struct RangeContext<'a, F> {
     pub(crate) ranges: &'a [Option<Range>],
     pub(crate) dtype: &'a F,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Verdict {
     Unproven,
 }
 
-impl<F: Fn(TensorId) -> DType> Known<'_, F> {
+impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
     fn interval(&self, axis: AxisId) -> Option<Interval> {
         self.ranges[axis.0 as usize].map(Range::interval)
     }
@@ -98,7 +98,7 @@ impl<F: Fn(TensorId) -> DType> Known<'_, F> {
         first
     }
 
-    /// As [`Known::first_outside`] for a subscript with too many parts for a system: by its range,
+    /// As [`RangeContext::first_outside`] for a subscript with too many parts for a system: by its range,
     /// whatever the guards say.
     fn first_outside_range(&self, access: &Access<'_>, var: AxisId) -> Option<(i64, bool)> {
         let leaves_above = |at: i64| {

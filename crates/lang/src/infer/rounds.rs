@@ -10,13 +10,13 @@
 
 use super::access::Access;
 use super::facts::Guard;
-use super::query::{Known, Limit, Range};
+use super::query::{Limit, Range, RangeContext};
 use crate::dtype::DType;
 use crate::program::{Atom, AxisId, Expr, Index, TensorId};
 
 /// A range and where it comes from.
 #[derive(Debug, Clone)]
-pub(crate) struct Settled {
+pub(crate) struct SettledRange {
     pub(crate) range: Range,
     pub(crate) origin: Origin,
 }
@@ -35,10 +35,10 @@ pub(crate) fn infer(
     given: &[Option<Range>],
     accesses: &[Access<'_>],
     dtype: &impl Fn(TensorId) -> DType,
-) -> Vec<Option<Settled>> {
-    let mut settled: Vec<Option<Settled>> = given
+) -> Vec<Option<SettledRange>> {
+    let mut settled: Vec<Option<SettledRange>> = given
         .iter()
-        .map(|range| range.map(|range| Settled { range, origin: Origin::Given }))
+        .map(|range| range.map(|range| SettledRange { range, origin: Origin::Given }))
         .collect();
     let variables: Vec<Mentions> = accesses.iter().map(mentions).collect();
     for round in 1.. {
@@ -53,7 +53,7 @@ pub(crate) fn infer(
         }
         for (var, (hi, limits, below)) in found {
             let origin = Origin::Accesses { round, limits, below };
-            settled[var] = Some(Settled { range: Range { lo: 0, hi }, origin });
+            settled[var] = Some(SettledRange { range: Range { lo: 0, hi }, origin });
         }
     }
     settled
@@ -88,19 +88,19 @@ fn guard_axes(guard: &Guard<'_>) -> u64 {
     set
 }
 
-type Found = Vec<(usize, (i64, Vec<usize>, bool))>;
+type UpperBounds = Vec<(usize, (i64, Vec<usize>, bool))>;
 
 fn one_round(
-    settled: &[Option<Settled>],
+    settled: &[Option<SettledRange>],
     accesses: &[Access<'_>],
     variables: &[Mentions],
     dtype: &impl Fn(TensorId) -> DType,
     wait_for_guards: bool,
-) -> Found {
+) -> UpperBounds {
     let ranges: Vec<Option<Range>> = settled.iter().map(|s| s.as_ref().map(|s| s.range)).collect();
     let unsettled: u64 =
         (0..ranges.len()).filter(|var| ranges[*var].is_none()).map(|var| 1 << var).sum();
-    let known = Known { ranges: &ranges, dtype };
+    let known = RangeContext { ranges: &ranges, dtype };
     let mut found: Vec<Option<(i64, Vec<usize>, bool)>> = vec![None; ranges.len()];
     for (number, (access, mentions)) in accesses.iter().zip(variables).enumerate() {
         let open = mentions.subscript & unsettled;

@@ -19,7 +19,7 @@ use crate::ops::CompareOp;
 
 /// A range of a reduction that ends earlier in some calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Guarded {
+pub struct ReductionGuard {
     /// The number of the stage.
     pub stage: usize,
     /// The axis that is reduced over.
@@ -31,7 +31,7 @@ impl Program {
     ///
     /// # Errors
     /// Why it cannot, as the end of a sentence.
-    pub fn guards_for(&self, smaller: &Program) -> Result<Vec<Guarded>, &'static str> {
+    pub fn guards_for(&self, smaller: &Program) -> Result<Vec<ReductionGuard>, &'static str> {
         let same = (self.tensors.len(), self.stages.len(), self.inputs, &self.outputs)
             == (smaller.tensors.len(), smaller.stages.len(), smaller.inputs, &smaller.outputs)
             && self.tensors.iter().zip(&smaller.tensors).all(|(a, b)| fits(a, b));
@@ -68,7 +68,7 @@ impl Program {
                     if axis.hi > i64::from(i32::MAX) {
                         return Err("a reduction has more than 2147483647 terms");
                     }
-                    guards.push(Guarded { stage: number, axis: id });
+                    guards.push(ReductionGuard { stage: number, axis: id });
                 }
             }
         }
@@ -78,7 +78,7 @@ impl Program {
     /// The same program with another input for each guard, an `int32` after all others: where the range of the reduction ends. `None` if
     /// index arithmetic overflows.
     #[must_use]
-    pub fn guarded(&self, guards: &[Guarded]) -> Option<Program> {
+    pub fn guarded(&self, guards: &[ReductionGuard]) -> Option<Program> {
         let mut made = self.clone();
         let moved = Moved { from: self.inputs as u32, by: guards.len() as u32 };
         let is_free =

@@ -10,7 +10,7 @@
 //! for the schedule to decide.
 
 mod analysis;
-mod emptied;
+mod empty_ranges;
 mod exact;
 mod expr;
 mod guarded;
@@ -24,10 +24,10 @@ mod scatter;
 mod strided;
 
 pub use analysis::{Analysis, StageAnalysis};
-pub use emptied::Lacking;
+pub use empty_ranges::EmptyRange;
 pub use exact::Exact;
 pub use expr::{Expr, Location, Read, Scalar, round_float, round_to_odd, wrap_integer};
-pub use guarded::Guarded;
+pub use guarded::ReductionGuard;
 pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};
 pub use print::{expr_text, index_text};

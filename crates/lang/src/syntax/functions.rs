@@ -11,8 +11,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use super::argmax;
 use super::ast::{Def, Expr, ExprKind, Function, Ident, MAX_DEPTH, Module, Stmt};
-use super::positions;
 use super::print::print_function;
 use crate::builtin::{Builtin, CONSTANTS};
 use crate::diagnostic::{Code, Diagnostic, nearest};
@@ -77,13 +77,13 @@ pub fn expand(module: &mut Module) -> Expansion {
     }
     for def in &mut module.defs {
         expander.def(def);
-        positions::expand(def, &mut expander.expansion.diagnostics);
+        argmax::expand(def, &mut expander.expansion.diagnostics);
     }
     expander.expansion
 }
 
 /// A function whose body uses no others.
-struct Known {
+struct ExpandedFunction {
     params: Vec<String>,
     body: Expr,
     /// As the text has it.
@@ -94,7 +94,7 @@ struct Known {
 
 #[derive(Default)]
 struct Expander {
-    known: HashMap<String, Known>,
+    known: HashMap<String, ExpandedFunction>,
     expansion: Expansion,
     prelude_is_over: bool,
     nodes: usize,
@@ -217,7 +217,7 @@ impl Expander {
     fn define(&mut self, function: &Function) {
         let mut body = function.body.clone();
         self.expr(&mut body, &HashSet::new());
-        let known = Known {
+        let known = ExpandedFunction {
             params: function.params.iter().map(|param| param.name.clone()).collect(),
             body,
             definition: print_function(function).trim_end().to_owned(),
@@ -293,7 +293,7 @@ fn no_tensor(tensor: &Ident) -> Diagnostic {
         .help("a function sees its parameters alone: pass the size as an argument")
 }
 
-fn argument_count(callee: &Ident, known: &Known, found: usize) -> Diagnostic {
+fn argument_count(callee: &Ident, known: &ExpandedFunction, found: usize) -> Diagnostic {
     let expected = known.params.len();
     let plural = if expected == 1 { "" } else { "s" };
     let verb = if found == 1 { "is" } else { "are" };
@@ -339,7 +339,7 @@ fn param_number(expr: &Expr, params: &[String]) -> Option<usize> {
     }
 }
 
-fn expanded_size(known: &Known, args: &[Expr]) -> usize {
+fn expanded_size(known: &ExpandedFunction, args: &[Expr]) -> usize {
     let sizes: Vec<usize> = args.iter().map(size).collect();
     let mut nodes = 0usize;
     let mut open = vec![&known.body];
@@ -351,7 +351,7 @@ fn expanded_size(known: &Known, args: &[Expr]) -> usize {
     nodes
 }
 
-fn expanded_height(known: &Known, args: &[Expr]) -> usize {
+fn expanded_height(known: &ExpandedFunction, args: &[Expr]) -> usize {
     let heights: Vec<usize> = args.iter().map(height).collect();
     fn of(expr: &Expr, params: &[String], heights: &[usize]) -> usize {
         match param_number(expr, params).and_then(|number| heights.get(number)) {

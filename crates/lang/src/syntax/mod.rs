@@ -5,6 +5,7 @@
 //! The `print_*` functions turn a tree back into canonical text: parsing what they print gives
 //! the same tree, up to places in the text.
 
+mod argmax;
 pub mod ast;
 mod foreign;
 mod functions;
@@ -12,7 +13,6 @@ mod input;
 mod lexer;
 mod number;
 mod parser;
-mod positions;
 mod print;
 mod token;
 

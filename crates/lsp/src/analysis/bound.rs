@@ -24,7 +24,7 @@ pub(super) enum Formula {
 
 /// The least of several formulas, of which there is at least one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Upper {
+pub(super) struct UpperBound {
     pub(super) bounds: Vec<Formula>,
     pub(super) basis: Basis,
 }
@@ -84,13 +84,13 @@ impl fmt::Display for Formula {
     }
 }
 
-impl Upper {
-    pub(super) fn new(bound: Formula) -> Upper {
-        Upper { bounds: vec![bound], basis: Basis::default() }
+impl UpperBound {
+    pub(super) fn new(bound: Formula) -> UpperBound {
+        UpperBound { bounds: vec![bound], basis: Basis::default() }
     }
 
-    pub(super) fn poly(poly: Poly) -> Upper {
-        Upper::new(Formula::Poly(poly))
+    pub(super) fn poly(poly: Poly) -> UpperBound {
+        UpperBound::new(Formula::Poly(poly))
     }
 
     /// The polynomial, if it is one; what it rests on is added to `basis`.
@@ -107,7 +107,7 @@ impl Upper {
     }
 
     /// The least of both.
-    pub(super) fn or(mut self, other: Upper) -> Upper {
+    pub(super) fn or(mut self, other: UpperBound) -> UpperBound {
         for bound in other.bounds {
             if !self.bounds.contains(&bound) {
                 self.bounds.push(bound);
@@ -130,7 +130,7 @@ impl Basis {
     }
 }
 
-impl fmt::Display for Upper {
+impl fmt::Display for UpperBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bounds.as_slice() {
             [bound] => write!(f, "{bound}"),

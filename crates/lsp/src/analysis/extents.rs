@@ -16,7 +16,7 @@ use tensorwright_lang::syntax::ast::{Comprehension, Def, Dim, Expr, Module, Stmt
 
 use super::accesses::{Access, Guard, Subscript, accesses};
 use super::affine::{Affine, Symbols};
-use super::bound::{Basis, Formula, Upper};
+use super::bound::{Basis, Formula, UpperBound};
 use super::names::{self, Scope};
 use super::poly::Poly;
 use super::samples::Sample;
@@ -26,19 +26,19 @@ use origin::Origins;
 #[derive(Debug, Default)]
 pub(super) struct Extents {
     /// Per tensor, the extents that are known.
-    shapes: HashMap<String, Vec<Option<Upper>>>,
+    shapes: HashMap<String, Vec<Option<UpperBound>>>,
     /// Per statement, the upper ends of its index variables.
-    ranges: HashMap<(usize, String), Upper>,
+    ranges: HashMap<(usize, String), UpperBound>,
 }
 
 impl Extents {
     /// The extent of a dimension.
-    pub(super) fn extent(&self, tensor: &str, dimension: usize) -> Option<&Upper> {
+    pub(super) fn extent(&self, tensor: &str, dimension: usize) -> Option<&UpperBound> {
         self.shapes.get(tensor)?.get(dimension)?.as_ref()
     }
 
     /// The upper end of an index variable of a statement.
-    pub(super) fn range(&self, stmt: usize, name: &str) -> Option<&Upper> {
+    pub(super) fn range(&self, stmt: usize, name: &str) -> Option<&UpperBound> {
         self.ranges.get(&(stmt, name.to_owned()))
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn extents<'a>(
     let scope = Scope::of(def);
     let origins = Origins::of(def, samples);
     let known = declared(def);
-    let mut work = Work { module, def, scope: &scope, samples, callee, origins, known };
+    let mut work = FormulaInference { module, def, scope: &scope, samples, callee, origins, known };
     // Every pass settles at least one range or extent, or is the last.
     while work.pass() {}
     work.keep_what_is_right();
@@ -64,15 +64,15 @@ pub(super) fn extents<'a>(
 /// The shapes of the signature.
 fn declared(def: &Def) -> Extents {
     let extent = |dim: &Dim| match dim {
-        Dim::Name(name) => Some(Upper::poly(Poly::atom(name.name.as_str()))),
-        Dim::Literal(extent, _) => Some(Upper::poly(Poly::constant(*extent))),
+        Dim::Name(name) => Some(UpperBound::poly(Poly::atom(name.name.as_str()))),
+        Dim::Literal(extent, _) => Some(UpperBound::poly(Poly::constant(*extent))),
     };
     let shape = |dims: &[Dim]| dims.iter().map(extent).collect();
     let params = def.params.iter().map(|param| (param.name.name.clone(), shape(&param.dims)));
     Extents { shapes: params.collect(), ranges: HashMap::new() }
 }
 
-struct Work<'a, 'w> {
+struct FormulaInference<'a, 'w> {
     module: &'a Module,
     def: &'a Def,
     scope: &'w Scope<'a>,
@@ -82,7 +82,7 @@ struct Work<'a, 'w> {
     known: Extents,
 }
 
-impl<'a> Work<'a, '_> {
+impl<'a> FormulaInference<'a, '_> {
     /// Settles what can be settled now; whether there was anything.
     fn pass(&mut self) -> bool {
         let mut progress = false;
@@ -138,11 +138,11 @@ impl<'a> Work<'a, '_> {
         stmt: &Comprehension,
         name: &str,
         rounds: &BTreeMap<&str, u32>,
-    ) -> Option<Upper> {
+    ) -> Option<UpperBound> {
         if let Some(range) = stmt.constraints.iter().find(|range| range.var.name == name) {
             return Some(self.written(&range.hi));
         }
-        let mut least: Option<Upper> = None;
+        let mut least: Option<UpperBound> = None;
         let (mut sampled, mut apart) = (false, false);
         for access in accesses(stmt, self.scope) {
             if !self.has_a_say(&access, name, rounds) {
@@ -212,10 +212,10 @@ impl<'a> Work<'a, '_> {
     }
 
     /// The end of a `where`: a polynomial if it is one.
-    fn written(&self, hi: &Expr) -> Upper {
+    fn written(&self, hi: &Expr) -> UpperBound {
         match self.sum(hi).filter(|sum| sum.indices.is_empty()) {
-            Some(sum) => Upper::poly(sum.rest),
-            None => Upper::new(Formula::Written(hi.clone())),
+            Some(sum) => UpperBound::poly(sum.rest),
+            None => UpperBound::new(Formula::Written(hi.clone())),
         }
     }
 
@@ -227,7 +227,7 @@ impl<'a> Work<'a, '_> {
         stmt: &Comprehension,
         access: &Access<'_>,
         name: &str,
-    ) -> Option<Upper> {
+    ) -> Option<UpperBound> {
         let Affine { rest, mut indices } = self.affine(access)?;
         let coefficient = indices.remove(name)?;
         let mut basis = Basis::default();
@@ -255,7 +255,7 @@ impl<'a> Work<'a, '_> {
         } else {
             Formula::Steps { numerator: room, divisor }
         };
-        Some(Upper { basis, ..Upper::new(bound) })
+        Some(UpperBound { basis, ..UpperBound::new(bound) })
     }
 
     /// The sign of a coefficient; integer scalars are taken to be positive, and remembered.
@@ -292,7 +292,7 @@ impl<'a> Work<'a, '_> {
             }
             let declared = names::tensor(def, name);
             for (dimension, extent) in shape.iter_mut().enumerate() {
-                let agrees = |upper: &Upper| {
+                let agrees = |upper: &UpperBound| {
                     samples.iter().all(|sample| {
                         let tensor = declared.and_then(|span| sample.tensor(span));
                         let inferred = tensor.and_then(|tensor| tensor.shape.get(dimension));

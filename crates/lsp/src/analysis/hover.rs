@@ -10,7 +10,7 @@ use tensorwright_lang::syntax::{ast, print_function};
 
 use super::names::{self, Entity};
 use super::samples::Sample;
-use super::{Analysis, given::Given};
+use super::{Analysis, size_comments::SizeComment};
 
 /// What an editor shows beside a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Analysis {
 
     /// The sample of the sizes that a comment gives.
     fn given_sample(&self, number: usize) -> Option<&Sample> {
-        let Given { sizes, .. } = self.given.get(&number)?;
+        let SizeComment { sizes, .. } = self.given.get(&number)?;
         self.inferred(number)?.samples.iter().find(|sample| sample.sizes == *sizes)
     }
 }

@@ -14,14 +14,14 @@ mod accesses;
 mod affine;
 mod bound;
 mod completion;
+mod error_free;
 mod extents;
-mod given;
 mod hover;
 mod names;
 mod poly;
 mod problems;
-mod salvage;
 mod samples;
+mod size_comments;
 mod symbols;
 
 pub use completion::{Completion, CompletionKind};
@@ -37,9 +37,9 @@ use tensorwright_lang::syntax::{self, ast};
 use tensorwright_lang::{Def, Module};
 
 use extents::Extents;
-use given::Given;
 use names::Occurrence;
 use samples::Sample;
+use size_comments::SizeComment;
 
 /// A text and what is known about it. Ranges are worked out when they are first asked for.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Analysis {
     checked: Option<Module>,
     names: Vec<Occurrence>,
     /// The sizes that comments give, by definition.
-    given: BTreeMap<usize, Given>,
+    given: BTreeMap<usize, SizeComment>,
     /// Per definition.
     inferred: Vec<OnceCell<Inferred>>,
 }
@@ -77,10 +77,12 @@ impl Analysis {
                 let warnings = module.warnings();
                 (Some(module), warnings)
             }
-            Err(problems) => (salvage::salvage(&source, &tree, problems.list()), problems),
+            Err(problems) => {
+                (error_free::error_free_module(&source, &tree, problems.list()), problems)
+            }
         };
         let names = names::occurrences(&tree);
-        let given = given::given(text, &tree);
+        let given = size_comments::size_comments(text, &tree);
         let inferred = tree.defs.iter().map(|_| OnceCell::new()).collect();
         let mut analysis = Self {
             source: source.clone(),

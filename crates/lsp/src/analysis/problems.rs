@@ -4,7 +4,7 @@ use tensorwright_lang::Def;
 use tensorwright_lang::diagnostic::Diagnostic;
 
 use super::Analysis;
-use super::given::Given;
+use super::size_comments::SizeComment;
 
 /// The most definitions that are bound whenever the text changes.
 const MAX_BOUND: usize = 100;
@@ -27,6 +27,6 @@ impl Analysis {
 }
 
 /// A command may leave sizes to the shapes of its inputs; such a one is passed over.
-fn is_complete(given: &Given, def: &Def<'_>) -> bool {
+fn is_complete(given: &SizeComment, def: &Def<'_>) -> bool {
     !given.is_command || def.sizes().iter().all(|size| given.sizes.contains_key(*size))
 }

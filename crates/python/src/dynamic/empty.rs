@@ -1,7 +1,7 @@
 //! Sizes that are zero.
 
 use tensorwright::Program;
-use tensorwright::ir::{Axis, AxisId, AxisKind, Interval, Lacking, Stage, Tensor, TensorId};
+use tensorwright::ir::{Axis, AxisId, AxisKind, EmptyRange, Interval, Stage, Tensor, TensorId};
 
 use super::Problem;
 use super::part::placement;
@@ -83,7 +83,7 @@ impl Empty {
     }
 
     /// The stages with a range that is empty.
-    fn without_points(&self) -> Vec<(usize, Lacking)> {
+    fn without_points(&self) -> Vec<(usize, EmptyRange)> {
         let lacking = |(number, stage): (usize, &Stage)| {
             let axes = || (0..).map(AxisId).zip(&stage.axes);
             let is_empty = |(id, _): &(AxisId, &Axis)| {
@@ -92,16 +92,16 @@ impl Empty {
             };
             let of_elements = |(_, axis): &(AxisId, &Axis)| axis.kind == AxisKind::Spatial;
             if axes().any(|axis| of_elements(&axis) && is_empty(&axis)) {
-                Some((number, Lacking::Elements))
+                Some((number, EmptyRange::Elements))
             } else {
-                axes().any(|axis| is_empty(&axis)).then_some((number, Lacking::Terms))
+                axes().any(|axis| is_empty(&axis)).then_some((number, EmptyRange::Terms))
             }
         };
         self.program.ir().stages.iter().enumerate().filter_map(lacking).collect()
     }
 
     /// A tensor without elements of which one is read, by a stage that has points.
-    fn read(&self, empty: &[(usize, Lacking)]) -> Option<&str> {
+    fn read(&self, empty: &[(usize, EmptyRange)]) -> Option<&str> {
         let ir = self.program.ir();
         let has_points = |number: usize| !empty.iter().any(|(other, _)| *other == number);
         let stages = ir.stages.iter().enumerate().filter(|(number, _)| has_points(*number));

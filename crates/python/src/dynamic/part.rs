@@ -1,7 +1,7 @@
 //! A part of a call: a kernel, and where it finds the tensors of the caller.
 
 use tensorwright::Program;
-use tensorwright::ir::{Guarded, Tensor, TensorId};
+use tensorwright::ir::{ReductionGuard, Tensor, TensorId};
 use tensorwright_package::buckets::Variation;
 
 use super::{Call, Problem};
@@ -17,7 +17,7 @@ pub(super) struct Made {
     large: Program,
     pub(super) small: Program,
     /// Reductions of the kernel that end where those of the caller do.
-    guards: Vec<Guarded>,
+    guards: Vec<ReductionGuard>,
 }
 
 impl Made {
@@ -79,7 +79,7 @@ pub(super) fn part(
         strides: strides.clone(),
     };
     let compiled = call.kernels.compile(call.definition, &variant, large)?;
-    let end = |guard: &Guarded| small.ir().stages[guard.stage].axis(guard.axis).hi as i32;
+    let end = |guard: &ReductionGuard| small.ir().stages[guard.stage].axis(guard.axis).hi as i32;
     Ok(Part { compiled, inputs, outputs, ends: guards.iter().map(end).collect() })
 }
 

@@ -7,7 +7,7 @@ use crate::support::{Scratch, begin, key, measured, program, quick};
 use tensorwright_records::{
     Collection, Error, Event, Journal, Kept, Location, Options, RunFilter, RunInfo, Trial, open_at,
 };
-use tensorwright_testkit::postgres::{Server, Wire, port, shared};
+use tensorwright_testkit::postgres::{Proxy, Server, port, shared};
 
 fn impatient() -> Options {
     Options { busy_timeout: Duration::from_millis(400), ..quick() }
@@ -26,7 +26,7 @@ fn message(error: &Error) -> String {
 /// A journal over a wire, whose files are in a directory of their own.
 struct Remote {
     schema: Schema,
-    wire: Wire,
+    wire: Proxy,
     place: Location,
 }
 
@@ -34,7 +34,7 @@ impl Remote {
     fn new() -> Option<Self> {
         let url = shared()?;
         let schema = Schema::of(&url);
-        let wire = Wire::to(port(&url).unwrap()).unwrap();
+        let wire = Proxy::to(port(&url).unwrap()).unwrap();
         let place = place(&wire.url(&schema.location().to_string()));
         Some(Self { schema, wire, place })
     }

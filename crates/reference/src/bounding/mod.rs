@@ -34,17 +34,17 @@ use crate::output::Output;
 /// The analysis of a program, and where its results are.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Bounding {
+pub struct ErrorAnalysis {
     /// The analysis. It has the inputs of the program it was made of; its outputs are the tensors below.
     pub program: Program,
     /// One per output of the program, in order.
-    pub outputs: Vec<Bounded>,
+    pub outputs: Vec<BoundedOutput>,
 }
 
 /// An output of a program in its analysis.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Bounded {
+pub struct BoundedOutput {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -55,7 +55,7 @@ pub struct Bounded {
     pub bounds: Option<String>,
 }
 
-impl Bounded {
+impl BoundedOutput {
     /// The output in its own type, from what the analysis computed: like that of [`run`](crate::run), with tolerances
     /// that include what rounding the values to the type does to them.
     ///
@@ -108,7 +108,7 @@ impl Bounded {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn bounding(program: &Program) -> Option<Bounding> {
+pub fn bounding(program: &Program) -> Option<ErrorAnalysis> {
     let mut analysis = stages::analysis(program)?;
     let mut outputs = Vec::new();
     analysis.made.outputs.clear();
@@ -119,12 +119,12 @@ pub fn bounding(program: &Program) -> Option<Bounding> {
             analysis.made.outputs.push(id);
             analysis.made.tensor(id).name.clone()
         };
-        outputs.push(Bounded {
+        outputs.push(BoundedOutput {
             name: tensor.name.clone(),
             dtype: tensor.dtype,
             values: publish(analysis.values[place]),
             bounds: analysis.errors[place].map(publish),
         });
     }
-    Some(Bounding { program: analysis.made, outputs })
+    Some(ErrorAnalysis { program: analysis.made, outputs })
 }

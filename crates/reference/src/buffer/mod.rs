@@ -29,7 +29,7 @@ macro_rules! storage {
         }
 
         /// Links an element type with its variant of the storage.
-        pub trait Stored: Element {
+        pub trait BufferElement: Element {
             #[doc(hidden)]
             fn into_buffer(shape: Vec<i64>, data: Vec<Self>) -> Buffer;
             #[doc(hidden)]
@@ -38,7 +38,7 @@ macro_rules! storage {
             fn slice_mut(buffer: &mut Buffer) -> Option<&mut [Self]>;
         }
 
-        $(impl Stored for $type {
+        $(impl BufferElement for $type {
             fn into_buffer(shape: Vec<i64>, data: Vec<Self>) -> Buffer {
                 Buffer { shape, data: Data::$variant(data) }
             }
@@ -121,7 +121,7 @@ impl Buffer {
     ///
     /// # Errors
     /// If the number of elements is not the product of the extents, or too large.
-    pub fn new<T: Stored>(shape: &[i64], elements: Vec<T>) -> Result<Self, BufferError> {
+    pub fn new<T: BufferElement>(shape: &[i64], elements: Vec<T>) -> Result<Self, BufferError> {
         let expected = checked_elements(T::DTYPE, shape)?;
         let actual = elements.len();
         if actual != expected {
@@ -337,13 +337,13 @@ impl Buffer {
 
     /// The elements, if they have this type.
     #[must_use]
-    pub fn as_slice<T: Stored>(&self) -> Option<&[T]> {
+    pub fn as_slice<T: BufferElement>(&self) -> Option<&[T]> {
         T::slice(self)
     }
 
     /// The elements to change, if they have this type.
     #[must_use]
-    pub fn as_mut_slice<T: Stored>(&mut self) -> Option<&mut [T]> {
+    pub fn as_mut_slice<T: BufferElement>(&mut self) -> Option<&mut [T]> {
         T::slice_mut(self)
     }
 
@@ -400,14 +400,14 @@ fn type_text(dtype: DType, shape: &[i64]) -> String {
 }
 
 /// A buffer of one dimension.
-impl<T: Stored> From<Vec<T>> for Buffer {
+impl<T: BufferElement> From<Vec<T>> for Buffer {
     fn from(elements: Vec<T>) -> Self {
         T::into_buffer(vec![elements.len() as i64], elements)
     }
 }
 
 /// A buffer without dimensions.
-impl<T: Stored> From<T> for Buffer {
+impl<T: BufferElement> From<T> for Buffer {
     fn from(element: T) -> Self {
         T::into_buffer(Vec::new(), vec![element])
     }

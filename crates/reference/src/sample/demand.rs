@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Program, Stage, TensorId};
 
-use super::{OutputElement, Sampled, element_work};
+use super::{OutputElement, SampledElement, element_work};
 use crate::buffer::index_in;
 use crate::eval::{Contents, Failure, Tensors, defect};
 use crate::interpret::element;
@@ -65,7 +65,10 @@ impl<'a> Demand<'a> {
     }
 
     /// As many of the elements as the iterations allow.
-    pub(super) fn elements(&self, places: &[OutputElement]) -> Result<Vec<Sampled>, Failure> {
+    pub(super) fn elements(
+        &self,
+        places: &[OutputElement],
+    ) -> Result<Vec<SampledElement>, Failure> {
         let mut sampled = Vec::with_capacity(places.len());
         for place in places {
             let Some(id) = self.program.outputs.get(place.output) else { continue };
@@ -79,7 +82,7 @@ impl<'a> Demand<'a> {
             };
             let Some(number) = number else { continue };
             let (value, tolerance) = (number.value(), number.error());
-            sampled.push(Sampled { place: *place, value, tolerance });
+            sampled.push(SampledElement { place: *place, value, tolerance });
         }
         Ok(sampled)
     }

@@ -37,7 +37,7 @@ pub struct OutputElement {
 /// An element that was computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Sampled {
+pub struct SampledElement {
     /// Which one.
     pub place: OutputElement,
     /// Its value.
@@ -103,7 +103,7 @@ pub fn sample(
     inputs: &BTreeMap<String, Buffer>,
     wanted: &[OutputElement],
     effort: Effort,
-) -> Result<Vec<Sampled>, Diagnostic> {
+) -> Result<Vec<SampledElement>, Diagnostic> {
     let sampled = check_inputs(program, inputs)
         .and_then(|tensors| sample_boxed(program, tensors, wanted, effort));
     sampled.map_err(|failure| *failure)
@@ -114,7 +114,7 @@ fn sample_boxed(
     mut tensors: Vec<Option<Contents<'_>>>,
     wanted: &[OutputElement],
     effort: Effort,
-) -> Result<Vec<Sampled>, Failure> {
+) -> Result<Vec<SampledElement>, Failure> {
     let used = compute_small_stages(program, &mut tensors, effort.iterations)?;
     let threads = effort.threads.clamp(1, 64);
     let share = (effort.iterations - used) / threads as u64;

@@ -18,8 +18,8 @@ use std::fmt;
 use tensorwright_lang::text::grouped;
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::cpu::rules::complete;
-use tensorwright_reference::bounding::{Bounding, bounding};
-use tensorwright_reference::sample::{self, OutputElement, Sampled, choose, work};
+use tensorwright_reference::bounding::{ErrorAnalysis, bounding};
+use tensorwright_reference::sample::{self, OutputElement, SampledElement, choose, work};
 use tensorwright_schedule::{Draft, canonical};
 
 use super::diagnose::Diagnose;
@@ -157,7 +157,7 @@ impl Program {
         Ok(Expected { run, against })
     }
 
-    fn sample(&self, inputs: &Inputs, oracle: Oracle) -> Result<Vec<Sampled>, Diagnostics> {
+    fn sample(&self, inputs: &Inputs, oracle: Oracle) -> Result<Vec<SampledElement>, Diagnostics> {
         let wanted = choose(self.ir(), SAMPLES, oracle.seed);
         let effort =
             sample::Effort { iterations: oracle.sample_iterations, threads: oracle.threads };
@@ -167,7 +167,9 @@ impl Program {
 
     /// The outputs by the compiled analysis; `None` if it cannot be compiled or takes too much memory.
     fn analysed(&self, inputs: &Inputs, threads: usize) -> Result<Option<Run>, Diagnostics> {
-        let Some(Bounding { program, outputs, .. }) = bounding(self.ir()) else { return Ok(None) };
+        let Some(ErrorAnalysis { program, outputs, .. }) = bounding(self.ir()) else {
+            return Ok(None);
+        };
         let program = Program::new(program);
         if program.iterations() > ANALYSIS_ITERATIONS {
             return Ok(None);
@@ -210,7 +212,7 @@ impl Program {
 
     /// What the interpreter computed has to be what was computed otherwise, within both their bounds: that is an
     /// evaluation like any other.
-    fn check_sampled(&self, run: &Run, sampled: &[Sampled]) -> Result<(), Diagnostics> {
+    fn check_sampled(&self, run: &Run, sampled: &[SampledElement]) -> Result<(), Diagnostics> {
         for element in sampled {
             let OutputElement { output, position } = element.place;
             let Some(output) = run.outputs.get(output) else { continue };
@@ -258,7 +260,7 @@ impl Program {
 
 /// Which outputs have elements without a bound of which the interpreter has one for all that it looked at. If it
 /// has none for some, others may rightly be anything, too.
-fn weak_outputs(run: &Run, sampled: &[Sampled]) -> Vec<bool> {
+fn weak_outputs(run: &Run, sampled: &[SampledElement]) -> Vec<bool> {
     let mut known = vec![(false, false); run.outputs.len()];
     for element in sampled {
         let OutputElement { output, position } = element.place;
@@ -277,7 +279,7 @@ fn finite_tolerances(run: &Run) -> usize {
 }
 
 /// Replaces elements by those of the interpreter.
-fn adopt(run: &mut Run, sampled: &[Sampled]) {
+fn adopt(run: &mut Run, sampled: &[SampledElement]) {
     for element in sampled {
         let OutputElement { output, position } = element.place;
         let Some(output) = run.outputs.get_mut(output) else { continue };

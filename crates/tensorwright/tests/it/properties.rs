@@ -9,12 +9,12 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{AxisKind, Expr, RangeReason, Stage};
 use tensorwright_testkit::token::tokens;
 use tensorwright_testkit::transform::RESERVED;
-use tensorwright_testkit::{Generated, Rng, generate, reformat, rename, rename_within};
+use tensorwright_testkit::{GeneratedProgram, Rng, generate, reformat, rename, rename_within};
 
 /// How many programs each property is tried on.
 const PROGRAMS: u64 = 10_000;
 
-fn bind(generated: &Generated) -> Result<Program, Diagnostics> {
+fn bind(generated: &GeneratedProgram) -> Result<Program, Diagnostics> {
     let module = Module::parse("generated.tc", &generated.text)?;
     module.def(&generated.def)?.bind(generated.sizes.clone())
 }
@@ -26,7 +26,7 @@ struct Tried {
     grown: Cell<u32>,
 }
 
-type Property = fn(u64, &Generated, &Program, &Tried) -> Result<(), String>;
+type Property = fn(u64, &GeneratedProgram, &Program, &Tried) -> Result<(), String>;
 
 const PROPERTIES: [(&str, Property); 6] = [
     ("printing and parsing is the identity and keeps the hash", printing_and_parsing),
@@ -50,7 +50,7 @@ fn try_all(seeds: std::ops::Range<u64>) {
             Err(diagnostics) => Some(diagnostics.to_string()),
         };
         if let Some(error) = failed {
-            let Generated { text, sizes, .. } = &generated;
+            let GeneratedProgram { text, sizes, .. } = &generated;
             failures.push(format!("seed {seed}\n{text}\nsizes {sizes:?}\n{error}"));
         }
         if failures.len() == 3 {
@@ -98,7 +98,12 @@ fn random_programs_have_every_type_and_no_name_of_the_language() {
     }
 }
 
-fn printing_and_parsing(_: u64, _: &Generated, program: &Program, _: &Tried) -> Result<(), String> {
+fn printing_and_parsing(
+    _: u64,
+    _: &GeneratedProgram,
+    program: &Program,
+    _: &Tried,
+) -> Result<(), String> {
     let text = program.to_string();
     let again = rebind(&text, program.name())?;
     if again.to_string() != text {
@@ -112,12 +117,12 @@ fn printing_and_parsing(_: u64, _: &Generated, program: &Program, _: &Tried) -> 
 
 fn hash_ignores_names(
     seed: u64,
-    generated: &Generated,
+    generated: &GeneratedProgram,
     program: &Program,
     _: &Tried,
 ) -> Result<(), String> {
     let renamed = rename(&generated.text, seed);
-    let changed = Generated {
+    let changed = GeneratedProgram {
         text: reformat(&renamed.text, seed ^ 1),
         def: renamed.name(&generated.def).to_owned(),
         sizes: generated
@@ -137,14 +142,14 @@ fn hash_ignores_names(
 /// Calls are inlined: names of callees meet those of callers, in a text of one scope.
 fn no_captures(
     seed: u64,
-    generated: &Generated,
+    generated: &GeneratedProgram,
     program: &Program,
     _: &Tried,
 ) -> Result<(), String> {
     let renamed = rename_within(&generated.text, &generated.def, seed);
     let sizes = generated.sizes.iter();
     let sizes = sizes.map(|(name, value)| (renamed.name(name).to_owned(), *value)).collect();
-    let changed = Generated { text: renamed.text.clone(), sizes, ..generated.clone() };
+    let changed = GeneratedProgram { text: renamed.text.clone(), sizes, ..generated.clone() };
     let other = bind(&changed).map_err(|e| format!("{}\n{e}", changed.text))?;
     let canonical = other.canonically_named();
     for text in [other.to_string(), canonical.to_string()] {
@@ -203,7 +208,7 @@ fn other_token(token: &str) -> Option<String> {
 
 fn changes_change_the_hash(
     seed: u64,
-    _: &Generated,
+    _: &GeneratedProgram,
     program: &Program,
     tried: &Tried,
 ) -> Result<(), String> {
@@ -232,7 +237,7 @@ fn changes_change_the_hash(
 
 fn ranges_stay_inside(
     seed: u64,
-    generated: &Generated,
+    generated: &GeneratedProgram,
     program: &Program,
     _: &Tried,
 ) -> Result<(), String> {
@@ -262,7 +267,7 @@ fn chooses_by_data(stage: &Stage) -> bool {
 
 fn ranges_are_largest(
     seed: u64,
-    _: &Generated,
+    _: &GeneratedProgram,
     program: &Program,
     tried: &Tried,
 ) -> Result<(), String> {

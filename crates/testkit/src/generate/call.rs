@@ -1,6 +1,6 @@
 //! Calls of other defs, and `concat`.
 
-use super::IDEAS;
+use super::PATTERNS;
 use super::builder::{Builder, ParamKind};
 use super::typed::{Tensor, Type};
 use crate::Rng;
@@ -15,7 +15,7 @@ pub(super) fn call(b: &mut Builder) {
     let mut callee = Builder::new(Rng::new(b.rng.next_u64()), b.scale);
     callee.is_callee = true;
     for _ in 0..1 + callee.rng.index(2) {
-        let idea = *callee.rng.pick(IDEAS);
+        let idea = *callee.rng.pick(PATTERNS);
         idea(&mut callee);
     }
     let (text, outputs) = callee.finish_def(&name);

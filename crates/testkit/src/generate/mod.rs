@@ -23,7 +23,7 @@ use builder::Builder;
 
 /// A random valid program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Generated {
+pub struct GeneratedProgram {
     /// The source text.
     pub text: String,
     /// The def to bind.
@@ -103,9 +103,9 @@ pub const FEATURES: &[&str] = &[
 ];
 
 /// An idea adds one or several statements that compute a new tensor.
-type Idea = fn(&mut Builder);
+type Pattern = fn(&mut Builder);
 
-const IDEAS: &[Idea] = &[
+const PATTERNS: &[Pattern] = &[
     pointwise::map,
     pointwise::map,
     pointwise::indices,
@@ -147,13 +147,13 @@ pub enum Scale {
 
 /// The program of a seed.
 #[must_use]
-pub fn generate(seed: u64) -> Generated {
+pub fn generate(seed: u64) -> GeneratedProgram {
     generate_at(Scale::Small, seed)
 }
 
 /// The program of a seed, with dimensions of a scale.
 #[must_use]
-pub fn generate_at(scale: Scale, seed: u64) -> Generated {
+pub fn generate_at(scale: Scale, seed: u64) -> GeneratedProgram {
     let mut builder = Builder::new(Rng::of(seed, 0), scale);
     let most = match scale {
         Scale::Small => 6,
@@ -166,7 +166,7 @@ pub fn generate_at(scale: Scale, seed: u64) -> Generated {
         let idea = match (recurs.percent(4), scatters.percent(4)) {
             (true, _) => recurrence::recurrence,
             (_, true) => scatter::scatter,
-            _ => *builder.rng.pick(IDEAS),
+            _ => *builder.rng.pick(PATTERNS),
         };
         idea(&mut builder);
     }

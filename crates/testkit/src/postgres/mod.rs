@@ -1,10 +1,10 @@
 //! PostgreSQL for tests: the shared server, servers of a test's own that can be killed, and wires that can be cut.
 
+mod proxy;
 mod server;
-mod wire;
 
+pub use proxy::Proxy;
 pub use server::Server;
-pub use wire::Wire;
 
 /// The variable with the URL of the server that tests share, which `.ci/postgres` starts.
 pub const SHARED: &str = "TENSORWRIGHT_TEST_POSTGRES";

@@ -1,6 +1,6 @@
 //! Index arithmetic: subscripts, `where` clauses, and comparisons with index variables or sizes.
 
-use super::{Elaborator, Named};
+use super::{Elaborator, ResolvedName};
 use crate::builtin::Builtin;
 use crate::check::coerce;
 use crate::diagnostic::{Code, Diagnostic};
@@ -48,12 +48,12 @@ impl<'a> Elaborator<'_, 'a> {
             ExprKind::Int(value) => Some(Int::Literal(self.literal(*value, span)?)),
             ExprKind::DimOf(tensor, dim) => self.dim_of(tensor, *dim, span),
             ExprKind::Name(name) => match self.named(name, span) {
-                Named::Int(int) => Some(int),
-                Named::Tensor(symbol) if self.is_scalar_param(symbol) => {
+                ResolvedName::Int(int) => Some(int),
+                ResolvedName::Tensor(symbol) if self.is_scalar_param(symbol) => {
                     self.scope.used[symbol.0 as usize] = true;
                     Some(Int::Scalar(symbol, span))
                 }
-                Named::Tensor(_) | Named::Constant(_) => self.int_value(expr),
+                ResolvedName::Tensor(_) | ResolvedName::Constant(_) => self.int_value(expr),
             },
             ExprKind::Unary(UnaryOp::Neg, operand) => Some(negate(self.int(operand)?, span)),
             ExprKind::Arith(op, lhs, rhs) => {

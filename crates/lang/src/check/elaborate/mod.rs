@@ -5,11 +5,11 @@
 
 mod apply;
 mod int;
-mod own;
 mod read;
+mod recurrence;
 
 pub(super) use apply::reduction_help;
-pub(super) use own::Recurrence;
+pub(super) use recurrence::Recurrence;
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub(super) struct Elaborator<'s, 'a> {
 }
 
 /// What a name stands for inside a statement.
-enum Named {
+enum ResolvedName {
     Tensor(Symbol),
     Int(Int),
     Constant(f64),
@@ -85,17 +85,17 @@ impl<'s, 'a> Elaborator<'s, 'a> {
     }
 
     /// Resolves a bare name; one that is nothing else is an index variable.
-    fn named(&mut self, name: &'a str, span: Span) -> Named {
+    fn named(&mut self, name: &'a str, span: Span) -> ResolvedName {
         match self.scope.names.get(name) {
-            Some(Entity::Size(size)) => return Named::Int(Int::Size(*size)),
-            Some(Entity::Tensor(symbol)) => return Named::Tensor(*symbol),
+            Some(Entity::Size(size)) => return ResolvedName::Int(Int::Size(*size)),
+            Some(Entity::Tensor(symbol)) => return ResolvedName::Tensor(*symbol),
             None => {}
         }
         if let Some((_, value)) = CONSTANTS.iter().find(|(constant, _)| *constant == name) {
-            return Named::Constant(*value);
+            return ResolvedName::Constant(*value);
         }
         let var = self.var(name).unwrap_or_else(|| self.add_var(name, span));
-        Named::Int(Int::Var(var))
+        ResolvedName::Int(Int::Var(var))
     }
 
     /// A value with its type.
@@ -108,9 +108,9 @@ impl<'s, 'a> Elaborator<'s, 'a> {
             ExprKind::Bool(value) => Some((Expr::Bool(*value), Ty::Typed(DType::Bool))),
             ExprKind::DimOf(tensor, dim) => int(self.dim_of(tensor, *dim, span)?),
             ExprKind::Name(name) => match self.named(name, span) {
-                Named::Int(index) => int(index),
-                Named::Constant(value) => Some((Expr::Float(value, None), Ty::AnyFloat)),
-                Named::Tensor(symbol) => self.read(symbol, span, span, &[]),
+                ResolvedName::Int(index) => int(index),
+                ResolvedName::Constant(value) => Some((Expr::Float(value, None), Ty::AnyFloat)),
+                ResolvedName::Tensor(symbol) => self.read(symbol, span, span, &[]),
             },
             ExprKind::Apply(callee, args) => self.apply(expr, callee, args),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, span),

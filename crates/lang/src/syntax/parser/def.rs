@@ -1,6 +1,6 @@
 //! `def name(params) -> (returns) { body }`
 
-use super::{Parsed, Parser, Reported};
+use super::{ErrorReported, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::dtype::DType;
 use crate::ops::ArithOp;
@@ -61,7 +61,7 @@ impl Parser<'_> {
             );
         }
         if token.kind == TokenKind::Error {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let help = "statements stand in definitions: `def name(float(N) A) -> (B) { ... }`";
         self.fail(self.expected("`def`").help(help))
@@ -79,7 +79,7 @@ impl Parser<'_> {
         };
         if self.last_report != before && !self.at(TokenKind::Ident) {
             // In `float(N A)` the name has been taken for a size.
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let name = self.name("the name of a parameter")?;
         if dims.is_empty() && self.at(TokenKind::LParen) {
@@ -131,7 +131,7 @@ impl Parser<'_> {
                 };
                 Dim::Literal(value, token.span)
             }
-            TokenKind::Error => return Err(Reported),
+            TokenKind::Error => return Err(ErrorReported),
             _ => self.name("the name of a size").map(Dim::Name)?,
         };
         match self.kind() {
@@ -229,7 +229,7 @@ impl Parser<'_> {
                 // The parenthesis is right where it is; mistakes after it are others.
                 Ok(())
             }
-            TokenKind::Error => Err(Reported),
+            TokenKind::Error => Err(ErrorReported),
             _ => self.fail(diagnostic),
         }
     }
@@ -293,7 +293,7 @@ impl Parser<'_> {
                     let start = self.pos;
                     match self.stmt() {
                         Ok(stmt) => body.push(stmt),
-                        Err(Reported) => self.skip_to_stmt(start),
+                        Err(ErrorReported) => self.skip_to_stmt(start),
                     }
                 }
             }

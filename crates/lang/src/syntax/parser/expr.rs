@@ -15,7 +15,7 @@
 //! Unlike C, operators on bits bind tighter than comparisons, as in Rust and Python: `x & 1 == 0` asks about a bit.
 //! In the tree they are the functions that they stand for.
 
-use super::{Parsed, Parser, Reported};
+use super::{ErrorReported, Parsed, Parser};
 use crate::builtin::Builtin;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, UnaryOp};
@@ -116,7 +116,7 @@ impl Parser<'_> {
 
     fn fail_select<T>(&mut self, question: Token) -> Parsed<T> {
         if self.at(TokenKind::Error) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let diagnostic = self.expected("`:` and the other value");
         self.fail(
@@ -249,7 +249,7 @@ impl Parser<'_> {
         let open = self.bump().span;
         let callee = Ident { name: "where".to_owned(), span: word };
         let tree = self.apply(callee, open)?;
-        let ExprKind::Apply(_, args) = &tree.expr.kind else { return Err(Reported) };
+        let ExprKind::Apply(_, args) = &tree.expr.kind else { return Err(ErrorReported) };
         let message = "`where` gives ranges to index variables, and chooses no values";
         let diagnostic = Diagnostic::new(Code::UnexpectedToken, tree.extent, message)
             .here("not part of an expression");
@@ -271,7 +271,7 @@ impl Parser<'_> {
 
     fn fail_operand<T>(&mut self) -> Parsed<T> {
         match self.kind() {
-            TokenKind::Error => Err(Reported),
+            TokenKind::Error => Err(ErrorReported),
             TokenKind::Arith(_)
             | TokenKind::Compare(_)
             | TokenKind::Logic(_)

@@ -1,16 +1,16 @@
 //! Tokens to syntax tree, by recursive descent.
 //!
 //! A function of the parser that meets something it cannot make sense of reports it and returns
-//! [`Reported`]; the statement (or the head of the `def`) is given up and parsing goes on at the
+//! [`ErrorReported`]; the statement (or the head of the `def`) is given up and parsing goes on at the
 //! next place that looks like the start of one. Where the intent is plain, the mistake is reported
 //! and parsing goes on as if the right thing had been written.
 //!
 //! The parser never goes back, so it takes time linear in the length of the text, and its stack is
 //! bounded by [`MAX_DEPTH`](super::ast::MAX_DEPTH).
 
-mod borrowed;
 mod def;
 mod expr;
+mod foreign_stmt;
 mod function;
 mod recover;
 mod scan;
@@ -60,9 +60,9 @@ pub fn parse(source: &Source) -> (Module, Vec<Diagnostic>) {
 
 /// The proof that what went wrong has been reported.
 #[derive(Debug)]
-struct Reported;
+struct ErrorReported;
 
-type Parsed<T> = Result<T, Reported>;
+type Parsed<T> = Result<T, ErrorReported>;
 
 struct Parser<'s> {
     text: &'s str,
@@ -93,7 +93,7 @@ impl<'s> Parser<'s> {
                 true => self.function().map(|function| module.functions.push(function)),
                 false => self.def().map(|def| module.defs.push(def)),
             };
-            if let Err(Reported) = taken {
+            if let Err(ErrorReported) = taken {
                 self.skip_to_def(start);
             }
         }
@@ -166,7 +166,7 @@ impl<'s> Parser<'s> {
     /// Reports and gives up.
     fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
         self.report(diagnostic);
-        Err(Reported)
+        Err(ErrorReported)
     }
 
     /// "expected this, found that" at the next token.
@@ -190,7 +190,7 @@ impl<'s> Parser<'s> {
     /// Fails at the next token. What the lexer has reported is not reported again.
     fn fail_expected<T>(&mut self, what: &str) -> Parsed<T> {
         match self.kind() {
-            TokenKind::Error => Err(Reported),
+            TokenKind::Error => Err(ErrorReported),
             _ => self.fail(self.expected(what)),
         }
     }

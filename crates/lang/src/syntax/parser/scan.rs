@@ -2,7 +2,7 @@
 //!
 //! `scan` and `from` are words of the language only here: they may be names of tensors, too.
 
-use super::{Parsed, Parser, Reported};
+use super::{ErrorReported, Parsed, Parser};
 use crate::syntax::ast::ScanClause;
 use crate::syntax::token::TokenKind;
 
@@ -34,7 +34,7 @@ impl Parser<'_> {
 
     pub(super) fn fail_clause<T>(&mut self, what: &str, form: &str) -> Parsed<T> {
         if self.at(TokenKind::Error) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         self.fail(self.expected(what).help(form))
     }

@@ -1,6 +1,6 @@
 //! Statements: comprehensions, calls, and their `where` clauses.
 
-use super::{Parsed, Parser, Reported};
+use super::{ErrorReported, Parsed, Parser};
 use crate::builtin::Builtin;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
@@ -16,8 +16,8 @@ impl Parser<'_> {
     pub(super) fn stmt(&mut self) -> Parsed<Stmt> {
         let next = self.peek_at(1);
         let subscripts = next.kind == TokenKind::LParen && !next.first_on_line;
-        if self.at_borrowed_stmt() {
-            return self.borrowed_stmt();
+        if self.at_foreign_stmt() {
+            return self.foreign_stmt();
         }
         let stmt = match self.kind() {
             TokenKind::LParen => self.assignment_of_call()?,
@@ -114,7 +114,7 @@ impl Parser<'_> {
                 Ok(AssignOp::Assign)
             }
             TokenKind::Ident if self.peek_at(1).kind == ASSIGN => self.split_reduction(),
-            TokenKind::Error => Err(Reported),
+            TokenKind::Error => Err(ErrorReported),
             _ => {
                 let help = "a statement is `C(i) = ...`, or `C(i) +=! ...` for a sum";
                 self.fail(self.expected("`=` or a reduction such as `+=!`").help(help))
@@ -156,7 +156,7 @@ impl Parser<'_> {
         let targets = self.targets()?;
         let op = match self.kind() {
             TokenKind::Assign(op) => op,
-            TokenKind::Error => return Err(Reported),
+            TokenKind::Error => return Err(ErrorReported),
             _ => return self.fail_targets(&targets, start),
         };
         self.bump();
@@ -173,7 +173,7 @@ impl Parser<'_> {
             }
             kind => {
                 if self.at(TokenKind::Error) {
-                    return Err(Reported);
+                    return Err(ErrorReported);
                 }
                 let rhs = Expr { kind, span: value.expr.span };
                 if self.diagnostics.len() == before && self.last_report < Some(at) {
@@ -195,7 +195,7 @@ impl Parser<'_> {
         let scatter = self.scatter()?;
         let constraints = self.constraints()?;
         let Some(target) = targets.into_iter().next() else {
-            return Err(Reported);
+            return Err(ErrorReported);
         };
         let span = target.span.to(self.previous());
         let indices = Vec::new();
@@ -354,7 +354,11 @@ impl Parser<'_> {
         const FORM: &str = "a range is written `i in 0:N`, the upper end excluded";
         if !self.at(TokenKind::Ident) {
             let diagnostic = self.expected("an index variable and its range").help(FORM);
-            return if self.at(TokenKind::Error) { Err(Reported) } else { self.fail(diagnostic) };
+            return if self.at(TokenKind::Error) {
+                Err(ErrorReported)
+            } else {
+                self.fail(diagnostic)
+            };
         }
         let var = self.name("the name of an index variable")?;
         let next = self.peek();
@@ -364,7 +368,7 @@ impl Parser<'_> {
             self.report(self.expected("`in`").help(FORM).fix(next.span, "in"));
             self.bump();
         } else if next.kind == TokenKind::Error {
-            return Err(Reported);
+            return Err(ErrorReported);
         } else {
             return self.fail(self.expected("`in`").help(FORM));
         }
@@ -385,7 +389,7 @@ impl Parser<'_> {
             TokenKind::Colon => {
                 self.bump();
             }
-            TokenKind::Error => return Err(Reported),
+            TokenKind::Error => return Err(ErrorReported),
             TokenKind::Question => {
                 let help =
                     "a range does not depend on a condition; choose by `min`, `max` or `clamp`";
@@ -425,7 +429,7 @@ impl Parser<'_> {
             TokenKind::RBrace | TokenKind::Def | TokenKind::End => Ok(()),
             TokenKind::Ident | TokenKind::LParen | TokenKind::Type if next.first_on_line => Ok(()),
             TokenKind::Ident | TokenKind::LParen if self.looks_like_stmt() => Ok(()),
-            TokenKind::Error => Err(Reported),
+            TokenKind::Error => Err(ErrorReported),
             TokenKind::RParen => {
                 let message = "this `)` closes nothing";
                 self.fail(

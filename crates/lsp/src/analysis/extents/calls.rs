@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::syntax::ast::{CONCAT, Call, Dim, Expr, ExprKind, Ident};
 
-use super::Work;
-use crate::analysis::bound::Upper;
+use super::FormulaInference;
+use crate::analysis::bound::UpperBound;
 use crate::analysis::names;
 use crate::analysis::poly::Poly;
 
-impl Work<'_, '_> {
+impl FormulaInference<'_, '_> {
     /// The shapes of what a call makes, where its arguments have shapes.
     pub(super) fn call(&mut self, call: &Call) -> bool {
         if call.targets.iter().all(|target| self.known.shapes.contains_key(&target.name)) {
@@ -34,18 +34,18 @@ impl Work<'_, '_> {
     }
 
     /// `concat` adds up the last extents.
-    fn joined(&self, call: &Call) -> Option<Vec<Option<Upper>>> {
+    fn joined(&self, call: &Call) -> Option<Vec<Option<UpperBound>>> {
         let shapes: Vec<Vec<Poly>> =
             call.args.iter().map(|arg| self.argument(arg)).collect::<Option<_>>()?;
         let mut shape = shapes.first()?.clone();
         let mut lasts = shapes[1..].iter().map(|shape| shape.last());
         let last = shape.pop()?;
         shape.push(lasts.try_fold(last, |sum, last| sum.plus(last?))?);
-        Some(shape.into_iter().map(|extent| Some(Upper::poly(extent))).collect())
+        Some(shape.into_iter().map(|extent| Some(UpperBound::poly(extent))).collect())
     }
 
     /// The shapes of the results of a definition, with its sizes replaced by those of arguments.
-    fn called(&self, call: &Call) -> Option<Vec<Vec<Option<Upper>>>> {
+    fn called(&self, call: &Call) -> Option<Vec<Vec<Option<UpperBound>>>> {
         let number = *names::defs_by_name(self.module).get(call.callee.name.as_str())?;
         let callee = self.module.defs.get(number)?;
         let known = (self.callee)(number)?;
@@ -61,8 +61,10 @@ impl Work<'_, '_> {
                 }
             }
         }
-        let replaced = |upper: &Option<Upper>| {
-            Some(Upper::poly(upper.as_ref()?.as_plain_poly()?.substitute(|name| sizes.get(name))?))
+        let replaced = |upper: &Option<UpperBound>| {
+            Some(UpperBound::poly(
+                upper.as_ref()?.as_plain_poly()?.substitute(|name| sizes.get(name))?,
+            ))
         };
         let shape =
             |result: &Ident| Some(known.shapes.get(&result.name)?.iter().map(replaced).collect());

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub(super) use params::ParamKind;
 
 use super::typed::{Atom, Tensor, Type};
-use super::{Generated, Scale};
+use super::{GeneratedProgram, Scale};
 use crate::Rng;
 use params::Param;
 
@@ -260,7 +260,7 @@ impl Builder {
     }
 
     /// The whole program.
-    pub(super) fn finish(mut self, name: &str) -> Generated {
+    pub(super) fn finish(mut self, name: &str) -> GeneratedProgram {
         let (text, _) = self.finish_def(name);
         let mut defs = self.callees.clone();
         defs.push(text);
@@ -273,7 +273,7 @@ impl Builder {
             ParamKind::Index(_, bound) => Some((param.name.clone(), *bound)),
             _ => None,
         });
-        Generated {
+        GeneratedProgram {
             text: defs.join("\n"),
             def: name.to_owned(),
             sizes: self.sizes.iter().cloned().chain(shaping).collect(),

@@ -16,7 +16,7 @@ use crate::ops::{CompareOp, LogicOp, ReductionOp, UnaryOp};
 
 /// What a stage with an empty range has none of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lacking {
+pub enum EmptyRange {
     /// A range of a reduction is empty: each element is what the reduction starts from.
     Terms,
     /// A range of a dimension is empty: there is nothing to compute.
@@ -26,15 +26,15 @@ pub enum Lacking {
 impl Program {
     /// The same program where some stages, by number, have an empty range: they read nothing but what was there before.
     #[must_use]
-    pub fn without_points(&self, stages: &[(usize, Lacking)]) -> Program {
+    pub fn without_points(&self, stages: &[(usize, EmptyRange)]) -> Program {
         let mut made = self.clone();
         for (number, lacking) in stages {
             let Some(stage) = made.stages.get_mut(*number) else { continue };
             let output = self.tensor(stage.output);
             match lacking {
-                Lacking::Elements => *stage = unchanged(stage, output.dtype, &output.shape),
-                Lacking::Terms if stage.scan.is_some() => {}
-                Lacking::Terms => {
+                EmptyRange::Elements => *stage = unchanged(stage, output.dtype, &output.shape),
+                EmptyRange::Terms if stage.scan.is_some() => {}
+                EmptyRange::Terms => {
                     let op = stage.combine.reduction().unwrap_or(ReductionOp::Sum);
                     let dtype = stage.body.dtype(&|id| self.tensor(id).dtype);
                     stage.body = Expr::Const(Scalar::neutral(op, dtype));
@@ -173,7 +173,7 @@ impl Expr {
 
 #[cfg(test)]
 mod tests {
-    use super::{AxisId, Interval, Lacking};
+    use super::{AxisId, EmptyRange, Interval};
     use crate::Module;
 
     /// Ranges of one value.
@@ -189,7 +189,7 @@ mod tests {
         }";
         let module = Module::parse("t.tc", text).unwrap();
         let program = module.bind("f", [("N", 2), ("V", 3)]).unwrap();
-        insta::assert_snapshot!(program.without_points(&[(0, Lacking::Terms), (1, Lacking::Terms)]), @"
+        insta::assert_snapshot!(program.without_points(&[(0, EmptyRange::Terms), (1, EmptyRange::Terms)]), @"
         def f(int32(2) to, float(2) x, float(3) y) -> (y, top) {
           y(v) += 0 * n == 0 ? float(0.0) : float(0.0) where v in 0:3, n in 0:2
           top() max=! 0 * n == 0 ? float(-INFINITY) : float(-INFINITY) where n in 0:2
@@ -205,7 +205,7 @@ mod tests {
             y(i) = x(i) where i in 0:N
         }";
         let program = Module::parse("t.tc", text).unwrap().bind("f", [("N", 2)]).unwrap();
-        insta::assert_snapshot!(program.without_points(&[(1, Lacking::Elements)]), @"
+        insta::assert_snapshot!(program.without_points(&[(1, EmptyRange::Elements)]), @"
         def f(float(2) x) -> (y) {
           y(i) = float(7.0) where i in 0:5
           y(i) = y(i) where i in 0:5

@@ -2,16 +2,16 @@
 //! smaller range in silence would compute a part of what was meant.
 
 use super::bounds::Statement;
-use super::stuck::{clause, with_fix};
+use super::undetermined::{clause, with_fix};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
-use crate::infer::{Access, Disagreement, Settled, disagreements};
+use crate::infer::{Access, Disagreement, SettledRange, disagreements};
 use crate::program::TensorId;
 
 /// Refuses a statement in which plain subscripts disagree about a variable without a `where`.
 pub(super) fn same_extents(
     statement: &Statement<'_>,
-    settled: &[Settled],
+    settled: &[SettledRange],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Result<(), Vec<Diagnostic>> {
     let found = disagreements(settled, statement.accesses, dtype);
@@ -22,7 +22,7 @@ pub(super) fn same_extents(
 fn disagree(
     statement: &Statement<'_>,
     disagreement: &Disagreement,
-    settled: &[Settled],
+    settled: &[SettledRange],
 ) -> Diagnostic {
     let Disagreement { var, narrow, wide } = *disagreement;
     let (narrow, wide) = (&statement.accesses[narrow], &statement.accesses[wide]);

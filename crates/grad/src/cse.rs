@@ -26,7 +26,7 @@ use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
 use tensorwright_lang::syntax::print_expr;
 
 use crate::build;
-use crate::scope::{Applied, Scope};
+use crate::scope::{Application, Scope};
 use crate::tree;
 
 /// Functions that take longer than reading what they have computed.
@@ -82,7 +82,7 @@ fn repeated(scope: &Scope, body: &[Comprehension]) -> Option<(Expr, Vec<usize>)>
             continue;
         }
         walk_always(&stmt.rhs, &mut |part| {
-            let is_call = matches!(scope.applied(part), Some(Applied::Call(function, _)) if SLOW.contains(&function));
+            let is_call = matches!(scope.applied(part), Some(Application::Call(function, _)) if SLOW.contains(&function));
             if is_call && plain_indices(scope, part).is_some() {
                 let found = calls.entry(print_expr(part));
                 found.or_insert_with(|| (part.clone(), BTreeSet::new())).1.insert(at);
@@ -118,7 +118,7 @@ fn plain_indices(scope: &Scope, expr: &Expr) -> Option<Vec<String>> {
     let mut is_plain = true;
     let mut values: Vec<&str> = Vec::new();
     walk_reads(scope, expr, &mut |part| match scope.applied(part) {
-        Some(Applied::Read(name, subscripts)) => {
+        Some(Application::Read(name, subscripts)) => {
             is_plain &= matches!(scope.dtype(name), DType::Float | DType::Double);
             for subscript in subscripts {
                 match build::as_name(subscript).filter(|name| scope.is_variable(name)) {
@@ -130,7 +130,7 @@ fn plain_indices(scope: &Scope, expr: &Expr) -> Option<Vec<String>> {
                 }
             }
         }
-        Some(Applied::Cast(..)) => is_plain = false,
+        Some(Application::Cast(..)) => is_plain = false,
         _ => values.extend(build::as_name(part).filter(|name| scope.is_variable(name))),
     });
     (is_plain && values.is_empty() && !found.is_empty()).then_some(found)
@@ -139,7 +139,7 @@ fn plain_indices(scope: &Scope, expr: &Expr) -> Option<Vec<String>> {
 /// Calls `visit` with the parts of an expression, without the subscripts of reads.
 fn walk_reads<'e>(scope: &Scope, expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     visit(expr);
-    if !matches!(scope.applied(expr), Some(Applied::Read(..))) {
+    if !matches!(scope.applied(expr), Some(Application::Read(..))) {
         expr.operands().into_iter().for_each(|child| walk_reads(scope, child, visit));
     }
 }

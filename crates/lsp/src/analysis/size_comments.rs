@@ -17,7 +17,7 @@ use super::poly::Values;
 
 /// The sizes of a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct SizeComment {
     /// The comment.
     pub(super) span: Span,
     pub(super) sizes: Values,
@@ -26,9 +26,9 @@ pub(super) struct Given {
 }
 
 /// The sizes that comments give, by definition; of several for one definition, the first.
-pub(super) fn given(text: &str, module: &Module) -> BTreeMap<usize, Given> {
+pub(super) fn size_comments(text: &str, module: &Module) -> BTreeMap<usize, SizeComment> {
     let defs = defs_by_name(module);
-    let mut found: BTreeMap<usize, Given> = BTreeMap::new();
+    let mut found: BTreeMap<usize, SizeComment> = BTreeMap::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         if let Some(hash) = line.find('#') {
@@ -49,11 +49,11 @@ fn comment_sizes(
     span: Span,
     module: &Module,
     defs: &HashMap<&str, usize>,
-) -> Option<(usize, Given)> {
+) -> Option<(usize, SizeComment)> {
     let text = comment.trim_start_matches('#').trim();
     if let Some(list) = text.strip_prefix("sizes:") {
         let def = module.defs.partition_point(|def| def.span.end <= span.start);
-        let given = Given { span, sizes: pairs(list)?, is_command: false };
+        let given = SizeComment { span, sizes: pairs(list)?, is_command: false };
         return (def < module.defs.len()).then_some((def, given));
     }
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -64,7 +64,7 @@ fn comment_sizes(
         None if module.defs.len() == 1 => 0,
         None => return None,
     };
-    Some((def, Given { span, sizes, is_command: true }))
+    Some((def, SizeComment { span, sizes, is_command: true }))
 }
 
 /// `M=64, N=32`; nothing if any of it is something else.
@@ -84,12 +84,12 @@ mod tests {
 
     fn found(text: &str) -> Vec<String> {
         let (module, _) = parse(&Source::new("t", text));
-        let line = |(def, given): (&usize, &Given)| {
+        let line = |(def, given): (&usize, &SizeComment)| {
             let name = &module.defs[*def].name.name;
             let comment = &text[given.span.start as usize..given.span.end as usize];
             format!("{name} {:?} from {comment:?}", given.sizes)
         };
-        given(text, &module).iter().map(line).collect()
+        size_comments(text, &module).iter().map(line).collect()
     }
 
     const F: &str = "def f(float(N) A) -> (B) { B(i) = A(i) }";

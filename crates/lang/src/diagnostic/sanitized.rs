@@ -7,18 +7,18 @@ use crate::source::{Source, Span};
 use crate::text::{is_obeyed, printable};
 
 /// A stretch of a text for `ariadne`: the name of the text, and bytes.
-pub(super) type Place<'a> = (&'a str, Range<usize>);
+pub(super) type SourceRange<'a> = (&'a str, Range<usize>);
 
 /// A text in which another character stands for each that a terminal would obey, so that columns stay
 /// what they are.
-pub(super) struct Drawn<'a> {
+pub(super) struct SanitizedSource<'a> {
     name: Cow<'a, str>,
     text: Cow<'a, str>,
     /// Where the bytes of the source from an offset on are in the text, in order.
     moved: Vec<(usize, usize)>,
 }
 
-impl<'a> Drawn<'a> {
+impl<'a> SanitizedSource<'a> {
     pub(super) fn new(source: &'a Source) -> Self {
         let mut drawn = Self {
             name: printable(source.name()),
@@ -54,7 +54,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// A range that `ariadne` can draw: inside the text and on boundaries of characters.
-    pub(super) fn place(&self, span: Span) -> Place<'_> {
+    pub(super) fn place(&self, span: Span) -> SourceRange<'_> {
         let start = self.offset(span.start as usize);
         (self.name(), start..self.offset(span.end as usize).max(start))
     }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn places_move_with_what_is_replaced() {
         let source = Source::new("t", "a\u{1b}b\u{202e}c\r\nd\rx");
-        let drawn = Drawn::new(&source);
+        let drawn = SanitizedSource::new(&source);
         assert_eq!(drawn.text(), "a\u{241b}b\u{fffd}c\r\nd\u{240d}x");
         let shown = |start, end| &drawn.text()[drawn.place(Span::new(start, end)).1];
         assert_eq!(shown(0, 1), "a");

@@ -3,14 +3,14 @@
 use super::bounds::{Mode, Statement};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
-use crate::infer::{Access, Range, Settled, coefficient, index_axes, infer};
+use crate::infer::{Access, Range, SettledRange, coefficient, index_axes, infer};
 use crate::program::{AxisId, TensorId};
 use crate::source::Span;
 
 /// One error for each kind of problem, whichever number of variables have it.
 pub(super) fn explain(
     statement: &Statement<'_>,
-    settled: &[Option<Settled>],
+    settled: &[Option<SettledRange>],
     given: &[Option<Range>],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Vec<Diagnostic> {
@@ -88,7 +88,7 @@ fn and(words: &[String]) -> String {
 fn ambiguous(
     statement: &Statement<'_>,
     groups: &[u64],
-    settled: &[Option<Settled>],
+    settled: &[Option<SettledRange>],
     given: &[Option<Range>],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Diagnostic {
@@ -156,7 +156,7 @@ pub(super) fn with_fix(diagnostic: Diagnostic, fix: Option<(Span, String)>) -> D
 fn propose(
     statement: &Statement<'_>,
     group: u64,
-    settled: &[Option<Settled>],
+    settled: &[Option<SettledRange>],
     given: &[Option<Range>],
     dtype: &impl Fn(TensorId) -> DType,
 ) -> Vec<(String, String)> {

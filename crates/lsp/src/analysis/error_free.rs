@@ -12,7 +12,7 @@ const ROUNDS: usize = 4;
 const MAX_BYTES: usize = 100_000;
 
 /// The text without its definitions that have errors, all others in their places.
-pub(super) fn salvage(
+pub(super) fn error_free_module(
     source: &Source,
     tree: &ast::Module,
     problems: &[Diagnostic],

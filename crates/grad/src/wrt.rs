@@ -5,7 +5,7 @@ use tensorwright_lang::syntax::ast::{Def, Param};
 
 /// The parameters whose gradients are asked for.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WrtParams {
     /// Their names, in the order of the signature.
     pub(crate) names: Vec<String>,
     /// Whether they were named, so that each must have a gradient.
@@ -13,7 +13,7 @@ pub(crate) struct Wanted {
 }
 
 /// The parameters of these names, or all of a floating-point type.
-pub(crate) fn parameters(def: &Def, wrt: &[&str]) -> Result<Wanted, Diagnostic> {
+pub(crate) fn parameters(def: &Def, wrt: &[&str]) -> Result<WrtParams, Diagnostic> {
     for name in wrt {
         match def.params.iter().find(|param| param.name.name == *name) {
             None => return Err(unknown(def, name)),
@@ -26,7 +26,7 @@ pub(crate) fn parameters(def: &Def, wrt: &[&str]) -> Result<Wanted, Diagnostic> 
         names => names.contains(&param.name.name.as_str()),
     };
     let names = def.params.iter().filter(is_wanted).map(|param| param.name.name.clone());
-    Ok(Wanted { names: names.collect(), named: !wrt.is_empty() })
+    Ok(WrtParams { names: names.collect(), named: !wrt.is_empty() })
 }
 
 fn unknown(def: &Def, name: &str) -> Diagnostic {

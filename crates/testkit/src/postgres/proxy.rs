@@ -1,4 +1,4 @@
-//! [`Wire`]: a way to a server that can be cut.
+//! [`Proxy`]: a way to a server that can be cut.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,12 +17,12 @@ const ENDED: u8 = 3;
 
 /// A port of this machine that leads to another one, until it is frozen or cut.
 #[derive(Debug)]
-pub struct Wire {
+pub struct Proxy {
     port: u16,
     state: Arc<AtomicU8>,
 }
 
-impl Wire {
+impl Proxy {
     /// A wire to a port of this machine.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.state.store(ENDED, Ordering::Relaxed);
     }

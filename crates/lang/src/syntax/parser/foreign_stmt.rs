@@ -29,7 +29,7 @@ fn advice(word: &str) -> Option<(&'static str, &'static str)> {
 impl Parser<'_> {
     /// Whether a statement of another language starts here. Tensors may have such names too:
     /// `if(i) = A(i)`.
-    pub(super) fn at_borrowed_stmt(&self) -> bool {
+    pub(super) fn at_foreign_stmt(&self) -> bool {
         let token = self.peek();
         token.kind == TokenKind::Ident
             && advice(self.slice(token.span)).is_some()
@@ -38,7 +38,7 @@ impl Parser<'_> {
 
     /// Reports a statement of another language and skips its head and its blocks. What follows
     /// `let` may still be a statement of this one.
-    pub(super) fn borrowed_stmt(&mut self) -> Parsed<Stmt> {
+    pub(super) fn foreign_stmt(&mut self) -> Parsed<Stmt> {
         let span = self.peek().span;
         let word = self.slice(span);
         let (problem, help) = advice(word).unwrap_or_default();
